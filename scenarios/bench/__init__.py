@@ -1,1 +1,1 @@
-"""What a person does at PyBullet's window: jog, teach, exchange laws, turn gains, compare, look again."""
+"""Interaction at PyBullet's window: jog, teach, change controllers and gains, compare, replay."""

@@ -1,4 +1,4 @@
-"""The control law that acts now, which a person may exchange, and whose gains they may turn, in mid-run."""
+"""Controller that the user can replace, and whose gains the user can change, during a run."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from twin.engine.window.bench import Bench
     from twin.trajectories.sampling import Reference, State
 
-MOST_BANDWIDTH = 200.0  # rad/s, of the slider
+MOST_BANDWIDTH = 200.0  # rad/s: end of the slider
 DECADES = 2.0
-"""By which a gain can be turned up and down."""
+"""Range of a gain's slider in powers of ten, up and down."""
 
 
 class ChosenLaw:
-    """A control law whose place another may take.
+    """Controller that another one can replace.
 
     Attributes:
-        name: of the law that the run began with, as logs have it.
-        config: the settings of the law that acts now.
-        factors: of its gains, by name: how many times as large they are as the settings make them.
+        name: name of the first controller of the run, which is that of the log.
+        config: settings of the active controller.
+        factors: factors of the active controller's gains, by name, over the gains of its settings.
 
     Args:
-        config: the settings to begin with.
-        make: a control law from settings.
+        config: settings of the first controller.
+        make: function that returns the controller of settings.
     """
 
     def __init__(self, config: Config, make: Callable[[Config], Controller]) -> None:
@@ -44,47 +44,47 @@ class ChosenLaw:
         self.factors = dict.fromkeys(self.gains, 1.0)
 
     def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded joint torques (n,), in [N m]."""
+        """Return the demanded joint torques (n,), in [N m]."""
         return self._law(state, reference)
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Reset the memory of the active controller."""
         if callable(reset := getattr(self._law, "reset", None)):
             reset()
 
     @property
     def label(self) -> str:
-        """The short name of the law that acts now."""
+        """Short name of the active controller."""
         return controllers.label(self.config.controller)
 
     @property
     def description(self) -> str:
-        """The law, its bandwidth and what was turned, as `law: pd, 20 rad/s, Kd x10`."""
-        turned = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
-        return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{turned}"
+        """Active controller, its bandwidth and its changed gains, as `law: pd, 20 rad/s, Kd x10`."""
+        changed = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
+        return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{changed}"
 
     @property
     def gains(self) -> dict[str, NDArray]:
-        """The gains that can be turned, by name, as the law has them now: none where it tells none."""
+        """Adjustable gains of the active controller by name; empty if it has none."""
         gains: Any = getattr(self._law, "gains", None)
         known = gains._asdict() if hasattr(gains, "_asdict") else {}
         settings = controllers.settings(self.config.controller)
         return {name: value for name, value in known.items() if name in settings}
 
     def choose(self, config: Config) -> None:
-        """Put the law of other settings in its place; its memory begins anew, its gains as they are made.
+        """Replace the active controller by that of other settings, with its initial memory and gains.
 
         Raises:
-            TwinError, ValueError: there is no such law; the one that acts now goes on.
+            TwinError, ValueError: the new controller cannot be made; the active one remains.
         """
         self._law, self.config = self._make(config), config
         self.factors = dict.fromkeys(self.gains, 1.0)
 
-    def turn(self, factors: dict[str, float]) -> None:
-        """Multiply the gains that the settings make; the memory of the law is kept where it has one.
+    def scale_gains(self, factors: dict[str, float]) -> None:
+        """Multiply the gains of the settings by factors; the controller's memory, if any, is preserved.
 
         Args:
-            factors: by name of the gain.
+            factors: factors by name of the gain.
         """
         made = self._make(self.config)
         gains = made.gains._asdict()  # type: ignore[attr-defined]
@@ -98,12 +98,12 @@ class ChosenLaw:
 
 
 class LawPanel:
-    """The button and the sliders of a `ChosenLaw`.
+    """Button and sliders of a `ChosenLaw`.
 
     Args:
-        bench: of the window.
-        law: what they act upon.
-        others: names of laws to choose from besides ours.
+        bench: bench of the window.
+        law: controller that the button and the sliders change.
+        others: names of selectable controllers besides those of this project.
     """
 
     def __init__(self, bench: Bench, law: ChosenLaw, others: tuple[str, ...] = ()) -> None:
@@ -113,7 +113,7 @@ class LawPanel:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Make button and sliders anew, for the law that acts now."""
+        """Create the button and the sliders again, for the active controller."""
         for widget in self._widgets:
             widget.remove()
         panel, law = self._bench.panel, self._law
@@ -123,18 +123,18 @@ class LawPanel:
         self._bandwidth = panel.slider("bandwidth [rad/s]", 1.0, most, bandwidth)
         self._gains = {name: panel.slider(f"{name} x 10^", -DECADES, DECADES, 0.0) for name in law.gains}
         self._widgets = [self._button, self._bandwidth, *self._gains.values()]
-        self._seen = self._read()
+        self._last_read = self._read()
 
     def _read(self) -> tuple[float, dict[str, float]]:
         return self._bandwidth.value, {name: 10.0**slider.value for name, slider in self._gains.items()}
 
     def act(self) -> str:
-        """Do what was asked for since the last picture: what was done, in words; empty for nothing."""
+        """Apply the user's input since the last picture; return the changes as text, "" for none."""
         pressed = self._button.pressed()
         try:
             if pressed or self._bench.panel.key("l"):
                 return self._next()
-            return self._turned()
+            return self._apply_sliders()
         except (TwinError, ValueError) as error:
             self._bench.say("refused", describe_error(error))
             return ""
@@ -142,21 +142,21 @@ class LawPanel:
     def _next(self) -> str:
         place = self.names.index(self._law.config.controller)
         name = self.names[(place + 1) % len(self.names)]
-        # The settings that were given are those of the law that was named with them.
+        # Controller settings are valid only for the controller that they were given with.
         self._law.choose(dataclasses.replace(self._law.config, controller=name, law_settings=()))
         self.rebuild()
         self._bench.say("refused", "")
         return f"law {self._law.label}"
 
-    def _turned(self) -> str:
+    def _apply_sliders(self) -> str:
         bandwidth, factors = now = self._read()
-        if now == self._seen:
+        if now == self._last_read:
             return ""
-        before, self._seen = self._seen, now
+        before, self._last_read = self._last_read, now
         if bandwidth != before[0]:
             self._law.choose(dataclasses.replace(self._law.config, bandwidth=bandwidth))
         if factors:
-            self._law.turn(factors)
+            self._law.scale_gains(factors)
         self._bench.say("refused", "")
         changed = [f"{name} x {factor:.3g}" for name, factor in factors.items() if factor != before[1][name]]
         return ", ".join([f"bandwidth {bandwidth:.3g} rad/s"] * (bandwidth != before[0]) + changed)

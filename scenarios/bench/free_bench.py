@@ -1,6 +1,7 @@
-"""A robot in the window under a control law, which a person jogs, teaches, pushes and loads.
+"""Robot in the window under a controller; the user jogs, teaches, pushes and loads it.
 
-The loop is the one of every run, `twin.run_closed_loop`, part by part; only its reference is made as it goes.
+The loop is `twin.run_closed_loop`, as in every run, executed in short parts. The reference of each part is
+computed when the part begins.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from twin.trajectories.sampling import Samples, sample_semi_implicit
 if TYPE_CHECKING:
     from scenarios.base import Config
 
-PART = 0.05  # s, of the run between two looks at the controls
-KEPT = 120.0  # s, of the end of the run
+PART = 0.05  # s: length of a part of the run
+LOG_DURATION = 120.0  # s: length of the logged end of the run
 
 
 @dataclass
 class Session:
-    """What is left of a time at the bench.
+    """Result of a session at the bench.
 
     Attributes:
-        robot: what was moved.
-        poses: (n,) each, in [rad]: those that were taught.
-        log: the last two minutes of the run, since its last restart; `None` if there was none.  Its array
-            `touches` has what was done; robot and law are those of the beginning.
-        touches: what was done to it: when, in [s], and what.
+        robot: robot of the session.
+        poses: taught poses, (n,) each, in [rad].
+        log: last two minutes of the run, since its last restart; `None` if there was no run. Its array
+            `touches` has the user's actions; robot and controller are those of the beginning.
+        touches: times, in [s], and descriptions of the user's actions.
     """
 
     robot: Robot
@@ -52,16 +53,16 @@ class Session:
 
 
 class FreeBench:
-    """A time at the bench.
+    """Interactive session at the bench.
 
     Args:
-        config: robot, control law, drives, tool, payload.
-        start: (n,) where the arm begins, in [rad].
-        file: where taught poses are written, if anywhere.
-        duration: after which the bench ends by itself, in [s] of the simulation.
+        config: robot, controller, drives, tool, payload.
+        start: (n,) initial joint angles, in [rad].
+        file: file for the taught poses; `None` to write none.
+        duration: simulated time after which the session ends, in [s].
 
     Raises:
-        TwinError: there is no display, or no such robot or law.
+        TwinError: there is no display, or the robot or controller does not exist.
     """
 
     def __init__(
@@ -69,10 +70,10 @@ class FreeBench:
     ) -> None:
         self._config, self._start, self._file, self._duration = config, start, file, duration
         self.session = Session(config.load_robot())
-        self._log = RunningLog(max(1, round(KEPT / config.period)))
+        self._log = RunningLog(max(1, round(LOG_DURATION / config.period)))
 
     def run(self) -> Session:
-        """Until the window is closed."""
+        """Run the session until the window is closed or the duration ends; return its result."""
         config, robot = self._config, self.session.robot
         model = config.controller_model(robot)
         with Simulation(robot, time_step=config.time_step, gui=True) as simulation:
@@ -84,13 +85,13 @@ class FreeBench:
             self._moves: Iterator[Samples] | None = None
             panel = self._bench.panel
             self._jog = JogPanel(self._bench, robot, self._follower, config.T_flange_tool)
-            self._keep = panel.button("keep this pose (k)")
-            self._go = panel.button("go through kept poses (o)")
-            self._again = panel.button("from the start (r)")
+            self._teach = panel.button("teach this pose (k)")
+            self._go = panel.button("go through taught poses (o)")
+            self._restart = panel.button("restart (r)")
             self._laws = LawPanel(self._bench, self._law)
             self._view = LoopView(simulation, config.T_flange_tool)
-            self._wanted, self._looked = self._start, time.perf_counter()
-            self._asked_again = False
+            self._desired, self._last_picture = self._start, time.perf_counter()
+            self._restart_requested = False
             self._bench.on_picture(self._picture)
             self._begin()
             try:
@@ -104,14 +105,14 @@ class FreeBench:
         return self.session
 
     def _begin(self) -> None:
-        """From the start, with the law of the settings."""
+        """Start the run from the initial pose with the controller of the settings."""
         if self._simulation.robot.payload is not self.session.robot.payload:
             self._simulation.change_payload(self.session.robot.payload)
         self._simulation.reset(self._start)
         self._law.choose(self._config)
         self._follower.restart(self._start)
-        self._wanted = self._start
-        self._follower.k, self._moves, self._asked_again = 0, None, False
+        self._desired = self._start
+        self._follower.k, self._moves, self._restart_requested = 0, None, False
         self._log.restart()
         self._laws.rebuild()
         self._jog.rebuild()
@@ -119,15 +120,15 @@ class FreeBench:
         self._bench.say("trouble", "")
 
     def _part(self) -> None:
-        """The next 50 ms of the run."""
-        if self._asked_again:
+        """Run the next part, 50 ms of simulated time."""
+        if self._restart_requested:
             self._begin()
         samples, period = self._reference(), self._config.period
 
         def sample(k: int) -> None:
-            """The picture is made after the step: it shows where the arm should be then."""
+            """Store the desired positions after the step, when the picture is drawn."""
             q, qd, qdd = (series[k] for series in samples[1:])
-            self._wanted = q + period * (qd + period * qdd)
+            self._desired = q + period * (qd + period * qdd)
 
         try:
             log = run_closed_loop(
@@ -136,11 +137,11 @@ class FreeBench:
             )  # fmt: skip
             self._log.add(log)
         except DivergenceError as error:
-            self._bench.say("trouble", f"{error}: press r to begin again")
-            self._bench.wait_until(lambda: self._asked_again)
+            self._bench.say("trouble", f"{error}: press r to restart")
+            self._bench.wait_until(lambda: self._restart_requested)
 
     def _reference(self) -> Samples:
-        """The next samples: of the motion through the kept poses, if it is under way, or of jogging."""
+        """Return the next samples: of a motion through the taught poses, if one is active, or of jogging."""
         count = max(1, round(PART / self._config.period))
         if self._moves is not None:
             samples = next(self._moves, None)
@@ -151,28 +152,28 @@ class FreeBench:
         return self._follower.samples(count)
 
     def _picture(self) -> None:
-        """Look at what was pressed, and bring the window up to date."""
+        """Process the user's input and update the window."""
         now = time.perf_counter()
-        seconds, self._looked = min(now - self._looked, 0.2), now
+        seconds, self._last_picture = min(now - self._last_picture, 0.2), now
         key = self._bench.panel.key
-        if self._again.pressed() or key("r"):
-            self._asked_again = True
+        if self._restart.pressed() or key("r"):
+            self._restart_requested = True
         if done := self._laws.act():
             self._bench.touch(done)
-        if self._keep.pressed() or key("k"):
-            self._keep_pose()
+        if self._teach.pressed() or key("k"):
+            self._teach_pose()
         if self._go.pressed() or key("o"):
             self._go_through()
         if self._moves is None:
             self._jog.act(seconds)
         self._bench.say("law", self._law.description)
-        self._view.show(0, self._wanted)
+        self._view.show(0, self._desired)
 
-    def _keep_pose(self) -> None:
-        """Teach where the reference is going, which is where the sliders are."""
+    def _teach_pose(self) -> None:
+        """Teach the target of the reference, which is the position of the sliders."""
         poses = self.session.poses
         poses.append(self._follower.target.copy())
-        self._bench.say("poses", f"{len(poses)} pose{'s' * (len(poses) > 1)} kept")
+        self._bench.say("poses", f"{len(poses)} pose{'s' * (len(poses) > 1)} taught")
         if self._file is not None:
             try:
                 taught_poses.write(self._file, self.session.robot, poses, self._follower.qd_max)
@@ -181,17 +182,17 @@ class FreeBench:
 
     def _go_through(self) -> None:
         if not self._follower.at_rest:
-            self._bench.say("refused", "the arm is on its way: stop it (s), or let it arrive")
+            self._bench.say("refused", "the arm is moving: stop it (s), or wait until it arrives")
             return
         trajectory = taught_poses.motion([self._follower.q, *self.session.poses], self._follower.qd_max)
         if trajectory is None:
-            self._bench.say("refused", "keep a pose that the arm is not in already")
+            self._bench.say("refused", "teach a pose that differs from the current one")
             return
         self._bench.say("refused", "")
         self._moves = self._cut(sample_semi_implicit(trajectory, self._config.period))
 
     def _cut(self, motion: Samples) -> Iterator[Samples]:
-        """The samples of a motion part by part; the follower stands at its end afterwards."""
+        """Yield the samples of a motion in parts; afterwards the follower is at rest at its end."""
         count = max(1, round(PART / self._config.period))
         first = self._follower.k
         for begin in range(0, len(motion.t), count):
@@ -202,13 +203,13 @@ class FreeBench:
         self._follower.restart(motion.q[-1])
 
     def _joined(self) -> Log | None:
-        """The end of the run as one log."""
+        """Return the end of the run as one log; `None` if there was no run."""
         touches = np.array([f"{what} at {t:.3f} s" for t, what in self.session.touches], dtype=str)
         return self._log.log(self._config.T_flange_tool, {"touches": touches})
 
 
 def start_pose(robot: Robot, name: str | None) -> NDArray:
-    """Where the bench begins: a pose by its name, else the zero pose, moved into the ranges of the joints."""
+    """Return the initial pose (n,), in [rad]: a named pose, or the zero pose within the joints' ranges."""
     from scenarios.base import named_pose
 
     if name is not None:

@@ -1,4 +1,4 @@
-"""The sliders and keys of jogging: joints, or the tool along the axes of the base or its own."""
+"""Sliders and keys for jogging: joints, or the tool along the axes of the base or of the tool."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 MODES = ("joints", "base", "tool")
 TITLES = {"joints": "jog: joints", "base": "jog: tool, base axes", "tool": "jog: tool, its axes"}
 TOOL_RANGE = np.array([0.5] * 3 + [np.pi / 2] * 3)
-"""How far the tool may be sent from where jogging began, in [m] and [rad]."""
+"""Largest displacement of the tool from the start of jogging, in [m] and [rad]."""
 KEY_SPEED = 0.2
-"""Share of an axis' range that a key that is held passes in a second."""
+"""Speed of an axis while its key is held down: share of its range per second."""
 
 
 class JogPanel:
-    """Sets the target of a `Follower`.
+    """Sliders and keys that set the target of a `Follower`.
 
     Attributes:
-        mode: what is jogged, one of `MODES`.
-        axis: number of the slider that the arrow keys move.
+        mode: jogging mode, one of `MODES`.
+        axis: index of the slider that the arrow keys move.
 
     Args:
-        bench: of the window.
-        robot: what is jogged.
-        follower: the reference.
+        bench: bench of the window.
+        robot: robot to jog.
+        follower: reference to set the target of.
         T_flange_tool: (4, 4) pose of the tool on the flange.
     """
 
@@ -45,7 +45,7 @@ class JogPanel:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Make the sliders anew, for the mode and for where the reference is going."""
+        """Create the sliders again, for the mode and for the target of the reference."""
         for slider in self._sliders:
             slider.remove()
         follower = self._follower
@@ -57,21 +57,25 @@ class JogPanel:
             names, low, high, start = AXES, -TOOL_RANGE, TOOL_RANGE, np.zeros(6)
             kinds = ("prismatic",) * 3 + ("revolute",) * 3
         self._scale = np.array([SHOWN[kind][1] for kind in kinds])
-        self._low, self._high, self._wanted = low, high, np.array(start)
+        self._low, self._high, self._desired = low, high, np.array(start)
         units = [SHOWN[kind][0] for kind in kinds]
         self._sliders = [
             self._bench.panel.slider(f"{name} [{unit}]", *(scale * np.array([a, b, at])))
             for name, unit, scale, a, b, at in zip(
-                names, units, self._scale, low, high, self._wanted, strict=True
+                names, units, self._scale, low, high, self._desired, strict=True
             )
         ]
         self._names, self._units = names, units
         self._read = [slider.value for slider in self._sliders]
-        self._by_key = -1
+        self._key_axis = -1  # axis of the arrow key that is held down, -1 for none
         self.axis = min(self.axis, len(self._sliders) - 1)
 
     def act(self, seconds: float) -> None:
-        """Do what was asked for since the last picture, which was so many seconds ago."""
+        """Apply the user's input since the last picture.
+
+        Args:
+            seconds: time since the last picture, in [s].
+        """
         panel = self._bench.panel
         if self._hold.pressed() or panel.key("s"):
             self._follower.stop()
@@ -84,7 +88,7 @@ class JogPanel:
         self._take_keys(seconds)
         self._go(seconds)
         name, unit = self._names[self.axis], self._units[self.axis]
-        at = self._scale[self.axis] * self._wanted[self.axis]
+        at = self._scale[self.axis] * self._desired[self.axis]
         self._bench.say("jog", f"{TITLES[self.mode]}; arrow keys: {name} {at:.1f} {unit}")
 
     def _take_sliders(self) -> None:
@@ -92,7 +96,7 @@ class JogPanel:
             value = slider.value
             if value != self._read[axis]:
                 self._read[axis] = value
-                self._wanted[axis] = value / self._scale[axis]
+                self._desired[axis] = value / self._scale[axis]
 
     def _take_keys(self, seconds: float) -> None:
         panel = self._bench.panel
@@ -101,36 +105,38 @@ class JogPanel:
         sense = int(panel.held("right")) - int(panel.held("left"))
         axis = self.axis
         if sense:
-            way = KEY_SPEED * seconds * (self._high[axis] - self._low[axis])
-            self._wanted[axis] = np.clip(self._wanted[axis] + sense * way, self._low[axis], self._high[axis])
-            self._by_key = axis
-        elif self._by_key >= 0:  # the key was let go: the slider is made anew, where the axis is now
-            axis, self._by_key = self._by_key, -1
-            self._sliders[axis].set(self._scale[axis] * self._wanted[axis])
+            displacement = sense * KEY_SPEED * seconds * (self._high[axis] - self._low[axis])
+            self._desired[axis] = np.clip(
+                self._desired[axis] + displacement, self._low[axis], self._high[axis]
+            )
+            self._key_axis = axis
+        elif self._key_axis >= 0:  # the key was released: move the slider to the position of the axis
+            axis, self._key_axis = self._key_axis, -1
+            self._sliders[axis].set(self._scale[axis] * self._desired[axis])
             self._read[axis] = self._sliders[axis].value
 
     def _go(self, seconds: float) -> None:
-        """Send the reference on its way."""
+        """Set the target of the reference."""
         if self.mode == "joints":
-            self._follower.target = self._wanted.copy()
+            self._follower.target = self._desired.copy()
             return
-        if np.array_equal(self._tool.wanted, self._wanted) and np.array_equal(
-            self._tool.offset, self._wanted
+        if np.array_equal(self._tool.desired, self._desired) and np.array_equal(
+            self._tool.offset, self._desired
         ):
             return
-        self._tool.wanted = self._wanted.copy()
+        self._tool.desired = self._desired.copy()
         q = self._tool.advance(seconds, self._follower.target)
         if q is None:
             self._bench.say(
-                "refused", "the tool cannot go there: out of reach, a joint's end, or a singularity"
+                "refused", "the tool cannot go there: out of reach, a joint limit, or a singularity"
             )
-            self._wanted = self._tool.wanted.copy()
+            self._desired = self._tool.desired.copy()
         else:
             self._bench.say("refused", "")
             self._follower.target = q
 
 
 def joint_ranges(robot: Robot) -> tuple[NDArray, NDArray]:
-    """Ranges (n,) of sliders, in [rad] and [m]; a turn or a metre to each side where a joint has no end."""
+    """Return the ranges (n,) of sliders, in [rad] and [m]; a turn or a metre to each side without a limit."""
     most = np.where(np.array(robot.joint_kinds) == "revolute", 2.0 * np.pi, 1.0)
     return np.maximum(robot.q_min, -most), np.minimum(robot.q_max, most)

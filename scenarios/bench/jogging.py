@@ -1,11 +1,11 @@
-"""Jogging: a reference that goes to a target, which a person may move at any time, within speed limits.
+"""Jogging: a reference that moves to a target within speed limits; the target may change at any time.
 
-Joint by joint the reference speeds up and brakes with a constant acceleration, so late that it just comes to
-rest on its target.  It obeys the engine's own steps,
+Each joint of the reference accelerates and brakes with a constant acceleration. It brakes as late as possible
+to come to rest on its target. The reference obeys the engine's recursion,
 
     qd[k+1] = qd[k] + dt qdd[k],        q[k+1] = q[k] + dt qd[k+1],
 
-so that a law that knows the arm follows it to round-off.
+so that a controller with an exact model follows it to round-off.
 """
 
 from __future__ import annotations
@@ -22,29 +22,30 @@ from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
 
-TIME_TO_SPEED = 0.3  # s, in which a joint comes to the speed of jogging
+TIME_TO_SPEED = 0.3  # s: time from rest to the jogging speed
 SHARE_OF_SPEED = 0.25
-"""Of the joints' own speed limits, which is what a pendant allows about."""
+"""Jogging speed over the joints' speed limits; teach pendants allow about as much."""
 TOOL_SPEED = 0.25
-"""[m/s]: the speed of the tool in manual mode that ISO 10218-1 allows."""
-TURN_SPEED = 0.5  # rad/s of the tool
+"""[m/s]: largest speed of the tool in manual mode according to ISO 10218-1."""
+TURN_SPEED = 0.5  # rad/s: angular speed of the tool
 
 AXES = ("x", "y", "z", "rx", "ry", "rz")
 
 
 class Follower:
-    """A joint reference on its way to a target.
+    """Joint reference that moves to a target.
 
     Attributes:
-        k: number of the next sample.
-        q, qd: (n,) where it is, in [rad] and [rad/s].
-        target: (n,) where it is to come to rest, in [rad]; may be set at any time, within the ranges.
+        k: index of the next sample.
+        q, qd: (n,) current positions and speeds, in [rad] and [rad/s].
+        target: (n,) positions at which the reference comes to rest, in [rad]; may be set at any time, within
+            the ranges of the joints.
 
     Args:
-        q: (n,) where it begins, at rest, in [rad].
-        qd_max: (n,) largest speed, in [rad/s].
-        qdd_max: (n,) largest acceleration, in [rad/s^2].
-        period: of the samples, in [s].
+        q: (n,) initial positions, at rest, in [rad].
+        qd_max: (n,) largest speeds, in [rad/s].
+        qdd_max: (n,) largest accelerations, in [rad/s^2].
+        period: period of the samples, in [s].
     """
 
     q: NDArray
@@ -58,34 +59,38 @@ class Follower:
 
     @classmethod
     def of(cls, robot: Robot, q: NDArray, period: float) -> Follower:
-        """For a robot: a quarter of its speed limits, reached in 0.3 s."""
+        """Return a follower for a robot, with a quarter of its speed limits, reached in 0.3 s."""
         speed = SHARE_OF_SPEED * np.where(np.isfinite(robot.qd_max), robot.qd_max, 4.0)
         return cls(q, speed, speed / TIME_TO_SPEED, period)
 
     def restart(self, q: NDArray) -> None:
-        """Rest at q (n,), in [rad]."""
+        """Set position and target to q (n,), in [rad], at rest."""
         self.q = np.array(q, dtype=np.float64)
         self.qd = np.zeros_like(self.q)
         self.target = self.q.copy()
 
     def stop(self) -> None:
-        """Come to rest as soon as the acceleration allows."""
+        """Set the target to the nearest position at which the reference can come to rest."""
         braking = self.qd**2 / (2.0 * self.qdd_max) + np.abs(self.qd) * self.period
         self.target = self.q + np.sign(self.qd) * braking
 
     @property
     def at_rest(self) -> bool:
-        """Whether it stands on its target."""
+        """Whether the reference is at rest on its target."""
         return bool(np.all(self.qd == 0.0) and np.all(np.abs(self.target - self.q) < 1e-12))
 
     def samples(self, count: int) -> Samples:
-        """The next so many samples; the reference is then one period behind the last of them."""
+        """Return the next samples and advance the reference to one period after the last of them.
+
+        Args:
+            count: number of samples.
+        """
         dt, h = self.period, self.qdd_max * self.period
         t = np.arange(self.k, self.k + count, dtype=np.float64) * dt
         q, qd, qdd = np.empty((3, count, len(self.q)))
         for k in range(count):
             q[k], qd[k] = self.q, self.qd
-            left = (self.target - self.q) / dt  # the speed that would be there in one period
+            left = (self.target - self.q) / dt  # the speed that reaches the target in one period
             # From a speed v between m h and (m + 1) h, braking by h each period covers
             # dt (v + (v - h) + ... + (v - m h)) = dt (m + 1) (v - m h / 2).
             m = np.floor(0.5 * (np.sqrt(1.0 + 8.0 * np.abs(left) / h) - 1.0))
@@ -99,13 +104,16 @@ class Follower:
 
 @dataclass
 class ToolJog:
-    """The tool moved along and about the axes of the base, or of the tool itself, at a bounded speed.
+    """Motion of the tool along and about the axes of the base or of the tool, at a bounded speed.
 
     Attributes:
-        offset: (6,) how far the tool is from where jogging began, `AXES`, in [m] and [rad]; turns are
+        robot: the robot.
+        T_start: (4, 4) pose of the tool at the start of jogging.
+        T_flange_tool: (4, 4) pose of the tool in the flange frame.
+        in_tool_axes: whether the axes are those of the tool at the start of jogging; else those of the base.
+        offset: (6,) current displacement from the start of jogging, `AXES`, in [m] and [rad]; rotations are
             about x, then y, then z of the fixed axes.
-        wanted: (6,) how far it is to go.
-        in_tool_axes: the axes are those that the tool had when jogging began, else the base's.
+        desired: (6,) desired displacement, in the same form.
     """
 
     robot: Robot
@@ -113,16 +121,16 @@ class ToolJog:
     T_flange_tool: NDArray
     in_tool_axes: bool
     offset: NDArray
-    wanted: NDArray
+    desired: NDArray
 
     @classmethod
     def begin(cls, robot: Robot, q: NDArray, T_flange_tool: NDArray, in_tool_axes: bool) -> ToolJog:
-        """Begin at the joint angles q (n,), in [rad]."""
+        """Return a motion that begins at the joint angles q (n,), in [rad]."""
         T_start = forward_kinematics(robot, q, T_flange_tool)
         return cls(robot, T_start, T_flange_tool, in_tool_axes, np.zeros(6), np.zeros(6))
 
     def pose(self, offset: NDArray) -> NDArray:
-        """The pose (4, 4) of the tool at an offset (6,)."""
+        """Return the pose (4, 4) of the tool at an offset (6,)."""
         from scipy.spatial.transform import Rotation
 
         moved = np.eye(4)
@@ -136,31 +144,31 @@ class ToolJog:
         return T
 
     def advance(self, seconds: float, near: NDArray) -> NDArray | None:
-        """Go on towards what is wanted: joint angles (n,), or `None` where the arm cannot.
+        """Move towards the desired displacement; return joint angles (n,), or `None` if the arm cannot.
 
         Args:
-            seconds: how long to go at jogging speed.
-            near: (n,) joint angles to stay close to, in [rad].
+            seconds: duration of the motion at jogging speed, in [s].
+            near: (n,) previous joint angles, in [rad]; they select the branch.
         """
-        away = self.wanted - self.offset
-        most = max(np.linalg.norm(away[:3]) / TOOL_SPEED, np.linalg.norm(away[3:]) / TURN_SPEED)
-        offset = self.offset + away * min(1.0, seconds / most if most > 0.0 else 1.0)
+        remaining = self.desired - self.offset
+        most = max(np.linalg.norm(remaining[:3]) / TOOL_SPEED, np.linalg.norm(remaining[3:]) / TURN_SPEED)
+        offset = self.offset + remaining * min(1.0, seconds / most if most > 0.0 else 1.0)
         q = nearest(self.robot, self.pose(offset), self.T_flange_tool, near)
         if q is None or np.max(np.abs(q - near)) > LARGEST_STEP:
-            self.wanted = self.offset.copy()  # where it stands: the way on is closed
+            self.desired = self.offset.copy()  # stop here: the arm cannot go further in this direction
             return None
         self.offset = offset
         return q
 
 
-LARGEST_STEP = 0.5  # rad of a joint in one advance: more is another branch, or the turn at a singularity
+LARGEST_STEP = 0.5  # rad: a joint moves further only to another branch or at a singularity
 
 
 def nearest(robot: Robot, T: NDArray, T_flange_tool: NDArray, near: NDArray) -> NDArray | None:
-    """Joint angles (n,) within the ranges that bring the tool to T (4, 4); `None` where there are none."""
+    """Return the joint angles (n,) within the ranges that bring the tool to T (4, 4); `None` if none do."""
     try:
         q = inverse_kinematics(robot, T, T_flange_tool=T_flange_tool, near=near)
-    except RobotError:  # no solution in closed form is known of such an arm
+    except RobotError:  # the arm has no closed-form solution
         try:
             q = numerical_inverse_kinematics(robot, T, T_flange_tool=T_flange_tool, near=near, restarts=0)
         except UnreachableError:

@@ -1,4 +1,4 @@
-"""Logs shown again in PyBullet's window, where a person plays, stops, and goes back and forth."""
+"""Replay of logs in PyBullet's window, with controls to play, pause and seek."""
 
 import time
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from twin.logs.views.playback import Playback, Track, reference_paths
 from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
 
-PATH_WANTED, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
+DESIRED_PATH, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0
-"""Times real time, the slowest and the fastest of the slider."""
+"""Ends of the speed slider, over real time."""
 
 LONGEST = 1.0
-"""Time that may pass from one picture to the next, in [s]: a window that stood still does not jump."""
+"""[s]: largest advance from one picture to the next, so that the replay does not jump after a delay."""
 
 OPACITY = 0.4
 LEAP = 50  # samples
 HELP = (
-    "space: play or pause   r: from the start   l: loop",
-    "left right: a sample   down up: 50 samples",
+    "space: play or pause   r: restart   l: loop",
+    "left right: 1 sample   down up: 50 samples",
     "1 2 3 4: camera   i: text   h: panels   Esc: close",
 )
 
@@ -35,13 +35,13 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
     """Show logs until the window is closed.
 
     Args:
-        shown: the first is the arm in its colours, the others are ghosts.
-        speed: times real time.
-        loop: begin anew at the end.
+        shown: logs; the first is the arm in its colours, the others are ghosts.
+        speed: speed of the replay over real time.
+        loop: whether to start again at the end.
 
     Raises:
         NoDisplayError: there is no display.
-        TwinError: a window is open already.
+        TwinError: a window is already open.
     """
     playback = Playback(shown, speed=speed, loop=loop)
     bench = open_bench(
@@ -55,10 +55,10 @@ def replay(shown: Sequence[Track], *, speed: float = 1.0, loop: bool = False) ->
 
 
 class ReplayedArm:
-    """The arm of the first log, as the window shows it: it has no physics.
+    """Arm of the first log in the window, without physics.
 
     Args:
-        playback: what is shown.
+        playback: state of the replay.
     """
 
     def __init__(self, playback: Playback) -> None:
@@ -68,25 +68,25 @@ class ReplayedArm:
 
     @property
     def tau(self) -> np.ndarray:
-        """Torques (n,) of the motors at the sample, in [N m]."""
+        """Torques (n,) of the motors at the current sample, in [N m]."""
         return self._log.tau[self._playback.samples[0]]
 
     def state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the sample, in [rad] and [rad/s]."""
+        """Return positions and velocities (2, n) at the current sample, in [rad] and [rad/s]."""
         sample = self._playback.samples[0]
         return np.stack([self._log.q[sample], self._log.qd[sample]])
 
     def change_payload(self, payload: Payload | None) -> None:
-        """Nothing: what is over cannot be changed."""
+        """Do nothing: a log cannot change."""
 
 
 class ReplayControls:
-    """The keys, buttons and sliders of a replay, and what it draws beside the arm.
+    """Keys, buttons and sliders of a replay, with its ghosts, paths and texts.
 
     Args:
-        bench: the window.
-        client: PyBullet's, of the window.
-        playback: what is shown.
+        bench: bench of the window.
+        client: PyBullet client of the window.
+        playback: state of the replay.
     """
 
     help = HELP
@@ -94,42 +94,41 @@ class ReplayControls:
     def __init__(self, bench: Bench, client: Any, playback: Playback) -> None:
         self.playback, self.bench, panel = playback, bench, bench.panel
         tracks = playback.tracks
+        # Not made by the bench, which would add a line of text without figures for each ghost.
         self.ghosts = [
-            Ghost(
-                client, track.log.robot, color, OPACITY
-            )  # the bench's own would have a line without figures
+            Ghost(client, track.log.robot, color, OPACITY)
             for track, color in zip(tracks[1:], COLORS[1:], strict=False)
         ]
         for ghost in self.ghosts:
-            ghost.write()  # now: after a picture that takes long the next one is late
+            ghost.write()  # before the replay starts, because the first drawing of a ghost is slow
         for number, path in enumerate(reference_paths(tracks)):
-            bench.path(f"wanted {number}", path, PATH_WANTED)
+            bench.path(f"desired {number}", path, DESIRED_PATH)
         for track, color in zip(tracks, COLORS, strict=False):
             bench.path(f"followed, {track.name}", track.tool[track.samples], color)
-        end = max(playback.end, playback.start + 1e-3)  # a slider has two ends
+        end = max(playback.end, playback.start + 1e-3)  # the ends of a slider must differ
         self.time = panel.slider("time [s]", playback.start, end, playback.start)
         low, high = min(SPEEDS[0], playback.speed), max(SPEEDS[1], playback.speed)
         self.speed = panel.slider("speed [real times]", low, high, playback.speed)
         self.play = panel.button("play / pause (space)")
-        self.back, self.on = panel.button("a sample back (left)"), panel.button("a sample on (right)")
-        self.start, self.loop = panel.button("from the start (r)"), panel.button("loop (l)")
-        self._known = self.time.value, self.speed.value
+        self.back, self.on = panel.button("previous sample (left)"), panel.button("next sample (right)")
+        self.start, self.loop = panel.button("restart (r)"), panel.button("loop (l)")
+        self._last_read = self.time.value, self.speed.value
         self._before = time.perf_counter()
 
     def read(self) -> None:
-        """Answer what was pressed, and let time pass."""
+        """Process the user's input and advance the playback."""
         now, playback = time.perf_counter(), self.playback
         elapsed, self._before = min(now - self._before, LONGEST), now
         was_playing = playback.playing
-        if not self._moved():
+        if not self._seek():
             playback.advance(elapsed)
         if was_playing and not playback.playing:
-            self.time.set(playback.time)  # made anew, which takes too long while it plays
-        self._known = self.time.value, self.speed.value
+            self.time.set(playback.time)  # only when the playback stops, because setting a slider is slow
+        self._last_read = self.time.value, self.speed.value
         self._choose_view()
 
     def show(self) -> None:
-        """Put the ghosts where they are, and write the text."""
+        """Place the ghosts and write the text."""
         playback, bench = self.playback, self.bench
         samples = playback.samples
         for ghost, track, sample in zip(self.ghosts, playback.tracks[1:], samples[1:], strict=True):
@@ -143,34 +142,34 @@ class ReplayControls:
             + "    loop" * playback.loop,
         )
         for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
-            bench.say(track.name, f"{track.name}: {told(track, sample)}", color)
+            bench.say(track.name, f"{track.name}: {describe_sample(track, sample)}", color)
 
     def tell_what_lasts(self) -> None:
-        """Nothing: nobody touches what is over."""
+        """Do nothing: a log has no pushes and no new payload."""
 
-    def _moved(self) -> bool:
-        """Do what was asked for; whether that was another time."""
+    def _seek(self) -> bool:
+        """Process the user's input; return whether it changed the time."""
         playback, key = self.playback, self.bench.panel.key
-        if self.speed.value != self._known[1]:
+        if self.speed.value != self._last_read[1]:
             playback.speed = self.speed.value
         if self.play.pressed() or key("space"):
             playback.play_or_pause()
         if self.loop.pressed() or key("l"):
             playback.loop = not playback.loop
-        if self.time.value != self._known[0]:
+        if self.time.value != self._last_read[0]:
             playback.playing = False
             playback.seek(self.time.value)
             return True
         if self.start.pressed() or key("r"):
             playback.seek(playback.start)
             return True
-        for count, asked in (
+        for count, requested in (
             (1, self.on.pressed() or key("right")),
             (-1, self.back.pressed() or key("left")),
             (LEAP, key("up")),
             (-LEAP, key("down")),
         ):
-            if asked:
+            if requested:
                 playback.step(count)
                 return True
         return False
@@ -186,14 +185,14 @@ class ReplayControls:
             bench.show_panels(not bench.panels_shown)
 
 
-def told(track: Track, sample: int) -> str:
-    """How far a log's run was off at a sample, how near a torque to its limit, and what was saturated."""
+def describe_sample(track: Track, sample: int) -> str:
+    """Return the errors, the largest torque over its limit and the saturated joints at a sample, as text."""
     log, names = track.log, track.log.robot.joint_names
     error = np.abs(log.q_ref[sample] - log.q[sample])
     joint = _largest(error)
     unit = joint_unit(log.robot.joint_kinds[joint])
     parts = [
-        f"off {_short(error[joint])} {unit} in {names[joint]}",
+        f"error {_short(error[joint])} {unit} in {names[joint]}",
         f"tool {_short(1e3 * track.tool_distance[sample])} mm",
     ]
     limit = log.robot.drive_torque_max
@@ -208,10 +207,10 @@ def told(track: Track, sample: int) -> str:
 
 
 def _short(value: float) -> str:
-    """Three digits; round-off as what it is."""
+    """Return a value with three digits; round-off as `< 1e-9`."""
     return "< 1e-9" if 0 < value < 1e-9 else f"{value:.3g}"
 
 
 def _largest(values: np.ndarray) -> int:
-    """The place of the largest value; what is not a number is larger than any."""
+    """Return the index of the largest value; NaN counts as the largest."""
     return int(np.argmax(np.where(np.isnan(values), np.inf, values)))

@@ -1,4 +1,4 @@
-"""Poses taught at the window, the motion through them, and the file that `pose_path` follows."""
+"""Poses taught at the window, the motion through them, and their recording for `pose_path`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 FILE_PERIOD = 0.02  # s, between rows of the file
-SAME = 1e-9  # rad: poses that are one
+SAME = 1e-9  # rad: largest difference of equal poses
 
 
 def motion(poses: list[NDArray], qd_max: NDArray) -> Trajectory | None:
-    """From pose to pose, stopping in each; `None` where there is no way to go.
+    """Return a motion that stops in each pose; `None` if all poses are equal.
 
     Args:
-        poses: (n,) each, in [rad].
+        poses: joint angles of the poses, (n,) each, in [rad].
         qd_max: (n,) largest speeds, in [rad/s].
     """
     moves = [
@@ -33,7 +33,7 @@ def motion(poses: list[NDArray], qd_max: NDArray) -> Trajectory | None:
 
 
 def write(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bool:
-    """Write the motion as a recording of joints, `t,q1,...`; false where there is none to write.
+    """Write the motion as a recording of joints, `t,q1,...`; return False if there is no motion to write.
 
     Raises:
         OSError: the file cannot be written.
@@ -50,7 +50,7 @@ def write(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bo
 
 
 def table(robot: Robot, poses: list[NDArray]) -> list[list[str]]:
-    """The poses for people, a row each, headings first: degrees, or millimetres of prismatic joints."""
+    """Return a table with a row for each pose, headings first, in degrees or, for prismatic joints, mm."""
     rows = [["pose", *robot.joint_names]]
     for number, q in enumerate(poses, start=1):
         cells = [

@@ -1,8 +1,8 @@
-"""A scenario's run in the window: untouched it is the run without one, to the bit.
+"""Run of a scenario in the window; without user input it is identical to a run without a window.
 
-A person can exchange the law, turn its gains, push the tool, hang a payload on it, and have the run begin
-anew.  A run that was touched so is no longer the one that the scenario makes claims about: it ends with a
-`TouchedError`, which has its log.
+The user can replace the controller, change its gains, push the tool, attach a payload, and restart the run.
+The scenario's checks do not apply to a run that the user changed. Such a run ends with a `TouchedError`,
+which has its log.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
     from twin.trajectories.sampling import Samples
 
 
-WANTED = (0.45, 0.45, 0.5)
+DESIRED = (0.45, 0.45, 0.5)
 FOLLOWED = (0.85, 0.3, 0.1)
 PLANNED = (0.0, 0.35, 0.9)
 OTHERS = ((0.1, 0.45, 0.85), (0.1, 0.6, 0.3), (0.6, 0.2, 0.7), (0.75, 0.6, 0.0), (0.2, 0.6, 0.65))
-"""Colours of ghosts: one a law."""
+"""Colours of the ghosts, one for each controller."""
 MAGNIFIED = 50.0
-"""The arrow of the tool's error is so many times as long as the error."""
-CLOSE = 2e-3  # rad or m, of every joint: a ghost is where the arm is
-SHORTEST = 4e-3  # m, of a part of the followed path
+"""Length of the arrow of the tool's error over the error."""
+CLOSE = 2e-3  # rad or m: a ghost is hidden if all its joints are closer to the arm's
+SHORTEST = 4e-3  # m: shortest segment of the followed path
 
 
 class LoopView:
-    """Ghosts, paths, the error's arrow and lines of live text.
+    """Ghosts, paths, the arrow of the error and lines of live text.
 
     Args:
-        simulation: with a window.
+        simulation: simulation with a window.
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        others: runs of other laws, by name, which move beside it.
+        others: logs of other controllers, by name, shown as ghosts.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LoopView:
         self._simulation, self._T, self.bench = simulation, T_flange_tool, simulation.bench
         self._others = dict(others or {})
         robot = simulation.robot
-        self._wanted = self.bench.ghost("wanted", robot, WANTED, 0.25)
+        self._desired = self.bench.ghost("desired", robot, DESIRED, 0.25)
         self._ghosts = {
             name: self.bench.ghost(name, log.robot, color, 0.45)
             for (name, log), color in zip(self._others.items(), OTHERS * len(self._others), strict=False)
@@ -68,34 +68,34 @@ class LoopView:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was followed."""
+        """Clear the followed path and the largest error."""
         self._followed: list[NDArray] = []
-        self._largest, self._largest_told = 0.0, ""
+        self._largest, self._largest_text = 0.0, ""
         self.bench.remove("followed")
 
-    def show(self, k: int, q_wanted: NDArray) -> None:
-        """Bring the window up to date; called before each of its pictures.
+    def show(self, k: int, q_desired: NDArray) -> None:
+        """Update the window; called before each of its pictures.
 
         Args:
-            k: number of the sample, at which the runs of other laws are shown.
-            q_wanted: (n,) where the joints should be, in [rad].
+            k: index of the sample of the other controllers' logs.
+            q_desired: (n,) desired positions of the joints, in [rad].
         """
         self._toggle()
         robot = self._simulation.robot
         q = self._simulation.state()[0]
-        tool, wanted = (forward_kinematics(robot, angles, self._T)[:3, 3] for angles in (q, q_wanted))
-        self._place(self._wanted, q_wanted, q)
+        tool, desired = (forward_kinematics(robot, angles, self._T)[:3, 3] for angles in (q, q_desired))
+        self._place(self._desired, q_desired, q)
         for name, ghost in self._ghosts.items():
             series = self._others[name].q
             self._place(ghost, series[min(k, len(series) - 1)], q)
         if np.all(np.isfinite(tool)):
             self._follow(tool)
         if self._shown["error"]:
-            self.bench.arrow("error", tool, MAGNIFIED * (wanted - tool), FOLLOWED)
-        self._tell(q_wanted - q, float(np.linalg.norm(wanted - tool)))
+            self.bench.arrow("error", tool, MAGNIFIED * (desired - tool), FOLLOWED)
+        self._show_error(q_desired - q, float(np.linalg.norm(desired - tool)))
 
     def _place(self, ghost: Ghost, q_ghost: NDArray, q: NDArray) -> None:
-        """Show a ghost where it can be told from the arm: in its place it would only spoil its colours."""
+        """Place a ghost, or hide it near the arm, where it would only blur the arm's colours."""
         apart = bool(np.max(np.abs(q_ghost - q)) > CLOSE)
         ghost.show(apart and self._shown["ghosts"])
         if apart:
@@ -112,38 +112,38 @@ class LoopView:
             self._followed.append(tool)
             self.bench.path("followed", np.array(self._followed), FOLLOWED)
 
-    def _tell(self, error: NDArray, tool_error: float) -> None:
+    def _show_error(self, error: NDArray, tool_error: float) -> None:
         robot = self._simulation.robot
         joint = int(np.argmax(np.abs(error)))
-        told = f"{robot.joint_names[joint]} {shown(error[joint], robot.joint_kinds[joint], 3)}"
+        text = f"{robot.joint_names[joint]} {shown(error[joint], robot.joint_kinds[joint], 3)}"
         if not abs(error[joint]) <= self._largest:
-            self._largest, self._largest_told = abs(error[joint]), f"{told} at {self.bench.time:.2f} s"
-        self.bench.say("error", f"error: {told}, tool {1e3 * tool_error:.3g} mm")
-        self.bench.say("largest", f"largest: {self._largest_told}" if self._largest_told else "")
+            self._largest, self._largest_text = abs(error[joint]), f"{text} at {self.bench.time:.2f} s"
+        self.bench.say("error", f"error: {text}, tool {1e3 * tool_error:.3g} mm")
+        self.bench.say("largest", f"largest: {self._largest_text}" if self._largest_text else "")
 
 
 Loop = Callable[["ChosenLaw", Callable[[int], None]], "Log"]
-"""A closed loop of a law, which calls the function at every sample."""
+"""Function that runs a closed loop with a controller; it calls its second argument at every sample."""
 
 
 def touches_of(bench: Bench) -> str:
-    """What a person did to a run, in words: `touched at the window: law pd at 0.400 s`; else empty."""
-    told = ", ".join(f"{what} at {t:.3f} s" for t, what in bench.touches)
-    return f"touched at the window: {told}" if told else ""
+    """Return the user's actions as text, as `touched at the window: law pd at 0.400 s`; "" for none."""
+    actions = ", ".join(f"{what} at {t:.3f} s" for t, what in bench.touches)
+    return f"touched at the window: {actions}" if actions else ""
 
 
-class _Again(Exception):
-    """The run is to begin anew."""
+class _Restart(Exception):
+    """Signal that the user requested a restart of the run."""
 
 
 class Watched:
-    """A run in the window.
+    """Run of a scenario in the window.
 
     Args:
-        simulation: of the plant, with its window.
-        config: the scenario's settings; its `beside` are runs of other laws, which are shown beside it.
-        make: the control law of settings.
-        reference: what is followed.
+        simulation: simulation of the plant, with a window.
+        config: settings of the scenario; its `beside` are the logs of other controllers, shown as ghosts.
+        make: function that returns the controller of settings.
+        reference: reference of the run.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Watched:
         self._payload = simulation.robot.payload
         self._law = ChosenLaw(config, make)
         self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in config.beside))
-        self._again = self._bench.panel.button("from the start (r)")
+        self._restart = self._bench.panel.button("restart (r)")
         self._view = LoopView(simulation, config.T_flange_tool, dict(config.beside))
         planned = forward_kinematics(simulation.robot, reference.q, config.T_flange_tool)[:, :3, 3]
         self._bench.path("planned", planned, PLANNED)
@@ -164,15 +164,15 @@ class Watched:
         self._bench.on_picture(self._picture)
 
     def run(self, loop: Loop, at_sample: Callable[[int], None] | None = None) -> Log:
-        """The log of the run; the window stays until it is closed, or told to go on.
+        """Run the loop and return its log; the window stays open until the user closes it or presses return.
 
         Args:
-            loop: runs the law along the reference.
-            at_sample: called at every sample, too.
+            loop: function that runs the controller along the reference.
+            at_sample: additional function called at every sample.
 
         Raises:
-            TouchedError: a person changed the motion.
-            DivergenceError: the run ran away.
+            TouchedError: the user changed the motion.
+            DivergenceError: the simulation diverged.
         """
 
         def sample(k: int) -> None:
@@ -183,11 +183,11 @@ class Watched:
         while True:
             try:
                 return self._once(loop, sample)
-            except _Again:
-                self._begin_anew()
+            except _Restart:
+                self._reset()
 
     def _once(self, loop: Loop, at_sample: Callable[[int], None]) -> Log:
-        """One run, and the time that the window stays after it."""
+        """Run the loop once, and then wait at the window unless `close_window` is set."""
         failure = None
         try:
             log = loop(self._law, at_sample)
@@ -196,16 +196,16 @@ class Watched:
         touched = touches_of(self._bench)
         if not self._config.close_window:
             end = "the run is over" if failure is None else f"the run ended: {failure}"
-            self._bench.linger(end + ", and was touched: nothing is claimed of it" * bool(touched))
+            self._bench.linger(end + "; it was changed at the window: no check applies" * bool(touched))
         if touched:
-            ran_away = "" if failure is None else f"{failure}; "
-            raise TouchedError(ran_away + touched, log)
+            prefix = "" if failure is None else f"{failure}; "
+            raise TouchedError(prefix + touched, log)
         if failure is not None:
             raise failure
         return log
 
-    def _begin_anew(self) -> None:
-        """The law, the arm and what hangs on it as the scenario has them."""
+    def _reset(self) -> None:
+        """Restore the controller and the payload of the scenario."""
         self._law.choose(self._config)
         self._panel.rebuild()
         if self._simulation.robot.payload is not self._payload:
@@ -213,15 +213,15 @@ class Watched:
         self._view.restart()
 
     def _picture(self) -> None:
-        if self._again.pressed() or self._bench.panel.key("r"):
-            raise _Again
+        if self._restart.pressed() or self._bench.panel.key("r"):
+            raise _Restart
         if done := self._panel.act():
             self._bench.touch(done)
         self._bench.say("law", self._law.description)
-        self._view.show(self._k, self._wanted())
+        self._view.show(self._k, self._desired())
 
-    def _wanted(self) -> NDArray:
-        """Where the joints (n,) should be at this step, in [rad]: the run stands after the last sample."""
+    def _desired(self) -> NDArray:
+        """Return the desired positions (n,) at the current engine step, in [rad], constant after the last."""
         q, k = self._reference.q, self._k
         if k + 1 == len(q):
             return q[k]

@@ -1,11 +1,11 @@
-"""A control law of my own: feedback of the tracking error, with the arm's weight taken off.
+"""My controller: feedback of the tracking error, with gravity compensation.
 
-Change `__call__` to the law that you want to try, and run it beside others:
+Replace the formula in `__call__` by your control law, and compare it with other controllers:
 
     irb-twin run joint_tracking --controller ./my_controller.py:MyController pd computed_torque
 
-To run a law thousands of times (`twin.run_rollouts`), write it as a function that can be compiled, in a
-`twin.ControlLaw`; `controllers/pd.py` of irb-twin is an example.
+To run a controller thousands of times (`twin.run_rollouts`), write its law as a function that can be
+compiled, in a `twin.ControlLaw`; `controllers/pd.py` of irb-twin is an example.
 """
 
 import numpy as np
@@ -20,25 +20,25 @@ class MyController:
         """Choose the gains.
 
         Args:
-            robot: the model that the controller has of the arm; the arm that it controls may be another.
-            bandwidth: omega of the closed loop, in [rad/s]; `--bandwidth` on the command line.
-            period: time between two calls, in [s]; a law that integrates needs it.
-            damping: ratio of the closed loop; any further argument is a setting, `--set damping=0.7`.
+            robot: robot model of the controller; the controlled arm may differ from it.
+            bandwidth: bandwidth omega of the closed loop, in [rad/s]; `--bandwidth` on the command line.
+            period: time between two calls, in [s]; a controller with an integral needs it.
+            damping: damping ratio of the closed loop; every such argument is a setting, `--set damping=0.7`.
         """
-        inertia = np.diag(twin.mass_matrix(robot, np.zeros(robot.n)))  # of each joint at the zero pose
+        inertia = np.diag(twin.mass_matrix(robot, np.zeros(robot.n)))  # (n,) at the zero pose, in [kg m^2]
         self.robot = robot
         self.Kp = bandwidth**2 * inertia  # (n,), in [N m/rad]
         self.Kd = 2 * damping * bandwidth * inertia  # (n,), in [N m s/rad]
 
     def reset(self):
-        """Forget the past, at the start of a run; there is none here, but an integral would be."""
+        """Reset the memory at the start of a run, for example an integral; this controller has no memory."""
 
     def __call__(self, state, reference):
-        """Torques (n,), in [N m].
+        """Return the torques (n,), in [N m].
 
         Args:
-            state: what is measured: time `t` in [s], `q` (n,) in [rad], `qd` in [rad/s].
-            reference: what is to be followed: `q`, `qd`, and `qdd` in [rad/s^2].
+            state: measured state: time `t` in [s], `q` (n,) in [rad], `qd` (n,) in [rad/s].
+            reference: desired motion: `q` (n,) in [rad], `qd` (n,) in [rad/s], `qdd` (n,) in [rad/s^2].
         """
         feedback = self.Kp * (reference.q - state.q) + self.Kd * (reference.qd - state.qd)
         return feedback + twin.gravity_torque(self.robot, state.q)

@@ -1,6 +1,6 @@
-"""The arm nods: axis 5 goes down and up again.
+"""Nod with the arm: move axis 5 down and up again.
 
-Change `reference` to the motion that you want to try, and run it with any controllers:
+Replace the motion in `reference` by yours, and run it with any controllers:
 
     irb-twin run ./my_scenario.py --controller pd computed_torque --picture my_scenario.png
 """
@@ -18,19 +18,19 @@ from twin.trajectories.joint_trajectories import quintic, sequence
 
 @dataclass(frozen=True)
 class Config(base.Config):
-    """Settings, each an option of the command line: `--angle 0.3`; more are in `base.Config`."""
+    """Settings, each an option of the command line, as `--angle 0.3`; `base.Config` adds more."""
 
-    angle: float = option(0.5, "how far axis 5 goes, in rad")
-    duration: float = option(1.0, "of the way down, and of the way up, in s")
+    angle: float = option(0.5, "travel of axis 5, in rad")
+    duration: float = option(1.0, "duration of the motion down, and of the motion up, in s")
 
     def __post_init__(self):
-        """Refuse what makes no sense."""
+        """Raise an error for invalid settings."""
         super().__post_init__()
         positive(self.duration, "duration", "s")
 
 
 def reference(robot, config):
-    """What the arm is to follow, of a nominal robot that carries nothing yet; `twin.Samples`."""
+    """Return the desired motion of the nominal robot without a payload, as `twin.Samples`."""
     up, down = np.zeros((2, robot.n))
     down[4] = config.angle
     path = sequence(quintic(up, down, config.duration), quintic(down, up, config.duration))
@@ -38,10 +38,10 @@ def reference(robot, config):
 
 
 def run(config):
-    """Carry it out; a `twin.Log`."""
+    """Run the closed loop; return a `twin.Log`."""
     return follow(config, *closed_loop(config, reference))
 
 
 def metrics(log):
-    """What is said of a run, and judged: figures with limits, `base.Metric`."""
+    """Return the figures of a run and their limits, as `base.Metric`."""
     return tracking_metrics(log)

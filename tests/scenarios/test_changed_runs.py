@@ -25,7 +25,7 @@ def written(tmp_path_factory):
     return folder
 
 
-def test_the_log_is_of_the_changed_arm_and_tells_the_changes(written):
+def test_log_contains_changed_arm_and_changes(written):
     log = twin.Log.load(written / "a.npz")
     robot = twin.load("irb140").with_drives("rigid")
     plant = changed(robot, [("mass", 1.2), ("torque_limit.2", 900.0), ("drives.coulomb", 1.5)])
@@ -38,7 +38,7 @@ def test_the_log_is_of_the_changed_arm_and_tells_the_changes(written):
     np.testing.assert_allclose(log.arrays["gains"], pd.gains, rtol=1e-13)
 
 
-def test_torque_limits_of_ideal_drives_come_back_from_a_log(tmp_path):
+def test_log_restores_torque_limits_of_ideal_drives(tmp_path):
     scenario = registry.find("joint_tracking")
     settings = {"duration": 0.01, "payload": "2,0,0,0.1", "changes": (("torque_limit", 0.7), ("mass", 1.1))}
     log = run_one(scenario, scenario.Config(**settings)).log
@@ -49,7 +49,7 @@ def test_torque_limits_of_ideal_drives_come_back_from_a_log(tmp_path):
     assert np.array_equal(again.with_payload(None).tree.inertias, log.robot.bare.inertias)
 
 
-def test_results_name_the_changes_and_claim_no_limit_of_the_error(written):
+def test_results_name_changes_and_have_no_error_limit(written):
     (run,) = json.loads((written / "a.json").read_text())["runs"]
     assert run["config"]["changes.mass"] == 1.2
     assert "mass 1.2, torque_limit.2 900.0, drives.coulomb 1.5, model.mass 0.9" in run["name"]
@@ -59,7 +59,7 @@ def test_results_name_the_changes_and_claim_no_limit_of_the_error(written):
     assert limits["engine - model, whole run"] < 1e-11
 
 
-def test_each_knowledge_of_the_drives_is_of_the_changed_arm():
+def test_drive_mismatch_predicts_errors_of_changed_arm():
     """What the analytic model predicts for the knowledge of the run is what the engine does."""
     scenario = registry.find("drive_mismatch")
     changes = (("drives.coulomb", 1.4), ("mass", 1.1), ("model.drives.rotor_inertia", 0.9))
@@ -82,13 +82,13 @@ def test_each_knowledge_of_the_drives_is_of_the_changed_arm():
         (["--with", "drives.stiffness=2"], "drives.stiffness does nothing in rigid drives"),
     ],
 )
-def test_wrong_use_is_one_sentence(words, told, capsys):
+def test_wrong_use_prints_one_sentence(words, told, capsys):
     assert main([*SHORT, *words]) == 2
     error = capsys.readouterr().err
     assert told in error
     assert len(error.strip().splitlines()) == 1
 
 
-def test_a_scenario_without_a_reference_cannot_be_changed(capsys):
+def test_scenario_without_reference_rejects_changes(capsys):
     assert main(["run", "model_agreement", "--with", "mass=1.1"]) == 2
     assert "scenario 'model_agreement' has no reference(robot, config)" in capsys.readouterr().err

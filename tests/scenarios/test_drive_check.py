@@ -28,9 +28,7 @@ from twin.errors import RobotError
         ),
     ],
 )  # fmt: skip
-def test_every_axis_alone_is_what_was_found_when_the_drives_were_estimated(
-    robot, gravity, use, worst, median
-):
+def test_drive_load_agrees_with_independent_estimates(robot, gravity, use, worst, median):
     """Another program, other samples: in N m, percent and s, as far as its figures go."""
     load = drive_load(with_rated_payload(twin.load(robot).with_drives("rigid")), seed=3, states=20_000)
     np.testing.assert_allclose(load.gravity, gravity, atol=0.6)
@@ -38,7 +36,7 @@ def test_every_axis_alone_is_what_was_found_when_the_drives_were_estimated(
     np.testing.assert_allclose(load.time, [worst, median], atol=0.0075)
 
 
-def test_the_load_of_an_axis_is_its_equation(irb140):
+def test_drive_load_agrees_with_inverse_dynamics(irb140):
     """By the whole: the torque of the axis at its speed limit in its worst pose, from inverse dynamics."""
     robot = with_rated_payload(irb140.with_drives("rigid"))
     load = drive_load(robot, seed=1, states=200)
@@ -53,7 +51,7 @@ def test_the_load_of_an_axis_is_its_equation(irb140):
     np.testing.assert_allclose(load.speed, np.array([100, 100, 80, 60, 60, 40]) * robot.qd_max / 419.0)
 
 
-def test_a_weak_motor_and_a_slow_one_do_not_hold():
+def test_weak_motor_and_slow_motor_fail():
     """A motor beyond its maximum speed has no torque, either."""
     drives = known_drives(twin.load("irb140"))
     log, metrics = full_run("drive_check", "computed_torque")
@@ -70,14 +68,14 @@ def test_a_weak_motor_and_a_slow_one_do_not_hold():
         assert all(metric.where.startswith("of joint_") for metric in broken)
 
 
-def test_an_arm_too_heavy_for_its_motors_is_told(irb140):
+def test_arm_too_heavy_for_its_motors_raises(irb140):
     weak = dataclasses.replace(irb140.drives, motor_torque_max=0.2 * irb140.drives.motor_torque_max)
     robot = with_rated_payload(irb140.with_drives("rigid", weak))
     with pytest.raises(RobotError, match=r"'irb140': its motors need more than 75% of their torque to move"):
         drive_check.fastest_swings(robot, drive_check.Config(duration=0.3))
 
 
-def test_a_motor_that_loses_torque_with_speed_has_less_to_spare(irb140):
+def test_torque_limit_decreases_above_rated_speed(irb140):
     """From the rated speed on the limit falls in a straight line."""
     drives = dataclasses.replace(irb140.drives, motor_speed_rated=0.5 * irb140.drives.motor_speed_max)
     robot = with_rated_payload(irb140.with_drives("rigid", drives))
@@ -85,7 +83,7 @@ def test_a_motor_that_loses_torque_with_speed_has_less_to_spare(irb140):
     np.testing.assert_allclose(load.torque_max, irb140.drives.torque_max * (1 - speed) / 0.5, rtol=1e-12)
 
 
-def test_drive_check_shows_a_row_an_axis_and_draws_torque_over_speed(tmp_path, capsys):
+def test_drive_check_reports_each_axis_and_draws_picture(tmp_path, capsys):
     picture, results = tmp_path / "a.png", tmp_path / "a.json"
     words = ["--duration", "0.5", "--states", "500", "--picture", str(picture), "--json", str(results)]
     assert main(["run", "drive_check", *words]) == 0

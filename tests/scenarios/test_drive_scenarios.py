@@ -37,7 +37,7 @@ def named(metrics):
 
 
 @pytest.mark.parametrize("robot", ["irb140", "irb1400", "irb1600"])
-def test_computed_torque_in_the_engine_is_exact_with_rigid_drives(robot):
+def test_computed_torque_is_exact_with_rigid_drives(robot):
     log = swung(robot, drives="rigid")
     assert bounds.is_exact(log)
     assert np.abs(joint_error(log)).max() <= 1e-13
@@ -67,7 +67,7 @@ def test_computed_torque_in_the_engine_is_exact_with_rigid_drives(robot):
         ({"drives": "elastic"}, False, False),
     ],
 )
-def test_what_is_claimed_of_a_run(settings, exact, bounded):
+def test_error_limits_match_settings(settings, exact, bounded):
     """A limit where only rounding is left, a bound where its derivation holds, a figure elsewhere."""
     log = swung(**settings)
     assert (bounds.is_exact(log), bounds.has_bound(log)) == (exact, bounded)
@@ -78,7 +78,7 @@ def test_what_is_claimed_of_a_run(settings, exact, bounded):
     assert all(metric.passes for metric in metrics.values())
 
 
-def test_the_controller_believes_in_what_it_is_told_to():
+def test_controller_model_has_drives_of_settings():
     robot = twin.load("irb140")
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({}, "ideal"),
@@ -93,7 +93,7 @@ def test_the_controller_believes_in_what_it_is_told_to():
     assert Config(drives="elastic").load_robot().drive_mode == "elastic"
 
 
-def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
+def test_elastic_joints_report_errors_on_both_sides_of_springs():
     log = swung(drives="elastic")
     metrics = named(tracking_metrics(log))
     assert metrics["largest joint error"].value == np.abs(log.q_ref - log.q).max()
@@ -101,7 +101,7 @@ def test_errors_of_elastic_joints_are_told_on_both_sides_of_the_springs():
     assert metrics["largest joint error"].value > 1.2 * metrics["largest motor error"].value
 
 
-def test_an_engine_with_other_drives_than_the_models_shows():
+def test_engine_with_other_drives_than_model_fails():
     """Friction off by a billionth is not what the model predicts; seen step by step."""
     log = swung(drives="rigid")
     drives = known_drives(log.robot)
@@ -113,7 +113,7 @@ def test_an_engine_with_other_drives_than_the_models_shows():
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
 @pytest.mark.parametrize("robot", ["irb140", "irb1400"])
-def test_friction_rotors_and_springs_that_are_off_by_a_millionth_break_their_law(robot, drives):
+def test_drive_parameters_wrong_by_a_millionth_fail_friction_check(robot, drives):
     """The check needs the logged steps alone: the solver may be wrong in engine and model alike."""
     log = swung(robot, drives=drives, controller="cascade")
     (holding,) = friction_metrics(log)
@@ -130,7 +130,7 @@ def test_friction_rotors_and_springs_that_are_off_by_a_millionth_break_their_law
     assert not friction_metrics(loaded)[0].passes, "springs and motors carry less than this arm weighs"
 
 
-def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law():
+def test_joint_at_rest_beyond_static_friction_fails_friction_check():
     config = Config(controller="pd_gravity", drives="rigid")
     robot = config.load_robot()
     log = follow(config, sampled(config, hold(robot.poses["test_3"], 0.02)), robot)
@@ -142,7 +142,7 @@ def test_a_joint_that_stands_under_more_than_its_static_friction_breaks_the_law(
 
 
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
-def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_predicts(drives):
+def test_whole_run_limit_with_drives_follows_the_loop(drives):
     for robot in ("irb140", "irb1400"):
         log = swung(robot, drives=drives, controller="pid")
         seen = np.abs(log.q - log.arrays["q_model"]).max()
@@ -150,7 +150,7 @@ def test_the_whole_run_with_drives_is_as_far_from_the_model_as_the_loop_predicts
         assert 0.1 * seen <= np.max(log.arrays["spread"]) or seen <= position_rounding(log)
 
 
-def test_rounding_decides_where_a_feed_forward_runs_into_falling_friction():
+def test_rounding_decides_path_at_stribeck_friction():
     """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
     config = Config(controller="cascade", drives="rigid")
     robot = with_rated_payload(config.load_robot())
@@ -191,7 +191,7 @@ def test_rounding_decides_where_a_feed_forward_runs_into_falling_friction():
 # drive_mismatch
 
 
-def test_knowing_less_of_the_drives_costs_more():
+def test_error_grows_with_missing_parts_of_drive_model():
     """The comparison that the scenario is for, as figures in rad: all, no friction, no rotors, nothing."""
     for robot in ("irb140", "irb1400", "irb1600"):
         errors = {law: full_run("drive_mismatch", law, robot)[0].arrays for law in controllers.NAMES}
@@ -207,7 +207,7 @@ def test_knowing_less_of_the_drives_costs_more():
 
 
 @pytest.mark.parametrize("knows", list(drive_mismatch.KNOWS))
-def test_the_engine_does_what_the_table_says(knows):
+def test_engine_agrees_with_predicted_errors(knows):
     log = drive_mismatch.run(drive_mismatch.Config(knows=knows, duration=1.0))
     place = list(drive_mismatch.KNOWS).index(knows)
     assert np.abs(joint_error(log)).max() == pytest.approx(log.arrays["joint_errors"][place], abs=1e-13)
@@ -217,7 +217,7 @@ def test_the_engine_does_what_the_table_says(knows):
     assert (metrics["largest joint error"].limit is not None) == (knows == "all")
 
 
-def test_what_is_known_is_what_its_name_says(irb140):
+def test_with_known_retains_named_parts_of_drives(irb140):
     drives = known_drives(irb140)
     everything = known_drives(drive_mismatch.with_known(irb140, "all"))
     assert everything.coulomb.tolist() == drives.coulomb.tolist()
@@ -232,7 +232,7 @@ def test_what_is_known_is_what_its_name_says(irb140):
     assert drive_mismatch.with_known(irb140, "nothing").active_drives is None
 
 
-def test_the_motion_reverses_and_no_motor_is_at_its_limit():
+def test_motion_reverses_without_saturation():
     for robot in ("irb140", "irb1400", "irb1600"):
         config = drive_mismatch.Config(robot=robot)
         reference = sampled(config, drive_mismatch.trajectory(config.load_robot(), config))
@@ -242,7 +242,7 @@ def test_the_motion_reverses_and_no_motor_is_at_its_limit():
         assert not log.saturated.any()
 
 
-def test_all_laws_stand_side_by_side_and_the_picture_is_the_scenarios_own(tmp_path, capsys):
+def test_drive_mismatch_compares_all_controllers_and_draws_its_picture(tmp_path, capsys):
     picture, log = tmp_path / "a.png", tmp_path / "a.npz"
     words = ["--duration", "0.5", "--picture", str(picture), "--log", str(log)]
     assert main(["run", "drive_mismatch", *words]) == 0
@@ -253,7 +253,7 @@ def test_all_laws_stand_side_by_side_and_the_picture_is_the_scenarios_own(tmp_pa
     assert len(list(tmp_path.glob("a-drive_mismatch-*.npz"))) == len(controllers.NAMES)
 
 
-def test_a_saved_log_has_the_same_metrics_and_drives(tmp_path):
+def test_saved_log_has_equal_metrics_and_drives(tmp_path):
     for name in ("drive_check", "drive_mismatch"):
         log, metrics = full_run(name, "computed_torque")
         log.save(tmp_path / "a.npz")
@@ -273,7 +273,7 @@ def test_a_saved_log_has_the_same_metrics_and_drives(tmp_path):
         ({}, "ideal drives,"),
     ],
 )
-def test_the_head_of_a_report_says_which_drives_ran(settings, told):
+def test_report_heading_names_drives(settings, told):
     run = Run("swing", Config(**settings), swung(**settings), (), 0.1)
     assert told in describe(run) + ","
     assert "drives rigid" not in describe(run)

@@ -53,7 +53,7 @@ def iiwa():
 
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("which", ["limitless", "iiwa"])
-def test_a_foreign_arm_runs(name, which, request):
+def test_scenario_runs_with_foreign_arm(name, which, request):
     path = request.getfixturevalue(which)
     scenario = registry.find(name)
     log = scenario.run(scenario.Config(robot=path))
@@ -68,14 +68,14 @@ def test_a_foreign_arm_runs(name, which, request):
 
 
 @pytest.mark.parametrize("which", ["limitless", "iiwa"])
-def test_an_arm_without_poses_is_held_where_it_weighs_on_its_joints(which, request):
+def test_default_pose_loads_the_joints(which, request):
     scenario = registry.find("gravity_hold")
     log = scenario.run(scenario.Config(robot=request.getfixturevalue(which), controller="pd"))
     assert np.abs(joint_error(log)[-1]).max() > 0.05
     assert all(metric.passes for metric in scenario.metrics(log))
 
 
-def test_limits_that_are_missing_have_stand_ins(limitless):
+def test_missing_limits_have_default_values(limitless):
     robot = twin.load(limitless)
     low, high = finite_range(robot)
     np.testing.assert_array_equal(low, [-np.pi, -0.5])
@@ -83,7 +83,7 @@ def test_limits_that_are_missing_have_stand_ins(limitless):
     np.testing.assert_array_equal(finite_speed(robot), [1.0, 0.5])
 
 
-def test_a_range_with_one_end_has_the_width_of_the_stand_in(tmp_path):
+def test_range_with_one_limit_has_default_width(tmp_path):
     for limit, ends in (('lower="1"', [1.0, 2.0]), ('upper="-1"', [-2.0, -1.0])):
         path = tmp_path / "one.urdf"
         path.write_text(LIMITLESS.replace("<limit ", f"<limit {limit} "), encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_range_with_one_end_has_the_width_of_the_stand_in(tmp_path):
         np.testing.assert_array_equal([low[1], high[1]], ends)
 
 
-def test_limits_that_are_there_are_kept(irb140):
+def test_existing_limits_are_unchanged(irb140):
     np.testing.assert_array_equal(finite_range(irb140), [irb140.q_min, irb140.q_max])
     np.testing.assert_array_equal(finite_speed(irb140), irb140.qd_max)
 
@@ -104,29 +104,29 @@ def test_limits_that_are_there_are_kept(irb140):
         (["payload_mismatch"], "robot 'limitless' has no [rating] of payload and reach"),
     ],
 )
-def test_what_a_foreign_robot_lacks_is_said(words, told, limitless, capsys):
+def test_message_names_missing_parts_of_foreign_robot(words, told, limitless, capsys):
     assert main(["run", *words, "--robot", limitless]) == 2
     assert told in capsys.readouterr().err
 
 
-def test_a_named_pose_that_is_missing_is_the_robot_s_fault_not_the_name_s(limitless):
+def test_pose_of_robot_without_poses_raises_robot_error(limitless):
     scenario = registry.find("gravity_hold")
     with pytest.raises(RobotError):
         scenario.run(scenario.Config(robot=limitless, pose="test_3"))
 
 
-def test_validate_runs_what_suits_a_robot_without_poses_and_rating(limitless, capsys):
+def test_validate_runs_suitable_scenarios_only(limitless, capsys):
     assert main(["validate", "--robot", limitless]) == 0
     assert {scenario.name for scenario, _ in planned([limitless]).runs} == set(FOREIGN)
     assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"]).runs}
 
 
-def test_validate_refuses_a_robot_without_masses(capsys):
+def test_validate_rejects_robot_without_masses(capsys):
     assert main(["validate", "--robot", "rx90"]) == 2
     assert "robot 'rx90' has no dynamics" in capsys.readouterr().err
 
 
-def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monkeypatch, capsys):
+def test_validate_writes_failed_and_passed_runs_of_foreign_robot(limitless, tmp_path, monkeypatch, capsys):
     """A scenario that trips over the robot with a `ValueError` is a failed run, and the others are told."""
     mine = tmp_path / "mine.py"
     mine.write_text(
@@ -147,7 +147,7 @@ def test_validate_writes_every_run_of_a_foreign_robot(limitless, tmp_path, monke
     assert 'failures="5"' in junit.read_text(encoding="utf-8")
 
 
-def test_a_tool_that_no_joint_moves_is_refused(tmp_path, capsys):
+def test_tool_fixed_to_the_base_is_rejected(tmp_path, capsys):
     """A payload would hang on the last link, and the tool's pose would be that of the last link."""
     path = tmp_path / "limitless.urdf"
     still = '<link name="tool0"/><joint name="flange" type="fixed"><parent link="{}"/>'

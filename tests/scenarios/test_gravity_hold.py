@@ -12,7 +12,7 @@ from twin.logs.figures import joint_error
 SCENARIO = registry.find("gravity_hold")
 
 
-def test_the_sag_under_pd_is_predicted_and_not_small():
+def test_sag_under_pd_agrees_with_prediction():
     log = SCENARIO.run(SCENARIO.Config(controller="pd"))
     predicted = settled_error(log)
     assert np.abs(predicted).max() > 0.05
@@ -33,7 +33,7 @@ def test_the_sag_under_pd_is_predicted_and_not_small():
         ("computed_torque", 5.0, 0.01, True),
     ],
 )
-def test_a_hold_is_judged_only_where_it_had_time_to_settle(controller, bandwidth, duration, limited):
+def test_settled_error_has_limit_only_after_settling(controller, bandwidth, duration, limited):
     log = SCENARIO.run(SCENARIO.Config(controller=controller, bandwidth=bandwidth, duration=duration))
     metrics = SCENARIO.metrics(log)
     assert all(metric.passes for metric in metrics)
@@ -41,7 +41,7 @@ def test_a_hold_is_judged_only_where_it_had_time_to_settle(controller, bandwidth
     assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
 
 
-def test_a_hold_that_ends_elsewhere_than_predicted_does_not_hold():
+def test_wrong_settled_error_fails():
     log = SCENARIO.run(SCENARIO.Config(controller="pd"))
     moved = log.q.copy()
     moved[-1, 4] += 2e-9
@@ -58,7 +58,7 @@ def test_a_hold_that_ends_elsewhere_than_predicted_does_not_hold():
         ("pid", 5.0, "zero", 10.0),
     ],
 )
-def test_the_transient_dies_away_as_fast_as_the_poles_say(controller, bandwidth, pose, duration):
+def test_decay_rate_agrees_with_simulated_transient(controller, bandwidth, pose, duration):
     config = SCENARIO.Config(controller=controller, bandwidth=bandwidth, pose=pose, duration=duration)
     log = SCENARIO.run(config)
     settled = settled_error(log)

@@ -30,7 +30,7 @@ def log(request):
     return laboratory.run(Config(robot=request.param, controller="computed_torque"))
 
 
-def test_the_first_error_dies_away_as_the_manual_says(log):
+def test_initial_error_decays_exponentially(log):
     """Eq. (3.46) in the direction across the line; the steps of 1 ms differ from exp(-K t) by K T / (2 e)."""
     error = log.arrays["line_error"]
     np.testing.assert_allclose(error[0], [0.005, 0, 0, 0, 0, 0], rtol=0, atol=1e-15)
@@ -40,7 +40,7 @@ def test_the_first_error_dies_away_as_the_manual_says(log):
     assert np.abs(log.arrays["drift_bound"]).max() < 2e-4
 
 
-def test_the_tool_is_sent_along_the_templates_line(log):
+def test_tool_reference_follows_the_line(log):
     """Two equal ways at 0.25 m/s and 0.5 m/s^2: 0.5 s to speed up, 0.0625 m, 0.3 s of cruise."""
     place = log.pose_ref[:, :3] + log.arrays["line_error"][:, :3]
     start = forward_kinematics(log.robot, held_pose(log.robot, None))
@@ -54,7 +54,7 @@ def test_the_tool_is_sent_along_the_templates_line(log):
     np.testing.assert_allclose(log.pose_ref[:, 3:], np.tile(log.pose_ref[0, 3:], (1301, 1)), atol=2e-5)
 
 
-def test_the_reference_is_the_integrated_angles_in_the_engines_steps(log):
+def test_reference_obeys_engine_recursion(log):
     q, qd, qdd, T = log.q_ref, log.qd_ref, log.qdd_ref, 1e-3
     np.testing.assert_array_equal(qd[1:], qd[:-1] + T * qdd[:-1])
     np.testing.assert_array_equal(q[1:], q[:-1] + T * qd[1:])
@@ -68,7 +68,7 @@ def test_the_reference_is_the_integrated_angles_in_the_engines_steps(log):
     assert np.abs(joint_error(log)).max() < 1e-14
 
 
-def test_pd_is_the_default_as_in_the_manual():
+def test_default_controller_is_pd():
     assert Config().controller == "pd"
     log = laboratory.run(Config(**QUICK))
     assert log.controller == "pd"
@@ -76,14 +76,14 @@ def test_pd_is_the_default_as_in_the_manual():
     assert 0.01 < whole.value < 0.2  # it sags
 
 
-def test_a_line_that_begins_at_the_tool_leaves_the_drift_alone():
+def test_line_from_the_tool_has_drift_only():
     log = laboratory.run(Config(controller="computed_torque", start_error=0.0, **QUICK))
     assert broken(log) == []
     assert log.arrays["line_error"][0].max() < 1e-15
     assert 1e-6 < np.abs(log.arrays["line_error"]).max() < 1e-4
 
 
-def test_another_decay_than_the_laws_shows(log):
+def test_wrong_decay_or_drift_fails(log):
     """A gain that is off by 2 percent, no feedback at all, or a drift that is twice the bound."""
     assert not broken(log)
     k = np.arange(len(log.t))[:, None]
@@ -98,7 +98,7 @@ def test_another_decay_than_the_laws_shows(log):
     ]
 
 
-def test_a_gain_too_low_to_see_the_drift_leaves_that_metric_out():
+def test_low_gain_omits_drift_metric():
     log = laboratory.run(Config(gain=1.0, **QUICK))
     assert not broken(log)
     assert not any("drift" in metric.name for metric in laboratory.metrics(log))
@@ -112,7 +112,7 @@ def test_continuous_reference_integrates_by_runge_kutta():
     np.testing.assert_allclose(error[:, 1:], 0, rtol=0, atol=1e-10)
 
 
-def test_an_arm_known_by_its_urdf_alone():
+def test_laboratory_runs_with_urdf_without_poses():
     """No closed form, no named pose, no rating."""
     urdf = twin.load("irb140").urdf
     log = laboratory.run(Config(robot=str(urdf), **QUICK))
@@ -120,13 +120,13 @@ def test_an_arm_known_by_its_urdf_alone():
     assert not broken(log)
 
 
-def test_a_named_pose():
+def test_laboratory_starts_in_named_pose():
     log = laboratory.run(Config(robot="irb1400", pose="left", **QUICK))
     np.testing.assert_array_equal(log.q_ref[0], log.robot.poses["left"])
     assert not broken(log)
 
 
-def test_which_robots_it_suits():
+def test_laboratory_suits_six_joints_and_youbot():
     names = (*twin.robot_names(), *twin.robot.laboratory_names())
     suited = [name for name in names if laboratory.suits(twin.load(name))]
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
@@ -150,11 +150,11 @@ def test_which_robots_it_suits():
         ({"speed": -1.0}, ValueError, "expected a positive, finite tool speed in m/s, got -1.0"),
     ],
 )
-def test_what_it_refuses(settings, error, told):
+def test_invalid_settings_raise(settings, error, told):
     with pytest.raises(error, match=re.escape(told)):
         laboratory.run(Config(**settings))
 
 
-def test_variants_are_runs_of_computed_torque():
+def test_variants_use_computed_torque():
     assert all(config.controller == "computed_torque" for config in laboratory.VARIANTS)
     assert len({dataclasses.astuple(config)[:-1] for config in laboratory.VARIANTS}) == 3

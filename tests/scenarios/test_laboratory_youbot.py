@@ -21,7 +21,7 @@ def log():
     return laboratory.run(Config(robot="youbot", controller="computed_torque"))
 
 
-def test_five_joints_keep_the_orientation_where_the_tool_points_down(log):
+def test_five_joints_hold_orientation_with_tool_down(log):
     assert not broken(log)
     assert np.abs(log.arrays["left_over"]).max() < 1e-12
     error = log.arrays["line_error"]
@@ -30,14 +30,14 @@ def test_five_joints_keep_the_orientation_where_the_tool_points_down(log):
     assert 0.5 < np.max(np.abs(error - log.arrays["decayed_error"]) / (log.arrays["drift_bound"] + 1e-12)) < 1
 
 
-def test_pd_follows_within_the_ranges_of_the_drives():
+def test_pd_passes_without_saturation():
     log = laboratory.run(Config(robot="youbot"))
     assert log.controller == "pd"
     assert not broken(log)
     assert not log.saturated.any()
 
 
-def test_elsewhere_five_joints_leave_something_over_and_the_bound_says_how_much():
+def test_five_joints_leave_least_squares_residual_in_other_poses():
     robot = twin.load("youbot")
     law = FeedbackLaw(robot, 10.0)
     q = np.array([0.2, 0.4, 0.9, 0.8, 0.1])
@@ -50,7 +50,7 @@ def test_elsewhere_five_joints_leave_something_over_and_the_bound_says_how_much(
 
 
 @pytest.mark.parametrize("reference", ["consistent", "continuous"])
-def test_a_saturated_speed_leaves_the_lag_that_the_feedback_makes_up_for(reference):
+def test_saturated_speed_causes_bounded_lag(reference):
     """At 0.2 m/s, cut off at 0.15 m/s: 0.05 m/s left over, so that the tool lags by up to 0.05 / K = 5 mm."""
     config = Config(robot="youbot", saturation=0.15, start_error=0.0, reference=reference, **QUICK)
     log = laboratory.run(config)
@@ -62,7 +62,7 @@ def test_a_saturated_speed_leaves_the_lag_that_the_feedback_makes_up_for(referen
     assert np.abs(exact.arrays["line_error"]).max() < 1e-4
 
 
-def test_the_bodies_lie_where_the_data_sheet_has_them():
+def test_centres_of_mass_agree_with_data_sheet():
     """Upright, in the base frame: the sheet's centres of mass above and beside the joints."""
     robot = plain("youbot")
     assert sum(robot.tree.inertias[:, 0]) == pytest.approx(1.390 + 1.318 + 0.821 + 0.769 + 0.687)

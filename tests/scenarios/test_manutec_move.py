@@ -38,7 +38,7 @@ def arm():
 @pytest.mark.parametrize(
     "config", [Config(), *manutec_move.VARIANTS], ids=["consistent", "fine", "continuous"]
 )
-def test_the_engine_is_near_the_reference_run(config):
+def test_engine_agrees_with_reference_run(config):
     log = manutec_move.run(config)
     metrics = manutec_move.metrics(log)
     assert not [metric for metric in metrics if not metric.passes]
@@ -47,7 +47,7 @@ def test_the_engine_is_near_the_reference_run(config):
     assert np.max(np.abs(log.q - log.arrays["q_model"])) < 1e-14
 
 
-def test_the_distance_falls_in_proportion_to_the_step(arm):
+def test_error_is_proportional_to_step(arm):
     """Beside the current loop's 5e-5 rad at these instants, which steps have no part in."""
     coarse, middle, fine = (distance(arm, sample, step) for step in (1e-3, 5e-4, 1e-4))
     assert (coarse - middle) / (middle - fine) == pytest.approx(5 / 4, rel=0.02)
@@ -66,14 +66,14 @@ def test_the_distance_falls_in_proportion_to_the_step(arm):
         ({"rotor_inertia": 1.1}, 1e-4),
     ],
 )
-def test_a_drive_with_another_number_is_further_away(arm, change, least):
+def test_changed_drive_parameter_increases_error(arm, change, least):
     """Than 5e-5 rad: what each number of the drives has to do with the move."""
     columns = {name: getattr(arm.drives, name) * factor for name, factor in change.items()}
     other = arm.with_drives("elastic", dataclasses.replace(arm.drives, **columns))
     assert distance(other, sample_semi_implicit, 1e-4) > least
 
 
-def test_springs_are_needed(arm):
+def test_rigid_gears_increase_error(arm):
     """With rigid gears the same controllers make another move."""
     step = 1e-3
     law = published_law(arm, step)
@@ -83,13 +83,13 @@ def test_springs_are_needed(arm):
 
 
 @pytest.mark.parametrize("controller", [name for name in controllers.NAMES if name != "cascade"])
-def test_other_controllers_are_compared_without_a_limit(controller):
+def test_other_controllers_have_no_limit(controller):
     metrics = manutec_move.metrics(engine_run(controller=controller))
     assert all(metric.passes and metric.limit is None for metric in metrics)
     assert metrics[0].value > 1e-3
 
 
-def test_a_run_of_others_is_compared_row_by_row(tmp_path):
+def test_compare_option_uses_every_row(tmp_path):
     path = tmp_path / "run.csv"
     rows = [",".join(map(repr, [5.0, float(t), *q.tolist()])) for t, q in zip(INSTANTS, ANGLES, strict=True)]
     path.write_text("\n".join(["other,t,q1,q2,q3,q4,q5,q6", *rows]), encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_run_of_others_is_compared_row_by_row(tmp_path):
         ),
     ],
 )
-def test_what_is_no_reference_run_is_told(tmp_path, text, told):
+def test_invalid_reference_run_raises(tmp_path, text, told):
     path = tmp_path / "run.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RecordingError) as error:
@@ -122,7 +122,7 @@ def test_what_is_no_reference_run_is_told(tmp_path, text, told):
     assert str(path) in str(error.value)
 
 
-def test_a_file_that_is_not_there_and_another_robot_are_refused():
+def test_missing_file_and_other_robot_raise():
     with pytest.raises(RecordingError, match=r"there is no reference run 'nowhere\.csv'"):
         Config(compare="nowhere.csv")
     with pytest.raises(RobotError, match="the move is published for robot 'manutec_r3' only, got 'irb140'"):

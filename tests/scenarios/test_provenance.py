@@ -19,13 +19,13 @@ def git(folder, *words):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_versions_are_those_that_are_installed():
+def test_provenance_has_installed_versions():
     assert twin.__version__ == version("irb-twin")
     told = provenance()
     assert {name: version(name) for name in ("numpy", "numba", "pybullet")}.items() <= told.items()
 
 
-def test_a_checkout_has_a_commit_and_says_that_files_differ_from_it(tmp_path):
+def test_commit_marks_modified_checkout(tmp_path):
     assert commit(tmp_path) == ""
     git(tmp_path, "init", "-q")
     assert commit(tmp_path) == ""  # nothing is committed yet
@@ -42,7 +42,7 @@ def test_a_checkout_has_a_commit_and_says_that_files_differ_from_it(tmp_path):
     assert commit(tmp_path) == f"{head} + changes"
 
 
-def test_logs_pictures_and_results_say_what_they_were_made_with(tmp_path, capsys, small_pictures):
+def test_logs_pictures_and_results_contain_provenance(tmp_path, capsys, small_pictures):
     log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
     words = "run gravity_hold --duration 0.01 --controller pd --seed 7 --bandwidth 21 --speed-cutoff inf"
     assert main([*words.split(), "--log", str(log), "--picture", str(picture), "--json", str(results)]) == 0
@@ -64,13 +64,13 @@ def test_logs_pictures_and_results_say_what_they_were_made_with(tmp_path, capsys
     assert made_with == [provenance()] * 3
 
 
-def test_the_command_says_its_version(capsys):
+def test_version_option_prints_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith(f"irb-twin {twin.__version__}, ")
 
 
 @pytest.mark.parametrize("words", ["--settings law.toml", "--set Kp=3,3,3,3,3,3"])
-def test_settings_of_a_law_are_among_them(words, tmp_path, capsys, monkeypatch):
+def test_results_contain_controller_settings(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "law.toml").write_text("Kp = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]\n")
     main(

@@ -18,7 +18,7 @@ def run_of(scenario, **settings):
 
 
 @pytest.mark.parametrize("name", registry.titles())
-def test_every_variant_comes_back_with_its_settings(name):
+def test_repeat_command_restores_every_variant(name):
     scenario = registry.find(name)
     for config in (scenario.Config(controller="pd"), *scenario.variants):
         command = repeat_command(Run(name, config, None, (), 0.1, file=scenario.file))
@@ -26,7 +26,7 @@ def test_every_variant_comes_back_with_its_settings(name):
         assert (again.name, settings) == (name, config), command
 
 
-def test_settings_of_every_kind_come_back():
+def test_repeat_command_restores_settings_of_every_type():
     scenario = registry.find("pose_path")
     settings = {
         "controller": "pid", "robot": "my arms/it's [one].urdf", "mounting": "wall", "bandwidth": 0.1 + 0.2,
@@ -37,12 +37,12 @@ def test_settings_of_every_kind_come_back():
     assert config == scenario.Config(**settings)
 
 
-def test_only_what_differs_from_the_defaults_is_said():
+def test_repeat_command_omits_defaults():
     command = repeat_command(run_of(registry.find("gravity_hold"), bandwidth=30.0))
     assert command == "irb-twin run gravity_hold --controller computed_torque --bandwidth 30.0"
 
 
-def test_a_switch_that_is_on_by_default_can_be_off(tmp_path):
+def test_repeat_command_negates_switch_that_is_on_by_default(tmp_path):
     config = (
         "@dataclass(frozen=True)\nclass Config(base.Config):\n"
         "    smooth: bool = option(True, 'x')\n    word: str = option('a', 'x')\n"
@@ -55,7 +55,7 @@ def test_a_switch_that_is_on_by_default_can_be_off(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["own.py", "-own.py", "my own.py", "below/own.py"])
-def test_a_file_of_ones_own_is_named_by_its_path(name, tmp_path, monkeypatch):
+def test_repeat_command_names_user_file_by_path(name, tmp_path, monkeypatch):
     user_scenarios.write(tmp_path / name)
     monkeypatch.chdir(tmp_path)
     scenario = registry.find(f"./{name}")
@@ -66,25 +66,25 @@ def test_a_file_of_ones_own_is_named_by_its_path(name, tmp_path, monkeypatch):
     assert parsed_back(repeat_command(run))[0].file == scenario.file
 
 
-def test_one_of_the_package_is_named_by_its_name_whatever_the_report_calls_it():
+def test_repeat_command_names_package_scenario_without_folder():
     run = dataclasses.replace(run_of(registry.find("pose_path")), scenario="scenarios-pose_path")
     assert repeat_command(run).startswith("irb-twin run pose_path --controller ")
 
 
-def test_a_run_that_was_carried_out_knows_its_file(tmp_path):
+def test_run_has_file_of_its_scenario(tmp_path):
     scenario = registry.find(user_scenarios.write(tmp_path / "own.py"))
     run = run_one(scenario, scenario.Config())
     assert run.file == str(tmp_path / "own.py")
     assert run.error is None
 
 
-def test_a_scenario_that_does_not_load_is_named_as_it_was(tmp_path):
+def test_repeat_command_names_file_that_does_not_load(tmp_path):
     own = user_scenarios.write(tmp_path / "own.py", head="import nothing_of_that_name\n")
     scenario = registry.find_regardless(own)
     assert shlex.split(repeat_command(run_one(scenario, Config())))[2] == own
 
 
-def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
+def test_repeat_command_restores_controller_settings_exactly(tmp_path):
     law = tmp_path / "my laws.py"
     law.write_text("def Law(robot, Kp=1.0, Kd=1.0, mode='', on=False):\n    ...\n", encoding="utf-8")
     values = (("Kp", 0.1 + 0.2), ("Kd", (1.0, 2e-9, -3.0)), ("mode", "a b"), ("on", True))
@@ -93,14 +93,14 @@ def test_settings_of_a_law_come_back_with_all_their_digits(tmp_path):
     assert (config.controller, config.law_settings) == (f"{law}:Law", values)
 
 
-def test_a_tool_a_payload_and_changes_come_back():
+def test_repeat_command_restores_tool_payload_and_changes():
     settings = {"tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0"}
     settings["changes"] = (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0))
     scenario = registry.find("joint_tracking")
     assert parsed_back(repeat_command(run_of(scenario, **settings)))[1] == scenario.Config(**settings)
 
 
-def test_a_scenario_that_a_package_announces_is_named_as_it_is_announced(tmp_path, monkeypatch):
+def test_repeat_command_names_plugin_scenario_by_entry_point(tmp_path, monkeypatch):
     user_scenarios.write(tmp_path / "somebodys_nod.py")
     metadata = tmp_path / "somebody-1.0.dist-info"
     metadata.mkdir()

@@ -41,12 +41,12 @@ def swing():
     return experiment(controller="pd", drives="rigid")
 
 
-def test_every_scenario_that_follows_a_reference_can_vary():
+def test_every_scenario_with_reference_can_vary():
     assert set(SHORT) == {name for name in registry.titles() if registry.find(name).reference is not None}
 
 
 @pytest.mark.parametrize("name", SHORT)
-def test_a_trial_is_what_the_scenario_runs(name, monkeypatch):
+def test_trial_has_plant_model_and_reference_of_the_run(name, monkeypatch):
     """The same plant, model and reference, to the bit, with what varies on each side."""
     scenario, seen = registry.find(name), []
 
@@ -92,7 +92,7 @@ def test_a_trial_is_what_the_scenario_runs(name, monkeypatch):
     assert trial.plant.payload.com.tolist()[2] == 0.03
 
 
-def test_a_rollout_of_a_trial_is_the_run_of_its_settings(swing):
+def test_rollout_of_trial_equals_run_of_its_settings(swing):
     """To the bit the model's part of the run, to rounding the engine; its command repeats it."""
     values = {
         "mass": 1.07, "mass.joint_3": 20.0, "drives.coulomb": 1.4, "drives.viscous.2": 9.0, "payload": 2.0,
@@ -128,7 +128,7 @@ def test_a_rollout_of_a_trial_is_the_run_of_its_settings(swing):
         ("model_payload", 2.0, False, True),
     ],
 )
-def test_a_quantity_acts_on_its_side_alone(swing, name, value, plant, model):
+def test_quantity_changes_plant_or_model_only(swing, name, value, plant, model):
     def told(robot):
         drives = robot.drives
         return [*robot.tree.inertias.ravel(), *drives.coulomb, *drives.static, *drives.motor_torque_max]
@@ -139,7 +139,7 @@ def test_a_quantity_acts_on_its_side_alone(swing, name, value, plant, model):
     assert after.reference is before.reference
 
 
-def test_what_does_not_change_is_made_once(swing):
+def test_unchanged_parts_of_trials_are_shared(swing):
     first = swing.trial({"mass": 1.1, "bandwidth": 22.0})
     again = swing.trial({"mass": 1.2, "bandwidth": 22.0, "noise": 1e-5, "seed": 3})
     assert again.controller is first.controller
@@ -149,7 +149,7 @@ def test_what_does_not_change_is_made_once(swing):
     assert swing.trial({"duration": 0.3, "payload": 1.0}).reference is longer.reference
 
 
-def test_a_reference_depends_on_what_it_asks_for():
+def test_reference_is_shared_unless_it_depends_on_payload():
     """A load is none of it, but where the motors of the loaded arm say how fast it may be."""
     carried = experiment("payload_mismatch")
     one, other = (carried.trial({"payload_mass": mass}) for mass in (2.0, 5.0))
@@ -161,7 +161,7 @@ def test_a_reference_depends_on_what_it_asks_for():
     assert np.max(np.abs(one.reference.qd)) > 1.2 * np.max(np.abs(other.reference.qd))
 
 
-def test_it_travels_and_gives_the_same_trial(swing, tmp_path):
+def test_pickled_experiment_gives_equal_trials(swing, tmp_path):
     """A scenario of one's own, too, whose settings no other process could load by themselves."""
     head = "from scenarios.joint_tracking import Config as Swing, metrics, reference, run\n"
     config = "@dataclass(frozen=True)\nclass Config(Swing):\n    duration: float = option(0.1, 'in s')\n"
@@ -179,7 +179,7 @@ def test_it_travels_and_gives_the_same_trial(swing, tmp_path):
         assert (trial.T_flange_tool is None) == (other.T_flange_tool is None) == (it is swing)
 
 
-def test_a_payload_varies_with_its_inertia_about_where_it_is(swing):
+def test_payload_inertia_scales_with_mass(swing):
     box = experiment(payload="2,0.01,0,0.1,0.02,0.03,0.02,0,0,0.001")
     assert [box.nominal(f"payload{part}") for part in ("", ".x", ".z")] == [2.0, 0.01, 0.1]
     heavier = box.trial({"payload": 3.0, "payload.x": 0.02}).plant.payload
@@ -194,7 +194,7 @@ def test_a_payload_varies_with_its_inertia_about_where_it_is(swing):
         swing.trial({"payload.z": 0.1})
 
 
-def test_all_nominal_values_make_the_nominal_trial(swing):
+def test_nominal_values_give_nominal_trial(swing):
     names = [one.name for one in swing.quantities()]
     assert len(set(names)) == len(names) > 150
     assert {"bandwidth", "payload.x", "model.mass.link_2", "drives.static.6", "law.Kd"} <= set(names)
@@ -207,7 +207,7 @@ def test_all_nominal_values_make_the_nominal_trial(swing):
     assert np.isnan(experiment("payload_mismatch").nominal("payload_mass"))
 
 
-def test_a_setting_of_a_law_is_a_factor_on_vectors_and_a_number_itself(swing):
+def test_controller_setting_is_factor_for_vectors_and_value_for_numbers(swing):
     nominal = swing.trial({}).controller
     twice = swing.trial({"law.Kp": 2.0, "law.bandwidth": 40.0}).controller
     np.testing.assert_allclose(twice.parameters, [[8.0], [2.0]] * nominal.parameters, rtol=1e-14)
@@ -217,7 +217,7 @@ def test_a_setting_of_a_law_is_a_factor_on_vectors_and_a_number_itself(swing):
     assert law.parameters.tolist() == [[50.0] * 6, [3.0, 6.0, 9.0, 12.0, 15.0, 18.0]]
 
 
-def test_an_error_limit_is_what_a_run_claims(irb140):
+def test_error_limit_of_trial_equals_that_of_run(irb140):
     claimed = experiment()
     assert claimed.trial({}).error_limit == claimed.trial({"payload": 2.0}).error_limit == ROUND_OFF
     for values in ({"mass": 1.1}, {"model.mass": 1.1}, {"noise": 1e-6}, {"model_payload": 1.0},
@@ -248,13 +248,13 @@ def test_an_error_limit_is_what_a_run_claims(irb140):
         ("model.drives.damping", VariationError, r"model\.drives\.damping does nothing in rigid drives"),
     ],
 )
-def test_a_name_that_cannot_vary_is_one_sentence(swing, name, error, told):
+def test_invalid_quantity_name_raises(swing, name, error, told):
     for ask in (swing.nominal, lambda name: swing.trial({name: 1.0})):
         with pytest.raises(error, match=told if ask == swing.nominal else None):
             ask(name)
 
 
-def test_what_cannot_be_is_one_sentence(swing, tmp_path):
+def test_invalid_value_raises(swing, tmp_path):
     for values, told in (
         ({"delay": 1.5}, r"delay is a whole number, got 1\.5"),
         ({"mass": -1.0}, "expected mass to be finite and above 0"),
@@ -274,7 +274,7 @@ def test_what_cannot_be_is_one_sentence(swing, tmp_path):
     assert experiment(controller=f"{law}:Law", engine=True).trial({}).controller.name == "Law"
 
 
-def test_what_the_settings_change_is_where_it_varies_from(swing):
+def test_varied_change_replaces_fixed_change(swing):
     """A change that is fixed stays, and one that varies takes its place."""
     config = dataclasses.replace(swing.settings, changes=(("mass", 1.1), ("drives.coulomb", 2.0)))
     it = ScenarioExperiment("joint_tracking", config)
@@ -283,6 +283,6 @@ def test_what_the_settings_change_is_where_it_varies_from(swing):
     assert repeat_command(run).endswith(" --with mass=1.3 drives.coulomb=2.0")
 
 
-def test_scenarios_that_know_another_payload_say_so():
+def test_known_law_is_false_with_unknown_payload():
     assert not payload_mismatch.Config().known_law
     assert drive_check.Config().known_law

@@ -26,9 +26,7 @@ SOME = [
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), SOME)
-def test_a_run_from_the_command_line_is_the_same_as_one_from_a_program(
-    robot, name, controller, tmp_path, capsys
-):
+def test_command_line_run_equals_run_from_python(robot, name, controller, tmp_path, capsys):
     file = tmp_path / "run.npz"
     options = [
         word for key, value in SHORT[name].items() for word in (f"--{key.replace('_', '-')}", str(value))

@@ -29,20 +29,20 @@ def variants():
             yield pytest.param(name, config, id=f"{robot}-{name}-{number}")
 
 
-def test_the_scenarios_are_those_with_all_three_parts():
+def test_registry_lists_every_scenario():
     assert ROBOTS == ("irb140", "irb1400", "irb1600")
     assert tuple(SHORT) == NAMES
     assert [pair for pair in SUITED if pair[1] == "parallelogram"] == [("irb1400", "parallelogram")]
 
 
-def test_every_two_of_robot_scenario_and_law_are_tried_together():
+def test_cases_cover_every_pair_of_robot_scenario_and_controller():
     every = [(*pair, law) for pair in SUITED for law in controllers.NAMES]
     for i, j in itertools.combinations(range(3), 2):
         assert {(case[i], case[j]) for case in CASES} == {(case[i], case[j]) for case in every}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
+def test_scenario_docstring_and_options_are_complete(name):
     scenario = registry.find(name)
     assert len(scenario.title) <= 90
     assert "What it shows:" in scenario.doc
@@ -54,7 +54,7 @@ def test_a_scenario_says_what_it_shows_and_what_must_hold(name):
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)
-def test_every_limit_holds(robot, name, controller):
+def test_every_check_passes(robot, name, controller):
     _, metrics = full_run(name, controller, robot)
     broken = [metric for metric in metrics if not metric.passes]
     assert not broken
@@ -64,14 +64,14 @@ def test_every_limit_holds(robot, name, controller):
 
 
 @pytest.mark.parametrize(("name", "config"), list(variants()))
-def test_every_limit_holds_in_the_variants(name, config):
+def test_every_check_passes_in_variants(name, config):
     scenario = registry.find(name)
     broken = [metric for metric in scenario.metrics(scenario.run(config)) if not metric.passes]
     assert not broken
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), CASES)
-def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
+def test_samples_are_finite_and_joints_move(robot, name, controller):
     log, _ = full_run(name, controller, robot)
     for item in ("t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "pose", "pose_ref"):
         assert np.all(np.isfinite(getattr(log, item))), item
@@ -87,7 +87,7 @@ def test_every_sample_is_finite_and_every_joint_moves(robot, name, controller):
         assert np.all(travel > 0.05)
 
 
-def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not():
+def test_only_computed_torque_tracks_to_rounding():
     """The comparison that the project exists for, as figures."""
     for robot, name, law in CASES:
         if name in ("joint_tracking", "pose_path"):
@@ -98,20 +98,20 @@ def test_computed_torque_tracks_to_rounding_and_the_laws_without_a_model_do_not(
                 assert error > 1e-3
 
 
-def test_another_mounting_holds_as_well():
+def test_every_check_passes_with_other_mountings():
     scenario = registry.find("joint_tracking")
     for mounting in ("wall", "inverted"):
         log = scenario.run(scenario.Config(mounting=mounting, duration=0.5))
         assert all(metric.passes for metric in scenario.metrics(log))
 
 
-def test_a_saved_log_has_the_same_metrics(tmp_path):
+def test_saved_log_has_equal_metrics(tmp_path):
     log, metrics = full_run("model_agreement", "pd")
     log.save(tmp_path / "a.npz")
     assert registry.find("model_agreement").metrics(Log.load(tmp_path / "a.npz")) == metrics
 
 
-def test_the_seed_decides_what_model_agreement_draws():
+def test_model_agreement_depends_on_seed():
     scenario = registry.find("model_agreement")
     logs = [scenario.run(scenario.Config(seed=seed, **SHORT["model_agreement"])) for seed in (1, 2)]
     assert not np.allclose(logs[0].arrays["step_model"], logs[1].arrays["step_model"])
@@ -120,7 +120,7 @@ def test_the_seed_decides_what_model_agreement_draws():
 # What the limits can tell apart: each of these would pass if its check were blind.
 
 
-def test_an_inertia_that_is_off_by_a_millionth_shows():
+def test_inertia_wrong_by_a_millionth_fails():
     """A plant heavier by 1e-6 of the load is not what the model predicts."""
     robot = twin.load("irb140")
     heavier = robot.with_payload(twin.Payload(6e-6, (0.0, 0.0, 0.08)))
@@ -134,7 +134,7 @@ def test_an_inertia_that_is_off_by_a_millionth_shows():
     assert not step.passes
 
 
-def test_the_payload_costs_centimetres_and_knowing_it_costs_nothing():
+def test_unknown_payload_causes_error_and_known_one_none():
     log, _ = full_run("payload_mismatch", "computed_torque")
     assert np.abs(joint_error(log)).max() > 0.05
     scenario = registry.find("payload_mismatch")
@@ -144,7 +144,7 @@ def test_the_payload_costs_centimetres_and_knowing_it_costs_nothing():
     assert known.robot.payload.mass == 6.0
 
 
-def test_pose_path_visits_the_printed_poses_in_order():
+def test_pose_path_visits_printed_poses():
     """Each printed pose is met by a sample of the reference, at rest, to what a sample apart makes."""
     log, _ = full_run("pose_path", "computed_torque")
     resting = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)
@@ -173,7 +173,7 @@ def test_pose_path_follows_a_recording(tmp_path):
     assert not any("printed" in metric.name for metric in scenario.metrics(log))
 
 
-def test_ignoring_the_parallelogram_costs_centimetres():
+def test_ignoring_the_parallelogram_causes_error():
     scenario = registry.find("parallelogram")
     error = {}
     for model in ("exact", "no_rod", "open_chain"):
@@ -186,7 +186,7 @@ def test_ignoring_the_parallelogram_costs_centimetres():
 
 
 @pytest.mark.parametrize(("free_time", "expected"), [(0.1, 0.1), (5.0, 0.531)])
-def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time, expected):
+def test_free_fall_ends_before_parallelogram_folds(free_time, expected):
     scenario = registry.find("parallelogram")
     config = scenario.Config(start="hanging", free_time=free_time, duration=0.1)
     log = scenario.run(config)
@@ -198,13 +198,13 @@ def test_the_fall_ends_where_the_parallelogram_would_fold_and_says_so(free_time,
     assert (soon > 0) == (free_time > 1)
 
 
-def test_a_robot_without_a_loop_has_no_parallelogram_to_show():
+def test_parallelogram_rejects_robot_without_loop():
     scenario = registry.find("parallelogram")
     with pytest.raises(RobotError, match="robot 'irb140' has no closed loop"):
         scenario.run(scenario.Config(robot="irb140"))
 
 
-def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_told():
+def test_random_positions_raise_if_passive_range_is_unreachable():
     robot = dataclasses.replace(twin.load("irb1400"), passive_min=np.deg2rad([150.0, -180.0]))
     with pytest.raises(RobotError, match=r"robot 'irb1400': no positions .* the ranges of its joints"):
         random_positions(robot, np.random.default_rng(0), 3)
@@ -227,12 +227,12 @@ def test_a_range_between_joints_that_the_ranges_of_the_joints_do_not_allow_is_to
         ("pose_path", {"csv": "nowhere.csv"}, RecordingError, "nowhere.csv"),
     ],
 )
-def test_a_bad_setting_is_refused_when_it_is_made(name, settings, error, told):
+def test_invalid_setting_raises(name, settings, error, told):
     with pytest.raises(error, match=told):
         registry.find(name).Config(**settings)
 
 
-def test_a_path_too_fast_for_the_arm_is_refused():
+def test_path_too_fast_for_the_arm_raises():
     scenario = registry.find("pose_path")
     with pytest.raises(LimitError, match="joint_6 would move at 45"):
         scenario.run(scenario.Config(speed=1.0, angular_speed=4.0))
@@ -249,7 +249,7 @@ def test_a_path_too_fast_for_the_arm_is_refused():
         (np.inf, 1.0, False),
     ],
 )
-def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
+def test_metric_passes_up_to_its_limit_and_never_for_nan(value, limit, holds):
     assert Metric("x", value, "rad", limit, "why").passes is holds
 
 
@@ -269,12 +269,12 @@ def test_a_metric_holds_up_to_its_limit_and_never_for_nan(value, limit, holds):
         (3.0, None, (2.1, 3.0), "not judged"),
     ],
 )
-def test_the_outcome_of_a_check_is_that_of_every_figure_of_its_span(value, limit, span, outcome):
+def test_outcome_requires_every_figure_of_the_span(value, limit, span, outcome):
     metric = Metric("x", value, "rad", limit, "why", span=span)
     assert metric.outcome == outcome
     assert metric.passes is (outcome in ("passes", "not judged"))
 
 
-def test_a_span_has_the_least_figure_first():
+def test_span_with_larger_number_first_raises():
     with pytest.raises(ValueError, match=r"span of 'x' with the least first, got \(2, 1\)"):
         Metric("x", 1.0, "rad", None, "why", span=(2, 1))

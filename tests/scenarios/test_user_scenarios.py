@@ -67,7 +67,7 @@ def left(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", LEAVING)
-def test_leaving_the_program_is_an_error_of_that_run_alone(name, left):
+def test_user_code_that_exits_fails_its_run_only(name, left):
     _, runs = left
     error, (_, statement) = runs[name]["error"], LEAVING[name]
     assert f"{name}.py" in error
@@ -75,7 +75,7 @@ def test_leaving_the_program_is_an_error_of_that_run_alone(name, left):
     assert "\n" not in error
 
 
-def test_runs_that_were_left_are_told_beside_those_that_were_not(left):
+def test_report_lists_failed_and_finished_runs(left):
     printed, _ = left
     assert printed.count("computed_torque: did not finish: ") == len(LEAVING)
     assert f"{len(LEAVING) + 1} runs, 2 checks" in printed
@@ -83,7 +83,7 @@ def test_runs_that_were_left_are_told_beside_those_that_were_not(left):
 
 
 @pytest.mark.parametrize("place", ["import", "run", "metrics"])
-def test_leaving_the_program_alone_is_status_1_too(place, tmp_path, capsys):
+def test_single_run_that_exits_has_status_1(place, tmp_path, capsys):
     assert (
         main(["run", user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])]) == 1
     )
@@ -152,14 +152,14 @@ def faulty(tmp_path_factory):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_of_a_file_is_one_sentence_of_that_run(fault, faulty):
+def test_fault_of_user_file_is_one_sentence_of_its_run(fault, faulty):
     _, runs = faulty
     error = runs[fault.replace(" ", "_")]["error"]
     assert re.search(FAULTS[fault][1], error), error
     assert "\n" not in error
 
 
-def test_settings_that_a_run_refuses_are_wrong_use_and_in_the_results(tmp_path, capsys):
+def test_rejected_settings_are_wrong_use_and_in_the_results(tmp_path, capsys):
     results = tmp_path / "a.json"
     assert main(["run", "gravity_hold", "--robot", "irb99", "--json", str(results)]) == 2
     assert capsys.readouterr().err.startswith("irb-twin: unknown robot 'irb99'")
@@ -167,7 +167,7 @@ def test_settings_that_a_run_refuses_are_wrong_use_and_in_the_results(tmp_path, 
     assert "unknown robot 'irb99'" in run["error"]
 
 
-def test_one_option_cannot_be_of_two_types(tmp_path, capsys):
+def test_option_with_two_types_is_rejected(tmp_path, capsys):
     files = [
         user_scenarios.write(tmp_path / f"{kind}.py", **setting(f"size: {kind} = option({kind}(2), 'x')"))
         for kind in ("int", "float")
@@ -176,13 +176,13 @@ def test_one_option_cannot_be_of_two_types(tmp_path, capsys):
     assert "--size is int in int and float in float: run them apart" in capsys.readouterr().err
 
 
-def test_a_per_cent_sign_in_a_default_or_help_is_shown(tmp_path, capsys):
+def test_help_prints_per_cent_signs(tmp_path, capsys):
     own = user_scenarios.write(tmp_path / "own.py", **setting("speed: str = option('50%', '100% sure')"))
     assert main(["run", own, "--help"]) == 0
     assert "100% sure (default 50%)" in capsys.readouterr().out
 
 
-def test_files_of_one_name_are_kept_apart(tmp_path, capsys, small_pictures):
+def test_files_of_equal_name_get_unique_names(tmp_path, capsys, small_pictures):
     value = user_scenarios.PARTS["metrics"]
     first, second = (
         user_scenarios.write(tmp_path / folder / "nod.py", metrics=value.replace("length", name))
@@ -209,7 +209,7 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["syntax", "exit"])
-def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
+def test_package_file_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
     monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # other processes know another package
     parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
     user_scenarios.write(package / f"broken_{fault}.py", **parts)
@@ -225,7 +225,7 @@ def test_a_file_of_the_package_that_does_not_load_is_listed_and_fails(fault, pac
     assert "cannot load scenario" in cases[0].find("failure").attrib["message"]
 
 
-def test_a_metric_takes_numbers_of_any_kind():
+def test_metric_accepts_any_real_number_type():
     for value in (1, np.float32(1.0), np.int64(1), np.array(1.0), True):
         assert Metric("m", value, "", np.float32(2.0), "").value == 1.0
     assert not Metric("m", np.nan, "", None, "").passes

@@ -40,7 +40,7 @@ def names(plan):
     return [run_name(scenario.name, config) for scenario, config in plan.runs]
 
 
-def test_without_names_all_of_ours_with_the_robots_that_they_are_about():
+def test_default_plan_has_all_scenarios_with_their_robots():
     plan = planned()
     found = {(scenario.name, config.robot) for scenario, config in plan.runs}
     assert {name for name, _ in found} == set(registry.titles())
@@ -53,7 +53,7 @@ def test_without_names_all_of_ours_with_the_robots_that_they_are_about():
     assert len(set(names(plan))) == len(plan.runs)
 
 
-def test_a_law_that_is_named_is_the_only_one_and_a_variant_runs_with_it_alone(tmp_path):
+def test_selected_controller_restricts_runs_and_variants(tmp_path):
     mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     assert names(planned(["irb140"], [mine], Selection(["pd"]))) == ["irb140, mine, pd"]
     assert names(planned(["irb140"], [mine], Selection(["pid"]))) == [
@@ -63,7 +63,7 @@ def test_a_law_that_is_named_is_the_only_one_and_a_variant_runs_with_it_alone(tm
     assert len(planned(["irb140"], [mine]).runs) == len(controllers.NAMES) + 1
 
 
-def test_a_setting_is_that_of_every_run_and_what_becomes_the_same_runs_once(tmp_path):
+def test_setting_applies_to_every_run_and_duplicates_run_once(tmp_path):
     mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     plan = planned(
         ["irb140"], [mine], Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
@@ -73,7 +73,7 @@ def test_a_setting_is_that_of_every_run_and_what_becomes_the_same_runs_once(tmp_
     assert {config.law_settings for _, config in plan.runs if config.controller == "pid"} == {(("Ki", 3.0),)}
 
 
-def test_a_scenario_runs_with_the_robot_that_it_was_made_for(tmp_path):
+def test_plan_uses_default_robot_of_scenario(tmp_path):
     made_for = (
         "@dataclass(frozen=True)\nclass Config(base.Config):\n    robot: str = option('irb1400', 'x')\n"
     )
@@ -87,7 +87,7 @@ def test_a_scenario_runs_with_the_robot_that_it_was_made_for(tmp_path):
     assert plan.unsuited == (("fussy", "irb140"), ("fussy", "irb1600"))
 
 
-def test_what_is_not_there_is_wrong_use(tmp_path):
+def test_unknown_controller_and_invalid_setting_raise(tmp_path):
     with pytest.raises(UnknownNameError, match="pd_gravitas"):
         planned(["irb140"], (), Selection(["pd_gravitas"]))
     with pytest.raises(ValueError, match="bandwidth"):
@@ -101,15 +101,13 @@ def test_what_is_not_there_is_wrong_use(tmp_path):
         (["irb1400"], False), (["pd*irb140"], False), ([], False),
     ],
 )  # fmt: skip
-def test_only_takes_a_part_of_a_name_or_a_pattern(texts, held):
+def test_only_matches_part_of_a_name_or_a_pattern(texts, held):
     name = run_name("pose_path", Config(controller="pd", bandwidth=30.0))
     assert name == "irb140, pose_path, pd, bandwidth 30.0"
     assert matches(name, texts) is held
 
 
-def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_again(
-    tmp_path, monkeypatch, capsys
-):
+def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     user_scenarios.write(tmp_path / "mine.py", run=RUN, metrics=METRICS)
     words = "validate ./mine.py --robot irb140 --controller pd computed_torque --jobs 1 --bandwidth 21"
@@ -149,7 +147,7 @@ def test_a_failure_says_what_where_whose_fault_and_the_command_that_shows_it_aga
     assert f"irb-twin {twin.__version__}" in page
 
 
-def test_nothing_to_run_is_wrong_use(tmp_path, capsys):
+def test_empty_plan_is_wrong_use(tmp_path, capsys):
     assert main(["validate", "parallelogram", "--robot", "irb140"]) == 2
     assert "nothing to run: not run, as they say that they do not suit" in capsys.readouterr().err
     assert main(["validate", "gravity_hold", "--only", "no such"]) == 2
@@ -160,7 +158,7 @@ def test_nothing_to_run_is_wrong_use(tmp_path, capsys):
     assert "expected a whole number above 0, got '0'" in capsys.readouterr().err
 
 
-def test_what_is_left_is_told_now_and_then_where_nobody_watches(capsys):
+def test_tally_prints_remaining_time_without_terminal(capsys):
     now = [0.0]
     bar = SimpleNamespace(add_task=lambda *_, **__: 0, update=lambda *_, **__: None, disable=True)
     tally = Tally(["a", "b", "c", "d"], bar, clock=lambda: now[0])

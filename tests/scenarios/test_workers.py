@@ -42,7 +42,7 @@ def work(scenario, *laws):
     return [(scenario, scenario.Config(controller=law)) for law in laws]
 
 
-def test_any_number_of_processes_gives_the_same_file(tmp_path):
+def test_results_do_not_depend_on_number_of_processes(tmp_path):
     mine = registry.find(user_scenarios.write(tmp_path / "mine.py"))
     short = registry.find("joint_tracking")
     runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
@@ -62,7 +62,7 @@ def test_any_number_of_processes_gives_the_same_file(tmp_path):
 
 
 @pytest.mark.parametrize("deaths", [1, 2])
-def test_a_process_that_is_killed_costs_its_own_run_at_most(deaths, tmp_path):
+def test_killed_process_fails_its_run_only(deaths, tmp_path):
     mortal = user_scenarios.write(tmp_path / "mortal.py", run=MORTAL.replace("DEATHS", str(deaths)))
     other = registry.find(user_scenarios.write(tmp_path / "other.py"))
     first, *rest = run_in_parallel(
@@ -76,7 +76,7 @@ def test_a_process_that_is_killed_costs_its_own_run_at_most(deaths, tmp_path):
         assert first.error == "the process that ran it was ended by SIGKILL, twice"
 
 
-def test_what_somebody_s_code_prints_or_returns_does_not_disturb(tmp_path, capfd):
+def test_output_and_results_of_user_code_do_not_disturb_other_runs(tmp_path, capfd):
     loud = "def run(config):\n    print('loud')\n    import warnings\n    warnings.warn('beware')\n"
     file = user_scenarios.write(
         tmp_path / "loud.py", run=loud + "    return gravity_hold.run(gravity_hold.Config(duration=0.01))\n"
@@ -95,7 +95,7 @@ def test_what_somebody_s_code_prints_or_returns_does_not_disturb(tmp_path, capfd
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_processes_end_with_the_command(number, tmp_path):
+def test_worker_processes_end_with_the_command(number, tmp_path):
     file = user_scenarios.write(tmp_path / "asleep.py", run=ASLEEP)
     words = ["validate", file, "--robot", "irb140", "--jobs", "2", "--json", str(tmp_path / "a.json")]
     process = subprocess.Popen(
@@ -121,7 +121,7 @@ def test_the_processes_end_with_the_command(number, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--json a.json", "--junit a.xml", "--markdown a.md"])
-def test_a_full_disk_leaves_no_half_file_and_one_sentence(option, tmp_path):
+def test_full_disk_leaves_no_partial_file(option, tmp_path):
     user_scenarios.write(tmp_path / "mine.py")
     words = f"validate ./mine.py --robot irb140 --jobs 1 --controller pd {option}".split()
     code = (

@@ -1,4 +1,4 @@
-"""What a person chooses at the bench: laws, gains, what is jogged; with a panel that is a list of widgets."""
+"""Choices at the bench: controllers, gains and jogging; the panel is a list of widgets without a window."""
 
 from types import SimpleNamespace
 
@@ -22,7 +22,7 @@ WANTED = Reference(np.full(6, 0.101), np.zeros(6), np.zeros(6))
 
 
 class Widget:
-    """A slider or a button of a window that is not there."""
+    """Slider or button without a window."""
 
     def __init__(self, panel, name, value=0.0):
         self.panel, self.name, self.value, self.down = panel, name, float(value), False
@@ -65,8 +65,8 @@ class Panel:
 
 @pytest.fixture
 def bench():
-    said = {}
-    return SimpleNamespace(panel=Panel(), said=said, say=said.__setitem__)
+    texts = {}
+    return SimpleNamespace(panel=Panel(), texts=texts, say=texts.__setitem__)
 
 
 def chosen(irb140, **settings):
@@ -74,7 +74,7 @@ def chosen(irb140, **settings):
     return ChosenLaw(config, lambda given: given.control_law(irb140))
 
 
-def test_it_is_the_law_until_it_is_touched(irb140):
+def test_chosen_law_equals_its_controller_without_user_input(irb140):
     law = chosen(irb140, controller="pid")
     assert law.name == "pid"
     plain = controllers.make("pid", irb140)
@@ -85,19 +85,19 @@ def test_it_is_the_law_until_it_is_touched(irb140):
     np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
 
 
-def test_gains_are_turned_and_the_integral_is_kept(irb140):
+def test_scaling_gains_preserves_the_integral(irb140):
     law = chosen(irb140, controller="pid", law_settings=(("Kd", 2.0),))
     for _ in range(5):
         law(REST, WANTED)
-    law.turn({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
+    law.scale_gains({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
     plain = controllers.make("pid", irb140)
     expected = controllers.make("pid", irb140, Kp=3.0 * plain.gains.Kp, Kd=1.0)
     for _ in range(5):
-        expected(REST, WANTED)  # no torque is at its limit, so that the integral is that of the time
+        expected(REST, WANTED)  # no torque is saturated, so that the integral does not depend on the gains
     np.testing.assert_allclose(law(REST, WANTED), expected(REST, WANTED), rtol=1e-14)
 
 
-def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
+def test_panel_selects_controllers_and_scales_gains(irb140, bench):
     law = chosen(irb140, controller="pd")
     panel = LawPanel(bench, law)
     assert panel.act() == ""
@@ -123,16 +123,16 @@ def test_the_panel_chooses_laws_and_turns_gains(irb140, bench):
     assert law.name == "pd", "logs are named after the law that the run began with"
 
 
-def test_a_gain_that_cannot_be_is_refused_in_a_sentence(irb140, bench):
+def test_invalid_gain_is_rejected_with_one_sentence(irb140, bench):
     law = chosen(irb140, controller="pd")
     panel = LawPanel(bench, law)
     bench.panel["bandwidth"].set(-1.0)
     assert panel.act() == ""
-    assert "positive, finite bandwidth" in bench.said["refused"]
+    assert "positive, finite bandwidth" in bench.texts["refused"]
     np.testing.assert_array_equal(law(REST, WANTED), controllers.make("pd", irb140)(REST, WANTED))
 
 
-def test_a_law_that_tells_no_gains_has_its_bandwidth(irb140, bench, tmp_path):
+def test_controller_without_gains_has_bandwidth_slider(irb140, bench, tmp_path):
     file = tmp_path / "own.py"
     file.write_text(
         "class Own:\n    name = 'own'\n"
@@ -178,14 +178,14 @@ def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
     bench.panel["x [mm]"].set(500.0)
     for _ in range(60):
         jog.act(0.05)
-    assert "cannot go there" in bench.said["refused"]
+    assert "cannot go there" in bench.texts["refused"]
     bench.panel.down.add("s")
     jog.act(0.05)
     assert np.all(follower.qd == 0.0)
 
 
-def test_in_a_window_the_first_run_comes_last(monkeypatch):
-    """The others are made before, without a window, and move beside it."""
+def test_run_with_window_is_executed_after_the_others(monkeypatch):
+    """The other runs have no window and become ghosts of the first."""
     seen = []
 
     def run_one(scenario, config, progress):
@@ -205,7 +205,7 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "no display to open the window on (DISPLAY is not set)"),
         (["nosuch"], "unknown robot 'nosuch': known are irb140"),
@@ -216,9 +216,9 @@ def test_in_a_window_the_first_run_comes_last(monkeypatch):
         (["--encoder"], "unknown option '--encoder'"),
     ],
 )
-def test_wrong_use_of_the_bench_is_one_sentence(words, told, capsys, monkeypatch):
+def test_wrong_use_of_the_bench_prints_one_sentence(words, message, capsys, monkeypatch):
     monkeypatch.delenv("DISPLAY", raising=False)
     assert main(["gui", *words]) == 2
-    said = capsys.readouterr().err.strip()
-    assert told in said
-    assert "\n" not in said
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error

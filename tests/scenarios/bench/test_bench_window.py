@@ -1,4 +1,4 @@
-"""The bench in its window: scenarios watched and touched, an arm jogged and taught."""
+"""Bench in its window: watching and changing a scenario, jogging and teaching an arm."""
 
 import os
 import subprocess
@@ -64,13 +64,13 @@ def after_step(self, original=Bench.after_step):
     original(self)
 
 
-def tell(self, error, tool_error, original=LoopView._tell):
+def show_error(self, error, tool_error, original=LoopView._show_error):
     errors.append(np.max(np.abs(error)))
     original(self, error, tool_error)
 
 
 keys, errors = Keys(), []
-LoopView._tell = tell
+LoopView._show_error = show_error
 Bench.picture, Bench.after_step = picture, after_step
 """
 
@@ -87,8 +87,8 @@ def passes(script, display, folder):
     assert done.stdout.endswith("done\n")
 
 
-def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
-    """Untouched, with another law's ghost, and begun anew, it leaves the log of a run without a window."""
+def test_watched_scenario_can_be_restarted_and_touched(display, tmp_path):
+    """An unchanged run, also with a ghost or after a restart, has the log of a run without a window."""
     passes(
         """
         config = joint_tracking.Config(duration=1.0)
@@ -97,11 +97,11 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         shown = replace(config, gui=True, close_window=True, beside=(("pd", other),))
         watched = joint_tracking.run(shown)
         assert keys.made > 8
-        assert watched.identical(plain), "a run that nobody touched"
+        assert watched.identical(plain), "a run without user input"
         assert max(errors) < 1e-12, "the arm is compared with where it should be after the step"
 
         keys({3: "l", 6: "r"})
-        assert joint_tracking.run(shown).identical(plain), "begun anew, it is that of the settings"
+        assert joint_tracking.run(shown).identical(plain), "a restarted run has the initial settings"
 
         keys({2: "g", 3: "e", 4: "l", 5: "p"})
         run = run_one(registry.find("joint_tracking"), shown)
@@ -113,7 +113,7 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
         assert broken.sentences == (run.error,)
         assert broken.cause.startswith("the window: a person changed the motion")
         k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
-        assert 10 < k < len(plain.t) - 10, "up to there it was the plain run"
+        assert 10 < k < len(plain.t) - 10, "the runs are equal up to the user's first action"
         print("done")
         """,
         display,
@@ -121,7 +121,7 @@ def test_a_scenario_is_watched_begun_anew_and_touched(display, tmp_path):
     )
 
 
-def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
+def test_arm_is_jogged_and_moves_through_taught_poses(display, tmp_path):
     passes(
         """
         file = Path(sys.argv[1]) / "taught.csv"
@@ -138,7 +138,7 @@ def test_an_arm_is_jogged_taught_and_goes_through_its_poses(display, tmp_path):
         assert max(errors) < 1e-12
         assert np.abs(log.q - log.q_ref).max() < 1e-13
         assert np.allclose(np.diff(log.t), 1e-3)
-        # On beyond the second pose, from there to the first, to the second, and there it stays.
+        # The arm moves beyond the second pose, from there to the first, to the second, and stops there.
         assert log.q[:, 0].max() > second[0] + 0.05
         assert np.abs(log.q[-1] - second).max() < 1e-12
         back = np.abs(log.q - first).max(axis=1) < 1e-6

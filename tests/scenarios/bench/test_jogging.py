@@ -1,4 +1,4 @@
-"""Jogging: the reference keeps its limits, comes to rest on its target, and the engine can follow it."""
+"""Jogging: the reference obeys its limits, comes to rest on its target, and can be tracked exactly."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ PERIOD = 1e-3
 BENT = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
 
 
-def way(follower, targets, samples_each):
-    """The samples on the way to one target after another, whether it is reached or not."""
+def path(follower, targets, samples_each):
+    """Return a fixed number of samples towards each target, even if they do not reach it."""
     parts = []
     for target in targets:
         follower.target = target
@@ -26,10 +26,10 @@ def way(follower, targets, samples_each):
     return Samples(*(np.concatenate(series) for series in zip(*parts, strict=True)))
 
 
-def test_it_keeps_its_limits_and_the_engine_s_steps(irb140, rng):
+def test_follower_obeys_limits_and_engine_recursion(irb140, rng):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     targets = rng.uniform(irb140.q_min, irb140.q_max, (6, 6))
-    t, q, qd, qdd = way(follower, targets, 350)
+    t, q, qd, qdd = path(follower, targets, 350)
     np.testing.assert_array_equal(qd[1:], qd[:-1] + PERIOD * qdd[:-1])
     np.testing.assert_array_equal(q[1:], q[:-1] + PERIOD * qd[1:])
     assert np.abs(np.diff(t) - PERIOD).max() < 1e-12
@@ -39,10 +39,10 @@ def test_it_keeps_its_limits_and_the_engine_s_steps(irb140, rng):
         assert peaks.min() > 0.99
 
 
-def test_it_comes_to_rest_on_its_target_without_passing_it(irb140):
+def test_follower_reaches_target_without_overshoot(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
     target = np.array([0.3, 1e-7, -0.5, 1e-3, 0.02, -2.0])
-    samples = way(follower, [target], 4000)
+    samples = path(follower, [target], 4000)
     assert follower.at_rest
     np.testing.assert_allclose(follower.q, target, rtol=0, atol=1e-14)
     assert (np.sign(target) * samples.q - np.abs(target)).max() < 1e-14
@@ -56,9 +56,9 @@ def test_it_comes_to_rest_on_its_target_without_passing_it(irb140):
     assert np.abs(arrived - soonest).max() < 3 * PERIOD
 
 
-def test_it_stops_as_soon_as_the_acceleration_allows(irb140):
+def test_follower_stops_at_maximum_deceleration(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
-    way(follower, [np.full(6, -1.0)], 400)
+    path(follower, [np.full(6, -1.0)], 400)
     braking = follower.qd**2 / (2.0 * follower.qdd_max)
     begun = follower.q.copy()
     follower.stop()
@@ -68,77 +68,77 @@ def test_it_stops_as_soon_as_the_acceleration_allows(irb140):
     np.testing.assert_allclose(begun - follower.q, braking, rtol=0.02)
 
 
-def test_computed_torque_follows_it_to_round_off(irb140):
+def test_computed_torque_tracks_follower_to_round_off(irb140):
     follower = Follower.of(irb140, np.zeros(6), PERIOD)
-    samples = way(follower, [BENT, -BENT], 300)
+    samples = path(follower, [BENT, -BENT], 300)
     with twin.Simulation(irb140) as arm:
         log = twin.run_closed_loop(arm, controllers.make("computed_torque", irb140), samples)
     assert np.abs(log.q - log.q_ref).max() < 1e-14
 
 
 @pytest.mark.parametrize("in_tool_axes", [False, True])
-def test_the_tool_goes_along_the_axes_at_the_speed_of_jogging(irb140, in_tool_axes):
+def test_tool_moves_along_axes_at_jogging_speed(irb140, in_tool_axes):
     T_flange_tool = np.eye(4)
     T_flange_tool[:3, 3] = 0.0, 0.0, 0.1
     jog = ToolJog.begin(irb140, BENT, T_flange_tool, in_tool_axes)
-    jog.wanted = np.array([-0.05, 0.02, 0.04, 0.0, 0.0, 0.3])
+    jog.desired = np.array([-0.05, 0.02, 0.04, 0.0, 0.0, 0.3])
     near, seconds = BENT, 0.0
-    while not np.array_equal(jog.offset, jog.wanted):
+    while not np.array_equal(jog.offset, jog.desired):
         before, near = jog.offset[:3].copy(), jog.advance(0.05, near)
         assert near is not None
         assert np.linalg.norm(jog.offset[:3] - before) <= 1.0001 * TOOL_SPEED * 0.05
         seconds += 0.05
-    assert seconds == pytest.approx(0.6)  # 0.3 rad at 0.5 rad/s takes longer than the way
+    assert seconds == pytest.approx(0.6)  # 0.3 rad at 0.5 rad/s takes longer than the translation
     T = twin.forward_kinematics(irb140, near, T_flange_tool)
     R_start, moved = jog.T_start[:3, :3], T[:3, 3] - jog.T_start[:3, 3]
     along = R_start.T @ moved if in_tool_axes else moved
-    np.testing.assert_allclose(along, jog.wanted[:3], atol=1e-12)
+    np.testing.assert_allclose(along, jog.desired[:3], atol=1e-12)
     turn = R_start.T @ T[:3, :3] if in_tool_axes else T[:3, :3] @ R_start.T
     np.testing.assert_allclose(turn[0, :2], [np.cos(0.3), -np.sin(0.3)], atol=1e-12)
 
 
-def test_the_tool_stands_where_the_way_on_is_closed(irb140):
+def test_tool_stops_at_the_end_of_its_workspace(irb140):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
-    jog.wanted = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    jog.desired = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     near = BENT
     while (q := jog.advance(0.05, near)) is not None:
         near = q
     assert 0.0 < jog.offset[0] < 0.5
-    np.testing.assert_array_equal(jog.wanted, jog.offset)
+    np.testing.assert_array_equal(jog.desired, jog.offset)
 
 
-def test_the_arm_does_not_jump_to_another_branch(irb140, monkeypatch):
+def test_tool_jog_rejects_another_branch(irb140, monkeypatch):
     jog = ToolJog.begin(irb140, BENT, np.eye(4), False)
-    jog.wanted = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
+    jog.desired = np.array([0.05, 0.0, 0.0, 0.0, 0.0, 0.0])
     other = BENT + np.array([0.0, 0.0, 0.0, np.pi, 0.0, -np.pi])
     monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
     assert jog.advance(0.05, BENT) is None
-    np.testing.assert_array_equal(jog.wanted, np.zeros(6))
+    np.testing.assert_array_equal(jog.desired, np.zeros(6))
 
 
-def test_an_arm_without_a_closed_form_is_jogged_too(irb140):
+def test_tool_jog_works_without_closed_form_kinematics(irb140):
     robot = replace(irb140, dh=None)
     jog = ToolJog.begin(robot, BENT, np.eye(4), False)
-    jog.wanted = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
+    jog.desired = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
     near = BENT
     for _ in range(3):
         near = jog.advance(0.05, near)
         assert near is not None
     moved = twin.forward_kinematics(robot, near)[:3, 3] - jog.T_start[:3, 3]
-    np.testing.assert_allclose(moved, jog.wanted[:3], atol=1e-9)
-    jog.wanted = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(moved, jog.desired[:3], atol=1e-9)
+    jog.desired = np.array([2.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     while (q := jog.advance(0.05, near)) is not None:
         near = q
     assert jog.offset[0] < 0.5
 
 
-def test_sliders_have_ends_where_joints_have_none(irb140):
+def test_sliders_of_unlimited_joints_are_finite(irb140):
     low, high = joint_ranges(irb140)
     assert np.all(np.isfinite([low, high]))
     np.testing.assert_array_equal(low[:3], irb140.q_min[:3])
 
 
-def test_the_motion_through_taught_poses_is_a_recording(irb140, tmp_path):
+def test_motion_through_taught_poses_is_written_as_recording(irb140, tmp_path):
     poses, file = [np.zeros(6), BENT, BENT, -BENT], tmp_path / "taught.csv"
     speed = np.full(6, 0.5)
     assert taught_poses.write(file, irb140, poses, speed)

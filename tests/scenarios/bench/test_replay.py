@@ -1,4 +1,4 @@
-"""The replay of logs in PyBullet's window."""
+"""Replay of logs in PyBullet's window."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from scenarios.bench.replay import told
+from scenarios.bench.replay import describe_sample
 from tests.support.example_logs import made_log, swing
 from tests.support.xwindow import RIGHT, SPACE, UP, Display, xvfb
 from twin.logs.views.playback import Track
@@ -20,43 +20,43 @@ import json, sys
 from scenarios.bench import replay
 from scenarios.cli.process import main
 
-class Told(replay.ReplayControls):
+class Printed(replay.ReplayControls):
     def show(self):
         super().show()
         at = self.playback
         print(json.dumps([at.time, at.playing, at.loop, at.samples]), flush=True)
 
-replay.ReplayControls = Told
+replay.ReplayControls = Printed
 sys.exit(main())
 """
 SLIDER = (794, 106), (940, 106)
-"""Where the slider of the time is dragged from and to, in pixels."""
+"""Start and end of dragging the time slider, in pixels."""
 
 PICTURE = slice(90, 590), slice(260, 770)
 """Rows and columns between text and panels."""
 SLOW = 50.0  # s, the longest that a window may take to answer
 
 
-def test_the_text_of_a_sample_is_what_the_log_says(robot):
+def test_description_of_sample_agrees_with_log(robot):
     q_ref = np.zeros((2, 6))
     q, tau, saturated = q_ref.copy(), np.zeros((2, 6)), np.zeros((2, 6), dtype=bool)
     q[1, 2], q[1, 1] = -0.025, 0.01
     tau[1] = robot.tau_max * [0.1, -0.8, 0.2, 0, 0, 0]
     saturated[1, [1, 4]] = True
     track = Track(made_log(robot, q, q_ref, tau=tau, saturated=saturated), "pd")
-    text = told(track, 1)
+    text = describe_sample(track, 1)
     distance = 1e3 * np.linalg.norm(track.log.pose[1, :3] - track.log.pose_ref[1, :3])
     assert distance > 1.0
     assert text == (
-        f"off 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2; "
+        f"error 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2; "
         "saturated joint_2, joint_5"
     )
-    assert told(track, 0).startswith("off 0 rad in joint_1; tool 0 mm; torque 0 %")
+    assert describe_sample(track, 0).startswith("error 0 rad in joint_1; tool 0 mm; torque 0 %")
 
 
-def test_a_torque_that_is_not_finite_is_not_passed_over(robot):
+def test_description_reports_torque_of_nan(robot):
     log = swing(robot, 0, 1.0, tau=np.full((51, 6), np.nan))
-    assert "torque nan % in joint_1" in told(Track(log, "pd"), 0)
+    assert "torque nan % in joint_1" in describe_sample(Track(log, "pd"), 0)
 
 
 def is_arm(picture):
@@ -68,12 +68,12 @@ def is_ghost(picture):
 
 
 def middle(mask):
-    """The column that half of the pixels are left of."""
+    """Return the median column of a mask."""
     return float(np.median(np.nonzero(mask)[1]))
 
 
 class Replay:
-    """A command in a process of its own, and what its window shows."""
+    """Replay command in a separate process, and the states of its window."""
 
     def __init__(self, display, *words):
         environment = os.environ | {"DISPLAY": display}
@@ -91,7 +91,7 @@ class Replay:
                 self.states.append(json.loads(line))
 
     def end(self):
-        """Wait for its end; its status, and what it wrote on standard error."""
+        """Wait for the end of the process; return its status and its standard error."""
         try:
             status = self.process.wait(SLOW)
         except subprocess.TimeoutExpired:
@@ -100,22 +100,22 @@ class Replay:
         finally:
             self.reader.join()
             with self.process.stdout, self.process.stderr as errors:
-                said = errors.read()
-        return status, said
+                error = errors.read()
+        return status, error
 
-    def until(self, holds):
-        """Wait for a state `[time, playing, loop, samples]` from now on of which that holds; return it."""
+    def until(self, condition):
+        """Wait for a new state `[time, playing, loop, samples]` that fulfils a condition; return it."""
         seen, end = len(self.states), time.monotonic() + SLOW
         while time.monotonic() < end and self.process.poll() is None:
             for state in self.states[seen:]:
-                if holds(*state):
+                if condition(*state):
                     return state
             time.sleep(0.02)
         raise AssertionError(f"{self.states[-1:]}, {self.process.poll()}")
 
 
 @pytest.mark.display
-def test_a_person_plays_stops_and_scrubs(robot, tmp_path):
+def test_replay_can_be_paused_and_scrubbed(robot, tmp_path):
     for name, angle in (("one", 1.5), ("two", -1.5)):
         swing(robot, 0, angle, samples=4001, controller=name).save(tmp_path / f"{name}.npz")
     with xvfb() as name:

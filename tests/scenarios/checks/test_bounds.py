@@ -1,4 +1,4 @@
-"""The bounds that scenarios hold tracking errors against: their terms, and how near real runs come."""
+"""Bounds of the tracking error: their terms, and their distance from the errors of runs."""
 
 import dataclasses
 
@@ -32,23 +32,23 @@ def run(name, **settings):
         ("consistent", 5, 0.6),
     ],
 )
-def test_the_sampling_bound_is_not_loose(reference, steps, least):
-    """Every joint comes near its bound; within a twentieth where sampling alone is to blame."""
+def test_sampling_bound_is_tight(reference, steps, least):
+    """The error of every joint is near its bound, within a twentieth if only sampling causes it."""
     log = run("joint_tracking", reference=reference, steps_per_period=steps)
     ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
     assert np.all((least < ratio) & (ratio <= 1.0))
 
 
 @pytest.mark.parametrize(("law", "least"), [("pd", 0.25), ("pd_gravity", 0.4), ("pid", 0.08)])
-def test_the_bound_for_missing_torque_is_not_loose(law, least):
-    """Half of the bound is its margin; some joint comes near what is left, and none exceeds it."""
+def test_bound_for_missing_torque_is_tight(law, least):
+    """Half of the bound is its margin; some joint is near the other half, and none exceeds the bound."""
     log = run("joint_tracking", controller=law)
     ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
     assert least < ratio.max() <= 1.0
 
 
-def test_the_areas_are_those_of_the_kernels():
-    """(1) for PD, the kernel of `s / (s + omega)^3` for PID, by quadrature; split where it is zero."""
+def test_kernel_areas_agree_with_quadrature():
+    """Integrate kernel (1) for PD and that of `s / (s + omega)^3` for PID, split at its zero."""
     log = run("joint_tracking", controller="pd", duration=0.3)
     omega = float(log.arrays["bandwidth"])
 
@@ -65,8 +65,8 @@ def test_the_areas_are_those_of_the_kernels():
     np.testing.assert_allclose(of_pid / of_pd, pid / pd, rtol=1e-12)
 
 
-def test_a_still_joint_beside_a_moving_one_is_allowed_what_the_coupling_does_to_it():
-    """From q = 0 joint 5 alone moves; joint 6 is asked for nothing, and strays all the same."""
+def test_bound_of_a_resting_joint_includes_coupling_torques():
+    """From q = 0 only joint 5 moves; the coupling disturbs joint 6 at rest."""
     config = Config(controller="pd_gravity")
     robot = twin.load("irb140")
     path = sines(0.2 * np.eye(6)[4], 0.2 * np.eye(6)[4], np.full(6, 0.5), 2.0, phase=-np.pi / 2)

@@ -1,4 +1,4 @@
-"""Faults of 1e-9 in the engine alone: the checks of engine against model see each of them.
+"""Faults of 1e-9 in the engine alone fail the checks of engine against model.
 
 A fault acts on PyBullet's world, on its drives or on the controller of its run, never on the model.
 """
@@ -24,7 +24,7 @@ OFF = 1.0 + 1e-9
 
 
 class FaultySimulation(Simulation):
-    """An engine with one fault, named by `fault`; its `robot` is the one that it should have."""
+    """Engine with one fault, named by `fault`; its `robot` is the faultless one."""
 
     fault = ""
 
@@ -56,7 +56,7 @@ class FaultySimulation(Simulation):
             self._drives.train.signals[Q_MOTOR] *= OFF
 
     def _put(self, q, qd):
-        """Put joints elsewhere, passive ones included, and the drives' reading of them."""
+        """Set the joints, including passive ones, and the drives' copy of their state."""
         robot = self.robot
         positions, speeds = robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist()
         for state in zip(self._joints, positions, speeds, strict=True):
@@ -68,7 +68,7 @@ class FaultySimulation(Simulation):
 
 @contextmanager
 def faulty_engine(fault):
-    """Runs of `follow` in an engine with this fault."""
+    """Let `follow` run in an engine with this fault."""
     kind = type("Faulty", (FaultySimulation,), {"fault": fault})
     shown = tracking.shown
 
@@ -78,9 +78,9 @@ def faulty_engine(fault):
             called = type(law).__call__
 
             class Forgetful(type(law)):
-                def __call__(self, state, wanted):
+                def __call__(self, state, reference):
                     self.memory *= OFF
-                    return called(self, state, wanted)
+                    return called(self, state, reference)
 
             law.__class__ = Forgetful
             return law
@@ -95,7 +95,7 @@ def faulty_engine(fault):
 
 @shared
 def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
-    """Return the checks of engine against model that a short run with this fault breaks."""
+    """Return the checks of engine against model that a short run with this fault fails."""
     config = Config(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))
     arm = config.load_robot()
     zero = arm.poses["zero"]
@@ -108,7 +108,7 @@ def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
 IDEAL = [("irb140", "ideal", "pd"), ("irb1600", "ideal", "computed_torque"), ("irb1400", "ideal", "pid")]
 RIGID = [("irb140", "rigid", "computed_torque"), ("irb1600", "rigid", "pid"), ("irb1400", "rigid", "pd")]
 ELASTIC = [("irb140", "elastic", "pd"), ("irb1600", "elastic", "cascade"), ("irb1400", "elastic", "pid")]
-REMEMBERING = [
+WITH_MEMORY = [
     (robot, drives, law)
     for robot, law in (("irb140", "pid"), ("irb1400", "cascade"))
     for drives in ("ideal", "rigid", "elastic")
@@ -121,16 +121,16 @@ RUNS = {
     "torque": IDEAL + RIGID,
     "position": IDEAL + RIGID,
     "motor": [*ELASTIC, ("irb140", "elastic", "computed_torque"), ("irb1600", "elastic", "pd_gravity")],
-    "memory": REMEMBERING,
+    "memory": WITH_MEMORY,
 }
 
 
 @pytest.mark.parametrize("run", IDEAL + RIGID + ELASTIC, ids="-".join)
-def test_an_engine_without_a_fault_is_blamed_for_nothing(run):
+def test_faultless_engine_passes_every_check(run):
     assert broken_checks("", *run) == set()
 
 
-def test_an_engine_that_begins_elsewhere_is_seen():
+def test_wrong_initial_state_of_the_engine_fails_a_check():
     config = Config(drives="elastic", controller="pd")
     arm = config.load_robot()
     log = follow(config, sampled(config, hold(arm.poses["test_3"], 0.01)), arm)
@@ -142,7 +142,7 @@ def test_an_engine_that_begins_elsewhere_is_seen():
         assert broken == ["engine - model, every state / its limit"]
 
 
-def test_no_limit_grows_with_the_fault_that_it_judges():
+def test_limits_do_not_grow_with_the_fault():
     config = Config(drives="elastic", controller="pd")
     arm = config.load_robot()
     zero = arm.poses["zero"]
@@ -155,7 +155,7 @@ def test_no_limit_grows_with_the_fault_that_it_judges():
     broken = dataclasses.replace(log, **struck)
     limits = step_limits(log, log.model_residuals())
     after = step_limits(broken, broken.model_residuals())
-    # One step from the struck state is the model's: a spring that is twisted by nothing makes no torque.
+    # The model starts its step from the disturbed state, so that only its spring torques change.
     assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scenarios.checks.replay.step_limits", lambda *_: limits)
@@ -163,21 +163,21 @@ def test_no_limit_grows_with_the_fault_that_it_judges():
     assert np.ptp(kicked.q, axis=0).max() < 1e-9
 
 
-def test_sensors_are_replayed():
+def test_replay_includes_sensors():
     assert broken_checks("", "irb140", "elastic", "pid", noise=1e-4) == set()
     assert "samples not replayed" in broken_checks("memory", "irb140", "elastic", "pid", noise=1e-4)
 
 
 @pytest.mark.parametrize("fault", RUNS)
-def test_a_fault_of_a_billionth_in_the_engine_is_seen(fault):
-    """In a single step, whatever the loop makes of it later; in five of six runs at least."""
+def test_engine_fault_of_a_billionth_fails_a_check(fault):
+    """At least five of six runs fail the check of single steps."""
     check = "samples not replayed" if fault == "memory" else "engine - model, every state / its limit"
     missed = [run for run in RUNS[fault] if check not in broken_checks(fault, *run)]
     assert len(missed) <= len(RUNS[fault]) // 6, missed
 
 
-def test_the_mass_of_an_arm_that_sticks_is_seen_by_the_torque_that_it_gets():
-    """Friction holds all joints, so that no speed tells; the torque between arm and drives does."""
+def test_torque_check_detects_wrong_mass_of_an_arm_at_rest():
+    """Friction holds all joints, so that only the torque between arm and drives reveals the mass."""
     run = ("irb140", "rigid", "pd_gravity", False)
     assert broken_checks("", *run) == set()
     assert broken_checks("mass", *run) == {"engine - model, every state / its limit"}

@@ -1,4 +1,4 @@
-"""What is reported of a run besides its error: whether a real arm could have made it."""
+"""Checks of a run besides its error: ranges, speed limits and torque limits."""
 
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ def named(metrics, name):
     return next(metric for metric in metrics if metric.name == name)
 
 
-def test_a_motion_within_every_limit_is_valid(log):
+def test_motion_within_limits_passes_every_check(log):
     assert all(metric.passes for metric in validity_metrics(log))
     assert [metric.value for metric in validity_metrics(log)][:2] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(("joint", "end"), [(0, "q_min"), (2, "q_max"), (5, "q_min"), (5, "q_max")])
-def test_a_reference_beyond_the_range_shows_by_how_much(log, joint, end):
-    """At one instant, in one joint, at either end."""
+def test_check_reports_excess_of_reference_beyond_range(log, joint, end):
+    """Test one sample of one joint at either end of its range."""
     q_ref = log.q_ref.copy()
     q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
     metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
@@ -38,7 +38,7 @@ def test_a_reference_beyond_the_range_shows_by_how_much(log, joint, end):
     assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").passes
 
 
-def test_a_reference_above_the_speed_limit_shows(log):
+def test_reference_above_speed_limit_fails(log):
     qd_ref = log.qd_ref.copy()
     qd_ref[3, 4] = -1.5 * log.robot.qd_max[4]
     metric = named(validity_metrics(replace(log, qd_ref=qd_ref)), "reference speed / its limit")
@@ -46,7 +46,7 @@ def test_a_reference_above_the_speed_limit_shows(log):
     assert not metric.passes
 
 
-def test_every_sample_that_a_drive_cut_counts(log):
+def test_check_counts_every_saturated_sample(log):
     cut = log.saturated.copy()
     cut[2:5, 1] = cut[4, 3] = True
     metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
@@ -54,8 +54,8 @@ def test_every_sample_that_a_drive_cut_counts(log):
     assert not metric.passes
 
 
-def test_every_check_says_which_joint_and_when(log):
-    """At sample 7 joint 3 is struck: error, bound, model, range, speed and torque all point there."""
+def test_every_check_names_joint_and_time(log):
+    """With a disturbed sample 7 of joint 3, the checks of error, model, range, speed and torque name it."""
     q, q_ref, qd_ref, saturated = (
         getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")
     )
@@ -66,17 +66,17 @@ def test_every_check_says_which_joint_and_when(log):
     struck = replace(log, q=q, q_ref=q_ref, qd_ref=qd_ref, saturated=saturated)
     metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
     metrics += (*agreement_metrics(struck), *validity_metrics(struck))
-    told = {metric.name: metric.where for metric in metrics}
-    assert told.pop("largest tool error") == "at t = 0.007 s"
-    assert told.pop("engine - model, one step") != ""  # of velocities, which were not struck
-    assert told.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # a step on
-    assert told.pop("samples not replayed") == ""
-    assert told.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
-    assert len(told) == 5
-    assert set(told.values()) == {"joint_3 at t = 0.007 s"}
+    places = {metric.name: metric.where for metric in metrics}
+    assert places.pop("largest tool error") == "at t = 0.007 s"
+    assert places.pop("engine - model, one step") != ""  # of velocities, which are undisturbed
+    assert places.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # next step
+    assert places.pop("samples not replayed") == ""
+    assert places.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
+    assert len(places) == 5
+    assert set(places.values()) == {"joint_3 at t = 0.007 s"}
 
 
-def test_a_place_is_that_of_the_largest_magnitude_and_of_a_nan_before_all(log):
+def test_place_of_largest_names_largest_magnitude_or_first_nan(log):
     error = np.zeros((51, 6))
     assert place_of_largest(log, error) == ""
     error[3, 1], error[20, 4] = 1.0, -2.0
@@ -87,7 +87,7 @@ def test_a_place_is_that_of_the_largest_magnitude_and_of_a_nan_before_all(log):
     assert place_of_largest(log, error[:0]) == ""
 
 
-def test_errors_have_the_unit_of_the_joint_that_has_them():
+def test_unit_of_an_error_is_that_of_its_joint():
     log = sliding_log()
     sliding = log.robot.joint_kinds.index("prismatic")
     for joint, unit, speed in (

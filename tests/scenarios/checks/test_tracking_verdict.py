@@ -1,4 +1,4 @@
-"""How tracking was judged: by what theory bounds, by a limit that was set, or by nothing; and who says so."""
+"""Verdict on the tracking error: by theory, by a limit or undecided; its text in every report."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ def config(**settings):
 
 @pytest.fixture(scope="module")
 def logs():
-    """A short run with each of three laws and rigid drives, by the law's name."""
+    """Return short runs with three controllers and rigid drives, by the controller's name."""
     laws = ("pd", "cascade", "computed_torque")
     return {law: SCENARIO.run(config(controller=law, drives="rigid")) for law in laws}
 
@@ -59,8 +59,8 @@ def verdict_on(log, span=None, limits=(), **settings):
 
 
 @pytest.mark.parametrize(("law", "least"), [("pd", 0.36), ("pid", 0.17)])
-def test_with_rigid_drives_the_bound_is_not_loose(law, least):
-    """Half of it is its margin. Without the friction it would be exceeded, see the next."""
+def test_bound_with_rigid_drives_is_tight(law, least):
+    """Half of the bound is its margin; a bound without friction would be exceeded."""
     log = SCENARIO.run(SCENARIO.Config(controller=law, drives="rigid", duration=0.6))
     ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
     assert least < ratio.max() <= 0.5
@@ -69,8 +69,8 @@ def test_with_rigid_drives_the_bound_is_not_loose(law, least):
     assert np.any(np.abs(joint_error(log)).max(axis=0) > less)
 
 
-def test_the_area_of_the_cascade_is_that_of_its_gains():
-    """The kernel from a disturbing torque to the error, by partial fractions of the law's loop."""
+def test_cascade_area_agrees_with_its_gains():
+    """Compute the kernel from a disturbing torque to the error by partial fractions of the loop."""
     robot, omega = twin.load("irb140").with_drives("rigid"), 7.0
     gains, Mbar = cascade_gains(robot, omega), diagonal_inertia(robot)
     t = np.linspace(0.0, 140.0 / omega, 200_001)
@@ -84,8 +84,8 @@ def test_the_area_of_the_cascade_is_that_of_its_gains():
 
 
 @pytest.mark.parametrize("law", ["pd", "pd_gravity", "cascade"])
-def test_the_missing_torque_is_the_worst_of_every_sign_of_the_friction(logs, law):
-    """One sample of a motion of motors that turn together; friction of each shaft may have either sign."""
+def test_missing_torque_uses_worst_signs_of_friction(logs, law):
+    """Test one sample with coupled motors; the friction of each shaft may have either sign."""
     coupling = np.eye(6)
     coupling[4, 3], coupling[5, 3], coupling[5, 4] = -0.3, 0.2, -0.7
     side, robot, omega = ("motor",) * 4 + ("joint", "motor"), logs["pd"].robot, 20.0
@@ -114,7 +114,7 @@ def test_the_missing_torque_is_the_worst_of_every_sign_of_the_friction(logs, law
     )
 
 
-def test_an_arm_that_is_given_all_it_needs_is_bounded_by_rounding():
+def test_bound_is_rounding_if_no_torque_is_missing():
     hold = registry.find("gravity_hold")
     run = run_one(hold, hold.Config(controller="pd_gravity", duration=0.02))
     assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF)
@@ -124,22 +124,22 @@ def test_an_arm_that_is_given_all_it_needs_is_bounded_by_rounding():
 # The verdict.
 
 
-def test_the_verdict_says_what_judged_the_error(logs):
+def test_verdict_states_the_limit_of_the_error(logs):
     found = verdict_on(logs["pd"])
     errors, (bound, _) = np.abs(joint_error(logs["pd"])).max(axis=0), bounds.tracking_bound(logs["pd"])
     worst = int(np.argmax(errors))
     assert (found.verdict, found.outcome, found.reason, found.from_s) == ("bounded", "passes", "", None)
     assert (found.range, found.limit) == ((errors[worst],) * 2, bound[worst])
-    said = f"largest error {errors[worst]:.3g} rad, within its estimated bound of {bound[worst]:.3g} rad"
-    assert found.sentence == said
+    text = f"largest error {errors[worst]:.3g} rad, within its estimated bound of {bound[worst]:.3g} rad"
+    assert found.sentence == text
     exact = verdict_on(logs["computed_torque"])
     assert (exact.verdict, exact.outcome, exact.limit) == ("exact", "passes", 1e-10)
     assert exact.sentence.startswith("exact, largest error ")
     assert exact.sentence.endswith(" rad (limit 1e-10)")
 
 
-def test_an_error_beyond_its_bound_is_that_of_the_joint_that_left_it(logs):
-    """Joint 6, whose bound is the widest, stays within it; joint 1 does not."""
+def test_verdict_names_the_joint_that_exceeds_its_bound(logs):
+    """Joint 6, with the widest bound, stays within it; joint 1 exceeds its bound."""
     log, (bound, _) = logs["pd"], bounds.tracking_bound(logs["pd"])
     q = log.q.copy()
     q[-1, 0] = log.q_ref[-1, 0] - 1.1 * bound[0]
@@ -163,7 +163,7 @@ def test_an_error_beyond_its_bound_is_that_of_the_joint_that_left_it(logs):
         ({}, "no bound known for this controller in this scenario"),
     ],
 )
-def test_what_is_not_judged_says_why_in_its_line(logs, settings, reason):
+def test_sentence_of_unjudged_error_states_the_reason(logs, settings, reason):
     log = with_arrays(logs["pd"], known_law=np.array(False))
     log = dataclasses.replace(log, q_motor=log.q, qd_motor=log.qd) if "drives" in settings else log
     if "drives" in settings:
@@ -182,7 +182,7 @@ def test_what_is_not_judged_says_why_in_its_line(logs, settings, reason):
     )
 
 
-def test_a_run_without_a_check_of_its_error_is_not_judged_and_one_without_a_reference_not_asked(logs):
+def test_run_without_error_check_is_not_judged_and_run_without_reference_has_no_verdict(logs):
     found = tracking_verdict(config(), logs["pd"], ())
     assert (found.verdict, found.reason) == ("not_judged", "this scenario does not check it")
     assert tracking_verdict(config(), dataclasses.replace(logs["pd"], arrays={}), ()) is None
@@ -201,7 +201,7 @@ def test_a_run_without_a_check_of_its_error_is_not_judged_and_one_without_a_refe
          "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, joint_6; --limit"),
     ],
 )  # fmt: skip
-def test_a_limit_judges_every_error_that_rounding_may_make(logs, span, limit, verdict, outcome, words):
+def test_limit_applies_to_whole_span_of_rounding(logs, span, limit, verdict, outcome, words):
     log = with_arrays(logs["pd"], known_law=np.array(False), **(UNDETERMINED if span else {}))
     found = verdict_on(log, span, () if limit is None else (("joint_error", limit),))
     assert (found.verdict, found.outcome) == (verdict, outcome)
@@ -210,7 +210,7 @@ def test_a_limit_judges_every_error_that_rounding_may_make(logs, span, limit, ve
     assert found.range == (span or (np.abs(joint_error(log)).max(),) * 2)
 
 
-def test_a_limit_makes_a_check_of_any_figure_and_never_takes_one_away(logs):
+def test_limit_adds_checks_and_never_relaxes_one(logs):
     log = logs["computed_torque"]
     names = (
         "joint_error",
@@ -235,7 +235,7 @@ def test_a_limit_makes_a_check_of_any_figure_and_never_takes_one_away(logs):
 
 
 def run_with(logs, law="pd", metrics=(), **changes):
-    """A run of which nothing is known but what is given, with the verdict on it."""
+    """Return a run with the given metrics and arrays only, and its verdict."""
     log = with_arrays(logs[law], known_law=np.array(False), **changes)
     error = Metric(ERROR, 0.1, "rad", None, "why", span=(0.05, 0.15) if changes else None)
     metrics = metrics or (error, Metric("the check", 1.0, "", 2.0, "why"))
@@ -243,7 +243,7 @@ def run_with(logs, law="pd", metrics=(), **changes):
     return Run("swing", settings, log, metrics, 0.5, tracking=tracking_verdict(settings, log, metrics))
 
 
-def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, tmp_path):
+def test_every_report_lists_unjudged_and_undetermined_runs(logs, tmp_path):
     runs = [run_with(logs), run_with(logs, "cascade", **UNDETERMINED)]
     assert [run.outcome for run in runs] == ["not judged", "undetermined"]
     assert all(run.passes for run in runs)  # no limit is broken
@@ -284,7 +284,7 @@ def test_every_report_says_what_was_not_judged_and_what_rounding_decides(logs, t
         assert one.tracking.reason in shown or "UNDETERMINED" in shown
 
 
-def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_path):
+def test_judged_run_passes_in_every_report(logs, tmp_path):
     run = run_one(SCENARIO, config(controller="pd", drives="rigid", limits=(("joint_error", 1.0),)))
     assert (run.outcome, run.tracking.verdict) == ("passes", "limited")
     write_junit(Results([run]), tmp_path / "a.xml")
@@ -298,13 +298,13 @@ def test_a_run_that_is_judged_is_a_passed_case_and_everything_holds(logs, tmp_pa
     assert "--limit joint_error=1.0" in repeat_command(run)
 
 
-def test_a_limit_that_rounding_decides_is_no_failure_of_anybody_and_yet_none_that_is_kept(logs, tmp_path):
+def test_undetermined_check_neither_passes_nor_fails(logs, tmp_path):
     check = Metric("the check", 0.5, "rad", 1.0, "why", span=(0.5, 1.5))
     run = run_with(logs, metrics=(check,))
     assert (run.outcome, run.passes) == ("undetermined", False)
     assert diagnose(run).startswith("rounding: runs that differ by rounding alone")
-    said = rendered(page_of(run))
-    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in said
+    text = rendered(page_of(run))
+    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in text
     assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"
     assert run_with(logs, metrics=(check, Metric("other", 3.0, "", 1.0, ""))).outcome == "fails"
 
@@ -315,7 +315,7 @@ def page_of(run):
     return scenario_report("A swing.", [run], 200)
 
 
-def test_a_baseline_skips_a_figure_that_rounding_decides(tmp_path):
+def test_baseline_skips_undetermined_figures(tmp_path):
     def run(value, span=None):
         return Run("swing", Config(), None, (Metric("m", value, "rad", 1.0, "", span=span),), 0.1)
 
@@ -326,7 +326,7 @@ def test_a_baseline_skips_a_figure_that_rounding_decides(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])
-def test_a_limit_on_the_command_line_is_a_verdict_and_an_exit_status(command, capsys, monkeypatch):
+def test_limit_option_sets_verdict_and_exit_status(command, capsys, monkeypatch):
     words = [command, "joint_tracking", "--robot", "irb140", "--controller", "pd", "--duration", "0.05",
              "--delay", "1", *(["--jobs", "1"] if command == "validate" else [])]  # fmt: skip
     assert main([*words, "--limit", "joint_error=0.5"]) == 0

@@ -1,4 +1,4 @@
-"""What a verdict is about: what the arm did, as the engine tells it, and limits that come from the loop."""
+"""Limits that follow from the closed loop, and comparisons with published poses."""
 
 import dataclasses
 
@@ -10,8 +10,8 @@ from scenarios.running import registry
 from tests.support.scenario_cases import full_run
 
 
-def test_the_whole_run_is_as_far_from_the_model_as_the_loop_makes_of_each_step():
-    """The limit follows the loop: soft or stiff, with one arm or the other, it is near what is seen."""
+def test_whole_run_limit_follows_rounding_amplified_by_the_loop():
+    """The limit is near the observed difference in a soft and in a stiff loop."""
     for name, settings in (
         ("joint_tracking", {"robot": "irb1400", "controller": "pid"}),
         (
@@ -51,8 +51,8 @@ class Spoken(Spring):
 """
 
 
-def test_a_control_law_of_a_user_has_a_limit_where_it_compiles(tmp_path):
-    """PyBullet's closed loop of the IRB 1400 rounds more than the model, so that the loop has to be asked."""
+def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
+    """The kinematic loop of the IRB 1400 rounds more in PyBullet than in the model: kicked runs are needed."""
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
     scenario = registry.find("joint_tracking")
     limits = {}
@@ -67,7 +67,7 @@ def test_a_control_law_of_a_user_has_a_limit_where_it_compiles(tmp_path):
     assert limits["Spoken"] is None
 
 
-def test_no_bound_is_claimed_for_a_law_of_which_nothing_is_known():
+def test_unknown_controller_has_no_bound():
     log, _ = full_run("joint_tracking", "computed_torque")
     names = [metric.name for metric in tracking_metrics(full_run("joint_tracking", "pd")[0])]
     assert "joint error / its bound" in names
@@ -77,8 +77,8 @@ def test_no_bound_is_claimed_for_a_law_of_which_nothing_is_known():
     assert (error.name, error.limit) == ("largest joint error", None)
 
 
-def test_the_engine_is_asked_where_the_tool_is_in_the_printed_poses():
-    """Under computed torque where it was printed; under PD as far off as the arm is at that sample."""
+def test_engine_tool_is_compared_with_printed_poses():
+    """The tool is in the printed pose under computed torque; under PD it has the error of the arm."""
     for law in ("computed_torque", "pd"):
         log, metrics = full_run("pose_path", law)
         assert log.arrays["stop_names"].tolist() == ["test_3", "test_1", "test_1", "test_3"]
@@ -92,7 +92,7 @@ def test_the_engine_is_asked_where_the_tool_is_in_the_printed_poses():
         np.testing.assert_allclose(np.abs(last), np.abs(log.pose[-1]), rtol=0, atol=1e-14)
 
 
-def test_a_printed_pose_that_the_tour_leaves_out_is_asked_of_the_engine_as_well():
+def test_printed_pose_outside_the_tour_is_compared_with_the_engine():
     log, metrics = full_run("pose_path", "computed_torque", "irb1400")
     assert log.arrays["put_names"].tolist() == ["zero"]
     (row,) = (metric for metric in metrics if metric.name == "tool put at zero - printed")

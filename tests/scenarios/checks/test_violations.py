@@ -1,4 +1,4 @@
-"""What an arm does beyond its limits is said, whoever it is that moves it."""
+"""Violations of ranges and speed limits in closed loops, rollouts and sweeps."""
 
 import numpy as np
 import pytest
@@ -21,13 +21,13 @@ def swing(robot, amplitude=0.3, duration=0.5):
 
 
 def pulled(state, reference, parameters, memory, model):
-    """It pulls joint 2 over the end of its range, and turns joint 6 too fast."""
+    """Return torques that move joint 2 beyond its range and joint 6 beyond its speed limit."""
     tau = np.zeros(len(state.q))
     tau[1], tau[5] = parameters[0, 1], parameters[0, 5]
     return tau
 
 
-def test_the_furthest_place_beyond_each_limit_is_named(irb140):
+def test_violations_name_largest_excess_of_each_limit(irb140):
     t = np.linspace(0.0, 1.0, 5)
     q, qd = np.zeros((2, 5, 6))
     assert violations(irb140, t, q, qd) == ()
@@ -41,8 +41,8 @@ def test_the_furthest_place_beyond_each_limit_is_named(irb140):
     assert str(speed).startswith("joint_6 moves at -675 deg/s")
 
 
-def test_what_ends_on_a_limit_keeps_it(irb140):
-    """A move that is made as short as its limits allow ends on them but for rounding."""
+def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
+    """A move of minimum duration ends on its limits up to rounding."""
     q = np.stack([irb140.q_min - 1e-10, irb140.q_max + 1e-10])
     assert violations(irb140, np.arange(2.0), q, np.stack([irb140.qd_max * (1 + 1e-10)] * 2)) == ()
     beyond = violations(irb140, np.arange(2.0), 1.0001 * q, np.stack([irb140.qd_max * 1.0001] * 2))
@@ -50,8 +50,8 @@ def test_what_ends_on_a_limit_keeps_it(irb140):
 
 
 @pytest.mark.parametrize("every", [1, 50])
-def test_a_rollout_and_a_closed_loop_say_the_same(irb140, every):
-    """However few of its samples are kept."""
+def test_rollout_and_closed_loop_report_equal_violations(irb140, every):
+    """The violations do not depend on the number of stored samples."""
     pull = ControlLaw(irb140, pulled, [[0, 60.0, 0, 0, 0, -1e-3]])
     reference = sample(sines(np.zeros(6), np.zeros(6), np.ones(6), 0.4), 1e-3)
     rollout = run_rollouts(irb140, pull, reference, every=every)
@@ -61,8 +61,8 @@ def test_a_rollout_and_a_closed_loop_say_the_same(irb140, every):
     assert rollout.failures == ()
 
 
-def test_a_payload_sweep_names_those_that_leave_their_limits(irb1400):
-    """A soft PID with loads that it does not know: no rollout ends early, and yet not all is well."""
+def test_payload_sweep_names_rollouts_beyond_limits(irb1400):
+    """With a soft PID and unknown loads, no rollout ends early, but some leave their limits."""
     masses = np.array([0.0, 2.0, 5.0])
     arms = [irb1400.with_payload(Payload(mass, (0.0, 0.0, 0.2)) if mass else None) for mass in masses]
     law = controllers.make("pid", irb1400, bandwidth=2.0)
@@ -76,7 +76,7 @@ def test_a_payload_sweep_names_those_that_leave_their_limits(irb1400):
     assert f"in rollout {sweep.violations[-1].rollout[0]}" in str(sweep.violations[-1])
 
 
-def test_a_joint_without_limits_keeps_them(load):
+def test_joint_without_limits_has_no_violations(load):
     robot = load(
         '<robot name="free"><link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" '
         'iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous">'
@@ -87,7 +87,7 @@ def test_a_joint_without_limits_keeps_them(load):
 
 @pytest.mark.parametrize("joint", [0, 5])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_run_is_judged_by_speeds_and_ranges_on_both_sides(irb140, joint, sign):
+def test_arm_checks_cover_both_directions(irb140, joint, sign):
     q, qd = np.zeros((2, 4, 6))
     qd[2, joint] = sign * 1.01 * irb140.qd_max[joint]
     position, speed = arm_metrics(made_log(irb140, q, qd=qd))

@@ -72,7 +72,7 @@ def test_the_law_and_the_scenario_run_as_it_says(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]) == 0
     out = capsys.readouterr().out
-    assert "The arm nods" in out
+    assert "Nod with the arm" in out
     assert "Swaying" in out
 
 

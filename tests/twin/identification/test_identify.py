@@ -179,8 +179,10 @@ def refused(robot, t, q, tau, said, **settings):
 def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion):
     t, q, tau = motion
     N = linear.drives.motor_matrix
-    side = r"run.csv: torques differ from those of 'irb140', that of joint . is 0.0\d+ times as large, "
+    side = (
+        r"run.csv: torques differ from those of 'irb140', that of joint . is 0.0\d+ times as large, "
         r"and 0.0\d+ "
+    )
     assert refused(linear, t, q, np.linalg.solve(N.T, tau.T).T, side + "is one over its gear ratio")
     assert refused(
         linear, t, q, tau @ N, "is its gear ratio: are these torques of the joints, not of the motors"

@@ -6,7 +6,7 @@ from scenarios.running import registry
 from scenarios.sweeping.scenario_experiment import Remembered
 
 
-def test_what_is_remembered_is_what_was_read():
+def test_memoized_value_depends_only_on_settings_that_were_read():
     made = []
 
     def make(config):
