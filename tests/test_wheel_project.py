@@ -68,7 +68,7 @@ def test_the_workflow_of_the_guide(project):
         status, said = done("bash", "-c", command, cwd=project, PATH=path, GITHUB_STEP_SUMMARY=str(summary))
         assert status == 0, said
     assert summary.read_text(encoding="utf-8").startswith(
-        "## irb-twin validate: every check passes, not all was judged\n"
+        "## irb-twin validate: every check passes, but not all tracking was judged\n"
     )
     assert "commit" not in summary.read_text(encoding="utf-8").splitlines()[-1]  # it is no checkout
     root = ET.parse(project / "results.xml").getroot()

@@ -79,7 +79,7 @@ def test_each_knowledge_of_the_drives_is_of_the_changed_arm():
         (["--with", "=2"], "--with =2: expected NAME=NUMBER"),
         (["--with", "model.mas=1.1"], "no quantity 'model.mas': the nearest are model.mass"),
         (["--with", "mass=1", "mass=2"], "mass is given twice"),
-        (["--with", "drives.stiffness=2"], "drives.stiffness does nothing in rigid drives"),
+        (["--with", "drives.stiffness=2"], "drives.stiffness has no effect: robot 'irb140' has rigid drives"),
     ],
 )
 def test_wrong_use_is_one_sentence(words, told, capsys):

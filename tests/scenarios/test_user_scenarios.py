@@ -173,7 +173,7 @@ def test_one_option_cannot_be_of_two_types(tmp_path, capsys):
         for kind in ("int", "float")
     ]
     assert main(["run", *files, "--size", "2.5"]) == 2
-    assert "--size is int in int and float in float: run them apart" in capsys.readouterr().err
+    assert "--size is int in int and float in float: run them separately" in capsys.readouterr().err
 
 
 def test_a_per_cent_sign_in_a_default_or_help_is_shown(tmp_path, capsys):
