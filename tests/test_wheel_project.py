@@ -75,7 +75,7 @@ def test_workflow_of_the_guide_passes_and_finds_a_broken_controller(project):
         )
         assert status == 0, output
     assert summary.read_text(encoding="utf-8").startswith(
-        "## irb-twin validate: every check passes, not all was judged\n"
+        "## irb-twin validate: every check passes, but not all tracking was judged\n"
     )
     assert "commit" not in summary.read_text(encoding="utf-8").splitlines()[-1]  # no Git checkout
     root = ET.parse(project / "results.xml").getroot()

@@ -1,1 +1,1 @@
-"""The command `irb-twin`: its words, what they do, what it prints, and how it ends."""
+"""The command `irb-twin`: its options, its commands, its output and its exit status."""

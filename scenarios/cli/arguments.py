@@ -1,9 +1,10 @@
-"""Options of the command line from the fields of a dataclass, and the dataclass from what was typed.
+"""Turn the fields of a dataclass into command-line options, and the parsed values into the dataclass.
 
-A field that `option`, `argument`, `output_file` or `section` makes is offered.  Its annotation is its type:
-`bool` is a switch, `X | None` may be missing, `tuple[X, ...]` takes one value or more and may be repeated,
-`tuple[X, X]` takes two, `Literal["a", "b"]` takes these words.  A dataclass of another room needs no import
-from here: what it offers has `help` in its metadata, and `choices` where the values are few.
+A field made by `option`, `argument`, `output_file` or `section` becomes an option.  Its annotation gives its
+type: `bool` is a switch, `X | None` is optional, `tuple[X, ...]` takes one or more values and may be
+repeated, `tuple[X, X]` takes two values, `Literal["a", "b"]` takes one of these values.  A dataclass of
+another package need not import this module: the metadata of its fields contain `help`, and `choices` if there
+are only few values.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
 from twin.errors import UnknownNameError, describe_error
 
 WIDEST = 100
-"""Characters of a line of help, beyond which it is hard to read."""
+"""Largest width of a line of help, in characters; longer lines are hard to read."""
 
 T = TypeVar("T")
 
 
 class WrongUse(Exception):
-    """A command line that cannot be understood."""
+    """Raised for a command line that is invalid."""
 
 
 class Unprintable(Exception):
-    """Standard output takes no more: the disk behind it is full, or the like."""
+    """Raised if standard output cannot be written, for example on a full disk."""
 
 
 class Call(NamedTuple):
-    """Things that a command gets beside its own options.
+    """Input of a command beside its options.
 
-    words: the whole command line, the command's name first.
-    scenarios: `registry.Scenario`s that were named.
-    settings: of scenarios, by the name of their field; only those that were given.
+    words: the whole command line, beginning with the command's name.
+    scenarios: the named scenarios, as `registry.Scenario`s.
+    settings: the settings given for the scenarios, by the name of their field.
     """
 
     words: Sequence[str]
@@ -54,32 +55,32 @@ class Call(NamedTuple):
 
 
 class Command:
-    """A command of `irb-twin`: a frozen dataclass that inherits this.
+    """Base class of a command of `irb-twin`, which is a frozen dataclass.
 
-    Its docstring is the description in its help, its fields are its options.
+    The docstring is the description in the command's help. The fields are its options.
     """
 
     usage: ClassVar[str | None] = None
     examples: ClassVar[str] = ""
     names_after: ClassVar[int | None] = None
-    """How many words stand before the names of scenarios; `None` where it takes none."""
+    """Number of words before the names of scenarios; `None` if the command takes no scenarios."""
     besides: ClassVar[tuple[str, ...] | None] = None
-    """Settings of every scenario that are no options of this command; `None` where none is."""
+    """Settings of scenarios that are not offered; `None` if the command takes no settings of scenarios."""
 
     @classmethod
     def texts(cls, scenarios: Sequence[Any]) -> tuple[str, str]:
-        """Return description and examples, which may depend on the scenarios that are named."""
+        """Return the description and the examples, which may depend on the named scenarios."""
         return inspect.cleandoc(cls.__doc__ or ""), cls.examples
 
     def run(self, call: Call) -> int:
-        """Do it, and return the exit status."""
+        """Run the command, and return the exit status."""
         raise NotImplementedError
 
 
 class Commands(NamedTuple):
-    """Commands under one name, as those of `irb-twin egm`.
+    """Group of commands under one name, such as `irb-twin egm`.
 
-    places: of each its class as `module:Class`, which is imported when it is chosen, and what it does.
+    places: by command, its class as `module:Class` (imported when it is chosen) and its help text.
     """
 
     description: str
@@ -89,62 +90,61 @@ class Commands(NamedTuple):
 
 
 Text: TypeAlias = "str | Callable[[Sequence[Any]], str]"
-"""A help text, or what makes it of the scenarios that are named."""
+"""A help text, or a function that makes it from the named scenarios."""
 
 
 def option(default: Any, help: Text, metavar: str | tuple[str, ...] = "", **more: Any) -> Any:
     """Return a field that is an option.
 
     Args:
-        default: its value where it is not given; the help tells it, unless its text has a `(default`.
-        help: its help text.
-        metavar: stands for the value in the help.
-        more: `flag`, where the option is not `--` and the field's name; `group`, the title of the group in
-            which the help shows it and the options after it; `read`, which makes the value of a word where
-            the type cannot; `alone`, the value of an option that stands without one; `suffix`, see
-            `output_file`.
+        default: the default value. The help shows it, unless the help text contains `(default`.
+        help: the help text.
+        metavar: the placeholder of the value in the help.
+        more: further metadata. `flag` is the option if it is not `--` and the field's name. `group` is the
+            title of the help group for this option and the options after it. `read` converts a word if the
+            type cannot. `alone` is the value of an option without an argument. `suffix`: see `output_file`.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar} | more)
 
 
 def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:
-    """Return a field whose value has no option before it; it must be given if it has no default."""
+    """Return a field for a positional argument, which is required if it has no default."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "positional": True})
 
 
 def output_file(suffix: str, help: str, **more: Any) -> Any:
-    """Return a field for the path of a file to be written, whose name ends so; see `output_files`."""
+    """Return a field for the path of an output file with this suffix; see `output_files`."""
     return option(None, help, f"FILE{suffix}", suffix=suffix, **more)
 
 
 def section(kind: type, title: str) -> Any:
-    """Return a field that holds a dataclass, whose options the help shows in a group with that title."""
+    """Return a field that contains a dataclass, whose options form a group with this title in the help."""
     return field(default_factory=kind, metadata={"section": title})
 
 
 def fields(kind: type) -> dict[str, Field]:
-    """Return the fields of a dataclass that are options, by name; those of sections are not among them."""
+    """Return the fields of a dataclass that are options, by name, without those of its sections."""
     return {item.name: item for item in all_fields(kind) if "help" in item.metadata}
 
 
 def flag(name: str) -> str:
-    """`steps_per_period` -> `--steps-per-period`."""
+    """Return the option of a name: `steps_per_period` -> `--steps-per-period`."""
     return "--" + name.replace("_", "-")
 
 
 def flag_of(item: Field) -> str:
-    """The option of a field."""
+    """Return the option of a field."""
     return item.metadata.get("flag") or flag(item.name)
 
 
 def _place(item: Field) -> str:
-    """Where the parser keeps a value: by its option, of which there is one, not by the name of the field."""
+    """Return the name under which the parser stores a value: its option's, as fields may share a name."""
     positional = item.metadata.get("positional")
     return item.metadata["metavar"] if positional else flag_of(item)[2:].replace("-", "_")
 
 
 class Kind(NamedTuple):
-    """Kind of a field: a type, how many values as `nargs` has it, whether `None` will do, and words."""
+    """Kind of a field: type, number of values as in `nargs`, whether `None` is valid, and valid words."""
 
     type: type
     nargs: str | int | None
@@ -154,14 +154,14 @@ class Kind(NamedTuple):
 
 @functools.cache
 def kind_of(kind: type, name: str) -> Kind:
-    """Return the kind of a field, by its annotation.
+    """Return the kind of a field, from its annotation.
 
     Raises:
         TypeError: the annotation cannot be evaluated.
     """
     try:
         annotation = _annotations(kind)[name]
-    except Exception as error:  # an annotation is code: a name that is not there, a call
+    except Exception as error:  # evaluating an annotation runs code: it may use a missing name, or call
         raise TypeError(f"an annotation of Config cannot be evaluated: {error}") from None
     union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     parts = typing.get_args(annotation) if union else (annotation,)
@@ -180,13 +180,13 @@ def _annotations(kind: type) -> dict[str, Any]:
 
 
 def add_options(parser: Parser, kind: type, scenarios: Sequence[Any] = (), group: Any = None) -> None:
-    """Offer the fields of a dataclass; one that is not given stays out of the result.
+    """Add an option for each field of a dataclass; an option that is not given is missing in the result.
 
     Args:
-        parser: where the options go.
+        parser: the parser to extend.
         kind: the dataclass.
-        scenarios: that are named, of which help texts may tell.
-        group: where its options go until one begins another group.
+        scenarios: the named scenarios, for help texts that depend on them.
+        group: the group of the first options, until an option begins another group.
     """
     for item in all_fields(kind):
         if "section" in item.metadata:
@@ -199,7 +199,7 @@ def add_options(parser: Parser, kind: type, scenarios: Sequence[Any] = (), group
 
 
 def _class_of(section: Field) -> type:
-    """The dataclass of a section."""
+    """Return the dataclass of a section."""
     assert isinstance(section.default_factory, type)
     return section.default_factory
 
@@ -212,15 +212,15 @@ def add_option(
     default: str | None = None,
     switch: Any = "store_true",
 ) -> None:
-    """Offer one field.
+    """Add an option for one field.
 
     Args:
-        group: where it goes.
+        group: the parser or the group of options to extend.
         owner: the dataclass that has the field.
         item: the field.
-        scenarios: that are named.
-        default: its default in words, where it is not that of the field.
-        switch: what argparse does at a `bool`.
+        scenarios: the named scenarios.
+        default: the text of the default in the help, if it is not the field's default.
+        switch: the action of argparse for a `bool`.
     """
     about, kind = item.metadata, kind_of(owner, item.name)
     help = about["help"] if isinstance(about["help"], str) else about["help"](scenarios)
@@ -247,26 +247,26 @@ def add_option(
         settings |= {"nargs": "+", "action": "extend"}
     elif "alone" in about:
         settings |= {"nargs": "?", "const": about["alone"]}
-    elif not about.get("read"):  # which makes both of a pair
+    elif not about.get("read"):  # `read` makes both values of a pair from one word
         settings["nargs"] = kind.nargs
     group.add_argument(flag_of(item), dest=_place(item), default=argparse.SUPPRESS, **settings)
 
 
 def made(kind: type[T], given: dict[str, Any]) -> T:
-    """Make the dataclass of what was parsed, and take from `given` what it has."""
+    """Make the dataclass from the parsed values, and remove its values from `given`."""
     values = {}
     for item in all_fields(kind):  # pyright: ignore[reportArgumentType]
         if "section" in item.metadata:
             values[item.name] = made(_class_of(item), given)
         elif "help" in item.metadata:
             value = given.pop(_place(item), None)
-            if value is not None and value != []:  # a positional that is missing
+            if value is not None and value != []:  # [] is a positional argument that is missing
                 values[item.name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
 
 
 def output_files(given: Any) -> Iterator[tuple[Path, str | tuple[str, ...], str]]:
-    """The files that an instance is to write: path, how its name must end, and the option that named it."""
+    """Yield each file that a command is to write: its path, its required suffix, and its option."""
     for item in all_fields(given):
         value = getattr(given, item.name)
         if "section" in item.metadata:
@@ -277,10 +277,10 @@ def output_files(given: Any) -> Iterator[tuple[Path, str | tuple[str, ...], str]
 
 
 def count(text: str, least: int = 1) -> int:
-    """Read a whole number.
+    """Convert a text into a whole number.
 
     Raises:
-        ArgumentTypeError: it is none, or less than `least`.
+        ArgumentTypeError: the text is not a whole number, or the number is less than `least`.
     """
     if not (text.isascii() and text.isdigit() and int(text) >= least):
         raise argparse.ArgumentTypeError(f"expected a whole number above {least - 1}, got {text!r}")
@@ -288,7 +288,7 @@ def count(text: str, least: int = 1) -> int:
 
 
 class HelpPage(argparse.HelpFormatter):
-    """Wraps paragraphs of descriptions; those with an indented line, as examples, stay as they are."""
+    """Help formatter that wraps paragraphs, but not those with an indented line, such as examples."""
 
     def __init__(self, prog: str) -> None:
         width = min(shutil.get_terminal_size().columns - 2, WIDEST)
@@ -303,16 +303,16 @@ class HelpPage(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises instead of exiting, and never guesses at abbreviations."""
+    """Argument parser that raises instead of exiting, and rejects abbreviated options."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=HelpPage, **settings)
 
     def print_help(self, file: Any = None) -> None:
-        """Print it; argparse itself would pass over a disk that is full.
+        """Print the help. argparse itself would ignore a write error.
 
         Raises:
-            Unprintable: it is.
+            Unprintable: the help cannot be written, for example on a full disk.
         """
         try:
             (sys.stdout if file is None else file).write(self.format_help())
@@ -322,7 +322,7 @@ class Parser(argparse.ArgumentParser):
             raise Unprintable(describe_error(error)) from error
 
     def group(self, title: str) -> Any:
-        """Return the group of options with that title, which is made where there is none."""
+        """Return the group of options with this title; create it if it does not exist."""
         known = (group for group in self._action_groups if group.title == title)
         return next(known, None) or self.add_argument_group(title)
 
@@ -331,18 +331,18 @@ class Parser(argparse.ArgumentParser):
         raise WrongUse(message)
 
     def refuse_unknown(self, extra: Sequence[str]) -> None:
-        """Complain about what the parser did not know.
+        """Reject words that the parser did not recognise.
 
         Raises:
-            UnknownNameError: for an unknown option, with the nearest that exists and the whole list.
-            WrongUse: for a stray word.
+            UnknownNameError: there is an unknown option; the message names the nearest and all valid options.
+            WrongUse: there is an unexpected argument.
         """
         if not extra:
             return
         known = [text for action in self._actions for text in action.option_strings if text.startswith("--")]
         word = next((text for text in extra if text.startswith("-")), None)
         if word is None:
-            raise WrongUse(f"do not know what to do with {' '.join(extra)!r}")
+            raise WrongUse(f"unexpected argument {' '.join(extra)!r}")
         near = difflib.get_close_matches(word.partition("=")[0], known, 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise UnknownNameError(

@@ -1,8 +1,8 @@
-"""The command `irb-twin`: list what there is, run scenarios, validate everything, print formulas.
+"""The command `irb-twin`: parse the command line, run the chosen command, and return the exit status.
 
-Exit status: 0 everything holds; 1 a check does not hold, a run did not finish, or a file could not be
-written; 2 wrong use, with one sentence on standard error.  Whoever reads what is printed and hangs up, as
-`head` does, changes nothing in it.
+Exit status: 0 if all checks pass; 1 if a check fails, a run does not finish, or a file cannot be written; 2
+for wrong use, with one sentence on standard error.  The exit status does not change if the reader of the
+output closes the pipe early, as `head` does.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from twin.errors import TwinError
 if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
 
-ABOUT = """A digital twin of ABB arms: it runs control laws on a physics engine, shows how well they follow,
-and checks every figure that has a limit.
+ABOUT = """A digital twin of ABB arms. It runs controllers on a physics engine, reports their tracking errors,
+and checks every quantity that has a limit.
 
-`irb-twin list` shows what there is; `irb-twin COMMAND --help` tells more of a command, and `irb-twin run
-SCENARIO --help` of a scenario."""
+`irb-twin list` shows all robots, controllers and scenarios. `irb-twin COMMAND --help` describes a command,
+and `irb-twin run SCENARIO --help` describes a scenario."""
 
 EXAMPLES = """examples:
   irb-twin list
@@ -59,38 +59,41 @@ COMMANDS = Commands(
     None,
     EXAMPLES,
     {
-        "list": ("look:List", "show the robots, controllers and scenarios that there are"),
-        "run": ("run:RunScenarios", "run scenarios and show how well they went"),
-        "sweep": ("sweep:Sweep", "run a scenario thousands of times with numbers that vary"),
-        "tune": ("tune:Tune", "find gains of a law that hold whatever varies"),
+        "list": ("inspect:List", "list all robots, controllers and scenarios"),
+        "run": ("run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
+        "sweep": ("sweep:Sweep", "run a scenario thousands of times with varied parameters"),
+        "tune": ("tune:Tune", "find gains of a controller that pass all checks for all varied parameters"),
         "validate": (
             "validate:Validate",
-            "run scenarios with robots and controllers, without a window, and check every limit",
+            "run scenarios with all robots and controllers, without a window, and check every limit",
         ),
-        "gui": ("gui:Bench", "a robot in a window: jog, teach, push, exchange the law"),
-        "plot": ("logs:Plot", "draw logs over time, overlaid, and show their figures side by side"),
-        "replay": ("logs:Replay", "show logs again, in PyBullet's window or as a film"),
-        "export": ("logs:Export", "write logs as CSV or Parquet, with units in the names of the columns"),
-        "formulas": ("look:Formulas", "print the equations of motion of a small arm, derived symbolically"),
+        "gui": ("gui:Bench", "move a robot in a window: jog, teach, push, exchange the controller"),
+        "plot": ("logs:Plot", "plot logs over time in one diagram, and print their errors and torques"),
+        "replay": ("logs:Replay", "replay logs in PyBullet's window, or as a film"),
+        "export": ("logs:Export", "write logs as CSV or Parquet, with units in the column names"),
+        "formulas": (
+            "inspect:Formulas",
+            "print the equations of motion of a small arm, derived symbolically",
+        ),
         "check-model": (
-            "look:CheckModel",
-            "tell what the twin makes of a robot file, and whether PyBullet agrees with the model on it",
+            "inspect:CheckModel",
+            "show the joints and links of a robot file, and compare PyBullet with the analytic model",
         ),
         "identify": (
             "identify:Identify",
             "find masses, inertias and friction from recorded positions and torques",
         ),
-        "egm": ("egm:EGM", "robots on the wire (EGM): be one, stand beside one, record, replay"),
-        "new": ("new:New", "write a small controller, scenario or robot of your own, with its test"),
+        "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
+        "new": ("new:New", "write a small controller, scenario or robot to start from, with its test"),
     },
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says.
+    """Run a command line.
 
     Args:
-        argv: the words after the command's name; `None` for those of the process.
+        argv: the words after `irb-twin`; `None` for those of the process.
 
     Returns:
         The exit status: 0, 1 or 2.
@@ -100,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with output.warnings_printed():
             status = _dispatch(words)
-    except BrokenPipeError:  # whoever reads the help has seen enough
+    except BrokenPipeError:  # the reader of the help closed the pipe
         output.hang_up()
         status = 0
     except Unprintable as error:
@@ -128,17 +131,17 @@ def _dispatch(words: list[str]) -> int:
 
 
 def read(words: Sequence[str]) -> tuple[Command, Call]:
-    """Read a command line: the command with its options, and what it gets beside them.
+    """Parse a command line into the command with its options, and its further input.
 
     Raises:
-        SystemExit: it asked for help, which was printed.
-        WrongUse, TwinError: it cannot be understood, or a scenario does not load.
+        SystemExit: the command line asks for help, which was printed.
+        WrongUse, TwinError: the command line is invalid, or a scenario cannot be loaded.
     """
     parser = Parser(prog="irb-twin")
     parser.add_argument("--version", action=_Version, help="show the version, and the commit of a checkout")
     command, leaf = _offered(parser, COMMANDS, words)
     if isinstance(command, Commands):
-        parser.parse_known_args(words)  # shows the help, or refuses what is no command
+        parser.parse_known_args(words)  # prints the help, or rejects an unknown command
         where = f"before {' '.join(words)!r}" if command is COMMANDS else f"after {words[0]}"
         raise WrongUse(f"name a command {where}: known are {', '.join(command.places)}")
     scenarios = []
@@ -154,22 +157,22 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
         add_settings(leaf, {scenario.name: scenario.Config for scenario in scenarios}, command.besides)
     parsed, extra = parser.parse_known_args(words)
     for scenario in scenarios:
-        if extra and scenario.fault is not None:  # it may be the one that has these options
+        if extra and scenario.fault is not None:  # the broken scenario may define these options
             raise scenario.fault
     leaf.refuse_unknown(extra)
     settings = vars(parsed)
     given = made(command, settings)
     if command.names_after is not None:
-        _require_one_helper_a_name(given, scenarios)
+        _require_unique_helper_names(given, scenarios)
     return given, Call(words, scenarios, settings)
 
 
 def _offered(
     parser: Parser, commands: Commands, words: Sequence[str]
 ) -> tuple[Commands | type[Command], Parser]:
-    """Offer commands by their names, and return the one that the words choose, with its parser.
+    """Add the commands to the parser; return the command that the words choose, and its parser.
 
-    Only that one is imported; its options are still to be added.
+    Only the module of this command is imported. Its options are not added here.
     """
     parser.usage, parser.description, parser.epilog = commands.usage, commands.description, commands.examples
     parsers = parser.add_subparsers(metavar="COMMAND", parser_class=Parser)
@@ -187,7 +190,7 @@ def _offered(
 
 
 def _scenarios(names: Sequence[str], for_help: bool) -> list[Scenario]:
-    """The scenarios of these names; one of several that does not load is a run that fails, but for help."""
+    """Return the scenarios of these names; one that cannot be loaded raises only for `--help`."""
     if not names:
         return []
     from scenarios.running import registry
@@ -196,8 +199,8 @@ def _scenarios(names: Sequence[str], for_help: bool) -> list[Scenario]:
     return registry.disambiguate([find(name) for name in registry.without_duplicates(names)])
 
 
-def _require_one_helper_a_name(given: Any, scenarios: list[Scenario]) -> None:
-    """Check that the user's scenarios and control laws do not import different modules of one name."""
+def _require_unique_helper_names(given: Any, scenarios: list[Scenario]) -> None:
+    """Check that the user's scenarios and controllers do not import different modules of the same name."""
     from controllers.plugin_controllers import parts
     from twin.plugins import is_user_file, require_unique_helpers
 
@@ -207,13 +210,13 @@ def _require_one_helper_a_name(given: Any, scenarios: list[Scenario]) -> None:
 
 
 class _Version(argparse.Action):
-    """Shows what results say that they were made with."""
+    """Action of `--version`: print the version, as it is stored with results."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, *_: Any) -> NoReturn:
-        """Print it; what it takes to know it is not imported before."""
+        """Print the version, and exit; the modules that this requires are imported only here."""
         from scenarios.running.provenance import provenance_line
 
         sys.stdout.write(f"{provenance_line()}\n")

@@ -1,4 +1,4 @@
-"""`irb-twin gui`: a robot in the window under a control law, to jog, teach, push and load."""
+"""`irb-twin gui`: a controlled robot in a window, to jog, teach, push and load."""
 
 import shlex
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from scenarios.cli.settings import LAWS, LawSettings, configs_of
 
 @dataclass(frozen=True)
 class Bench(Command):
-    """Show a robot in PyBullet's window under a control law.
+    """Show a controlled robot in PyBullet's window.
 
-    Jog its joints or its tool, teach poses and go through them, exchange the law, turn its gains, push the
-    tool, attach and drop a payload, pause, step, slow down. The window tells its keys. A scenario is watched
-    by `irb-twin run SCENARIO --gui`, a log by `irb-twin replay`.
+    Jog its joints or its tool, teach poses and move through them, exchange the controller, change its gains,
+    push the tool, attach and release a payload, pause, step, slow down. The window shows the keys. To watch a
+    scenario use `irb-twin run SCENARIO --gui`, to watch a log `irb-twin replay`.
     """
 
     usage = "irb-twin gui [ROBOT] [options]"
@@ -33,34 +33,36 @@ class Bench(Command):
     )  # fmt: skip
 
     robot: str = argument("name of the robot, or path of its robot.toml or URDF", "ROBOT", "irb140")
-    controller: str = option("computed_torque", "the law to begin with, as in run", "NAME")
-    start: str | None = option(None, "named pose to begin in (default the zero pose)", "POSE")
-    duration: float = option(float("inf"), "end by itself, in s (default when it is closed)", "SECONDS")
-    poses: Path | None = output_file(".csv", "write the motion through taught poses")
+    controller: str = option("computed_torque", "the first controller, as in `irb-twin run`", "NAME")
+    start: str | None = option(None, "name of the start pose (default the zero pose)", "POSE")
+    duration: float = option(
+        float("inf"), "simulated time after which the window closes, in s (default: it stays open)", "SECONDS"
+    )
+    poses: Path | None = output_file(".csv", "write the path through the taught poses")
     log: Path | None = output_file(".npz", "write the last two minutes of the run")
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
-        """Show it until the window is closed."""
+        """Show the robot until the window is closed."""
         if self.duration != float("inf"):
             positive(self.duration, "duration", "s")
         config = configs_of(call.settings | {"robot": self.robot}, Config, [self.controller], self.laws)[0]
 
         from scenarios.bench import taught_poses
         from scenarios.bench.free_bench import FreeBench, start_pose
-        from scenarios.report.report import own_table
+        from scenarios.report.report import plain_table
 
         start = start_pose(config.load_robot(), self.start)
         session = FreeBench(config, start, self.poses, self.duration).run()
         files, page = Files(), console()
         if session.poses:
-            page.print("Poses kept")
-            page.print(own_table(taught_poses.table(session.robot, session.poses)))
+            page.print("Taught poses")
+            page.print(plain_table(taught_poses.table(session.robot, session.poses)))
         if session.touches:
-            page.print("What was done: " + ", ".join(f"{what} at {t:.2f} s" for t, what in session.touches))
+            page.print("Actions: " + ", ".join(f"{what} at {t:.2f} s" for t, what in session.touches))
         if self.log is not None and session.log is not None:
             files.write(self.log, session.log.save)
         if self.poses is not None and self.poses.exists():
             words = ["irb-twin", "run", "pose_path", "--csv", str(self.poses), "--robot", config.robot]
-            page.print("follow them: " + shlex.join(words), soft_wrap=True)
+            page.print("To follow them: " + shlex.join(words), soft_wrap=True)
         return 0 if files.name(page) else 1

@@ -1,4 +1,4 @@
-"""`irb-twin identify`: from recordings of motion and torques to the parameters of a robot."""
+"""`irb-twin identify`: identify the parameters of a robot from recordings of motion and torques."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Identify(Command):
-    """Find the dynamic parameters of an arm that recordings of its motion and its torques tell.
+    """Identify the dynamic parameters of an arm from recordings of its motion and torques.
 
-    Base parameters are shown with standard deviations, and how well they explain the torques. A recording is
-    a log of `irb-twin run --log`, or a table (CSV, also packed by gzip) with columns t, q1, q2 and so on,
-    tau1, tau2 and so on, in s, rad and N m. Logs are used as they are; what was measured is filtered.
+    Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
+    recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
+    ..., tau1, tau2, ..., in s, rad and N m. Logs are used unfiltered; measured tables are filtered.
     """
 
     usage = "irb-twin identify LOG.npz | DATA.csv [...] [options]"
@@ -38,61 +38,68 @@ class Identify(Command):
   irb-twin identify loaded.npz --without bare.npz --payload
 """
 
-    recordings: tuple[Path, ...] = argument("recordings, which count together", "FILE")
+    recordings: tuple[Path, ...] = argument("recordings, which are fitted together", "FILE")
     robot: str | None = option(
         None,
-        "name of the robot, or path of its file (default: the log's): its kinematics and gears count",
+        "name of the robot, or path of its file, for its kinematics and gears (default: the log's robot)",
         "NAME",
         group="the robot",
     )
-    mounting: str | None = option(None, "how its base is mounted, floor, wall or inverted", "HOW")
+    mounting: str | None = option(None, "mounting of its base: floor, wall or inverted", "HOW")
     both_sides: bool = option(
-        False, "drives whose motors turn together with other joints rub, and have inertia, on both sides"
+        False, "coupled drives have friction and inertia on the motor side and on the joint side"
     )
     columns: str | None = option(
         None,
-        "the table's names of columns, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
+        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
         "NAMES",
         group="tables",
     )
-    torques: Path | None = option(None, "a table of its own for the torques", "FILE")
-    angle_unit: str = option("rad", "rad or deg", "UNIT")
-    time_unit: str = option("s", "s or ms", "UNIT")
-    torque_unit: str = option("Nm", "Nm or mNm", "UNIT")
-    sample_time: float | None = option(None, "between two rows, of a table without a time, in s", "S")
+    torques: Path | None = option(None, "a separate table for the torques", "FILE")
+    angle_unit: str = option("rad", "unit of angles: rad or deg", "UNIT")
+    time_unit: str = option("s", "unit of time: s or ms", "UNIT")
+    torque_unit: str = option("Nm", "unit of torques: Nm or mNm", "UNIT")
+    sample_time: float | None = option(
+        None, "time between two rows of a table without a time column, in s", "S"
+    )
     motor_side: str | None = option(
-        None, "positions, torques or both are those of the motors, before the gears", "WHAT"
+        None, "positions, torques or both: these columns are measured at the motors, before the gears", "WHAT"
     )
     q_offset: str | None = option(
-        None, "added to the positions of the joints, in the angles' unit", "Q1,Q2,..."
+        None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
     )
     cutoff: float | None = option(
         None,
-        "of torques and model (default: chosen from the motion)",
+        "cutoff frequency for torques and model (default: chosen from the motion)",
         "HZ",
-        group="filters of what was measured",
+        group="filters of measured tables",
     )
-    position_cutoff: float | None = option(None, "of positions (default: five times --cutoff)", "HZ")
-    row_rate: float | None = option(None, "rows kept in a second (default: twice --cutoff)", "HZ")
-    start: float | None = start_option(group="what counts")
+    position_cutoff: float | None = option(
+        None, "cutoff frequency for positions (default: five times --cutoff)", "HZ"
+    )
+    row_rate: float | None = option(None, "rows used per second (default: twice --cutoff)", "HZ")
+    start: float | None = start_option(group="time range and validation")
     end: float | None = end_option()
-    split: float | None = option(None, "keep out what comes from this time on, and test with it", "S")
-    validate: tuple[Path, ...] = option((), "test with these recordings", "FILE")
-    physical: bool = option(False, "also the nearest parameters that bodies can have", group="what is found")
-    payload: bool = option(False, "what the flange carries, in place of the arm's parameters")
-    without: tuple[Path, ...] = option(
-        (), "with --payload: recordings without it (default: the robot's own parameters are believed)", "FILE"
+    split: float | None = option(
+        None, "fit only the rows before this time, and validate with the others, in s", "S"
     )
-    json: Path | None = output_file(".json", "write everything that was found", group="files")
+    validate: tuple[Path, ...] = option((), "validate with these recordings", "FILE")
+    physical: bool = option(False, "also find the nearest physically consistent parameters", group="result")
+    payload: bool = option(False, "identify the payload at the flange instead of the arm")
+    without: tuple[Path, ...] = option(
+        (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
+    )
+    json: Path | None = output_file(".json", "write all results", group="files")
     picture: Path | None = option(
         None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
     )
     out: Path | None = output_file(
-        ".toml", "write the robot with possible links, rotors and friction as found, and its URDF beside it"
+        ".toml",
+        "write the robot with the identified, physically consistent parameters, and its URDF beside it",
     )
 
     def run(self, call: Call) -> int:
-        """Read, fit, tell, and write what was asked for."""
+        """Read the recordings, fit the parameters, print them, and write the requested files."""
         from twin.logs.views.curves import FORMATS
 
         if self.picture:
@@ -110,12 +117,12 @@ class Identify(Command):
         if self.out:
             require_place(robot, self.out)
         sources = [_source(path, robot, self) for path in self.recordings]
-        kept_out = [_source(path, robot, self) for path in self.validate]
+        validation = [_source(path, robot, self) for path in self.validate]
         with shown(1) as begin:
             found: Identification = twin.identify(
                 robot,
                 *sources,
-                validate=kept_out,
+                validate=validation,
                 both_sides=self.both_sides,
                 filtering=self.filtering(),
                 start=self.start,
@@ -135,32 +142,30 @@ class Identify(Command):
         return 0 if files.name(page) else 1
 
     def filtering(self) -> Filtering:
-        """Return how what was measured is filtered."""
+        """Return the filter settings for measured tables."""
         from twin.identification.measurements import Filtering
 
         return Filtering(self.cutoff, self.position_cutoff, self.row_rate)
 
 
 def _origin(words: Sequence[str]) -> str:
-    """The command, and its date."""
+    """Return the command and today's date, as the origin of a file."""
     return f"By `{shlex.join(['irb-twin', *words])}`, {date.today().isoformat()}"
 
 
 def _require_together(given: Identify) -> None:
-    """Raise `WrongUse` for options that do not go together."""
+    """Raise `WrongUse` for options that exclude or require each other."""
     if given.without and not given.payload:
-        raise WrongUse("--without tells of the arm without its payload: expected --payload with it")
+        raise WrongUse("--without requires --payload")
     if given.out and given.both_sides:
-        raise WrongUse(
-            "--out: a robot's file has friction on one side of each gear: identify it without --both-sides"
-        )
+        raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
     for name in ("physical", "out", "both_sides", "split", "validate", "picture"):
         if given.payload and getattr(given, name) not in (False, None, ()):
-            raise WrongUse(f"{flag(name)} is about the arm's parameters, not with --payload")
+            raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
 
 
 def _identify_payload(given: Identify, robot: Robot) -> int:
-    """Find what the flange carries, and tell it."""
+    """Identify the payload at the flange, and print it."""
     from scenarios.report.identification_report import PayloadReport
     from twin.identification.payload import identify_payload
 
@@ -184,7 +189,7 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
 
 
 def _robot(given: Identify) -> Robot:
-    """The robot that was named, or that of the first log."""
+    """Return the robot that was named, or that of the first log."""
     import twin
 
     if given.robot is not None:
@@ -192,7 +197,7 @@ def _robot(given: Identify) -> Robot:
     else:
         logs = [path for path in given.recordings if _is_log(path)]
         if not logs:
-            raise WrongUse("a table does not say whose joints it is about: name the robot, --robot")
+            raise WrongUse("a table does not name its robot: give --robot")
         robot = twin.Log.load(logs[0]).robot
     return robot if given.mounting is None else robot.mounted(given.mounting)
 
@@ -202,7 +207,7 @@ def _is_log(path: Path) -> bool:
 
 
 def _source(path: Path, robot: Robot, given: Identify) -> Source:
-    """Read a recording."""
+    """Read one recording."""
     import numpy as np
 
     import twin

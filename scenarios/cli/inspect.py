@@ -11,13 +11,13 @@ from twin.errors import describe_error, is_interrupt
 
 @dataclass(frozen=True)
 class List(Command):
-    """Show the robots, controllers and scenarios that there are.
+    """List all robots, controllers and scenarios.
 
-    Those of installed packages are among them. Their names are what the other commands take.
+    Those of installed packages are included. The other commands accept these names.
     """
 
     def run(self, call: Call) -> int:
-        """Print a line for each."""
+        """Print one line for each."""
         import controllers
         import twin
         from scenarios.report.report import listing
@@ -38,14 +38,14 @@ class List(Command):
             ("scenarios", titles, titles.__getitem__),
         ):
             for place, name in enumerate(names):
-                rows.append((heading if place == 0 else "", name, _or_fault(title, name)))
+                rows.append((heading if place == 0 else "", name, _title_or_fault(title, name)))
         page = console()
         page.print(*listing(rows, page.width), sep="\n", highlight=False)
         return 0
 
 
-def _or_fault(title: Callable[[str], str], name: str) -> str:
-    """The title of something, or why it has none: the rest of the list stands."""
+def _title_or_fault(title: Callable[[str], str], name: str) -> str:
+    """Return the title of a name, or the reason why it cannot be loaded, so that the list is complete."""
     try:
         return title(name)
     except BaseException as error:
@@ -59,9 +59,9 @@ def _or_fault(title: Callable[[str], str], name: str) -> str:
 class Formulas(Command):
     """Print the equations of motion of a small arm, derived symbolically.
 
-    D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau are derived by Euler and Lagrange: of main_axes (the
-    first three axes of the IRB 1400), of two_link (the planar two-link arm), or of a URDF with at most three
-    joints.
+    D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau are derived by the method of Euler and Lagrange. The arm
+    is main_axes (the first three axes of the IRB 1400), two_link (the planar two-link arm), or a URDF with at
+    most three joints.
     """
 
     examples = "examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n"
@@ -69,7 +69,7 @@ class Formulas(Command):
     model: str = argument("main_axes, two_link, or the path of a small URDF", "MODEL")
 
     def run(self, call: Call) -> int:
-        """Print them as text."""
+        """Print the equations as text."""
         from twin.dynamics.symbolic.trees import formulas
 
         console().print(formulas(self.model), highlight=False, soft_wrap=True)
@@ -78,9 +78,9 @@ class Formulas(Command):
 
 @dataclass(frozen=True)
 class CheckModel(Command):
-    """Show the joints and links of a robot file, and say what is suspicious in it.
+    """Show the joints and links of a robot file, and report what is wrong or suspicious in it.
 
-    PyBullet is compared with the analytic model on it, from random states. Exit status 1: something is wrong.
+    PyBullet is compared with the analytic model at random states. Exit status: 0 the file passes; 1 it fails.
     """
 
     examples = """examples:
@@ -89,10 +89,10 @@ class CheckModel(Command):
 """
 
     file: Path = argument("a .urdf, a robot.toml or a dh.toml", "FILE")
-    json: Path | None = output_file(".json", "write all of it")
+    json: Path | None = output_file(".json", "write all findings")
 
     def run(self, call: Call) -> int:
-        """Print what was found."""
+        """Print the findings."""
         from scenarios.report.model_report import Report
 
         report = Report(self.file)

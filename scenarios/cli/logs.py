@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
-start_option = partial(option, None, "only from this time on, in s", "S", flag="--from")
-end_option = partial(option, None, "only up to this time, in s", "S", flag="--to")
+start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
 """Return the fields of `--from` and `--to`."""
 
 
 @dataclass(frozen=True)
 class Plot(Command):
-    """Draw logs over time, overlaid, and show their figures side by side.
+    """Plot logs over time in one diagram, and print their errors, torques and speeds in one table.
 
-    Logs are those that `irb-twin run --log` or `Log.save` wrote. There is a panel a joint, with limits, and
-    where torques were cut to them. Errors, torques and speeds are printed side by side.
+    Logs are files that `irb-twin run --log` or `Log.save` wrote. There is one panel per joint; it shows the
+    limits, and where torques were saturated.
     """
 
     usage = "irb-twin plot LOG [LOG ...] [options]"
@@ -37,10 +37,10 @@ class Plot(Command):
   irb-twin plot run.npz --what position --joint joint_2 joint_3 --from 1 --to 2.5 --picture detail.pdf
 """
 
-    logs: tuple[Path, ...] = argument("a log; before any option", "LOG")
+    logs: tuple[Path, ...] = argument("a log file; logs stand before all options", "LOG")
     what: tuple[Literal["error", "torque", "speed", "position", "pose"], ...] = option(
         ("error",),
-        "what to draw, a picture each: error, torque, speed, position, pose (default error)",
+        "quantities to plot, one picture each: error, torque, speed, position, pose (default error)",
         "WHAT",
     )
     joint: tuple[str, ...] = option((), "only these joints", "NAME")
@@ -48,13 +48,13 @@ class Plot(Command):
     end: float | None = end_option()
     picture: Path | None = option(
         None,
-        "where to draw, also FILE.pdf or FILE.svg; of several pictures one each, named after it (default "
-        "beside a single log, of several comparison-WHAT.png in this folder)",
+        "output file, also FILE.pdf or FILE.svg; several pictures are named FILE-WHAT.png (default: the "
+        "log's name for one log, comparison-WHAT.png in this folder for several)",
         "FILE.png",
     )
 
     def run(self, call: Call) -> int:
-        """Draw the logs, and print their figures."""
+        """Plot the logs, and print their table."""
         from twin.logs.columns import between
         from twin.logs.views.comparison import compare
         from twin.logs.views.curves import FORMATS, panels
@@ -63,7 +63,7 @@ class Plot(Command):
         pictures = [writable(path, FORMATS, "--picture") for path in self._pictures(what)]
         whole = compare(self.logs)
         part = compare({name: between(log, self.start, self.end) for name, log in whole.logs.items()})
-        for one in what:  # a joint that is not there is wrong use, and told before anything is written
+        for one in what:  # raises for an unknown joint before anything is written
             panels(part.logs, one, joints)
         files = Files()
         for one, path in zip(what, pictures, strict=True):
@@ -73,7 +73,7 @@ class Plot(Command):
         return 0 if files.name(page) else 1
 
     def _pictures(self, what: Sequence[str]) -> list[Path]:
-        """Where each picture goes."""
+        """Return the path of each picture."""
         if self.picture is not None and len(what) == 1:
             return [self.picture]
         alone = self.logs[0].with_suffix(".png") if len(self.logs) == 1 else Path("comparison.png")
@@ -81,17 +81,17 @@ class Plot(Command):
 
 
 BESIDE = Path()
-"""Stands for a file beside each log, with its name."""
-EXPORTED = "write {}; without a name beside the log, of several logs one each, named after them"
+"""Value of `--csv` or `--parquet` without a file: one file beside each log, with the log's name."""
+EXPORTED = "write {}; without FILE beside each log; several logs give one file each, named after the log"
 
 
 @dataclass(frozen=True)
 class Export(Command):
-    """Write logs as CSV or Parquet, with units in the names of the columns.
+    """Write logs as CSV or Parquet, with units in the column names.
 
-    A row is a sample: time, every joint's reference, position, error, speed, torque, the tool's pose, and
-    what the scenario added. Every bit of the numbers is kept. A CSV can be run again: `irb-twin run pose_path
-    --csv run.csv`.
+    Each row is one sample: time, every joint's reference, position, error, speed and torque, the tool's pose,
+    and the columns that the scenario added. Numbers are written without loss. A CSV can be run again:
+    `irb-twin run pose_path --csv run.csv`.
     """
 
     usage = "irb-twin export LOG [LOG ...] --csv [FILE.csv] | --parquet [FILE.parquet] [options]"
@@ -101,25 +101,27 @@ class Export(Command):
   irb-twin export run-*.npz --parquet
 """
 
-    logs: tuple[Path, ...] = argument("a log; before any option", "LOG")
+    logs: tuple[Path, ...] = argument("a log file; logs stand before all options", "LOG")
     csv: Path | None = option(None, EXPORTED.format("CSV"), "FILE.csv", alone=BESIDE)
     parquet: Path | None = option(None, EXPORTED.format("Parquet"), "FILE.parquet", alone=BESIDE)
-    every: int = option(1, "write one sample of N, the first included", "N")
-    decimal_comma: bool = option(False, "CSV with 1,5 for 1.5 and semicolons between columns")
+    every: int = option(1, "write every N-th sample, beginning with the first", "N")
+    decimal_comma: bool = option(
+        False, "write the CSV with decimal commas (1,5) and semicolons between columns"
+    )
     start: float | None = start_option()
     end: float | None = end_option()
 
     def run(self, call: Call) -> int:
-        """Write a file of each kind that was asked for, of each log."""
+        """Write each log in each requested format."""
         from twin.logs.columns import between, needed, write_csv, write_parquet
         from twin.logs.log import Log
 
         if self.csv is None and self.parquet is None:
-            raise WrongUse("say what to write: --csv or --parquet")
+            raise WrongUse("nothing to write: give --csv, --parquet or both")
         if not self.every >= 1:
             raise WrongUse(f"--every {self.every}: expected a whole number of at least 1")
         if self.decimal_comma and self.csv is None:
-            raise WrongUse("--decimal-comma is of --csv")
+            raise WrongUse("--decimal-comma requires --csv")
         tables = self._places(self.csv, ".csv")
         archives = self._places(self.parquet, ".parquet")
         if archives:
@@ -133,7 +135,7 @@ class Export(Command):
         return 0 if files.name(console()) else 1
 
     def _places(self, asked: Path | None, suffix: str) -> list[Path]:
-        """Where the files of a kind go, one a log; none if they were not asked for."""
+        """Return the output path of each log in one format; empty if the format was not requested."""
         name = f"--{suffix[1:]}"
         if asked is None:
             return []
@@ -145,12 +147,12 @@ class Export(Command):
         for place in places:
             writable(place, suffix, name)
             if places.count(place) > 1:
-                raise WrongUse(f"{name}: several logs would be written to {place}: name a file")
+                raise WrongUse(f"{name}: several logs would be written to {place}: give a file name")
         return places
 
 
 def _size(text: str) -> tuple[int, int]:
-    """`640x480`."""
+    """Read width and height in pixels, such as `640x480`."""
     width, _, height = text.lower().partition("x")
     if not (width.isdecimal() and height.isdecimal()):
         raise argparse.ArgumentTypeError(f"expected width x height in pixels, as 640x480, got {text!r}")
@@ -159,10 +161,10 @@ def _size(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Replay(Command):
-    """Show logs again, in PyBullet's window or as a film.
+    """Replay logs in PyBullet's window, or as a film.
 
-    The first log that `irb-twin run --log` wrote is the arm, others are ghosts, with the tool's path that was
-    wanted and those that were followed. With --film it becomes a file instead, and no display is needed.
+    The first log moves the arm, the others move transparent copies of it. The desired and the actual paths of
+    the tool are drawn. With --film a file is written instead, and no display is needed.
     """
 
     examples = """examples:
@@ -171,19 +173,19 @@ class Replay(Command):
   irb-twin replay run.npz --film run.gif --camera 120 -10
 """
 
-    logs: tuple[Path, ...] = argument("a log, .npz", "LOG")
-    speed: float = option(1.0, "times real time (default 1)", "FACTOR")
-    loop: bool = option(False, "in the window: begin again at the end")
+    logs: tuple[Path, ...] = argument("a log file, .npz", "LOG")
+    speed: float = option(1.0, "speed as a multiple of real time (default 1)", "FACTOR")
+    loop: bool = option(False, "in the window: start again after the end")
     film: Path | None = option(
         None,
         "write an animated .gif, or an .mp4 (pip install 'irb-twin[film]'), and open no window",
         "FILE",
         group="a film",
     )
-    fps: float | None = option(None, "frames a second (default 20)", "N")
-    size: tuple[int, int] | None = option(None, "in pixels (default 640x480)", "WxH", read=_size)
+    fps: float | None = option(None, "frames per second (default 20)", "N")
+    size: tuple[int, int] | None = option(None, "size in pixels (default 640x480)", "WxH", read=_size)
     camera: tuple[float, float] | None = option(
-        None, "where from, in degrees; a negative pitch looks down (default 50 -20)", ("YAW", "PITCH")
+        None, "direction of view in degrees; a negative pitch looks down (default 50 -20)", ("YAW", "PITCH")
     )
 
     def run(self, call: Call) -> int:
@@ -201,7 +203,7 @@ class Replay(Command):
 
         logs = [Log.load(path) for path in self.logs]
         names = names_of(logs, self.logs)
-        moving = tracks(logs, names)  # what cannot be shown is said before the work begins
+        moving = tracks(logs, names)  # raises before the work begins if a log cannot be shown
         if self.film is None:
             from scenarios.bench.replay import replay
 
@@ -211,30 +213,30 @@ class Replay(Command):
             try:
                 replay(moving, speed=speed, loop=self.loop)
             except NoDisplayError as error:
-                raise WrongUse(f"{error.found}; --film FILE.gif needs none") from None
+                raise WrongUse(f"{error.found}; --film FILE.gif requires no display") from None
             return 0
         files = Files()
         write_film(files, self.film, logs, names, speed=speed, **settings)
         return 0 if files.name(console()) else 1
 
     def _film_settings(self) -> dict[str, Any]:
-        """Return what was given of a film, which the window has nothing of."""
+        """Return the settings of the film that were given; the window has none of them."""
         settings = {name: getattr(self, name) for name in ("fps", "size", "camera")}
         settings = {name: value for name, value in settings.items() if value is not None}
         if self.film is None and settings:
-            raise WrongUse(f"--{next(iter(settings))} is for a film: give --film, too")
+            raise WrongUse(f"--{next(iter(settings))} requires --film")
         if self.film is not None and self.loop:
-            raise WrongUse("--loop is for the window: leave it out, or leave --film out")
+            raise WrongUse("--loop excludes --film: it applies to the window")
         if "camera" in settings:
             settings |= dict(zip(("yaw_deg", "pitch_deg"), settings.pop("camera"), strict=True))
         return settings
 
 
 def film_writable(path: Path, count: int, **settings: Any) -> None:
-    """Check that a film of so many logs can be made and written there; settings as of `twin.film`.
+    """Check that a film of `count` logs can be made and written to `path`, with settings as of `twin.film`.
 
     Raises:
-        WrongUse, ValueError, TwinError: if it cannot, with the reason.
+        WrongUse, ValueError, TwinError: the film cannot be made; the message gives the reason.
     """
     from twin.logs.views.film import check_settings
     from twin.logs.views.playback import check_count
@@ -245,7 +247,7 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
 
 
 def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **settings: Any) -> None:
-    """Write it, and tell what it leaves out; settings as of `twin.film`."""
+    """Write a film, and print what it leaves out, with settings as of `twin.film`."""
     from twin.logs.views.film import Film, film
 
     done: list[Film] = []

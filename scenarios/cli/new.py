@@ -1,4 +1,4 @@
-"""`irb-twin new`: a small file of your own that works, with its test, to be changed."""
+"""`irb-twin new`: write a small working controller, scenario or robot with its test, to start from."""
 
 import importlib.util
 import keyword
@@ -16,11 +16,11 @@ from twin.errors import describe_error
 
 
 class Kind(NamedTuple):
-    """Something that can be written anew.
+    """Kind of file that can be written.
 
-    stem: the name that it has in the templates, to be replaced by its own.
-    files: of each template, where its copy goes; NAME stands for the name.
-    next: what to type then; NAME for the name, CLASS for that of a class, AT for the folder.
+    stem: the name in the templates, which the new name replaces.
+    files: path of the copy of each template; NAME stands for the new name.
+    next: commands to type next; NAME stands for the name, CLASS for the class name, AT for the folder.
     """
 
     stem: str
@@ -60,14 +60,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class New(Command):
-    """Write a small working file of your own with its test, and say what to type next.
+    """Write a small working controller, scenario or robot with its test, and print what to type next.
 
-    A robot is a folder with robot.toml, the URDF that follows from it, and a test.
+    A robot is a folder with robot.toml, the URDF that is generated from it, and a test.
     """
 
     kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
     name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
-    folder: Path = option(Path(), "where to (default: the current folder)", "DIR")
+    folder: Path = option(Path(), "folder of the new files (default: the current folder)", "DIR")
 
     def run(self, call: Call) -> int:
         """Write all files of a kind, or none."""
@@ -91,7 +91,7 @@ class New(Command):
 
 
 def require_free(name: str, folder: Path, kind: Kind) -> None:
-    """Raise `WrongUse` unless this can be the name of new files there."""
+    """Raise `WrongUse` if the name is invalid or taken, or if there is no such folder."""
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise WrongUse(
             f"expected a name of lower-case letters, digits and _, as in sliding_mode, got {name!r}"
@@ -102,21 +102,21 @@ def require_free(name: str, folder: Path, kind: Kind) -> None:
         if path.exists() or path.is_symlink():
             raise WrongUse(f"{path} exists already: choose another name, or another --folder")
     if name.startswith("test_") or importlib.util.find_spec(name) is not None:
-        raise WrongUse(f"{name!r} is the name of a module that Python or pytest takes: choose another one")
+        raise WrongUse(f"{name!r} is the name of a module of Python or pytest: choose another name")
 
 
 def paths(kind: Kind, name: str, folder: Path) -> dict[str, Path]:
-    """Where the copy of each template goes."""
+    """Return the path of the copy of each template."""
     return {template: folder / place.replace("NAME", name) for template, place in kind.files.items()}
 
 
 def class_name(name: str) -> str:
-    """`sliding_mode` -> `SlidingMode`."""
+    """Return the class name: `sliding_mode` -> `SlidingMode`."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def written(kind: Kind, name: str, folder: Path) -> dict[Path, str]:
-    """The texts of all files, by path; a robot's URDF among them."""
+    """Return the texts of all files by path, including a robot's URDF."""
     templates, texts = resources.files("scenarios.templates"), {}
     for template, path in paths(kind, name, folder).items():
         text = templates.joinpath(template).read_text(encoding="utf-8")
@@ -131,10 +131,10 @@ def written(kind: Kind, name: str, folder: Path) -> dict[Path, str]:
 
 
 def write(texts: dict[Path, str]) -> None:
-    """Write all files, or none.
+    """Write all files, or none of them.
 
     Raises:
-        OSError: one cannot be written.
+        OSError: a file cannot be written.
     """
     from twin.atomic_file import atomic_write
 

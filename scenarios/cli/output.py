@@ -1,7 +1,7 @@
-"""Pages on the console, files that appear whole or not at all, and progress.
+"""Output of the command line: console pages, files that are written completely or not at all, and progress.
 
-Files are checked before the work begins. Progress is on standard error: a bar on a terminal, now and then a
-line where there is none.
+Output paths are checked before the work begins. Progress is printed on standard error: as a bar on a
+terminal, otherwise as one line every 30 s.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 WIDEST, NARROWEST = 100_000, 40
-"""Columns of a page that is no terminal: as many as its tables take; and the fewest they can be read in."""
+"""Largest and smallest width of a page that is not a terminal, in columns."""
 EVERY = 30.0
-"""Seconds between two lines where nobody watches, as in the log of a CI."""
+"""Seconds between two lines of progress if standard error is not a terminal, for example in a CI log."""
 
 
 def writable(path: Path, suffix: str | tuple[str, ...], option: str) -> Path:
     """Check that a file can be written, without touching it.
 
     Args:
-        path: where to.
-        suffix: how its name must end, or the ways in which it may.
-        option: the option that asked for it, for the message.
+        path: the path to write.
+        suffix: the required suffix of its name, or the valid suffixes.
+        option: the option that named the file, for the message.
 
     Raises:
-        WrongUse: if it cannot, with the reason.
+        WrongUse: the file cannot be written; the message gives the reason.
     """
     suffixes = (suffix,) if isinstance(suffix, str) else suffix
     if path.suffix.lower() not in suffixes:
         raise WrongUse(f"{option} {path}: expected a file name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
         raise WrongUse(f"{option} {path}: is a folder")
-    place = Path(os.path.realpath(path))  # a link is followed
+    place = Path(os.path.realpath(path))  # follows symbolic links
     if not place.parent.is_dir():
         raise WrongUse(f"{option} {path}: there is no folder {(place if path.is_symlink() else path).parent}")
-    # The folder, too: a file is written beside its place, and takes it when it is complete.
+    # The folder must be writable, too: a draft is written beside the file, and replaces it when complete.
     if not os.access(place.parent, os.W_OK) or (place.exists() and not os.access(place, os.W_OK)):
         raise WrongUse(f"{option} {path}: no permission to write there")
     return path
 
 
 def apart(path: Path, names: Sequence[Sequence[str]]) -> list[Path]:
-    """`run.npz` -> `run-pose_path-pd.npz`, `run-pose_path-pid.npz`: the names of several files of one kind.
+    """Return distinct paths of several files: `run.npz` -> `run-pose_path-pd.npz`, `run-pose_path-pid.npz`.
 
     Args:
-        path: what was asked for.
-        names: the words of each file, which may be any texts; what no file's name can have becomes `_`.
+        path: the path that was given.
+        names: the parts of each file's name, as any texts; characters that are invalid in a name become `_`.
     """
     paths: list[Path] = []
     for words in names:
@@ -71,14 +71,14 @@ def apart(path: Path, names: Sequence[Sequence[str]]) -> list[Path]:
 
 
 class Files:
-    """The files of a command; one that cannot be written costs only itself, and is named at the end."""
+    """Output files of a command; if one cannot be written, the others are, and a message names it."""
 
     def __init__(self) -> None:
         self._written: list[Path] = []
         self._faults: list[str] = []
 
     def write(self, path: Path | None, write: Callable[[Path], object]) -> None:
-        """Write one file, whole or not at all; none if there is no path."""
+        """Write one file completely or not at all; do nothing if `path` is `None`."""
         from twin.atomic_file import atomic_write
 
         if path is None:
@@ -86,13 +86,13 @@ class Files:
         try:
             with atomic_write(path) as draft:
                 write(draft)
-        except Exception as error:  # of the disk, or of one of the libraries that write
+        except Exception as error:  # of the disk, or of a library that writes the file
             self._faults.append(f"cannot write {path}: {describe_error(error)}")
         else:
             self._written.append(path)
 
     def write_several(self, write: Callable[[], Sequence[Path]]) -> None:
-        """Write files that belong together, by what names them."""
+        """Write files that belong together, with a function that returns their paths."""
         try:
             self._written += write()
         except OSError as error:
@@ -100,11 +100,11 @@ class Files:
 
     @property
     def complete(self) -> bool:
-        """Whether all was written so far."""
+        """Whether all files have been written so far."""
         return not self._faults
 
     def name(self, console: Any) -> bool:
-        """Name what was written, and what could not be; return whether all was written."""
+        """Print the files that were written and those that could not be; return whether all were written."""
         for path in self._written:
             console.print(f"wrote {path}", highlight=False, soft_wrap=True)
         for fault in self._faults:
@@ -113,7 +113,7 @@ class Files:
 
 
 def print_to_stderr(sentence: str) -> None:
-    """One line on standard error, if there is one."""
+    """Print one line on standard error, if there is one."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
@@ -121,31 +121,31 @@ def print_to_stderr(sentence: str) -> None:
 
 @contextmanager
 def warnings_printed() -> Iterator[None]:
-    """Tell every warning in one line on standard error, once, whatever place it comes from."""
-    told = set()
+    """Print every distinct warning once, in one line on standard error."""
+    printed = set()
 
-    def tell(message: Warning | str, *_: Any) -> None:
-        if str(message) not in told:
-            told.add(str(message))
+    def show(message: Warning | str, *_: Any) -> None:
+        if str(message) not in printed:
+            printed.add(str(message))
             print_to_stderr(f"warning: {message}")
 
     with warnings.catch_warnings():
-        warnings.showwarning = tell
+        warnings.showwarning = show
         yield
 
 
 def console(stream: TextIO | None = None) -> Any:
-    """A page on standard output or that stream; texts appear as they are, without markup.
+    """Return a page on standard output or on `stream`, which prints texts as they are, without markup.
 
-    It has the terminal's width or what COLUMNS says; where neither is known, as in a pipe, nothing is
-    wrapped.  A reader who hangs up ends the printing, and nothing else; a full disk raises `Unprintable`.
+    Its width is COLUMNS or the terminal's width; if neither is known, as in a pipe, lines are not wrapped. If
+    the reader closes the pipe, further output is discarded; a full disk raises `Unprintable`.
     """
     from rich.console import Console
 
     class Page(Console):
         def print(self, *objects: Any, **settings: Any) -> None:
             try:
-                super().print(*objects, **{"crop": False, **settings})  # a line is whole, however long
+                super().print(*objects, **{"crop": False, **settings})  # long lines are not cut
             except OSError as error:
                 raise Unprintable(describe_error(error)) from error
 
@@ -153,13 +153,13 @@ def console(stream: TextIO | None = None) -> Any:
             self.quiet = True
             hang_up()
 
-    width = _width(stream or sys.stdout)  # with a height, too, rich does not read COLUMNS itself
+    width = _width(stream or sys.stdout)  # rich ignores COLUMNS if it is given a height, too
     return Page(file=stream, width=width, height=25, markup=False, emoji=False)
 
 
 def _width(stream: TextIO) -> int:
-    told = os.environ.get("COLUMNS", "")
-    width = int(told) if re.fullmatch("[0-9]{1,5}", told) else 0
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if re.fullmatch("[0-9]{1,5}", columns) else 0
     if not width:
         with suppress(OSError, ValueError, AttributeError):
             width = os.get_terminal_size(stream.fileno()).columns
@@ -167,8 +167,8 @@ def _width(stream: TextIO) -> int:
 
 
 def printable() -> None:
-    """Have the console print `?` for a sign that it does not know, as an ASCII terminal a Greek letter."""
-    if sys.stdout is None:  # closed by whoever started it
+    """Replace characters that standard output cannot encode by `?`, for example Greek letters in ASCII."""
+    if sys.stdout is None:  # closed by the parent process
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     strict = getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape")
     if strict and hasattr(sys.stdout, "reconfigure"):
@@ -176,21 +176,21 @@ def printable() -> None:
 
 
 def flushed(status: int) -> int:
-    """The exit status, once all is printed; at least 1 if it cannot be, unless the reader hung up."""
+    """Flush standard output; return the exit status, at least 1 on a write error other than a closed pipe."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         hang_up()
     except OSError as error:
         hang_up()
-        if status == 0:  # else it was told, whatever it was
+        if status == 0:  # otherwise an error was printed already
             print_to_stderr(f"cannot print: {describe_error(error)}")
             return 1
     return status
 
 
 def hang_up() -> None:
-    """Send what is still to be printed nowhere: Python would try again at its end, and complain."""
+    """Discard all further output, because Python would otherwise fail to flush it at exit."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -199,10 +199,10 @@ def hang_up() -> None:
 
 @contextmanager
 def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
-    """Show a bar over `count` runs until the block ends, which are done one after the other.
+    """Show a progress bar over `count` consecutive runs until the block ends.
 
     Yields:
-        ``begin(title)``, to be called once a run; it returns what takes the fraction done of that run.
+        ``begin(title)``, to be called once per run; it returns a function of the fraction of the run done.
     """
     with _bar() as bar:
         task = bar.add_task("starting", total=count, left="")
@@ -219,7 +219,7 @@ def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
 
 
 def _bar() -> Progress:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # not light
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # slow to import
 
     watched = sys.stderr is not None and sys.stderr.isatty()
     left = TextColumn("{task.fields[left]}", markup=False)
@@ -228,53 +228,53 @@ def _bar() -> Progress:
 
 
 class Tally:
-    """Counts runs that are done, several at a time, and tells how many are left and for how long.
+    """Progress of parallel runs: counts finished and failed runs, and estimates the time left.
 
     Args:
-        titles: of all runs.
-        bar: to be drawn.
-        clock: tells the time, in [s].
+        titles: titles of all runs.
+        bar: the progress bar.
+        clock: function that returns the time in [s].
     """
 
     def __init__(self, titles: list[str], bar: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._titles, self._bar, self._clock = titles, bar, clock
         self._task = bar.add_task("starting", total=len(titles), left="")
         self._done = self._failed = 0
-        self._began = self._said = clock()
+        self._began = self._printed = clock()
 
     def begun(self, place: int) -> None:
-        """The run of that place has begun."""
+        """Show that the run with this index has begun."""
         self._bar.update(self._task, description=self._titles[place])
 
-    def done(self, place: int, holds: bool) -> None:
-        """It is done."""
+    def done(self, place: int, passes: bool) -> None:
+        """Count the run with this index as done."""
         self._done += 1
-        self._failed += not holds
+        self._failed += not passes
         self._bar.update(self._task, completed=self._done, left=self.left())
-        if self._bar.disable and self._clock() - self._said >= EVERY:
-            self._said = self._clock()
+        if self._bar.disable and self._clock() - self._printed >= EVERY:
+            self._printed = self._clock()
             print_to_stderr(self.line())
 
     def left(self) -> str:
-        """The time left, if the rest takes as long as what is done: the longest runs begin first."""
+        """Return the time left at constant speed: too long, as the longest runs begin first."""
         return left(self._clock() - self._began, self._done, len(self._titles))
 
     def line(self) -> str:
-        """`40 of 167 done, 2 do not hold, about 50 s left`."""
-        broken = f"{self._failed} do{'es' if self._failed == 1 else ''} not hold" if self._failed else ""
+        """Return a line such as `40 of 167 done, 2 fail, about 50 s left`."""
+        broken = f"{self._failed} fail{'s' * (self._failed == 1)}" if self._failed else ""
         counted = f"{self._done} of {len(self._titles)} done"
         return ", ".join(text for text in (counted, broken, self.left()) if text)
 
 
 def left(spent: float, done: int, total: int) -> str:
-    """`about 50 s left`, if the rest is done as fast as what was; empty where that cannot be told."""
+    """Return `about 50 s left`, assuming constant speed; empty if the time cannot be estimated."""
     if not done or done >= total:
         return ""
     return f"about {duration(spent / done * (total - done))} left"
 
 
 def duration(seconds: float) -> str:
-    """`0.3 s`, `50 s`, `12 min`, `5.2 h`."""
+    """Format a duration: `0.3 s`, `50 s`, `12 min`, `5.2 h`."""
     if seconds < 100:
         return f"{seconds:.1f} s" if seconds < 1 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
@@ -282,31 +282,31 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def counted(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of so many runs are done until the block ends.
+    """Show how many of `total` runs are done until the block ends.
 
     Yields:
-        what takes the number done so far.
+        A function that takes the number of runs done so far.
     """
-    began = said = time.monotonic()
+    began = printed = time.monotonic()
     with _bar() as bar:
         task = bar.add_task(title, total=total, left="")
 
-        def tell(done: int) -> None:
-            nonlocal said
+        def update(done: int) -> None:
+            nonlocal printed
             now = time.monotonic()
             rest = left(now - began, done, total)
             bar.update(task, completed=done, left=rest)
-            if bar.disable and now - said >= EVERY and done < total:
-                said = now
+            if bar.disable and now - printed >= EVERY and done < total:
+                printed = now
                 print_to_stderr(
                     ", ".join(text for text in (f"{title}: {done} of {total} done", rest) if text)
                 )
 
-        yield tell
+        yield update
 
 
 @contextmanager
 def tallied(titles: list[str]) -> Iterator[Tally]:
-    """Show how many of these runs are done until the block ends."""
+    """Show how many of the runs with these titles are done until the block ends."""
     with _bar() as bar:
         yield Tally(titles, bar)

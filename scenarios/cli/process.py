@@ -1,14 +1,14 @@
-"""The command `irb-twin` as a process of its own, which ends at once when it is told to.
+"""The process of `irb-twin`, which a signal ends at once.
 
-Python hands a signal to the main thread, between two of its own instructions.  A thread in compiled code, in
-a compiler or in PyBullet comes to none for seconds, and an exception that is raised in the midst of an import
-is taken for a fault of whatever was being imported.  So a signal raises nothing here: the number that C
-leaves in a pipe wakes a thread, which clears up and ends the process.  It has to wait only for C code that
-holds the GIL, as PyBullet does while it draws a picture (half a second).  What runs until it is told to stop,
-as a server does, is told so by the first signal, and ends in order; the second ends the process.
+Python runs a signal handler in the main thread, between two bytecode instructions.  Compiled code, a compiler
+or PyBullet may block the main thread for seconds, and an exception raised during an import looks like an
+error of the imported module.  So a signal raises no exception here.  Instead, the signal's number wakes a
+thread through a pipe; the thread cleans up and ends the process.  It waits only for C code that holds the
+GIL, such as PyBullet while it draws a picture (half a second).  A server runs until it is stopped: the first
+signal asks it to stop in order, the second ends the process.
 
-Nothing heavy is imported before that is in place.  `command_line.main`, called from a program, leaves signals
-alone.
+No slow module is imported before the thread runs.  `command_line.main`, called from a program, does not
+change the handling of signals.
 """
 
 import os
@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-SAID = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up on"}
-"""Words for the signals that end the process; its exit status is 128 and their number."""
+MESSAGES = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up on"}
+"""Messages for the signals that end the process; its exit status is 128 plus the signal's number."""
 
 SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"
-"""Clears the line of the progress bar, and shows the cursor again that it hid."""
+"""Escape sequence that clears the line of the progress bar, and shows the cursor that the bar hid."""
 
 
 def main() -> int:
-    """Run the command with the words of the process; its exit status."""
+    """Run the command line of this process, and return the exit status."""
     listen()
     from twin.atomic_file import discard_drafts
     from twin.sibling_packages import hidden
@@ -35,31 +35,31 @@ def main() -> int:
     if sentence := hidden("controllers"):
         sys.stderr.write(f"irb-twin: {sentence}\n")
         return 2
-    _at_the_end.append(discard_drafts)
+    _exit_functions.append(discard_drafts)
     from scenarios.cli.command_line import main
 
     status = main()
-    if "twin.engine.window.x11_window" in sys.modules:  # which ends a process whose window was lost
+    if "twin.engine.window.x11_window" in sys.modules:  # its thread ends a process whose window was lost
         sys.modules["twin.engine.window.x11_window"].leave_with(status)
     return status
 
 
-_at_the_end: list[Callable[[], None]] = []
-"""Functions that clear up; known once they could be imported."""
+_exit_functions: list[Callable[[], None]] = []
+"""Functions that clean up before the process ends; filled as soon as their modules are imported."""
 
 
 def listen() -> None:
-    """Have the signals end this process from now on, but for those that it was told to ignore."""
+    """Install the handling of the signals that end this process, except those that it ignores already."""
     try:
-        console = os.dup(2)  # the engine is silenced by turning 2 away
-    except OSError:  # closed by whoever started it
+        console = os.dup(2)  # the output of the engine is suppressed by redirecting 2
+    except OSError:  # closed by the parent process
         console = None
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    known = [getattr(signal, name) for name in SAID if hasattr(signal, name)]
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
+    known = [getattr(signal, name) for name in MESSAGES if hasattr(signal, name)]
     caught = [number for number in known if signal.getsignal(number) != signal.SIG_IGN]
-    Thread(target=_wait, args=(told, console, caught), daemon=True).start()
-    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    Thread(target=_wait, args=(receiver, console, caught), daemon=True).start()
+    signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
     for number in caught:
         signal.signal(number, _nothing)
     if hasattr(os, "register_at_fork"):
@@ -67,45 +67,47 @@ def listen() -> None:
 
 
 def _nothing(*_: object) -> None:
-    """A handler in Python is what makes C write to the pipe."""
+    """Do nothing: C writes to the pipe only for signals with a handler in Python."""
 
 
 def _forget(caught: list[int]) -> None:
-    """In a process that was forked off: the thread is not there, so the signals do what they always do."""
+    """Restore the default handling of signals in a forked process, which has no thread to wait for them."""
     signal.set_wakeup_fd(-1)
     for number in caught:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _wait(told: int, console: int | None, caught: list[int]) -> None:
-    """Wait for one of the signals that ends the process, clear up, and end it."""
-    while (number := os.read(told, 1)[0]) not in caught or take(number):  # somebody else's, or in order
+def _wait(receiver: int, console: int | None, caught: list[int]) -> None:
+    """Wait for one of the signals that ends the process, clean up, and end it."""
+    while (number := os.read(receiver, 1)[0]) not in caught or take(
+        number
+    ):  # another signal, or a graceful stop
         pass
     try:
-        for clear_up in _at_the_end:
-            clear_up()
+        for clean_up in _exit_functions:
+            clean_up()
         for child in _called("multiprocessing", "active_children") or ():
             child.kill()
         _called("twin.worker_processes", "kill_all")
         if console is not None:
             drawn = "rich.progress" in sys.modules and os.isatty(console)
-            said = f"irb-twin: {SAID[signal.Signals(number).name]}\n".encode()
-            os.write(console, SHOW_CURSOR * drawn + said)
+            message = f"irb-twin: {MESSAGES[signal.Signals(number).name]}\n".encode()
+            os.write(console, SHOW_CURSOR * drawn + message)
     finally:
         os._exit(128 + number)
 
 
 def _called(module: str, name: str) -> Any:
-    """Call a function of a module, unless that is not imported, or is being imported and has it not yet."""
+    """Call a function of a module, unless the module is not imported or not yet complete."""
     function = getattr(sys.modules.get(module), name, None)
     return None if function is None else function()
 
 
 class Interrupt:
-    """The signal that came, if one did.
+    """A signal that may arrive while a function runs.
 
     Attributes:
-        number: of the signal; 0 if none came.
+        number: number of the signal; 0 if none arrived.
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
@@ -118,7 +120,7 @@ _running: list[Interrupt] = []
 
 @contextmanager
 def graceful_stop(stop: Callable[[], object]) -> Iterator[Interrupt]:
-    """While the block runs, the first signal calls `stop`, from a thread of its own, and nothing else."""
+    """Make the first signal call `stop` in a separate thread, instead of ending the process."""
     interrupt = Interrupt(stop)
     _running.append(interrupt)
     try:
@@ -128,9 +130,9 @@ def graceful_stop(stop: Callable[[], object]) -> Iterator[Interrupt]:
 
 
 def take(number: int) -> bool:
-    """Have what runs stop; whether there is something that had not been told to."""
-    untold = [interrupt for interrupt in _running if not interrupt.number]
-    for interrupt in untold:
+    """Stop what runs; return whether anything had not been stopped before."""
+    unstopped = [interrupt for interrupt in _running if not interrupt.number]
+    for interrupt in unstopped:
         interrupt.number = number
         interrupt.stop()
-    return bool(untold)
+    return bool(unstopped)

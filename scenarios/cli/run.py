@@ -1,4 +1,4 @@
-"""`irb-twin run`: scenarios carried out, controllers side by side."""
+"""`irb-twin run`: run scenarios with one or several controllers."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
 """
 
 
-FILES = "files (of several runs: one each, named after them)"
+FILES = "files (one per run if there are several, named after the runs)"
 
 
 def _known_scenarios(_: Sequence[Scenario]) -> str:
     names = ", ".join((*registry.titles(), *plugin_entries(registry.GROUP)))
-    return f"{names}, or a .py file of your own; before any option"
+    return f"{names}, or the path of a .py file; scenarios stand before all options"
 
 
 def _known_laws(scenarios: Sequence[Scenario]) -> str:
     names = ", ".join((*controllers.NAMES, *controllers.plugin_names()))
     usual = default("controller", {scenario.name: scenario.Config for scenario in scenarios})
     return (
-        f"control laws to run side by side: {names}, or one of your own as ./my.py:Law or package.module:Law "
+        f"controllers to compare: {names}, or a class of yours as ./my.py:Law or package.module:Law "
         f"(default {usual})"
     )
 
 
 @dataclass(frozen=True)
 class RunScenarios(Command):
-    """Run scenarios, and show tracking errors, torques and checks, the control laws side by side.
+    """Run scenarios, and report tracking errors, torques and checks of each controller.
 
-    Name a scenario before --help to see what it shows and its own settings.
+    Name a scenario before --help to see its description and its settings.
     """
 
     usage = "irb-twin run SCENARIO [SCENARIO ...] [options]"
@@ -76,30 +76,36 @@ class RunScenarios(Command):
 
     scenarios: tuple[str, ...] = argument(_known_scenarios, "SCENARIO", ())
     controller: tuple[str, ...] = option((), _known_laws, "NAME")
-    explain: bool = option(False, "tell where every limit comes from, after the tables")
+    explain: bool = option(False, "print the source of every limit after the tables")
     limit: tuple[str, ...] = limit_option()
-    log: Path | None = output_file(".npz", "write reference, state and torque over time", group=FILES)
-    picture: Path | None = output_file(".png", "draw the tracking error and the tool's path")
-    report: Path | None = output_file(".html", "write one page: verdict, why, curves and a 3-D replay")
-    film: Path | None = option(None, "show the motion as a film, .gif or .mp4; see replay --film", "FILE")
-    json: Path | None = output_file(".json", "write every figure of the tables")
+    log: Path | None = output_file(
+        ".npz", "write the log: reference, state and torque over time", group=FILES
+    )
+    picture: Path | None = output_file(".png", "plot the tracking error and the tool's path")
+    report: Path | None = output_file(
+        ".html", "write one page: checks, causes of failures, curves and a 3-D replay"
+    )
+    film: Path | None = option(
+        None, "write the motion as a film, .gif or .mp4; see `irb-twin replay`", "FILE"
+    )
+    json: Path | None = output_file(".json", "write all values of the tables")
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
     @classmethod
     def texts(cls, scenarios: Sequence[Scenario]) -> tuple[str, str]:
-        """Return what the scenarios show, and examples with their names."""
+        """Return the descriptions of the scenarios, and examples with their names."""
         about, _ = super().texts(scenarios)
         names = " ".join(scenario.name for scenario in scenarios)
         docs = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
         return docs or about, EXAMPLES.format(names or "pose_path") + OTHERS * (not scenarios)
 
     def run(self, call: Call) -> int:
-        """Run the named scenarios, controllers side by side."""
+        """Run the named scenarios with each controller."""
         scenarios = call.scenarios
         if not scenarios:
             known = ", ".join(registry.titles())
-            raise WrongUse(f"name at least one scenario, before any option: known are {known}")
+            raise WrongUse(f"name at least one scenario before all options: known are {known}")
         limits = limits_of(self.limit)
         asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
         plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
@@ -119,7 +125,7 @@ class RunScenarios(Command):
 
         with shown(len(plan)) as begin:
             runs = run_sequence(plan, begin)
-        files = self._written(runs, scenarios)  # before anything is printed: a reader may hang up
+        files = self._written(runs, scenarios)  # before anything is printed: the reader may close the pipe
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
                 print_to_stderr(sentence)
@@ -133,16 +139,16 @@ class RunScenarios(Command):
             page.print(*explanations(runs, page.width), sep="\n")
         page.print(total(runs), soft_wrap=True)
         if not self.explain and any(run.metrics for run in runs):
-            page.print("--explain tells where the limits come from", style="dim", highlight=False)
+            page.print("--explain prints the sources of the limits", style="dim", highlight=False)
         complete = files.name(page)
         return 0 if complete and all(run.passes for run in runs) else 1
 
     def _laws(self, scenario: Scenario) -> Sequence[str]:
-        """The control laws that a scenario is to run with; empty for its default."""
+        """Return the controllers that a scenario is to run with; empty for its default."""
         return self.controller or scenario.side_by_side
 
     def _runs(self, call: Call, scenario: Scenario) -> list[tuple[Scenario, Config]]:
-        """The runs of one scenario, one a controller; one that fails if the code of its settings does."""
+        """Return the runs of a scenario, one per controller, or one failing run if its settings raise."""
         if scenario.fault is None:
             try:
                 configs = configs_of(
@@ -160,7 +166,7 @@ class RunScenarios(Command):
         return [(scenario, Config())]
 
     def _written(self, runs: list[Run], scenarios: list[Scenario]) -> Files:
-        """Write the files that were asked for."""
+        """Write the requested files."""
         files = Files()
         logged = [(run, run.log) for run in runs if run.log is not None]
         names = list(dict.fromkeys(run.scenario for run, _ in logged))
@@ -177,9 +183,9 @@ class RunScenarios(Command):
             paths = [self.picture] if len(names) == 1 else apart(self.picture, [(name,) for name in names])
             for name, path in zip(names, paths, strict=True):
                 members = [run for run, _ in logged if run.scenario == name]
-                own = next(scenario.picture for scenario in scenarios if scenario.name == name)
+                custom_picture = next(scenario.picture for scenario in scenarios if scenario.name == name)
                 logs = [log for run, log in logged if run.scenario == name]
-                drawing = partial(own, logs) if own else partial(draw, members)
+                drawing = partial(custom_picture, logs) if custom_picture else partial(draw, members)
                 files.write(path, partial(_stamped_picture, members, drawing))
         if self.film:
             from scenarios.cli.logs import write_film
@@ -203,7 +209,7 @@ class RunScenarios(Command):
 
 
 def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:
-    """Draw a picture, and write into it what it was made with."""
+    """Draw a picture, and store in it the settings and versions of its runs."""
     from scenarios.running.provenance import stamp_picture
 
     draw(path)

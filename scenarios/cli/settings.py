@@ -1,7 +1,7 @@
-"""Settings of scenarios and of control laws from the command line, and the `Config`s that they make.
+"""Read settings of scenarios and controllers from the command line, and make the `Config`s from them.
 
-Settings of laws are `--set Kp=100 pd.Kd=1,2,3,4,5,6` and `--settings FILE.toml`.  One without a law's name
-before it goes to every law of the run that has it; there must be one.
+Settings of controllers are `--set Kp=100 pd.Kd=1,2,3,4,5,6` and `--settings FILE.toml`.  A setting without
+the name of a controller applies to every controller of the run that has it; at least one must have it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from twin.errors import TwinError
 TOPICS = {
     "the robot": ("robot", "mounting", "tool", "payload", "drives"),
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference"),
-    "what the controller believes": ("model_drives", "model_payload"),
-    "what the controller measures": ("encoder", "noise", "speed_cutoff", "delay"),
+    "the model in the controller": ("model_drives", "model_payload"),
+    "the measurements of the controller": ("encoder", "noise", "speed_cutoff", "delay"),
     "the run": ("seed", "gui", "close_window"),
 }
-"""The settings of every scenario in the order of the help; the controller is an option of the command."""
+"""Settings of every scenario in the order of the help; `--controller` is an option of each command."""
 
 
 def add_settings(parser: Parser, configs: Mapping[str, type[Config]], besides: Sequence[str]) -> None:
-    """Offer every field of the scenarios' settings; an option that is not given stays out of the result.
+    """Add an option for every field of the scenarios' settings; options not given are missing in the result.
 
     Args:
-        parser: where the options go.
+        parser: the parser to extend.
         configs: the `Config` of each scenario that is to run, by the scenario's name.
-        besides: fields of every scenario that the command has options of its own for, or does not offer.
+        besides: fields of `Config` for which the command has a different option, or none.
 
     Raises:
-        WrongUse: an option is there already, or would have to be of two types.
+        WrongUse: an option exists already, or has different types in two scenarios.
     """
     shared = fields(Config)
     places = [(topic, name, Config) for topic, names in TOPICS.items() for name in names]
@@ -50,7 +50,7 @@ def add_settings(parser: Parser, configs: Mapping[str, type[Config]], besides: S
             if kind is not first:
                 raise WrongUse(
                     f"{flag(name)} is {first.__name__} in {where} and {kind.__name__} in {scenario}: run "
-                    "them apart"
+                    "them separately"
                 )
             if where == scenario:
                 places.append((f"settings of {scenario}", name, config))
@@ -63,11 +63,11 @@ def add_settings(parser: Parser, configs: Mapping[str, type[Config]], besides: S
                 group, config, item, default=default(name, configs), switch=argparse.BooleanOptionalAction
             )
         except argparse.ArgumentError as error:
-            raise WrongUse(f"setting {name!r} makes an option that there is already ({error})") from error
+            raise WrongUse(f"setting {name!r} makes an option that exists already ({error})") from error
 
 
 def default(name: str, configs: Mapping[str, type]) -> str:
-    """The default of a field in every scenario that has it: once if they agree, else scenario by scenario."""
+    """Return the default of a field: once if all scenarios agree, otherwise scenario by scenario."""
     having = {scenario: fields(config) for scenario, config in configs.items()} or {"": fields(Config)}
     defaults = {scenario: known[name].default for scenario, known in having.items() if name in known}
     if len(set(defaults.values())) == 1:
@@ -82,26 +82,26 @@ def configs_of(
     law_settings: LawSettings,
     changes: Sequence[str] = (),
 ) -> list[Config]:
-    """Make the settings of each run of a scenario, one a control law.
+    """Make the settings of each run of a scenario, one per controller.
 
     Args:
-        given: settings of scenarios by the names of their fields, of which this one need not have all.
+        given: values of settings by field name; names of other scenarios' fields are ignored.
         config: the scenario's `Config`.
-        laws: names of control laws; none for the scenario's default.
-        law_settings: settings of the laws.
-        changes: the words of `--with`.
+        laws: names of the controllers; empty for the scenario's default.
+        law_settings: settings of the controllers.
+        changes: the arguments of `--with`.
 
     Raises:
-        WrongUse: a setting of a law is malformed, or none of the laws has it; so is a change.
+        WrongUse: a change or a setting of a controller is malformed, or no controller has the setting.
     """
     known = fields(config).keys() - {"controller"}
-    own = {name: value for name, value in given.items() if name in known}
+    values = {name: value for name, value in given.items() if name in known}
     named: list[dict[str, Any]] = [{"controller": law} for law in dict.fromkeys(laws)] or [{}]
-    names = [one.get("controller") or config(**own).controller for one in named]
+    names = [one.get("controller") or config(**values).controller for one in named]
     chosen = law_settings.chosen(names)
     changed = changes_of(changes)
     return [
-        config(**own, **one, law_settings=chosen[law], changes=changed)
+        config(**values, **one, law_settings=chosen[law], changes=changed)
         for one, law in zip(named, names, strict=True)
     ]
 
@@ -109,20 +109,20 @@ def configs_of(
 changes_option = partial(
     option,
     (),
-    "what of the arm is not nominal, and the controller does not know: mass=1.1 (a factor), mass.link_3=12 "
-    "(kg), drives.coulomb=1.3, drives.viscous.2=5, torque_limit=0.9; after model. of the controller's model "
-    "alone: model.mass=0.93",
+    "deviations of the arm from its nominal data, which the controller does not know: mass=1.1 (a factor), "
+    "mass.link_3=12 (kg), drives.coulomb=1.3, drives.viscous.2=5, torque_limit=0.9; the prefix model. "
+    "changes the controller's model only: model.mass=0.93",
     "NAME=VALUE",
     flag="--with",
 )
-"""Returns the field of `--with`, which changes the plant and the controller's model apart."""
+"""Return the field of `--with`, which changes the plant or the controller's model, but not both."""
 
 
 def changes_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Read `--with`, as `Config.changes` has it.
+    """Read the arguments of `--with` into the form of `Config.changes`.
 
     Raises:
-        WrongUse: a word is not a name and a number.
+        WrongUse: an argument is not a name and a number.
     """
     found = []
     for word in words:
@@ -139,54 +139,54 @@ def changes_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
 limit_option = partial(
     option,
     (),
-    "a run holds if it also keeps this: joint_error, rms_error [rad], tool_error [m], rms_torque, "
-    "beyond_range, speed_ratio, saturated",
-    "FIGURE=VALUE",
+    "a run passes only if it meets this limit, too: joint_error, rms_error [rad], tool_error [m], "
+    "rms_torque, beyond_range, speed_ratio, saturated",
+    "QUANTITY=VALUE",
 )
-"""Returns the field of `--limit`."""
+"""Return the field of `--limit`."""
 
 
 def limits_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Read `--limit`, as `Config.limits` has it.
+    """Read the arguments of `--limit` into the form of `Config.limits`.
 
     Raises:
-        WrongUse: there is no such figure, or no number.
+        WrongUse: a quantity is unknown, or its limit is not a number.
     """
     if not words:
         return ()
-    from scenarios.sweeping.plan import limits  # not light
+    from scenarios.sweeping.plan import limits  # slow to import
 
     return tuple(limits(words).items())
 
 
-LAWS = "settings of the control laws"
+LAWS = "settings of the controllers"
 
 
 @dataclass(frozen=True)
 class LawSettings:
-    """Settings of control laws, as the command line has them."""
+    """Settings of controllers from the command line."""
 
     words: tuple[str, ...] = option(
         (),
-        "their own settings: Kp=100; one value a joint: Kp=9,9,9,4,4,4; of one law: pd.Kp=100",
+        "settings of controllers: Kp=100; one value per joint: Kp=9,9,9,4,4,4; for one controller: pd.Kp=100",
         "NAME=VALUE",
         flag="--set",
     )
     file: Path | None = option(
         None,
-        "the same from a file, which may have a table for each law; --set is stronger",
+        "settings from a file, which may have one table per controller; --set takes precedence",
         "FILE.toml",
         flag="--settings",
     )
 
     def chosen(self, laws: Sequence[str]) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """The settings of each law, as `Config.law_settings` has them.
+        """Return the settings of each controller in the form of `Config.law_settings`.
 
         Args:
-            laws: names of the laws that are to run.
+            laws: names of the controllers that are to run.
 
         Raises:
-            WrongUse: a setting is malformed, or none of the laws has it; the message says what there is.
+            WrongUse: a setting is malformed, or no controller has it; the message names the valid settings.
         """
         settings = [*(() if self.file is None else of_file(self.file)), *map(of_word, self.words)]
         if not settings:
@@ -198,7 +198,7 @@ class LawSettings:
             fitting = [law for law, names in meant.items() if names is None or setting.name in names]
             if not meant:
                 known = ", ".join(laws)
-                raise WrongUse(f"{setting.origin}: no law of this run is {setting.law!r}, only {known}")
+                raise WrongUse(f"{setting.origin}: this run has no controller {setting.law!r}, only {known}")
             if not fitting:
                 there = "; ".join(
                     f"{law} has {', '.join(names or ()) or 'none'}" for law, names in meant.items()
@@ -210,7 +210,7 @@ class LawSettings:
 
 
 class Setting(NamedTuple):
-    """One setting: of which law ("": of all that have it), its name, its value, and where it was given."""
+    """One setting: the controller's name ("" for all that have it), its name, its value, and its origin."""
 
     law: str
     name: str
@@ -219,10 +219,10 @@ class Setting(NamedTuple):
 
 
 def of_word(word: str) -> Setting:
-    """A setting as it stands on the command line.
+    """Read a setting from an argument of `--set`.
 
     Raises:
-        WrongUse: it has no name or no value.
+        WrongUse: the argument has no name or no value.
     """
     left, sign, value = word.partition("=")
     law, _, name = left.rpartition(".")
@@ -232,10 +232,10 @@ def of_word(word: str) -> Setting:
 
 
 def of_file(path: Path) -> list[Setting]:
-    """The settings in a TOML file: keys for all laws, tables for one each.
+    """Read the settings in a TOML file: top-level keys for all controllers, one table for each controller.
 
     Raises:
-        WrongUse: the file cannot be read, or a value is neither number, text, truth value nor numbers.
+        WrongUse: the file cannot be read, or a value is not a number, text, Boolean or list of numbers.
     """
     if sys.version_info >= (3, 11):
         import tomllib
@@ -245,23 +245,23 @@ def of_file(path: Path) -> list[Setting]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"it is not TOML: {error}"
+        reason = error.strerror if isinstance(error, OSError) else f"it is not valid TOML: {error}"
         raise WrongUse(f"--settings {path}: cannot be read: {reason}") from error
     settings = []
     for key, value in content.items():
         items = value.items() if isinstance(value, dict) else [(key, value)]
-        for name, own in items:
-            if isinstance(own, list) and all(type(x) in (int, float) for x in own):
-                own = tuple(map(float, own))
-            if not isinstance(own, (bool, int, float, str, tuple)):
-                raise WrongUse(f"--settings {path}: {name} is {own!r}, expected a number, text or numbers")
+        for name, entry in items:
+            if isinstance(entry, list) and all(type(x) in (int, float) for x in entry):
+                entry = tuple(map(float, entry))
+            if not isinstance(entry, (bool, int, float, str, tuple)):
+                raise WrongUse(f"--settings {path}: {name} is {entry!r}, expected a number, text or numbers")
             law = key if isinstance(value, dict) else ""
-            settings.append(Setting(law, name, own, f"--settings {path}"))
+            settings.append(Setting(law, name, entry, f"--settings {path}"))
     return settings
 
 
 def _value(text: str) -> Any:
-    """A number, numbers between commas, true or false, or the text itself."""
+    """Return the value of a text: numbers separated by commas, true or false, or the text itself."""
     if text in ("true", "false"):
         return text == "true"
     try:
@@ -272,8 +272,8 @@ def _value(text: str) -> Any:
 
 
 def _offered(law: str) -> tuple[str, ...] | None:
-    """The settings of a law, but for the period, which is the run's; `None` where it does not say."""
+    """Return the settings of a controller without `period`; `None` if they are not known."""
     try:
         return tuple(name for name in controllers.settings(law) if name != "period")
-    except TwinError:  # the run will tell
+    except TwinError:  # the run will report the error
         return None

@@ -24,60 +24,65 @@ if TYPE_CHECKING:
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
 BESIDES = ("controller", "gui", "close_window")
-"""Settings of every scenario that are no options of `sweep` and `tune`, or take several values."""
-MEANS = "how it is run"
+"""Settings of scenarios that `sweep` and `tune` do not offer, or for which they have a different option."""
+MEANS = "execution"
 
 
-scenario_argument = partial(argument, "name or .py file of one; before any option", "SCENARIO", ())
+scenario_argument = partial(
+    argument, "name or .py file of a scenario; it stands before all options", "SCENARIO", ()
+)
 samples_option = partial(option, metavar="N", read=count)
 design_option = partial(
     option,
     "latin",
-    "how draws are spread: evenly, by Latin hypercubes or Sobol sequences, or independently (default latin); "
-    "--seed draws others",
+    "sampling of the random draws: Latin hypercube, Sobol sequence, or independent (default latin); --seed "
+    "changes the draws",
 )
 """Return the fields of the scenario, of `--samples` and of `--design`."""
 
 
 @dataclass(frozen=True)
 class MeansOptions:
-    """Options that say who runs the draws."""
+    """Options for the processors that run the draws."""
 
-    engine: bool = option(False, "all in PyBullet, 30 to 40 times slower, and not compiled")
+    engine: bool = option(False, "simulate in PyBullet instead of the compiled model, 30 to 40 times slower")
     workers: int | None = option(
-        None, "processes on this machine (default: threads; with --engine a process a core)", "N", read=count
+        None,
+        "number of processes on this machine (default: threads; with --engine one process per core)",
+        "N",
+        read=count,
     )
-    scheduler: str | None = option(None, "processes of a Dask cluster", "tcp://HOST:PORT")
+    scheduler: str | None = option(None, "use the processes of a Dask cluster", "tcp://HOST:PORT")
 
-    def chosen(self, keep: Path | None = None, resume: bool = False) -> Means:
-        """Return who was chosen.
+    def chosen(self, chunk_folder: Path | None = None, resume: bool = False) -> Means:
+        """Return the chosen means of execution.
 
         Args:
-            keep: where finished parts are kept.
-            resume: whether to go on with those that are there.
+            chunk_folder: folder for the finished chunks of the sweep; `None` to store none.
+            resume: whether to reuse the finished chunks in this folder.
 
         Raises:
-            WrongUse: two were named.
+            WrongUse: both `--workers` and `--scheduler` were given.
         """
         from scenarios.sweeping.execute import Means
 
         if self.workers and self.scheduler:
             raise WrongUse(
-                "--workers are processes of this machine, --scheduler has its own: give one of them"
+                "--workers excludes --scheduler: it starts processes on this machine, not on the cluster"
             )
-        return Means(self.engine, self.workers, self.scheduler, keep, resume)
+        return Means(self.engine, self.workers, self.scheduler, chunk_folder, resume)
 
 
-def one_of_them(scenarios: Sequence[Scenario], where: str) -> Scenario:
-    """The one scenario that was named.
+def require_one_scenario(scenarios: Sequence[Scenario], where: str) -> Scenario:
+    """Return the only scenario that was named.
 
     Args:
-        scenarios: those that were.
-        where: its name is to stand, as "before any option".
+        scenarios: the named scenarios.
+        where: where the name must stand, as "before all options".
 
     Raises:
-        WrongUse: there is none, or are several.
-        TwinError: it does not load.
+        WrongUse: no scenario or several scenarios were named.
+        TwinError: the scenario cannot be loaded.
     """
     if len(scenarios) != 1:
         known = ", ".join(registry.titles())
@@ -90,20 +95,20 @@ def one_of_them(scenarios: Sequence[Scenario], where: str) -> Scenario:
 def experiments(
     given: Any, call: Call, scenario: Scenario, laws: Sequence[str], tool_error: bool
 ) -> list[ScenarioExperiment]:
-    """Make the experiments, one a law.
+    """Make the experiments, one per controller.
 
     Args:
         given: options of `sweep` or `tune`.
         call: the settings that were given.
-        scenario: what is followed.
-        laws: under which control laws; empty for the scenario's.
-        tool_error: whether the tool's error is asked for.
+        scenario: the scenario.
+        laws: names of the controllers; empty for the scenario's default.
+        tool_error: whether to compute the tool's error.
     """
     from scenarios.running.registry import scenario_argument_text
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
     word = scenario_argument_text(scenario.file, scenario.name)
-    if word.endswith(".py"):  # which is found from the folder of another process, too
+    if word.endswith(".py"):  # a path that is valid in any process's current folder
         word = str(Path(word).resolve())
     return [
         ScenarioExperiment(word, config, tool_error=tool_error, engine=given.means.engine)
@@ -123,18 +128,18 @@ def _share(text: str) -> float:
 
 @dataclass(frozen=True)
 class Sweep(Command):
-    """Run a scenario thousands of times, with numbers that vary: payload, friction, masses, gains, delay.
+    """Run a scenario thousands of times with varied parameters, such as payload, friction, gains or delay.
 
-    Masses are those of the arm or of the controller's model. Tell the share of runs that hold, how the others
-    fail, and on what it depends; do the worst runs again in PyBullet.
+    Masses of the arm or of the controller's model vary, too. The sweep reports which share of the runs
+    passes, how the others fail, and which parameters matter. It repeats the worst runs in PyBullet.
 
-    A variation is NAME=TEXT; --list shows the names. Drawn at random, --samples times: 0:6 from 0 to 6;
-    1:100:log each decade as likely; +-50% or +-0.5 about the nominal value; 3~0.5 normal with mean and
-    deviation; ~10% normal about the nominal value. On a grid, at each point of which all draws are run:
-    5:40:8 eight values; 0,2,4 these.
+    A variation is NAME=TEXT; --list shows the names. Random draws (--samples of them): 0:6 is uniform from 0
+    to 6; 1:100:log is uniform in the logarithm; +-50% or +-0.5 is uniform about the nominal value; 3~0.5 is
+    normal with mean 3 and standard deviation 0.5; ~10% is normal about the nominal value. Grids, at each
+    point of which all draws are run: 5:40:8 is eight values from 5 to 40; 0,2,4 is these values.
 
-    Exit status: 0 the sweep was carried out, whether runs hold or not; 1 a file could not be written,
-    PyBullet does otherwise than a worst run says, or fewer hold than --require-share wants; 2 wrong use.
+    Exit status: 0 the sweep finished, whether its runs pass or fail; 1 a file could not be written, PyBullet
+    disagrees with a worst run, or fewer runs pass than --require-share demands; 2 wrong use.
     """
 
     usage = "irb-twin sweep SCENARIO --vary NAME=TEXT [NAME=TEXT ...] [options]"
@@ -151,49 +156,55 @@ class Sweep(Command):
     scenarios: tuple[str, ...] = scenario_argument()
     controller: tuple[str, ...] = option(
         (),
-        f"control laws, each under the same draws: {', '.join(controllers.NAMES)}, or one of your own",
+        f"controllers, each with the same draws: {', '.join(controllers.NAMES)}, or a class of yours",
         "NAME",
     )
-    listed: bool = option(False, "show what can vary, with nominal values and units, and end", flag="--list")
-    vary: tuple[str, ...] = option((), "see above", "NAME=TEXT", group="what varies")
-    samples: int = samples_option(1000, "random draws, each run at all points of the grid and with all laws")
+    listed: bool = option(
+        False, "list the parameters that can vary, with nominal values and units, and exit", flag="--list"
+    )
+    vary: tuple[str, ...] = option((), "parameters to vary, see above", "NAME=TEXT", group="variation")
+    samples: int = samples_option(
+        1000, "number of random draws; each is run at all points of the grid and with all controllers"
+    )
     design: Literal["latin", "sobol", "random"] = design_option()
-    limit: tuple[str, ...] = limit_option(group="what is judged")
-    tool_error: bool = option(False, "tell the tool's error too, a tenth slower")
-    figure: str = option("joint_error", "what the worst runs are the worst of, and colours mean", "FIGURE")
+    limit: tuple[str, ...] = limit_option(group="evaluation")
+    tool_error: bool = option(False, "also report the tool's error, which takes a tenth longer")
+    figure: str = option(
+        "joint_error", "quantity that ranks the worst runs and colours the pictures", "FIGURE"
+    )
     worst: int = option(
-        3, "do the K worst runs of each law again in PyBullet", "K", read=partial(count, least=0)
+        3, "repeat the K worst runs of each controller in PyBullet", "K", read=partial(count, least=0)
     )
     require_share: float | None = option(
         None,
-        "exit status 1 unless the share that holds, the lower end of its interval, is at least this",
+        "exit with status 1 unless the lower confidence bound of the share of passing runs is at least SHARE",
         "SHARE",
         read=_share,
     )
     means: MeansOptions = section(MeansOptions, MEANS)
     resume: bool = option(
         False,
-        "go on with a sweep that was ended in the midst: the same command with the same --out, beside which "
-        "finished parts are kept until the end",
+        "continue an interrupted sweep: give the same command with the same --out; finished parts are stored "
+        "beside this file until the end",
         group=MEANS,
     )
     out: tuple[Path, ...] = option(
         (),
-        "write a row a run: a .csv, a .parquet or both; without it only the summary is left",
+        "write one row per run: a .csv, a .parquet or both",
         "FILE",
         suffix=(".csv", ".parquet"),
         group="files",
     )
     picture: Path | None = output_file(
-        ".png", "draw where runs hold and fail, for each pair of inputs; of several laws one each"
+        ".png", "plot where runs pass and fail, for each pair of inputs; one picture per controller"
     )
-    json: Path | None = output_file(".json", "write every figure of the summary")
+    json: Path | None = output_file(".json", "write all values of the summary")
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
     def run(self, call: Call) -> int:
-        """Plan, run, write, do the worst again, and tell."""
-        scenario = one_of_them(call.scenarios, "before any option")
+        """Run the sweep, write its files, repeat the worst runs, and print the summary."""
+        scenario = require_one_scenario(call.scenarios, "before all options")
         if self.listed:
             return self._list(call, scenario)
         if any(path.suffix.lower() == ".parquet" for path in self.out):
@@ -201,7 +212,7 @@ class Sweep(Command):
 
             needed("pyarrow", "Parquet")
 
-        from scenarios.sweeping.execute import forget, nominal_run, run_all, worst_of
+        from scenarios.sweeping.execute import nominal_run, remove_stored_chunks, run_all, worst_of
         from scenarios.sweeping.findings import findings
         from scenarios.sweeping.summary import complaints, summary, total, worst_report, write_summary
 
@@ -209,16 +220,16 @@ class Sweep(Command):
         nominals = [nominal_run(plan, law, means.engine) for law in plan.laws]
         pairs = zip(nominals, plan.laws, strict=True)
         seconds = sum(nominal.seconds * len(law.points.values) for nominal, law in pairs)
-        print_to_stderr(f"{plan.told()}, {_about(seconds, means)}")
+        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means)}")
         began = time.monotonic()
-        with counted(scenario.name, plan.runs) as tell:
-            swept = run_all(plan, nominals, means, tell)
+        with counted(scenario.name, plan.runs) as update:
+            swept = run_all(plan, nominals, means, update)
         spent = time.monotonic() - began
 
-        files = Files()  # before anything is printed: a reader may hang up
+        files = Files()  # before anything is printed: the reader may close the pipe
         self._write(plan, swept, files)
         if files.complete:
-            forget(plan, means)
+            remove_stored_chunks(plan, means)
         found = [findings(law) for law in swept]
         worst = [
             worst_of(scenario, law, runs, self.worst) for law, runs in zip(plan.laws, swept, strict=True)
@@ -227,9 +238,7 @@ class Sweep(Command):
         page = console()
         page.print(*summary(plan, found, page.width), sep="\n")
         if any(worst):
-            page.print(
-                "The worst runs, done again in PyBullet; with --gui after a command they can be watched"
-            )
+            page.print("The worst runs, repeated in PyBullet; add --gui to a command to watch the run")
         for law, cases in zip(found, worst, strict=True):
             page.print(*worst_report(law.swept, cases), sep="\n", highlight=False, soft_wrap=True)
         page.print(total(plan, spent), style="bold", highlight=False)
@@ -240,13 +249,13 @@ class Sweep(Command):
         return 0 if complete and not broken else 1
 
     def _experiments(self, call: Call, scenario: Scenario) -> list[ScenarioExperiment]:
-        """Make the experiments, one a law."""
+        """Make the experiments, one per controller."""
         asked = self.tool_error or any(text.startswith("tool_error") for text in (self.figure, *self.limit))
         laws = self.controller or list(scenario.side_by_side)
         return experiments(self, call, scenario, laws, asked)
 
     def _list(self, call: Call, scenario: Scenario) -> int:
-        """`--list`: what can vary."""
+        """Print the parameters that can vary, for `--list`."""
         from scenarios.report.report import listing
         from scenarios.sweeping.summary import rows_of
 
@@ -256,16 +265,16 @@ class Sweep(Command):
         return 0
 
     def _planned(self, call: Call, scenario: Scenario) -> Plan:
-        """Return what is to be run.
+        """Return the plan of the sweep.
 
         Raises:
-            WrongUse, TwinError, ValueError: it cannot be.
+            WrongUse, TwinError, ValueError: the options do not make a valid plan.
         """
         from scenarios.sweeping.plan import Law, Plan, limits, points_of, variations
         from twin.sweeps.design import Design
 
         varied, limited = variations(self.vary), limits([*self.limit])
-        limits([f"{self.figure}=0"])  # there is such a figure
+        limits([f"{self.figure}=0"])  # raises if the quantity is unknown
         experiments = self._experiments(call, scenario)
         design = Design(varied, self.samples, self.design, experiments[0].settings.seed)
         labels = controllers.labels(experiment.settings.controller for experiment in experiments)
@@ -276,14 +285,14 @@ class Sweep(Command):
         return Plan(scenario, tuple(laws), design, limited, self.figure)
 
     def _means(self) -> Means:
-        """How it is to be run."""
-        keep = self.out[0].with_name(f"{self.out[0].name}.parts") if self.out else None
-        if self.resume and keep is None:
-            raise WrongUse("--resume goes on beside the file of --out: name it")
-        return self.means.chosen(keep, self.resume)
+        """Return the means of execution."""
+        chunk_folder = self.out[0].with_name(f"{self.out[0].name}.parts") if self.out else None
+        if self.resume and chunk_folder is None:
+            raise WrongUse("--resume requires --out: finished parts are stored beside that file")
+        return self.means.chosen(chunk_folder, self.resume)
 
     def _write(self, plan: Plan, swept: Sequence[Swept], files: Files) -> None:
-        """Write tables and pictures."""
+        """Write the tables and pictures."""
         from twin.sweeps.table_files import write_tables
 
         tables = {law.label: law.table for law in swept}
@@ -294,18 +303,18 @@ class Sweep(Command):
 
             several = len(swept) > 1
             paths = apart(self.picture, [(law.label,) for law in swept]) if several else [self.picture]
-            scale = scale_of(swept)  # the same colours in all
+            scale = scale_of(swept)  # the same colours in all pictures
             for law, path in zip(swept, paths, strict=True):
-                title = f"{plan.scenario.name} on {law.config.robot} under {law.label}"
+                title = f"{plan.scenario.name} on {law.config.robot} with {law.label}"
                 files.write(path, partial(draw, law, title=title, scale=scale))
 
 
 def _about(seconds: float, means: Means) -> str:
-    """How long it will take, of which the nominal runs tell; a cluster of others is not known."""
+    """Estimate the duration from the nominal runs; the speed of a cluster is unknown."""
     from twin.threads import thread_count
 
     if means.scheduler:
-        return f"some {duration(seconds)} of one processor, by {means.scheduler}"
+        return f"about {duration(seconds)} of processor time, on {means.scheduler}"
     at_once = means.workers or thread_count()
     kind = "processes" if means.workers or means.engine else "threads"
-    return f"about {duration(seconds / at_once)} by {at_once} {kind}"
+    return f"about {duration(seconds / at_once)} with {at_once} {kind}"

@@ -1,4 +1,4 @@
-"""`irb-twin tune`: gains of a law that hold for all draws of what varies, and make its error small."""
+"""`irb-twin tune`: search for gains that pass for all varied parameters, with the least error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scenarios.cli.sweep import (
     MeansOptions,
     design_option,
     experiments,
-    one_of_them,
+    require_one_scenario,
     samples_option,
     scenario_argument,
 )
@@ -28,24 +28,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tune(Command):
-    """Find gains of a control law with which a scenario holds under all random draws of what varies.
+    """Find gains of a controller with which a scenario passes for all random draws of the varied parameters.
 
-    Of those, gains with the least worst error or torque are best. Gains under which fewer runs fail are
-    better; of those under which as many fail, the figure decides. Then default gains and tuned ones are run
-    under the same draws, and under fresh ones, to say what it was worth; the worst fresh runs are done again
-    in PyBullet.
+    Gains with fewer failing runs are better. Among gains with equally many failing runs, those with the
+    smaller error or torque are better. The default and the tuned gains are then compared on the same draws,
+    and on fresh draws. The worst fresh runs are repeated in PyBullet.
 
-    Gains are searched from a tenth of their default to ten times, of a vector by one factor for all joints,
-    by differential evolution: an even first generation, later ones bred of the best. Tuned gains are the same
-    in all draws; a law derives its default ones again where it is told what varies, as of payload unless
-    there is --model-payload.
+    Each gain is searched from a tenth to ten times its default by differential evolution; a vector is scaled
+    by one factor for all joints. Tuned gains are the same in all draws. Default gains may differ between
+    draws: a controller computes them from its model, which knows the payload unless --model-payload is given.
 
-    Exit status: 0 the search was carried out, whether it helped or not; 1 a file could not be written, or
-    PyBullet does otherwise than a worst run says; 2 wrong use. Ctrl-C ends it at once, and nothing is
+    Exit status: 0 the search finished, whether it found better gains or not; 1 a file could not be written,
+    or PyBullet disagrees with a worst run; 2 wrong use. Ctrl-C ends the search at once, and nothing is
     written.
     """
 
-    usage = "irb-twin tune LAW SCENARIO [--vary NAME=TEXT ...] [options]"
+    usage = "irb-twin tune CONTROLLER SCENARIO [--vary NAME=TEXT ...] [options]"
     examples = """examples:
   irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
   irb-twin tune pd joint_tracking --drives rigid --delay 3 --vary payload=0:6 drives.coulomb=+-50%
@@ -55,45 +53,54 @@ class Tune(Command):
     names_after = 1
     besides = BESIDES
 
-    law: str | None = argument(f"{', '.join(controllers.NAMES)}, or one of your own", "LAW", None)
+    law: str | None = argument(f"{', '.join(controllers.NAMES)}, or a class of yours", "CONTROLLER", None)
     scenarios: tuple[str, ...] = scenario_argument()
     vary: tuple[str, ...] = option(
         (),
-        "as in irb-twin sweep, which lists the names: payload=0:6, drives.coulomb=+-50%, delay=0,3",
+        "parameters to vary, as in irb-twin sweep: payload=0:6, drives.coulomb=+-50%, delay=0,3",
         "NAME=TEXT",
-        group="what varies",
+        group="variation",
     )
-    samples: int = samples_option(100, "random draws, under each of which every set of gains is run")
+    samples: int = samples_option(100, "number of random draws; every set of gains is run on each")
     design: Literal["latin", "sobol", "random"] = design_option()
-    fresh: int = option(1000, "draws of the next seed, under which both gains are judged", "N", read=count)
-    minimise: Literal["joint_error", "rms_error", "tool_error", "rms_torque"] = option(
-        "joint_error", "in rad, m, and of the drives' limits", group="what is wanted"
+    fresh: int = option(
+        1000,
+        "number of fresh draws, from the next seed, on which default and tuned gains are compared",
+        "N",
+        read=count,
     )
-    of: Literal["worst", "mean"] = option("worst", "its worst or its mean")
+    minimise: Literal["joint_error", "rms_error", "tool_error", "rms_torque"] = option(
+        "joint_error",
+        "quantity to minimise: errors in rad or m, torque relative to the limits",
+        group="objective",
+    )
+    of: Literal["worst", "mean"] = option("worst", "minimise its worst value or its mean over the runs")
     limit: tuple[str, ...] = limit_option()
     gains: tuple[str, ...] = option(
         (),
-        "what is searched, and from where to where: Kp=0.5:20, of a vector a factor on its default, of a "
-        "number what it is (default: all gains, a tenth of the default to ten times)",
+        "gains to search, and their ranges: Kp=0.5:20; the range of a vector is that of a factor on its "
+        "default (default: all gains, from a tenth to ten times the default)",
         "NAME[=RANGE]",
-        group="the search",
+        group="search",
     )
     evaluations: int | None = option(
         None,
-        "sets of gains to try (default 120 for each gain that is searched)",
+        "number of sets of gains to try (default 120 for each searched gain)",
         "N",
         read=partial(count, least=5),
     )
     means: MeansOptions = section(MeansOptions, MEANS)
-    out: Path | None = output_file(".toml", "write the gains, for irb-twin run --settings", group="files")
-    json: Path | None = output_file(".json", "write every figure")
+    out: Path | None = output_file(
+        ".toml", "write the tuned gains, for irb-twin run --settings", group="files"
+    )
+    json: Path | None = output_file(".json", "write all values")
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = ()
 
     def run(self, call: Call) -> int:
-        """Search, compare, write, and tell."""
+        """Search for gains, compare them with the default gains, and report the result."""
         task, means = self._task(call), self.means.chosen()
-        from scenarios.sweeping import tuning_report as written
+        from scenarios.sweeping import tuning_report as writers
         from scenarios.sweeping.summary import complaints, worst_report
         from scenarios.sweeping.tuning import chosen_gains, compared
         from scenarios.sweeping.tuning_report import conclusions, report
@@ -108,32 +115,32 @@ class Tune(Command):
         compared_runs = 2 * (len(points.values) + (0 if fresh is None else len(fresh.values)))
         print_to_stderr(
             f"{sets} sets of {len(gains)} gain{'s' * (len(gains) != 1)} x {len(points.values)} runs, "
-            f"then {compared_runs} to compare"
+            f"then {compared_runs} runs to compare"
         )
-        with counted(f"tuning {task.law.scenario.settings.controller}", runs + compared_runs) as tell:
+        with counted(f"tuning {task.law.scenario.settings.controller}", runs + compared_runs) as update:
             with pool_for(means.engine, means.workers, means.scheduler) as pool:
                 tuning = tuned(
                     task.law, points, gains,
                     minimise=task.minimise, of=task.of, limits=task.limits, evaluations=self.evaluations,
-                    seed=task.design.seed, engine=means.engine, pool=pool, progress=tell,
+                    seed=task.design.seed, engine=means.engine, pool=pool, progress=update,
                 )  # fmt: skip
-            on_draws = compared(task, tuning, points, task.design, means, lambda done: tell(runs + done))
+            on_draws = compared(task, tuning, points, task.design, means, lambda done: update(runs + done))
             on_fresh = None
             if design is not None and fresh is not None:
                 before = runs + 2 * len(points.values)
                 on_fresh = compared(
-                    task, tuning, fresh, design, means, lambda done: tell(before + done), again=1
+                    task, tuning, fresh, design, means, lambda done: update(before + done), repeats=1
                 )
 
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
-        files = Files()  # before anything is printed: a reader may hang up
+        files = Files()  # before anything is printed: the reader may close the pipe
         if self.out is not None:
-            gains_file = partial(written.write_gains, task=task, tuning=tuning, file=self.out)
+            gains_file = partial(writers.write_gains, task=task, tuning=tuning, file=self.out)
             files.write(self.out, partial(gains_file, sentences=sentences))
         files.write(
             self.json,
             partial(
-                written.write_figures,
+                writers.write_figures,
                 task=task, tuning=tuning, on_draws=on_draws, on_fresh=on_fresh, sentences=sentences,
             ),
         )  # fmt: skip
@@ -145,7 +152,7 @@ class Tune(Command):
         complete = files.name(page)
         file = self.out if complete else None
         page.print(
-            f"With the tuned gains: {written.command(task, tuning, file)}", highlight=False, soft_wrap=True
+            f"With the tuned gains: {writers.command(task, tuning, file)}", highlight=False, soft_wrap=True
         )
         broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
         for sentence in broken:
@@ -153,10 +160,10 @@ class Tune(Command):
         return 0 if complete and not broken else 1
 
     def _task(self, call: Call) -> Task:
-        """Return what is to be tuned.
+        """Return the tuning task.
 
         Raises:
-            WrongUse, TwinError, ValueError: it cannot be.
+            WrongUse, TwinError, ValueError: the options do not make a valid task.
         """
         from scenarios.sweeping.plan import limits, variations
         from scenarios.sweeping.tuning import Task, TunedLaw
@@ -164,15 +171,16 @@ class Tune(Command):
 
         if self.law is None:
             raise WrongUse(
-                f"name a law and a scenario, before any option: laws are {', '.join(controllers.NAMES)}"
+                "name a controller and a scenario before all options: controllers are "
+                f"{', '.join(controllers.NAMES)}"
             )
         controllers.require_known(self.law)
-        scenario = one_of_them(call.scenarios, "after the law")
+        scenario = require_one_scenario(call.scenarios, "after the controller")
         limited = limits(self.limit)
         if self.minimise == "rms_torque" and not any(name.endswith("error") for name in limited):
             raise WrongUse(
-                "--minimise rms_torque: an arm that hangs down needs least; limit an error, too, as --limit "
-                "joint_error=0.01"
+                "--minimise rms_torque: a hanging arm needs the least torque; limit an error, too, as "
+                "--limit joint_error=0.01"
             )
         tool_error = "tool_error" in (self.minimise, *limited)
         (experiment,) = experiments(self, call, scenario, [self.law], tool_error)

@@ -1,4 +1,4 @@
-"""`irb-twin validate`: scenarios with robots and controllers, without a window, and every limit checked."""
+"""`irb-twin validate`: run scenarios with all robots and controllers, and check every limit."""
 
 from __future__ import annotations
 
@@ -33,64 +33,69 @@ def _factor(text: str) -> float:
 
 @dataclass(frozen=True)
 class Validate(Command):
-    """Run scenarios with robots and controllers, without a window, and check every limit.
+    """Run scenarios with all robots and controllers, without a window, and check every limit.
 
-    Scenarios run with every robot that suits them and every controller, and in the variants that they name.
-    Without names and settings: all scenarios of this project. Exit status: 0 every check passes or has no
-    limit; 1 one fails, is undetermined under a limit or was not computed, a file could not be written, or
-    something got worse than the baseline; 2 wrong use.
+    Each scenario runs with every suitable robot and every controller, and in its own variants. Without names
+    and settings all scenarios of this project run. Exit status: 0 every check passes or has no limit; 1 a
+    check fails, has a limit but no definite result, or was not computed, a file could not be written, or a
+    result is worse than the baseline; 2 wrong use.
     """
 
     usage = "irb-twin validate [SCENARIO ...] [options]"
     examples = """examples:
-  irb-twin validate                                                  everything that there is
-  irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario with your law
-  irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all laws
+  irb-twin validate                                                  all scenarios
+  irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario, your controller
+  irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all controllers
   irb-twin validate --drives rigid --only irb140 --jobs 4
   irb-twin validate --junit results.xml --markdown summary.md --json results.json
-  irb-twin validate --baseline results.json                          what got worse since then
+  irb-twin validate --baseline results.json                          changes since the baseline
 """
     names_after = 0
     besides = ("robot", "controller", "gui", "close_window")
 
     scenarios: tuple[str, ...] = argument(
         lambda _: (
-            f"{', '.join(registry.titles())}, or a .py file of your own; before any option (default all)"
+            f"{', '.join(registry.titles())}, or the path of a .py file; scenarios stand before all options "
+            "(default all)"
         ),
         "SCENARIO",
         (),
     )
     robot: tuple[str, ...] = option(
         (),
-        "names of robots or paths of their files (default: all arms, or the one a scenario is about)",
+        "names of robots or paths of their files (default: all arms, or the only robot of a scenario)",
         "NAME",
     )
     controller: tuple[str, ...] = option(
-        (), "control laws (default all of this project); a variant runs if its law is among them", "NAME"
+        (),
+        "controllers (default all of this project); a variant runs if its controller is among them",
+        "NAME",
     )
     only: tuple[str, ...] = option(
         (),
-        "only runs with one of these texts in `robot, scenario, controller, settings`, as the table has "
-        "them; * and ? stand for other signs",
+        "run only the runs with one of these texts in `robot, scenario, controller, settings`, as printed in "
+        "the table; * and ? are wildcards",
         "TEXT",
     )
-    jobs: int | None = option(None, "processes to share the runs (default: the cores)", "N", read=count)
+    jobs: int | None = option(
+        None, "number of parallel processes (default: the number of cores)", "N", read=count
+    )
     limit: tuple[str, ...] = limit_option()
     junit: Path | None = output_file(".xml", "write the checks as JUnit XML", group="files")
-    json: Path | None = output_file(".json", "write every figure")
-    markdown: Path | None = output_file(".md", "write a summary for the page of a CI")
-    baseline: Path | None = option(None, "compare with results that --json wrote earlier", "FILE.json")
+    json: Path | None = output_file(".json", "write all values")
+    markdown: Path | None = output_file(".md", "write a summary for a CI page")
+    baseline: Path | None = option(None, "compare with earlier results of --json", "FILE.json")
     grown: float | None = option(
         None,
-        "a figure has grown if it is more than so many times that of the baseline (default 1.1)",
+        "report a value as grown if it exceeds FACTOR times its baseline (default 1.1)",
         "FACTOR",
         read=_factor,
     )
-    grown_fails: bool = option(False, "such a figure makes the exit status 1")
+    grown_fails: bool = option(False, "exit with status 1 if a value has grown")
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
-        """Plan the runs, carry them out, write the files, and tell what holds."""
+        """Plan and execute the runs, write the files, and print the results."""
         from scenarios.report import baseline as baselines
         from scenarios.report import files as writers
         from scenarios.report.report import validation_report, validation_total
@@ -100,12 +105,12 @@ class Validate(Command):
         factor = self.grown or baselines.GROWN
         plan = self._planned(call)
         start = time.monotonic()
-        runs, jobs = self._carried_out(plan)
+        runs, jobs = self._execute(plan)
         seconds = time.monotonic() - start
         selection = self._selection(call)
         comparison = baselines.compare(runs, before, selection, factor) if before else None
         results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
-        files = Files()  # before anything is printed: a reader may hang up
+        files = Files()  # before anything is printed: the reader may close the pipe
         for path, write in (
             (self.junit, writers.write_junit),
             (self.json, writers.write_json),
@@ -128,13 +133,13 @@ class Validate(Command):
         """Return the runs that the command line asks for.
 
         Raises:
-            WrongUse: that is nothing.
+            WrongUse: no run remains.
         """
         from scenarios.running.runs import run_name
         from scenarios.running.validation import Selection, matches, planned
 
-        own_settings = self.laws.chosen(self.controller or controllers.NAMES)
-        plan = planned(self.robot, call.scenarios, Selection(self.controller, call.settings, own_settings))
+        law_settings = self.laws.chosen(self.controller or controllers.NAMES)
+        plan = planned(self.robot, call.scenarios, Selection(self.controller, call.settings, law_settings))
         if limits := limits_of(self.limit):
             plan = replace(
                 plan, runs=tuple((one, replace(config, limits=limits)) for one, config in plan.runs)
@@ -148,12 +153,12 @@ class Validate(Command):
             if not chosen:
                 raise WrongUse(
                     f"--only {' '.join(self.only)}: none of {len(names)} runs has that in its name; "
-                    f"they are called as {names[0]!r}"
+                    f"a name looks like {names[0]!r}"
                 )
         return plan
 
     def _selection(self, call: Call) -> dict[str, Any]:
-        """Return what was asked for, as results keep it."""
+        """Return the requested selection, as it is stored with the results."""
         return {
             "scenarios": [scenario.name for scenario in call.scenarios],
             "robots": list(self.robot),
@@ -163,8 +168,8 @@ class Validate(Command):
             "law_settings": [*self.laws.words, *([str(self.laws.file)] if self.laws.file else [])],
         }
 
-    def _carried_out(self, plan: Plan) -> tuple[list[Run], int]:
-        """Carry out the runs; return them, and the number of processes that shared them."""
+    def _execute(self, plan: Plan) -> tuple[list[Run], int]:
+        """Execute the runs; return them, and the number of processes that shared them."""
         from scenarios.running.execute import run_in_parallel
         from scenarios.running.runs import run_name
         from twin.threads import thread_count
@@ -178,9 +183,9 @@ class Validate(Command):
 
 
 def _unsuited(unsuited: Sequence[tuple[str, str]]) -> str:
-    """Return a sentence on the scenarios that do not suit a robot; empty if there are none."""
+    """Return a sentence that names the scenarios unsuitable for a robot; empty if there are none."""
     scenarios: dict[str, list[str]] = {}
     for scenario, robot in unsuited:
         scenarios.setdefault(robot, []).append(scenario)
     lists = [f"with {robot} {', '.join(names)}" for robot, names in scenarios.items()]
-    return f"not run, as they say that they do not suit the robot: {'; '.join(lists)}" if lists else ""
+    return f"not run, because the scenario does not suit the robot: {'; '.join(lists)}" if lists else ""

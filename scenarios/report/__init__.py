@@ -1,1 +1,1 @@
-"""What runs have to say: tables for the terminal, files for programs, a picture."""
+"""Reports of runs: tables for the terminal, files for programs, pictures and a page of HTML."""

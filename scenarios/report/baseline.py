@@ -1,4 +1,4 @@
-"""Results beside those of an earlier time: what got worse, and what is not there any more."""
+"""Compare results with those of an earlier run: what got worse, and what is missing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
 
 ROUNDING = 1e-9
-"""A figure up to here, in SI units, is one of rounding, and differs from machine to machine."""
+"""Values up to this, in SI units, are rounding errors, which differ between machines."""
 
 
 class BaselineError(TwinError):
-    """A file that results cannot be compared with."""
+    """Raised for a file with which results cannot be compared."""
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """The results in a file of ``irb-twin validate --json``."""
+    """Results in a file of ``irb-twin validate --json``."""
 
     path: Path
     runs: Mapping[str, Mapping[str, Any]]
@@ -37,23 +37,23 @@ class Baseline:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a file that `write_json` wrote.
+    """Read a file of `write_json`.
 
     Raises:
-        BaselineError: it is not there, it is something else, or of a version that wrote it differently.
+        BaselineError: the file is missing, invalid, or has another format.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BaselineError(f"cannot read the baseline {path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise BaselineError(f"the baseline {path} is no JSON ({error})") from error
+        raise BaselineError(f"the baseline {path} is not valid JSON ({error})") from error
     if not isinstance(document, dict) or "runs" not in document:
-        raise BaselineError(f"the baseline {path} is no file of irb-twin validate --json: it has no runs")
+        raise BaselineError(f"the baseline {path} is not a file of irb-twin validate --json: it has no runs")
     if document.get("format") != FORMAT:
         raise BaselineError(
-            f"the baseline {path} is of another version of irb-twin: its format is "
-            f"{document.get('format', 'not named')}, expected {FORMAT}; make it anew with this version"
+            f"the baseline {path} was written by another version of irb-twin: its format is "
+            f"{document.get('format', 'not named')}, expected {FORMAT}; write it again with this version"
         )
     try:
         runs = {str(run["name"]): _checked(run) for run in document["runs"]}
@@ -64,7 +64,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _checked(run: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A run of the file, if it has the parts that are compared."""
+    """Return a run of the file, after checking the entries that are compared."""
     for name in ("config", "passes", "metrics"):
         run[name]
     for metric in run["metrics"]:
@@ -81,22 +81,22 @@ def compare(
     selection: Mapping[str, Any],
     factor: float = GROWN,
 ) -> Comparison:
-    """Compare results with earlier ones.
+    """Compare results with earlier results.
 
     Args:
-        runs: what was run.
+        runs: the runs.
         baseline: the earlier results.
-        selection: what the command was told to run; if the baseline's differs,
-            runs are not missed.
-        factor: how many times what it was a figure must be to have grown.
+        selection: the selection on the command line. If the baseline's selection differs, missing runs are
+            not reported.
+        factor: ratio to the baseline above which a value has grown.
 
     Raises:
-        BaselineError: they have no run in common.
+        BaselineError: the results have no run in common.
     """
     found = Comparison(compared=sum(run.name in baseline.runs for run in runs), factor=factor)
     if not found.compared:
         raise BaselineError(
-            f"the baseline {baseline.path} has none of these {len(runs)} runs: it was made with other "
+            f"the baseline {baseline.path} has none of these {len(runs)} runs: it was made with different "
             "scenarios, robots, controllers or settings"
         )
     _note_versions(baseline, found)
@@ -105,19 +105,17 @@ def compare(
             _compare_run(run, baseline.runs[run.name], found)
     if baseline.selection == selection:
         names = {run.name for run in runs}
-        found.missing.extend(
-            f"{name}: this run is not there any more" for name in baseline.runs if name not in names
-        )
+        found.missing.extend(f"{name}: this run is missing" for name in baseline.runs if name not in names)
     else:
         found.notes.append(
-            f"the baseline was made with other words: only the {found.compared} results that both have are "
-            "compared, and runs that are missing are not named"
+            f"the baseline was made with a different command line: only the {found.compared} runs in both "
+            "are compared, and missing runs are not reported"
         )
     return found
 
 
 def _note_versions(baseline: Baseline, found: Comparison) -> None:
-    """Say what it was made with, where that is something else."""
+    """Note the versions that the baseline was made with, if they differ."""
     now = provenance()
     other = [
         f"{name} {baseline.provenance.get(name, 'unknown')} (here {now.get(name, 'unknown')})"
@@ -126,12 +124,12 @@ def _note_versions(baseline: Baseline, found: Comparison) -> None:
     ]
     if other:
         found.notes.append(
-            f"the baseline was made with {', '.join(other)}: figures may differ for that reason"
+            f"the baseline was made with {', '.join(other)}: values may differ for that reason"
         )
 
 
 def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None:
-    """Add what got worse in one run."""
+    """Add what got worse in one run to the comparison."""
     now = all_settings(run)
     others = [
         f"{name} {before['config'].get(name)} (here {now.get(name)})"
@@ -139,26 +137,28 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None
         if name in before["config"] and before["config"][name] != now[name]
     ]
     if others:
-        found.notes.append(f"{run.name}: not compared, its settings were others: {', '.join(others)}")
+        found.notes.append(
+            f"{run.name}: not compared, because its settings were different: {', '.join(others)}"
+        )
         return
     if before["passes"] and run.error is not None:
-        found.worse.append(f"{run.name}: it finished, and does not any more: {run.error}")
+        found.worse.append(f"{run.name}: it does not finish any more: {run.error}")
     earlier = {metric["name"]: metric for metric in before["metrics"]}
     for metric in run.metrics:
         old = earlier.pop(metric.name, None)
         if old is None or metric.span is not None or old.get("span") is not None:
-            continue  # rounding decides what it is
+            continue  # rounding decides its value
         was = None if old["value"] is None else float(old["value"])
-        told = "not a number" if was is None else figure(was)
-        change = f"{told} -> {figure(metric.value)} {metric.unit}".strip()
+        old_text = "not a number" if was is None else figure(was)
+        change = f"{old_text} -> {figure(metric.value)} {metric.unit}".strip()
         if old["passes"] and not metric.passes:
-            found.worse.append(f"{run.name}: {metric.name} held and does not any more: {change}")
+            found.worse.append(f"{run.name}: {metric.name} passed before and fails now: {change}")
         elif was is not None and _has_grown(was, metric.value, found.factor):
             found.grown.append(f"{run.name}: {metric.name} grew: {change}")
-    if run.error is None:  # else there are none
-        found.missing.extend(f"{run.name}: {name} is not checked any more" for name in earlier)
+    if run.error is None:  # a run that ended early has no checks
+        found.missing.extend(f"{run.name}: {name} this check is missing" for name in earlier)
 
 
 def _has_grown(before: float, now: float, factor: float) -> bool:
-    """Whether a figure is more than the factor allows; what may be rounding counts as the most of it."""
+    """Return whether a value exceeds its old value by the factor; rounding errors count as `ROUNDING`."""
     return math.isfinite(now) and now > factor * max(before, ROUNDING)

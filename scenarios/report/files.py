@@ -1,4 +1,4 @@
-"""Results as files: JSON with every figure, JUnit XML for a CI, and Markdown for its summary."""
+"""Write results as files: JSON with all values, JUnit XML for a CI, and Markdown for its summary."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from scenarios.running.tracking_verdict import TrackingVerdict
 
 FORMAT = 2
-"""Of the JSON document; it changes when what was there means something else, not when something is added."""
+"""Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
 HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
-"""Of `Results.rows` and the verdict."""
+"""Headings of `Results.rows`, followed by the outcome."""
 MOST_FAILURES = 20
-"""In full in the summary; a page of a CI has a limited size, and the files have them all."""
+"""Largest number of failures in the summary, as the size of a CI page is limited; the files contain all."""
 
 
 def write_json(results: Results, path: Path) -> None:
-    """Write settings, errors, torques and checks of every run.
+    """Write settings, errors, torques and checks of every run as JSON.
 
-    A number that is not finite is written as null: JSON has no word for it.  Times are left out, so that two
-    results of the same code are the same file.
+    A number that is not finite is written as null, because JSON has no such numbers.  Durations are not
+    written, so that the same code always writes the same file.
     """
     document: dict[str, Any] = {"format": FORMAT, "passes": results.passes, "provenance": provenance()}
     if results.selection is not None:
@@ -99,9 +99,9 @@ def _as_json(run: Run) -> dict[str, Any]:
 
 
 def write_junit(results: Results, path: Path) -> None:
-    """Write a suite a robot and scenario, and every check as a test case; one that fails is a failure.
+    """Write a JUnit suite per robot and scenario, with a test case per check.
 
-    Properties of a suite are what the results were made with and, for every run, all its settings.
+    The properties of a suite are the versions of all software, and the settings of every run.
     """
     from junitparser import JUnitXml
 
@@ -118,7 +118,7 @@ def write_junit(results: Results, path: Path) -> None:
 
 
 def _suite(name: str) -> TestSuite:
-    """A suite that says what it was made with."""
+    """Return a suite whose properties are the versions of all software."""
     from junitparser import TestSuite
 
     suite = TestSuite(_text(name))
@@ -128,7 +128,7 @@ def _suite(name: str) -> TestSuite:
 
 
 def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
-    """Add a case for each check of a run, for its tracking, and for the error that ended it."""
+    """Add the test cases of a run: its checks, its tracking, and the error that ended it."""
     from junitparser import TestCase
 
     settings = "".join(f", {key}={value}" for key, value in run.settings.items() if key != "robot")
@@ -138,7 +138,7 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
     advice = ""
     if not run.passes:
         broken = broken_run(run, results.runs)
-        advice = f"whose fault: {broken.cause}\nagain: {broken.repeat}"
+        advice = f"cause: {broken.cause}\nrepeat: {broken.repeat}"
     checks = judged(run)
     for metric in checks:
         case = TestCase(_text(metric.name), where, run.seconds / len(checks))
@@ -154,7 +154,7 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
 
 
 def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
-    """The case of how a run's tracking was judged, skipped where it was not."""
+    """Return the test case for the tracking of a run, which is skipped if the tracking was not judged."""
     from junitparser import Skipped, TestCase
 
     case = TestCase("tracking", where, 0.0)
@@ -174,12 +174,12 @@ def _failure(sentence: str, advice: str) -> Failure:
 
 
 def _text(text: str) -> str:
-    """A text as XML can have it: most control characters have no place there."""
+    """Replace the characters that are invalid in XML, such as most control characters."""
     return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
 
 def write_markdown(results: Results, path: Path) -> None:
-    """Write a page for the summary of a CI: the verdict, what fails, and a table of all runs."""
+    """Write a summary page for a CI: the outcome, the failures, and a table of all runs."""
     lines = [*_verdict(results), *_failing(results)]
     if results.comparison is not None:
         lines += _compared(results.comparison)
@@ -200,12 +200,12 @@ def _verdict(results: Results) -> Iterator[str]:
 def _failing(results: Results) -> Iterator[str]:
     found = results.broken
     if found:
-        yield from ("### What does not hold", "")
+        yield from ("### Failures", "")
     for broken in found[:MOST_FAILURES]:
         yield f"- **{plain(broken.title)}**"
         yield from (f"  - {plain(sentence)}" for sentence in broken.sentences)
-        yield f"  - Whose fault: {plain(broken.cause)}"
-        yield f"  - Repeat it: {code(broken.repeat)}"
+        yield f"  - Cause: {plain(broken.cause)}"
+        yield f"  - Repeat: {code(broken.repeat)}"
     if len(found) > MOST_FAILURES:
         yield f"- and {len(found) - MOST_FAILURES} more"
     if found:
@@ -213,7 +213,7 @@ def _failing(results: Results) -> Iterator[str]:
 
 
 def _compared(comparison: Comparison) -> Iterator[str]:
-    yield from ("### Beside the baseline", "", plain(comparison.line), "")
+    yield from ("### Comparison with the baseline", "", plain(comparison.line), "")
     yield from (f"- {what.capitalize()}: {plain(sentence)}" for what, sentence in comparison.sentences)
     yield ""
 
@@ -230,13 +230,13 @@ def _table(results: Results) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """A text on one line whose signs are no Markdown."""
+    """Return the text on one line, with special characters of Markdown escaped."""
     one_line = " ".join(text.split())
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in one_line)
 
 
 def code(text: str) -> str:
-    """A text as code, whatever backquotes are in it."""
+    """Return the text as inline code of Markdown, which may contain backquotes."""
     longest = max(map(len, "".join(sign if sign == "`" else " " for sign in text).split()), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {text} {fence}" if longest else f"`{text}`"

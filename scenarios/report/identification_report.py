@@ -1,4 +1,4 @@
-"""`irb-twin identify`: what was found of the arm, or of its payload, as tables, as JSON and as a picture."""
+"""Report `irb-twin identify`: the identified arm or payload as tables, as JSON and as a picture."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from twin.identification.physical import PhysicalSolution
 
 MOST_DIGITS = 5
-"""Behind the point, before a power of ten is told."""
+"""Largest number of decimals; smaller values are printed with a power of ten."""
 
 MOST_POINTS = 4000
-"""Of a curve in the picture."""
+"""Largest number of points of a curve in the picture."""
 
 
 class Report:
-    """What was identified, told.
+    """Report of an identified arm.
 
     Args:
-        found: what `twin.identify` returned.
-        physical: the nearest parameters that bodies can have, if they were asked for.
+        found: result of `twin.identify`.
+        physical: the nearest physically consistent parameters, if they were requested.
     """
 
     def __init__(self, found: Identification, physical: PhysicalSolution | None = None) -> None:
@@ -45,16 +45,16 @@ class Report:
         self.physical = physical
 
     def tables(self) -> Iterator[RenderableType]:
-        """What rich renders for the terminal."""
+        """Yield the tables for the terminal."""
         found = self.found
         yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
         yield parameter_table(found)
         yield residual_table(found)
         if self.physical is not None:
-            yield Text("\nnearest possible links and drives", style="bold")
+            yield Text("\nnearest physically consistent links and drives", style="bold")
             yield link_table(self.physical)
             yield growth_table(self.physical)
-        for sentence in (*found.how, *_kept_out(found)):
+        for sentence in (*found.how, *_validation_lines(found)):
             yield Text(sentence)
         yield Text(
             f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
@@ -63,7 +63,7 @@ class Report:
         )
 
     def document(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return all results for JSON."""
         found = self.found
         return {
             "robot": found.model.robot.name,
@@ -87,15 +87,15 @@ class Report:
             "validation": None if found.validation is None else _residuals(found.validation),
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
-            "kept_out": _kept_out(found),
+            "kept_out": _validation_lines(found),
         }
 
     def write_json(self, path: Path) -> None:
-        """Write `document`."""
+        """Write `document` as JSON."""
         path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
     def draw(self, path: Path) -> None:
-        """Draw measured, predicted and residual torques of every joint, a panel each."""
+        """Draw measured, predicted and residual torques, one panel per joint."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -119,7 +119,7 @@ class Report:
                     axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
                 axes.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
                 axes.grid(True, color="0.88")
-            panels[0, column].set_title("kept out" if column else "fitted")
+            panels[0, column].set_title("validation" if column else "fitted")
             panels[-1, column].set_xlabel("time  [s]")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
@@ -127,29 +127,31 @@ class Report:
 
 
 class PayloadReport:
-    """What was found at the flange, told.
+    """Report of an identified payload.
 
     Args:
-        found: what `identify_payload` returned.
+        found: result of `identify_payload`.
     """
 
     def __init__(self, found: PayloadEstimate) -> None:
         self.found = found
 
     def parts(self) -> Iterator[RenderableType]:
-        """What rich renders for the terminal."""
+        """Yield the tables for the terminal."""
         found = self.found
-        against = "runs without it" if found.bare else "the robot's own parameters"
-        yield Text(f"\n{found.robot.name}: what the flange carries, against {against}", style="bold")
+        reference = "recordings without it" if found.bare else "the robot's parameters"
+        yield Text(f"\n{found.robot.name}: payload at the flange, relative to {reference}", style="bold")
         yield self.values()
         yield self.residuals()
-        yield Text("Centre in the flange's frame, inertia about the centre.")
+        yield Text("Centre of mass in the flange frame, inertia about the centre of mass.")
         if not found.possible:
-            yield Text("No body has this inertia, which is within its noise: the payload is told as a point.")
+            yield Text(
+                "No rigid body has this inertia, which is within the noise: the payload is a point mass."
+            )
         yield Text("")
 
     def values(self) -> Table:
-        """Mass, centre, inertia, a row each."""
+        """Return a table of mass, centre of mass and inertia."""
         table = _table("payload", "value", "deviation", "unit")
         for name, value, deviation, unit in zip(
             NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
@@ -158,7 +160,7 @@ class PayloadReport:
         return table
 
     def residuals(self) -> Table:
-        """What is left of the torques, a row a joint."""
+        """Return a table of the torque residuals, one row per joint."""
         found = self.found
         table = _table("joint", "torque, rms", "residual, rms", "%", "without payload, %")
         for joint, name in enumerate(found.robot.joint_names):
@@ -172,7 +174,7 @@ class PayloadReport:
         return table
 
     def document(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return all results for JSON."""
         found = self.found
         return {
             "robot": found.robot.name,
@@ -185,12 +187,12 @@ class PayloadReport:
         }
 
     def write_json(self, path: Path) -> None:
-        """Write `document`."""
+        """Write `document` as JSON."""
         path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def parameter_table(found: Identification) -> Table:
-    """The base parameters, a row each."""
+    """Return a table of the base parameters."""
     table = _table("parameter", "value", "deviation", "before")
     table.add_column("unit")
     table.add_column("stands for")
@@ -204,10 +206,10 @@ def parameter_table(found: Identification) -> Table:
 
 
 def residual_table(found: Identification) -> Table:
-    """What is left of the torques, a row a joint."""
+    """Return a table of the torque residuals, one row per joint."""
     headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
     if found.validation is not None:
-        headings += ["kept out, rms", "%"]
+        headings += ["validation, rms", "%"]
     table = _table("joint", *headings)
     for joint, name in enumerate(found.model.robot.joint_names):
         figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
@@ -219,7 +221,7 @@ def residual_table(found: Identification) -> Table:
 
 
 def link_table(physical: PhysicalSolution) -> Table:
-    """The links of the physical solution, a row each."""
+    """Return a table of the links of the physically consistent solution."""
     robot, given = physical.robot, physical.found.model.robot
     table = _table("link", "mass", "before", "centre", "principal moments")
     for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
@@ -236,10 +238,10 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 
 def growth_table(physical: PhysicalSolution) -> Table:
-    """Residuals of possible links, beside those of the free fit and of a robot's file, a row a joint."""
+    """Return a table of the residuals of the consistent, the free, and the robot file's parameters."""
     validation = physical.validation
-    headings = ["residual, rms", "%", "over the free fit's", "in a file, %"]
-    table = _table("joint", *headings, *([] if validation is None else ["kept out, rms", "%"]))
+    headings = ["residual, rms", "%", "ratio to free fit", "robot file, %"]
+    table = _table("joint", *headings, *([] if validation is None else ["validation, rms", "%"]))
     for joint, name in enumerate(physical.found.model.robot.joint_names):
         figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
         figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
@@ -249,13 +251,13 @@ def growth_table(physical: PhysicalSolution) -> Table:
     return table
 
 
-def _kept_out(found: Identification) -> list[str]:
-    """How each recording that was kept out was used."""
-    return [f"kept out, {one.name}: {one.how}" for one in found.kept_out]
+def _validation_lines(found: Identification) -> list[str]:
+    """Return how each validation recording was used."""
+    return [f"validation, {one.name}: {one.how}" for one in found.kept_out]
 
 
 def _physical(physical: PhysicalSolution) -> dict[str, Any]:
-    """The physical solution, for JSON."""
+    """Return the physically consistent solution for JSON."""
     parameters = physical.found.model.parameters
     return {
         "parameters": [
@@ -271,7 +273,7 @@ def _physical(physical: PhysicalSolution) -> dict[str, Any]:
 
 
 def with_deviation(value: float, deviation: float) -> tuple[str, str]:
-    """A value to the digits that its deviation leaves, two of them uncertain."""
+    """Format a value and its standard deviation, with two uncertain digits."""
     if not (math.isfinite(deviation) and deviation > 0):
         return f"{value:.6g}", f"{deviation:.2g}"
     digits = max(1 - math.floor(math.log10(deviation)), 0)
@@ -282,7 +284,7 @@ def with_deviation(value: float, deviation: float) -> tuple[str, str]:
 
 
 def _table(first: str, *others: str) -> Table:
-    """An empty table: names on the left, figures on the right."""
+    """Return an empty table: names on the left, numbers on the right."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column(first)
     for heading in others:
@@ -291,7 +293,7 @@ def _table(first: str, *others: str) -> Table:
 
 
 def _residuals(residuals: JointResiduals) -> dict[str, Any]:
-    """Figures of every joint, for JSON."""
+    """Return the residuals of every joint for JSON."""
     return {
         name: [_number(x) for x in np.asarray(getattr(residuals, name)).tolist()]
         for name in ("rms", "percent", "torque_rms")

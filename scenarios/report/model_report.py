@@ -1,4 +1,4 @@
-"""`irb-twin check-model FILE`: what the twin makes of a robot file, as tables and as JSON."""
+"""Report `irb-twin check-model`: joints, links and findings of a robot file as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
 class Report:
-    """A file looked over, and, where it can be simulated, engine and model compared on it.
+    """Check of a robot file, with a comparison of engine and model if it can be simulated.
 
     Args:
-        path: of a URDF, a `robot.toml` or a `dh.toml`.
+        path: path of a URDF, a `robot.toml` or a `dh.toml`.
 
     Raises:
         RobotError: the file cannot be read.
@@ -50,12 +50,12 @@ class Report:
 
     @property
     def passes(self) -> bool:
-        """Whether nothing is wrong: no finding that is an error, and engine and model are one robot."""
+        """Whether no finding is an error, and the engine agrees with the model."""
         agree = self.agreement is None or self.agreement.passes
         return agree and all(finding.severity != ERROR for finding in self.findings)
 
     def tables(self) -> Iterator[RenderableType]:
-        """What rich renders for the terminal."""
+        """Yield the tables for the terminal."""
         check = self.check
         name = "" if check.robot is None else check.robot.name
         joints = len(check.moving_joints)
@@ -80,16 +80,16 @@ class Report:
         yield self.summary()
 
     def summary(self) -> Text:
-        """The last line: how many findings, and whether all is well."""
+        """Return the last line: the number of findings, and whether the file passes."""
         counts = [(severity, sum(f.severity == severity for f in self.findings)) for severity in COLOURS]
-        words = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts if count]
+        findings = [f"{count} {severity}{'' if count == 1 else 's'}" for severity, count in counts if count]
         agree = "" if self.agreement is None or self.agreement.passes else ", and PyBullet disagrees"
-        told = (", ".join(words) or "nothing to remark") + agree
-        end = Text("nothing wrong", "green") if self.passes else Text("something is WRONG", "bold red")
-        return Text.assemble(f"\n{told}: ", end)
+        text = (", ".join(findings) or "no findings") + agree
+        end = Text("the check passes", "green") if self.passes else Text("the check FAILS", "bold red")
+        return Text.assemble(f"\n{text}: ", end)
 
     def document(self) -> dict[str, Any]:
-        """Everything, for JSON: what is not finite or not given is null."""
+        """Return all findings for JSON; values that are not finite or not given are null."""
         check = self.check
         return {
             "file": str(check.path),
@@ -129,7 +129,7 @@ class Report:
         }
 
     def write_json(self, path: Path) -> None:
-        """Write `document`."""
+        """Write `document` as JSON."""
         path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -137,20 +137,20 @@ FIGURES = ("step", "step_limit", "pose", "pose_limit", "engine", "model")
 
 
 def joint_table(check: ModelCheck) -> Table:
-    """The joints that move, a row each."""
+    """Return a table of the moving joints."""
     table = _table("joint", "kind", "from", "to")
     for heading in ("range", "speed", "effort"):
         table.add_column(heading, justify="right")
     for joint in check.moving_joints:
         kind = f"{joint.kind}, passive" if joint.passive else joint.kind
-        # A plain string would be read as markup: a name may look like some.
+        # `Text`, because rich would parse a plain string as markup.
         names = (Text(name) for name in (joint.name, kind, joint.parent, joint.child))
         table.add_row(*names, *_limits(joint))
     return table
 
 
 def _limits(joint: JointPart) -> tuple[str, str, str]:
-    """Range, speed and effort with their units; degrees for what turns."""
+    """Return range, speed and effort with their units, in degrees for revolute joints."""
     turns = joint.kind != "prismatic"
     unit, scale, effort = ("deg", 180 / math.pi, "N m") if turns else ("m", 1.0, "N")
     range_ = "-"
@@ -161,7 +161,7 @@ def _limits(joint: JointPart) -> tuple[str, str, str]:
 
 
 def link_table(check: ModelCheck) -> Table:
-    """The links that have a mass or are moved, a row each."""
+    """Return a table of the links that have a mass or move."""
     table = _table("link")
     for heading in ("mass, kg", "centre of mass, m", "principal moments, kg m^2"):
         table.add_column(heading, justify="right")
@@ -172,27 +172,35 @@ def link_table(check: ModelCheck) -> Table:
 
 
 def loops_line(check: ModelCheck) -> Text:
-    """The closed loops, in words."""
+    """Return a line that names the closed loops."""
     assert check.robot is not None
     links = check.robot.tree.links
-    told = (
+    loops = (
         f"{loop.name} ({' and '.join(links[j] for j in loop.joints)} share a point)"
         for loop in check.robot.loops
     )
-    return Text(f"closed loops: {', '.join(told)}")
+    return Text(f"closed loops: {', '.join(loops)}")
 
 
 def agreement_table(agreement: Agreement) -> Table:
-    """Engine against model, and each against itself."""
+    """Return a table that compares the engine with the model, and each with itself."""
     table = _table(f"from {agreement.states} random states")
     table.add_column("largest error", justify="right")
-    table.add_column("allowed", justify="right")
+    table.add_column("limit", justify="right")
     table.add_column("")
     for what, value, limit in (
-        ("acceleration of one step, PyBullet - model, relative", agreement.step, agreement.step_limit),
-        ("pose of the tool, PyBullet - model, m and 1", agreement.pose, agreement.pose_limit),
-        ("the same step in a second PyBullet, relative", agreement.engine, agreement.step_limit),
-        ("model: torque of the acceleration of a torque, relative", agreement.model, agreement.step_limit),
+        ("acceleration in one step, PyBullet - model, relative", agreement.step, agreement.step_limit),
+        (
+            "tool pose, PyBullet - model (position in m, rotation matrix)",
+            agreement.pose,
+            agreement.pose_limit,
+        ),
+        (
+            "acceleration in one step, PyBullet - a second PyBullet, relative",
+            agreement.engine,
+            agreement.step_limit,
+        ),
+        ("model: inverse dynamics of forward dynamics, relative", agreement.model, agreement.step_limit),
     ):
         table.add_row(what, figure(value), figure(limit), verdict(value <= limit))
     return table

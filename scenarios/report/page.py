@@ -1,7 +1,7 @@
-"""The report of runs as one page that opens in any browser, without a network: what `page.html` shows.
+"""Write the report of runs as one page of HTML, which opens in any browser without a network.
 
-The template has the words and the looks. The functions here have the figures: a section for each scenario on
-one robot, with the worst moment of every law, its replay, curves, figures, checks, and what ran.
+The template `page.html` contains texts and layout. The functions here compute the content: a section for each
+scenario and robot, with the worst moment of every controller, replay, curves, tables, checks, and settings.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
 
 NEEDED = ("jinja2", "plotly", "viser")
 MOST_REPLAYS = 12
-"""A browser draws some 16 pictures in three dimensions at once, and then takes the oldest away."""
+"""Largest number of replays: a browser draws about 16 three-dimensional views, and then drops the oldest."""
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' blob: data:; "
     "style-src 'unsafe-inline' data:; img-src data: blob:; font-src data:; connect-src data: blob:; "
     "worker-src blob: data:; frame-src 'self' blob:"
 )
-"""What the page may load: what is in it.  The browser refuses everything else, whatever a library tries."""
-TURNING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-"""Characters that turn the direction of what follows, and would show a name as another one."""
+"""Content security policy: the page loads nothing but its content, whatever its libraries request."""
+BIDI_CONTROLS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+"""Characters that change the direction of the text, and could disguise a name; they are replaced."""
 
 
 def missing() -> list[str]:
-    """The libraries that the page is made with and that are not installed."""
+    """Return the names of the libraries that the page needs and that are not installed."""
     return [name for name in NEEDED if find_spec(name) is None]
 
 
@@ -67,11 +67,11 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
 
     Args:
         results: runs of any scenarios and robots, at least one.
-        path: where to.
-        titles: what each scenario is, by its name.
+        path: path of the file.
+        titles: title of each scenario, by its name.
 
     Raises:
-        ImportError: a library that draws is missing, see `missing`.
+        ImportError: a library is missing, see `missing`.
         RobotError: a shape of a robot cannot be drawn.
     """
     from plotly.offline import get_plotlyjs
@@ -99,7 +99,7 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
 
 
 def rendered(results: Results, sections: Sequence[Mapping], data: Mapping[str, Any], plotly: str) -> str:
-    """The page of sections, with the data that its script reads, by their ids, and the text of plotly.js."""
+    """Return the page: sections, data by id for the scripts of the page, and the source of plotly.js."""
     from markupsafe import Markup
 
     runs = results.runs
@@ -111,22 +111,26 @@ def rendered(results: Results, sections: Sequence[Mapping], data: Mapping[str, A
 
 
 def template() -> Template:
-    """The template; whatever text it shows is escaped, and turns no direction."""
+    """Return the template, which escapes all texts and removes characters that change their direction."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def seen(value: Any) -> Any:
-        return value.translate(TURNING) if isinstance(value, str) and not isinstance(value, Markup) else value
+    def cleaned(value: Any) -> Any:
+        return (
+            value.translate(BIDI_CONTROLS)
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        )
 
     def in_script(value: Any) -> Markup:
-        """JSON that no text in it can end."""
+        """Return JSON for a script element, which no text in it can end."""
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        return Markup(text.translate(TURNING).replace("<", "\\u003c"))
+        return Markup(text.translate(BIDI_CONTROLS).replace("<", "\\u003c"))
 
     environment = Environment(
         loader=PackageLoader("scenarios", "report"),
         autoescape=True,
-        finalize=seen,
+        finalize=cleaned,
         undefined=StrictUndefined,
     )
     environment.filters |= {"figure": figure, "in_script": in_script}
@@ -134,36 +138,36 @@ def template() -> Template:
 
 
 def _outcome(run: Run) -> dict[str, str]:
-    """A run in a line: its name, its verdict with its colour, and the rest."""
+    """Return a run as one line: name, outcome, CSS class of its colour, and details."""
     failing = [metric.name for metric in run.metrics if not metric.passes]
-    words = ["did not finish"] if run.error is not None else []
-    words += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
+    failures = ["did not finish"] if run.error is not None else []
+    failures += [f"{len(failing)} of {len(run.metrics)} checks FAIL: {', '.join(failing)}"] if failing else []
     shade, verdict = ("passes", "passes") if run.outcome == "passes" else ("open", "every check passes")
     details = f"; {run.tracking.sentence}" if run.tracking else ""
     if run.log is not None and (moment := worst_moment(run.log)):
-        place = f"; worst joint {moment.name}, off by {figure(moment.size)} {moment.unit} at {moment.t:.6g} s"
-        details += place if moment.size else "; no joint had any error"
-    if words:
-        shade, verdict = "fails", "; ".join(words)
+        place = f"; largest error {figure(moment.size)} {moment.unit} of {moment.name} at {moment.t:.6g} s"
+        details += place if moment.size else "; no joint has an error"
+    if failures:
+        shade, verdict = "fails", "; ".join(failures)
     return {"name": run.name, "shade": shade, "verdict": verdict, "details": details}
 
 
 def _share(whole: int, among: int, least: int, most: int) -> int:
-    """What each gets of what there is for all."""
+    """Return one item's share of a total, within limits."""
     return max(least, min(most, whole // max(among, 1)))
 
 
 def _section(
     number: int, title: str, shown: Sequence[Shown], captions: Sequence[str], start: float | None
 ) -> dict[str, Any]:
-    """What the template shows of one scenario on one robot.
+    """Return the content of the section for one scenario and robot.
 
     Args:
-        number: of the section, from 0.
-        title: what the scenario is.
-        shown: runs of the scenario on one robot, one a law.
-        captions: of its figures.
-        start: when its replay begins, in [s]; `None` where there is none.
+        number: number of the section, from 0.
+        title: title of the scenario.
+        shown: runs of the scenario on one robot, one per controller.
+        captions: captions of its figures.
+        start: time at which its replay begins, in [s]; `None` if there is none.
     """
     logs, first, runs = logged(shown), shown[0].run, [one.run for one in shown]
     moments = [worst_moment(one.log) for one in logs]
@@ -177,7 +181,7 @@ def _section(
             for one, moment in zip(logs, moments, strict=True)
         ],
         "joints": [_joints(one) for one in logs],
-        "own_table": first.table,
+        "scenario_table": first.table,
         "checks": _checks(runs),
         "arm": _arm(logs[0].log.robot) if logs else None,
         "laws": [_law(one) for one in shown],
@@ -186,7 +190,7 @@ def _section(
 
 
 def _joints(one: Logged) -> dict[str, Any]:
-    """Errors, loads and saturation of every joint, and errors of the tool, of one law."""
+    """Return errors, loads and saturation of every joint, and errors of the tool, for one controller."""
     log = one.log
     error, torque, speed = joint_error(log), motor_load(log), speed_load(log)
     rows = []
@@ -200,20 +204,20 @@ def _joints(one: Logged) -> dict[str, Any]:
         ))  # fmt: skip
     unit, torque_unit = (caption_unit(log.robot.joint_kinds, of) for of in ("{position}", "{torque}"))
     head = (one.label, f"RMS error [{unit}]", f"largest error [{unit}]", f"peak torque [{torque_unit}]",
-            "peak torque / limit", "peak speed / limit", "samples cut to the limit")  # fmt: skip
+            "peak torque / limit", "peak speed / limit", "saturated samples")  # fmt: skip
     pose = pose_error(log)
     parts = [
         f"{axis} {figure(rms(pose)[k])} / {figure(largest(pose)[k])}" for k, axis in enumerate("xyzabcd")
     ]
     tool = (
-        f"Tool of {one.label}: largest distance {_largest(log, tool_distance(log))}, in m. RMS / largest "
-        f"error of its pose, m and quaternion: {', '.join(parts)}."
+        f"Tool with {one.label}: largest position error {_largest(log, tool_distance(log))}, in m. "
+        f"RMS / largest error of each pose component, in m and of the quaternion: {', '.join(parts)}."
     )
     return {"head": head, "rows": rows, "tool": tool}
 
 
 def _largest(log: Log, series: NDArray, percent: bool = False) -> str:
-    """The largest magnitude and when it was."""
+    """Return the largest magnitude of a series, and its time."""
     size = np.abs(series)
     if not np.any(np.isfinite(size)):
         return "not a number"
@@ -223,7 +227,7 @@ def _largest(log: Log, series: NDArray, percent: bool = False) -> str:
 
 
 def _checks(runs: Sequence[Run]) -> list[tuple[str, list, str]]:
-    """Each check: its name, that metric of every run, if it has it, and why the limit is what it is."""
+    """Return each check: its name, the metric of every run or `None`, and the source of its limit."""
     rows = []
     for name in check_names(runs):
         found = [metric_named(run, name) for run in runs]
@@ -233,7 +237,7 @@ def _checks(runs: Sequence[Run]) -> list[tuple[str, list, str]]:
 
 
 def _arm(robot: Robot) -> dict[str, Any]:
-    """The arm's own numbers, and a table of its joints and drives."""
+    """Return the properties of the arm, and a table of its joints and drives."""
     payload = robot.payload
     rows = [
         ("robot", robot.name),
@@ -243,7 +247,7 @@ def _arm(robot: Robot) -> dict[str, Any]:
             "payload",
             "none"
             if payload is None
-            else f"{figure(payload.mass)} kg at {_numbers(payload.com)} m of the flange",
+            else f"{figure(payload.mass)} kg at {_numbers(payload.com)} m in the flange frame",
         ),
         ("drives", robot.drive_mode),
     ]
@@ -261,12 +265,12 @@ def _arm(robot: Robot) -> dict[str, Any]:
     if (drives := robot.active_drives) is not None:
         columns |= {
             "gear": [figure(value) for value in drives.ratio],
-            "rotor at the joint [kg m²]": [figure(value) for value in np.diag(drives.reflected_inertia)],
-            unit("dry friction", "{torque}"): [figure(value) for value in drives.coulomb],
-            unit("viscous", "{torque} s/{position}"): [figure(value) for value in drives.viscous],
+            "reflected rotor inertia [kg m²]": [figure(value) for value in np.diag(drives.reflected_inertia)],
+            unit("Coulomb friction", "{torque}"): [figure(value) for value in drives.coulomb],
+            unit("viscous friction", "{torque} s/{position}"): [figure(value) for value in drives.viscous],
         }
         if robot.drive_mode == "elastic":
-            columns[unit("spring", "{torque}/{position}")] = [figure(value) for value in drives.stiffness]
+            columns[unit("stiffness", "{torque}/{position}")] = [figure(value) for value in drives.stiffness]
     table: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
     return {"facts": rows, "head": list(columns), "rows": list(table)}
 
@@ -280,7 +284,7 @@ def _numbers(values: Any) -> str:
 
 
 def _law(one: Shown) -> dict[str, Any]:
-    """The numbers of a law, one row each, one column a joint, and the command that repeats its run."""
+    """Return the gains of a controller, one row per gain, and the command that repeats its run."""
     log, head, gains = one.run.log, (), []
     if log is not None and NAMES in log.arrays and VALUES in log.arrays:
         names, values = log.arrays[NAMES], log.arrays[VALUES]
@@ -290,15 +294,15 @@ def _law(one: Shown) -> dict[str, Any]:
 
 
 def _settings(shown: Sequence[Shown]) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """Every setting: its name, then for every run its value and whether it was changed."""
+    """Return every setting: its name, and for every run its value and whether it was changed."""
     settings = [all_settings(one.run) for one in shown]
     changed = [{*one.run.settings, "controller"} for one in shown]
     rows = []
     for name in dict.fromkeys(name for one in settings for name in one):
-        bare = name.removeprefix("law_settings.").removeprefix("changes.")
+        short_name = name.removeprefix("law_settings.").removeprefix("changes.")
         values = [one.get(name, "") for one in settings]
         cells = [
-            ("none" if value is None else str(value), name in one and bare in marked)
+            ("none" if value is None else str(value), name in one and short_name in marked)
             for value, one, marked in zip(values, settings, changed, strict=True)
         ]
         rows.append((name, cells))

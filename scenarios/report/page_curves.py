@@ -1,4 +1,4 @@
-"""Curves of a scenario's runs, laws overlaid, as figures for plotly.js: plain dictionaries, thinned."""
+"""Make the figures of a scenario's runs for plotly.js, as plain dictionaries with thinned curves."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200
-"""Of a curve: more than a screen has columns, and enough to see what there is."""
+"""Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""
 ALL_POINTS = 250_000
-"""Of a page, over all its curves: about 4 MB."""
+"""Largest number of points of all curves of a page: about 4 MB."""
 ABREAST = 3  # panels
 PANEL, TITLE = 170, 30  # pixels: the height of a row of panels, and of the title in it
-ABOVE, BELOW = 24, 64  # pixels, of all rows
-FURTHEST = 3.0  # times the limit: more of it is outside the picture
+ABOVE, BELOW = 24, 64  # pixels above and below all rows
+FURTHEST = 3.0  # largest extent of a load axis, as a multiple of the limit
 ERROR, TORQUE, SPEED, TOOL = (
-    "Tracking error: wanted minus actual position",
-    "Torque of the motor over its limit",
-    "Speed over its limit",
-    "Tool: how far it is from where it should be",
+    "Tracking error: desired minus actual position",
+    "Motor torque / limit",
+    "Speed / limit",
+    "Tool: error of position and orientation",
 )
 
 
 class Line(NamedTuple):
-    """A curve of a panel: times and values (N,), and the look of it as plotly.js has it."""
+    """Curve of a panel: times and values (N,), and its style for plotly.js."""
 
     t: NDArray
     values: NDArray
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A small picture with a title: its curves, a limit above and below zero, and when things were worst."""
+    """Panel of a figure: title, curves, limit above and below zero, and moments of the largest errors."""
 
     title: str
     unit: str
@@ -54,16 +54,16 @@ class Panel(NamedTuple):
 
 
 def count(shown: Sequence[Logged]) -> int:
-    """How many curves `figures` draws, but for those of motors at their limits."""
+    """Return how many curves `figures` draws, without those of saturated motors."""
     return sum(3 * one.log.robot.n + 2 for one in shown)
 
 
 def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
-    """A figure for each quantity, by its caption.
+    """Return one figure per quantity, by its caption.
 
     Args:
-        shown: logs of one robot, with at least one sample, at least one.
-        points: of a curve, at most.
+        shown: logs of one robot, at least one, each with at least one sample.
+        points: largest number of points of a curve.
     """
     robot = shown[0].log.robot
     units = [joint_unit(kind) for kind in robot.joint_kinds]
@@ -81,14 +81,14 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
         quantities[TORQUE].append(Panel(name, "", loads, 1.0, moments))
         quantities[SPEED].append(Panel(name, "", _lines(shown, speed, j), 1.0, moments))
     quantities[TOOL] = [
-        Panel("distance", "m", _lines(shown, [tool_distance(one.log) for one in shown])),
-        Panel("angle of the turn between", "rad", _lines(shown, [turn(one.log) for one in shown])),
+        Panel("position error", "m", _lines(shown, [tool_distance(one.log) for one in shown])),
+        Panel("orientation error", "rad", _lines(shown, [turn(one.log) for one in shown])),
     ]
     return {caption: _figure(panels, points) for caption, panels in quantities.items()}
 
 
 def _lines(shown: Sequence[Logged], series: Sequence[NDArray], joint: int | None = None) -> list[Line]:
-    """A curve a law, of series (N,), or (N, n) and a joint."""
+    """Return one curve per controller, of series (N,), or of one joint of series (N, n)."""
     return [
         Line(one.log.t, values if joint is None else values[:, joint], _look(one))
         for one, values in zip(shown, series, strict=True)
@@ -104,7 +104,7 @@ def _look(one: Logged, width: float = 1.4) -> dict[str, Any]:
 
 
 def _at_limit(shown: Sequence[Logged], loads: Sequence[NDArray], joint: int) -> list[Line]:
-    """Where a motor is at its limit again, thick."""
+    """Return thick curves where a motor is at its limit."""
     found = []
     for one, load in zip(shown, loads, strict=True):
         there = np.abs(load[:, joint]) >= 1.0 - 1e-9
@@ -115,17 +115,17 @@ def _at_limit(shown: Sequence[Logged], loads: Sequence[NDArray], joint: int) -> 
 
 
 def turn(log: Log) -> NDArray:
-    """The angle (N,) of the turn from the tool's orientation to the wanted one, in [rad].
+    """Return the angle (N,) between the actual and the desired orientation of the tool, in [rad].
 
-    Of the quaternions' difference, 2 sin(angle / 4), which is exact for small angles.
+    The norm of the difference of the quaternions is 2 sin(angle / 4), which is accurate for small angles.
     """
-    apart = np.linalg.norm(log.pose_ref[:, 3:] - log.pose[:, 3:], axis=1)
-    other = np.linalg.norm(log.pose_ref[:, 3:] + log.pose[:, 3:], axis=1)
-    return 4.0 * np.arcsin(np.clip(np.fmin(apart, other) / 2.0, 0.0, 1.0))
+    difference = np.linalg.norm(log.pose_ref[:, 3:] - log.pose[:, 3:], axis=1)
+    total = np.linalg.norm(log.pose_ref[:, 3:] + log.pose[:, 3:], axis=1)
+    return 4.0 * np.arcsin(np.clip(np.fmin(difference, total) / 2.0, 0.0, 1.0))
 
 
 def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
-    """Panels side by side, their times tied together."""
+    """Return a figure of panels side by side, whose time axes are linked."""
     across = min(ABREAST, len(panels))
     rows = -(-len(panels) // across)
     traces, shapes, titles = [], [], []
@@ -171,7 +171,7 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
 
 
 def _range(panel: Panel) -> list[float]:
-    """What the axis of a load shows: what there is, and little more; the limits where they are near."""
+    """Return the range of a load's axis: that of the values, with a margin, up to `FURTHEST`."""
     sizes = [np.abs(line.values[np.isfinite(line.values)]) for line in panel.lines]
     most = max((float(size.max()) for size in sizes if len(size)), default=1.0)
     reach = 1.1 * float(np.clip(most, 0.0, FURTHEST))
@@ -179,8 +179,8 @@ def _range(panel: Panel) -> list[float]:
 
 
 def _trace(line: Line, points: int, number: str, named: bool) -> dict[str, Any]:
-    kept = thinned(line.values, points)
-    t, values = line.t[kept], np.where(np.isfinite(line.values), line.values, np.nan)[kept]
+    selected = thinned(line.values, points)
+    t, values = line.t[selected], np.where(np.isfinite(line.values), line.values, np.nan)[selected]
     return {
         "type": "scatter", "mode": "lines" if len(t) > 1 else "markers", "connectgaps": False,
         "x": _packed(t), "y": _packed(values), "xaxis": f"x{number}", "yaxis": f"y{number}",
@@ -189,7 +189,7 @@ def _trace(line: Line, points: int, number: str, named: bool) -> dict[str, Any]:
 
 
 def _packed(values: NDArray) -> dict[str, str]:
-    """Numbers as plotly.js reads them: single precision, half a pixel on a screen of millions."""
+    """Encode numbers for plotly.js in single precision, which is sufficient for a screen."""
     return {
         "dtype": "f4",
         "bdata": base64.b64encode(np.asarray(values, dtype="<f4").tobytes()).decode("ascii"),

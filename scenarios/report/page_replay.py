@@ -1,9 +1,9 @@
-"""The replay of a scenario's runs in three dimensions, with a time slider, as a document of its own.
+"""Make the three-dimensional replay of a scenario's runs, with a time slider, as a separate document.
 
-The recorder and the player of viser are used without a browser: its server is bound to this machine alone,
-nobody is told of it, and it is gone when the document is made.  The arm of the first run has its own colours,
-those of the others are ghosts in the colours of their curves; beside a single run the ghost is the wanted
-motion.
+The recorder and the player of viser are used without a browser: its server listens on this machine only, and
+stops when the document is complete.  The arm of the first run has its original colours.  The arms of the
+other runs are transparent, in the colours of their curves; beside a single run a transparent arm shows the
+desired motion.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 MOST_FRAMES, FEWEST_FRAMES = 400, 40
 MOST_POSES = 25_000
-"""Of links, in all frames of all arms of a page."""
+"""Largest number of link poses, over all frames and arms of a page."""
 PATH_POINTS = 1000
-REST = 0.5  # s, at the end, before the player begins anew
-DOTS = 0.012  # m, between those that mark the wanted path
-MOMENTS = 60  # of a log, at which the camera is to see the arm
-WANTED = (120, 120, 125)
+REST = 0.5  # s, pause before the player starts again
+DOTS = 0.012  # m, distance of the dots on the desired path
+MOMENTS = 60  # samples of a log for which the camera must see the arm
+DESIRED = (120, 120, 125)
 GHOST = 0.45  # opacity
-INSET = 2e-3  # m: so much smaller each ghost is than the arm before it
+INSET = 2e-3  # m, by which each transparent arm is smaller than the arm before it
 FIELD_OF_VIEW = np.deg2rad(40.0)
 MOST_TRIANGLES = 40_000
-"""Of an arm; one with more is drawn coarser."""
-FINEST = 1e-3  # m: the cell of the grid that a mesh with too many triangles is first brought to
+"""Largest number of triangles of an arm; a finer arm is simplified."""
+FINEST = 1e-3  # m: width of the first grid by which a mesh with too many triangles is simplified
 MARK = '__VISER_EMBED_DATA__="'
-"""Before the recording in the document that viser writes; behind it is a quotation mark."""
+"""Text before the recording in viser's document; a quotation mark follows the recording."""
 
 
 class Document(NamedTuple):
-    """A document in three parts: the player up to the recording, the recording, the player's rest.
+    """Document in three parts: the player before the recording, the recording, and the player after it.
 
     `start` is the time in the log, in [s], at which the recording begins.
     """
@@ -55,7 +55,7 @@ class Document(NamedTuple):
 
 
 class Arm(NamedTuple):
-    """An arm of the scene: its name, its positions (F, n) in every frame, its colour if it is a ghost."""
+    """Arm of the scene: name, positions (F, n) in every frame, and colour if it is transparent."""
 
     name: str
     q: NDArray
@@ -63,21 +63,21 @@ class Arm(NamedTuple):
 
 
 def links(shown: Sequence[Logged]) -> int:
-    """How many links move in the replay of logs of one robot."""
+    """Return how many links move in the replay of logs of one robot."""
     return sum(one.log.robot.tree.n for one in shown) * (2 if len(shown) == 1 else 1)
 
 
 def replay(shown: Sequence[Logged], frames: int) -> Document | None:
-    """The replay of logs of one robot; `None` where no sample of any of them can be drawn.
+    """Return the replay of logs of one robot; `None` if no log has a finite position.
 
     Args:
-        shown: one a law.
-        frames: at most.
+        shown: the logs, one per controller.
+        frames: largest number of frames.
 
     Raises:
         RobotError: a shape of the robot cannot be drawn.
     """
-    drawn = [one for one in shown if len(_sound(one.log))]
+    drawn = [one for one in shown if len(_finite_samples(one.log))]
     if not drawn:
         return None
     times, first = frame_times([one.log for one in drawn], frames), drawn[0].log
@@ -86,7 +86,7 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
         for k, one in enumerate(drawn)
     ]
     if len(drawn) == 1:
-        arms.append(Arm("wanted motion", at_times(first, first.q_ref, times), WANTED))
+        arms.append(Arm("desired motion", at_times(first, first.q_ref, times), DESIRED))
     meshes = arm_meshes(first.robot)
     with _server() as server:
         _surroundings(server, meshes, [one.log for one in drawn])
@@ -107,7 +107,7 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
 
 
 def frame_times(logs: Sequence[Log], most: int) -> NDArray:
-    """Times of the frames, in [s]: evenly spaced, and when each log was worst."""
+    """Return the times of the frames, in [s]: evenly spaced, and the moments of the largest errors."""
     moments = [moment.t for log in logs if (moment := worst_moment(log))]
     start, end = min(log.t[0] for log in logs), max(log.t[-1] for log in logs)
     samples = 1 + round((end - start) / min(log.time_step * log.steps_per_period for log in logs))
@@ -116,20 +116,20 @@ def frame_times(logs: Sequence[Log], most: int) -> NDArray:
 
 
 def at_times(log: Log, q: NDArray, times: NDArray) -> NDArray:
-    """Positions (F, n) at those times: of the last sample then, and after the end of the log its last."""
-    sound = _sound(log)
-    found = np.searchsorted(log.t[sound], times + 1e-9, side="right") - 1
-    return q[sound[np.clip(found, 0, len(sound) - 1)]]
+    """Return positions (F, n) at these times, each from the latest finite sample."""
+    finite = _finite_samples(log)
+    found = np.searchsorted(log.t[finite], times + 1e-9, side="right") - 1
+    return q[finite[np.clip(found, 0, len(finite) - 1)]]
 
 
-def _sound(log: Log) -> NDArray:
-    """The samples whose positions are finite."""
+def _finite_samples(log: Log) -> NDArray:
+    """Return the indices of the samples whose positions are finite."""
     return np.nonzero(np.isfinite(log.q).all(axis=1))[0]
 
 
 @contextmanager
 def _server() -> Iterator[Any]:
-    """A server on a free port of this machine alone, which prints nothing and leaves nothing."""
+    """Run a server on a free port of this machine, without printing and without leaving a process."""
     import viser
 
     with redirect_stdout(io.StringIO()):
@@ -142,12 +142,13 @@ def _server() -> Iterator[Any]:
 
 
 def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> None:
-    """Light, the plane of the base, and a camera that sees the whole motion."""
+    """Add light, the plane of the base, and a camera that sees the whole motion."""
     from twin.kinematics.forward import link_poses
 
     gravity, points = logs[0].robot.gravity, []
     for log in logs:
-        some = _sound(log)[np.linspace(0, len(_sound(log)) - 1, MOMENTS, dtype=int)]
+        finite = _finite_samples(log)
+        some = finite[np.linspace(0, len(finite) - 1, MOMENTS, dtype=int)]
         points += [reached(meshes, link_poses(log.robot, log.q[some])), log.pose[some, :3]]
     low, high = np.min(np.concatenate(points), axis=0), np.max(np.concatenate(points), axis=0)
     centre, radius = (low + high) / 2, max(0.1, float(np.linalg.norm(high - low)) / 2)
@@ -156,7 +157,7 @@ def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> N
     away = (beside + 0.45 * up) / np.linalg.norm(beside + 0.45 * up)
     scene, sun = server.scene, centre + 5 * (away + up)
     scene.set_up_direction(tuple(up.tolist()))
-    scene.configure_environment_map(hdri=None)  # a picture of a hall, decoded anew in every round
+    scene.configure_environment_map(hdri=None)  # viser's default picture is decoded in every loop
     scene.configure_default_lights(enabled=False)
     scene.add_light_ambient("/light/ambient", intensity=1.1)
     scene.add_light_hemisphere(
@@ -175,37 +176,37 @@ def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> N
 
 
 def _paths(server: Any, drawn: Sequence[Logged]) -> None:
-    """The paths of the tool, wanted and followed, and where it was furthest from where it should be."""
+    """Add the desired and the actual paths of the tool, and a ball where its error was largest."""
     from twin.logs.figures import tool_distance
 
     for number, (log, label, colour) in enumerate(drawn, start=1):
-        sound, name = _sound(log), _word(label, number)
-        some = sound[np.unique(np.linspace(0, len(sound) - 1, PATH_POINTS, dtype=int))]
+        finite, name = _finite_samples(log), _word(label, number)
+        some = finite[np.unique(np.linspace(0, len(finite) - 1, PATH_POINTS, dtype=int))]
         if number == 1:
-            wanted = _evenly(log.pose_ref[sound, :3])
-            server.scene.add_point_cloud("/wanted path of the tool", wanted, WANTED, point_size=0.004)
+            desired = _evenly(log.pose_ref[finite, :3])
+            server.scene.add_point_cloud("/desired tool path", desired, DESIRED, point_size=0.004)
         if len(some) > 1:
             path = log.pose[some, :3]
             server.scene.add_line_segments(
-                f"/path of the tool {name}", np.stack([path[:-1], path[1:]], axis=1), _rgb(colour),
+                f"/tool path {name}", np.stack([path[:-1], path[1:]], axis=1), _rgb(colour),
                 thickness=2.0, thickness_units="screen",
             )  # fmt: skip
-        worst = sound[int(np.argmax(tool_distance(log)[sound]))]
+        worst = finite[int(np.argmax(tool_distance(log)[finite]))]
         server.scene.add_icosphere(
-            f"/furthest off {name}", radius=0.012, color=_rgb(colour),
+            f"/largest tool error {name}", radius=0.012, color=_rgb(colour),
             position=tuple(log.pose[worst, :3].tolist()),
         )  # fmt: skip
 
 
 def _evenly(points: NDArray) -> NDArray:
-    """Points of a path (N, 3) at equal distances along it, at most `PATH_POINTS`."""
-    way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
-    marks = np.linspace(0.0, way[-1], min(PATH_POINTS, 2 + int(way[-1] / DOTS)))
-    return points[np.searchsorted(way, marks).clip(0, len(points) - 1)]
+    """Return points of a path (N, 3) at equal distances along it, at most `PATH_POINTS`."""
+    length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    marks = np.linspace(0.0, length[-1], min(PATH_POINTS, 2 + int(length[-1] / DOTS)))
+    return points[np.searchsorted(length, marks).clip(0, len(points) - 1)]
 
 
 def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int) -> Iterator[None]:
-    """Put an arm into the scene in its first frame; every further step moves it to its next one."""
+    """Add an arm in its first frame; every further step moves it to its next frame."""
     from twin.kinematics.forward import link_poses
     from twin.rotations.rotations import quaternion_from_matrix
 
@@ -214,8 +215,8 @@ def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: in
     handles = [server.scene.add_frame(f"{root}/{name}", show_axes=False) for name in names]
     for k, mesh in enumerate(meshes, start=1):
         if mesh.link < 0 and arm.ghost:
-            continue  # it would be in the first arm's base
-        depth = INSET * (number - 1)  # surfaces in one place would show through each other in patches
+            continue  # it would coincide with the base of the first arm
+        depth = INSET * (number - 1)  # coinciding surfaces would flicker
         server.scene.add_mesh_simple(
             f"{handles[mesh.link + 1].name}/shape {k}", mesh.inside(depth), mesh.faces,
             color=arm.ghost or mesh.color, opacity=GHOST if arm.ghost else None, flat_shading=True,
@@ -231,24 +232,25 @@ def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: in
 
 
 def _rgb(text: str) -> tuple[int, int, int]:
-    """`#0072b2` as numbers from 0 to 255."""
+    """Return the colour `#0072b2` as numbers from 0 to 255."""
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
 def _word(name: str, number: int) -> str:
-    """A name in the scene's tree, where a slash leads to a child, and every child has a name of its own."""
+    """Return a unique name of a node in the scene's tree, without slashes, which separate its levels."""
     return f"{number} {name.replace('/', '|')}"
 
 
 class Mesh(NamedTuple):
-    """A shape.
+    """Mesh of a link.
 
     Attributes:
-        link: that moves it, -1 for the base.
+        link: index of the link, -1 for the base.
         color: (3,) red, green and blue, to 255.
         vertices: (k, 3) in the link's frame, in [m].
-        faces: (m, 3) its triangles, as indices of vertices.
-        inward: (k, 3) where the middle of what a vertex belongs to is: 1 or -1 from its sides, 0 there.
+        faces: (m, 3) triangles, as indices of vertices.
+        inward: (k, 3) direction from each vertex to the centre of its part, relative to the half width of the
+            part: 1 or -1 at its sides, 0 at its centre.
     """
 
     link: int
@@ -258,12 +260,12 @@ class Mesh(NamedTuple):
     inward: NDArray
 
     def inside(self, depth: float) -> NDArray:
-        """Vertices (k, 3) of the same shape that is smaller by `depth`, in [m], on all sides."""
+        """Return vertices (k, 3) of the same shape, made smaller by `depth`, in [m], on all sides."""
         return self.vertices + depth * self.inward
 
 
 def arm_meshes(robot: Robot) -> list[Mesh]:
-    """The robot's shapes, one mesh for all of a link that have one colour; coarser if they are too many.
+    """Return the robot's shapes, one mesh per link and colour, simplified if they have too many triangles.
 
     Raises:
         RobotError: a shape of the robot cannot be drawn.
@@ -288,10 +290,10 @@ def arm_meshes(robot: Robot) -> list[Mesh]:
 
 
 def coarser(mesh: Mesh, cell: float) -> Mesh:
-    """The mesh with the vertices in each cell of a grid made one; triangles that lose a side go.
+    """Merge the vertices in each cell of a grid, and drop triangles that lose a side.
 
     Args:
-        mesh: of a link.
+        mesh: mesh of a link.
         cell: width of a cell of the grid, in [m].
     """
     cells = np.round(mesh.vertices / cell)
@@ -309,7 +311,7 @@ def _inward(vertices: NDArray) -> NDArray:
 
 
 def reached(meshes: Sequence[Mesh], T: NDArray) -> NDArray:
-    """Corners (k, 3) of boxes about the meshes, base frame, of links with the poses T (F, n_tree, 4, 4)."""
+    """Return the corners (k, 3), base frame, of boxes about links with poses T (F, n_tree, 4, 4)."""
     points = [np.zeros((1, 3))]
     for mesh in meshes:
         ends = np.array([mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)])

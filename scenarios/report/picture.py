@@ -1,4 +1,4 @@
-"""A picture of how runs of one scenario went: tracking errors side by side, and the arm on its path."""
+"""Draw a picture of the runs of one scenario: tracking errors, and the arm on its path."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
 
-PICTURE = (1400, 1400)  # pixels of the arm, drawn at less than half that size
-EDGE = 15  # pixels left around the arm
-MOMENTS = 5  # of the run, at which the arm is shown
-TITLE = 36  # characters over a column, and of a name in the legend
-LETTERS = 11  # characters on an inch of the legend
-FLOOR = 1e-17  # rad; a zero error has no place on a logarithmic axis
+PICTURE = (1400, 1400)  # pixels of the rendered arm, which is drawn at less than half that size
+EDGE = 15  # pixels of margin around the arm
+MOMENTS = 5  # number of poses of the arm
+TITLE = 36  # characters of a title, and of a name in the legend
+LETTERS = 11  # characters per inch of the legend
+FLOOR = 1e-17  # rad; a logarithmic axis cannot show an error of zero
 
 
 def draw(runs: Sequence[Run], path: Path) -> None:
-    """Draw a column for each run: error of every joint over time above, the arm on its path below.
+    """Draw a column per run: the error of every joint over time above, the arm on its path below.
 
     Args:
-        runs: runs of one scenario, those with a log.
-        path: the PNG to write.
+        runs: runs of one scenario; those without a log are omitted.
+        path: path of the PNG file.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -62,7 +62,7 @@ def draw(runs: Sequence[Run], path: Path) -> None:
 
 
 def _decades(logs: Sequence[Log]) -> tuple[float, float]:
-    """What the error axis spans: whole decades, without the lowest hundredth, which is zero crossings."""
+    """Return the limits of the error axis: decades, without the lowest 1 %, which are zero crossings."""
     errors = np.concatenate([np.abs(joint_error(log)).ravel() for log in logs])
     errors = np.maximum(errors[np.isfinite(errors)], FLOOR)
     if len(errors) == 0:
@@ -84,14 +84,14 @@ def _draw_error(axes: Axes, log: Log) -> None:
 
 
 def _draw_arm(axes: Axes, log: Log) -> None:
-    """Draw the simulated arm where the run began, its further stops as shadows, and the tool's path."""
+    """Draw the simulated arm at its start, further poses as shadows, and the paths of the tool."""
     from twin.engine.simulation import Simulation
 
     axes.set_axis_off()
-    sound = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end otherwise
-    if len(sound) == 0:
+    finite = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end with others
+    if len(finite) == 0:
         return
-    moments = sound[np.linspace(0, len(sound) - 1, MOMENTS, dtype=int)]
+    moments = finite[np.linspace(0, len(finite) - 1, MOMENTS, dtype=int)]
     points = np.concatenate([log.pose[:, :3], [[0.0, 0.0, 0.0]]])
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
@@ -101,14 +101,14 @@ def _draw_arm(axes: Axes, log: Log) -> None:
         for moment in moments:
             simulation.reset(log.q[moment])
             images.append(simulation.picture(*PICTURE, **camera))
-        wanted, found = (simulation.pixels(p[:, :3], *PICTURE, **camera) for p in (log.pose_ref, log.pose))
+        desired, actual = (simulation.pixels(p[:, :3], *PICTURE, **camera) for p in (log.pose_ref, log.pose))
     shadows = np.min(images, axis=0)
     axes.imshow((0.75 * images[0] + 0.25 * shadows) / 255)
-    axes.plot(*wanted.T, color="0.45", lw=3.5, solid_capstyle="round", label="path of the tool, wanted")
-    axes.plot(*found.T, color=COLOURS[0], lw=1.2, label="followed")
-    axes.plot(*wanted[:1].T, "o", color="0.2", ms=4, label="start")
+    axes.plot(*desired.T, color="0.45", lw=3.5, solid_capstyle="round", label="desired tool path")
+    axes.plot(*actual.T, color=COLOURS[0], lw=1.2, label="actual tool path")
+    axes.plot(*desired[:1].T, "o", color="0.2", ms=4, label="start")
     rows, columns = np.nonzero((shadows < 255).any(axis=2))
-    corners = np.concatenate([np.stack([columns, rows], axis=1), wanted, found])
+    corners = np.concatenate([np.stack([columns, rows], axis=1), desired, actual])
     corners = corners[np.isfinite(corners).all(axis=1)]
     low, high = corners.min(axis=0) - EDGE, corners.max(axis=0) + EDGE
     axes.set(xlim=(low[0], high[0]), ylim=(high[1], low[1]))

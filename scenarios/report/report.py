@@ -1,7 +1,7 @@
-"""Results as tables for the terminal and for a pipe: those of `run`, and those of `validate`.
+"""Make the tables of `irb-twin run` and `irb-twin validate` for the terminal or a pipe.
 
-With `run`, controllers stand side by side, one column each, so that a row can be read across. With
-`validate`, a run is a line. Nothing here prints by itself: the functions return what rich renders.
+The tables of `run` have one column per controller, so that a row compares controllers. The table of
+`validate` has one row per run. Nothing is printed here: the functions return what rich renders.
 """
 
 from __future__ import annotations
@@ -44,49 +44,49 @@ COLOURS = {"worse": "red", "warning": "yellow"}
 
 
 def verdict(outcome: Outcome | bool) -> Text:
-    """`holds` in green, `FAILS` in red, and the other outcomes; a truth is one of these two."""
+    """Return an outcome as coloured text: `passes` in green, `FAILS` in red, or another outcome."""
     found: Outcome = ("passes" if outcome else "fails") if isinstance(outcome, bool) else outcome
     return Text(WORDS[found], STYLES.get(found, "bold red"))
 
 
 class Column(NamedTuple):
-    """A run of the tables: what stands above its figures, and the run."""
+    """Column of the tables: its heading, and its run."""
 
     head: str
     run: Run
 
 
 NAMES, FIGURES = 16, 20
-"""Characters: the narrowest first column that reads well, and the figures of one controller."""
+"""Smallest readable width of the first column, and width of a controller's column, in characters."""
 
 
 def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
-    """Everything about one scenario's runs, one a controller.
+    """Yield the report of one scenario's runs, one per controller.
 
     Args:
-        title: what the scenario is.
-        runs: at least one.
-        width: of the page, in characters; controllers that do not fit beside the others go below them.
+        title: title of the scenario.
+        runs: the runs, at least one.
+        width: width of the page, in characters; controllers that do not fit go into further tables below.
     """
     heads = shorten([run.label for run in runs], max(width - NAMES - 2, NAMES))
     columns = [Column(head, run) for head, run in zip(heads, runs, strict=True)]
     room = max(FIGURES, max(map(len, heads)) + 2)
     abreast = max(1, (width - NAMES) // room)
-    left = max(NAMES, width - min(abreast, len(runs)) * room) - 2  # for the names of joints
+    left = max(NAMES, width - min(abreast, len(runs)) * room) - 2  # width of the joints' names
     logged = [column for column in columns if column.run.log is not None]
     yield Text.assemble("\n", (runs[0].scenario, "bold"), f": {title}")
     yield Text(describe(runs[0]) + "\n", "dim")
     if logged:
         kinds = [kind for log in _logs(logged) for kind in log.robot.joint_kinds]
         position, torque = caption_unit(kinds), caption_unit(kinds, "{torque}")
-        yield f"Tracking error, RMS / largest; joints in {position}, tool x y z in m, a b c d its quaternion"
+        yield f"Tracking error, RMS / largest; joints in {position}, tool x y z in m, quaternion a b c d"
         yield from (error_table(page, left) for page in _pages(logged, abreast))
-        yield f"Peak torque in {torque}, and how many samples were cut to the drive's limit"
+        yield f"Peak torque in {torque}, and number of samples saturated at the drive's limit"
         yield from (torque_table(page, left) for page in _pages(logged, abreast))
     if runs[0].table is not None:
         caption, rows = runs[0].table
         yield caption
-        yield own_table(rows)
+        yield plain_table(rows)
     if any(run.metrics for run in runs):
         yield "Checks"
         yield from (check_table(page) for page in _pages(columns, abreast))
@@ -96,11 +96,11 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
 
 
 def broken_lines(broken: BrokenRun, title: str) -> Iterator[RenderableType]:
-    """Sentences of a run that does not hold, each after `title`, whose fault it is, and the command."""
+    """Yield the lines of a failing run: its failures, each after `title`, its cause, and its command."""
     yield from (Text(f"{title}: {sentence}", "bold red") for sentence in broken.sentences)
-    yield Text(f"whose fault: {broken.cause}")
-    # One line, however long, that can be copied as it is: a text alone would be joined with others.
-    yield Group(Text(f"again: {broken.repeat}", no_wrap=True, overflow="ignore"))
+    yield Text(f"cause: {broken.cause}")
+    # The command is one line, so that it can be copied; rich would join a bare text with others.
+    yield Group(Text(f"repeat: {broken.repeat}", no_wrap=True, overflow="ignore"))
 
 
 def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
@@ -108,11 +108,11 @@ def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
 
 
 def table_of_laws(first: str, names: Iterable[str]) -> Table:
-    """An empty table with a column a law.
+    """Return an empty table with one column per controller.
 
     Args:
-        first: heading of the first column, which says what a row is.
-        names: of the laws.
+        first: heading of the first column, which names the rows.
+        names: names of the controllers.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column(first, overflow="fold")
@@ -126,11 +126,11 @@ def _logs(columns: Sequence[Column]) -> list[Log]:
 
 
 def error_table(columns: Sequence[Column], left: int) -> Table:
-    """RMS and largest tracking error per joint and per component of the tool's pose.
+    """Return the RMS and largest tracking error per joint and per component of the tool's pose.
 
     Args:
         columns: runs with a log.
-        left: how many characters the name of a joint may have.
+        left: largest number of characters of a joint's name.
     """
     table, logs = table_of_laws("", (column.head for column in columns)), _logs(columns)
 
@@ -145,24 +145,24 @@ def error_table(columns: Sequence[Column], left: int) -> Table:
 
 
 def torque_table(columns: Sequence[Column], left: int) -> Table:
-    """Peak torque per joint beside the drive's limit, and how many samples were cut to it.
+    """Return the peak torque per joint, the drive's limit, and the number of saturated samples.
 
     Args:
         columns: runs with a log.
-        left: how many characters the name of a joint may have.
+        left: largest number of characters of a joint's name.
     """
     table, logs = table_of_laws("joint (limit)", (column.head for column in columns)), _logs(columns)
     for joint, name in enumerate(shorten(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
-            cut = np.count_nonzero(log.saturated[:, joint])
-            cells.append(figure(largest(log.tau)[joint]) + (f", {cut} cut" if cut else ""))
+            saturated = np.count_nonzero(log.saturated[:, joint])
+            cells.append(figure(largest(log.tau)[joint]) + (f", {saturated} saturated" if saturated else ""))
         table.add_row(Text(f"{name} ({figure(logs[0].robot.drive_torque_max[joint])})"), *cells)
     return table
 
 
-def own_table(rows: Sequence[Sequence[str]]) -> Table:
-    """A scenario's own rows, headings first."""
+def plain_table(rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table of the given rows, headings first."""
     table = table_of_laws(rows[0][0], rows[0][1:])
     for row in rows[1:]:
         table.add_row(*map(Text, row))
@@ -170,7 +170,7 @@ def own_table(rows: Sequence[Sequence[str]]) -> Table:
 
 
 def check_table(columns: Sequence[Column]) -> Table:
-    """What was claimed: every figure, and under it its limit and whether it holds."""
+    """Return a table of all checks: each value, its limit, and its outcome."""
     table = table_of_laws("check", (column.head for column in columns))
     runs = [column.run for column in columns]
     for name in check_names(runs):
@@ -181,7 +181,7 @@ def check_table(columns: Sequence[Column]) -> Table:
 
 
 def check_cell(metric: Metric) -> Text:
-    """Figure with unit; under it its range where rounding decides, limit and verdict where it has a limit."""
+    """Return a check's value with its unit, its range if rounding decides, and its limit with the outcome."""
     cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
     if metric.span is not None:
         cell.append("\n{} to {}".format(*map(figure, metric.span)))
@@ -194,33 +194,35 @@ def check_cell(metric: Metric) -> Text:
 
 
 def explanations(runs: Sequence[Run], width: int) -> Iterator[RenderableType]:
-    """Why every limit is what it is, each once over all runs; with whose it is where they differ.
+    """Yield the source of every limit, once for all runs; if it differs, with the controllers it applies to.
 
     Args:
-        runs: of one scenario or several.
-        width: of the page, in characters.
+        runs: runs of one or several scenarios.
+        width: width of the page, in characters.
     """
     several = len({run.scenario for run in runs}) > 1
     rows = []
     for name in check_names(runs):
-        whys: dict[str, dict[str, list[str]]] = {}  # whose: the controllers by their scenario
+        whys: dict[str, dict[str, list[str]]] = {}  # source -> scenario -> controllers
         for run in runs:
             if found := metric_named(run, name):
                 whys.setdefault(found.why, {}).setdefault(run.scenario, []).append(run.label)
-        told = [why if len(whys) == 1 else f"({_whose(who, several)}) {why}" for why, who in whys.items()]
-        rows.append((name, "; ".join(told)))
+        texts = [
+            why if len(whys) == 1 else f"({_run_names(who, several)}) {why}" for why, who in whys.items()
+        ]
+        rows.append((name, "; ".join(texts)))
     if rows:
-        yield "\nWhere the limits come from, and what the other figures are"
+        yield "\nSources of the limits, and meaning of the other values"
         yield from listing(rows, width)
 
 
-def _whose(controllers: dict[str, list[str]], several: bool) -> str:
-    """`pd, pid`, or of several scenarios `pose_path: pd, pid; gravity_hold: pd`."""
+def _run_names(controllers: dict[str, list[str]], several: bool) -> str:
+    """Return `pd, pid`, or for several scenarios `pose_path: pd, pid; gravity_hold: pd`."""
     return "; ".join(f"{name}: " * several + ", ".join(laws) for name, laws in controllers.items())
 
 
 def total(runs: Sequence[Run]) -> Text:
-    """The last lines: how much was run, then a line a run, its checks and how its tracking was judged."""
+    """Return the last lines: number of runs and checks, then each run's checks and tracking outcome."""
     several = len({run.scenario for run in runs}) > 1
     seconds = sum(run.seconds for run in runs)
     lines = [f"{len(runs)} run{'s' * (len(runs) > 1)}, {Results(runs).check_count} checks in {seconds:.1f} s"]
@@ -235,7 +237,7 @@ def total(runs: Sequence[Run]) -> Text:
 
 
 def validation_report(results: Results) -> Iterator[RenderableType]:
-    """One line a run, every check that fails, with its cause and what repeats it, and the baseline."""
+    """Yield a table with one row per run, every failure with its cause and command, and the baseline."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, heading in enumerate(HEADINGS):
         table.add_column(
@@ -261,22 +263,24 @@ def validation_report(results: Results) -> Iterator[RenderableType]:
 
 
 def validation_total(results: Results, seconds: float, jobs: int) -> str:
-    """The last line: how many runs and checks there were, how long they took, and what came of them."""
+    """Return the last line: number of runs and checks, their duration, and how many fail."""
     broken, count = len(results.failing), len(results.runs)
-    kept = results.summary(f"{broken} run{'s do' if broken > 1 else ' does'} not hold" if broken else "")
+    outcome = results.summary(f"{broken} run{' fails' if broken == 1 else 's fail'}" if broken else "")
     where = f" in {jobs} processes" if jobs > 1 else ""
-    return f"{count} run{'s' * (count != 1)}, {results.check_count} checks in {seconds:.1f} s{where}: {kept}"
+    return (
+        f"{count} run{'s' * (count != 1)}, {results.check_count} checks in {seconds:.1f} s{where}: {outcome}"
+    )
 
 
-NARROWEST = 20  # characters of a last column, below which the page is left to wrap it
+NARROWEST = 20  # smallest width of the last column, in characters
 
 
 def listing(rows: Sequence[Sequence[str]], width: int) -> Iterator[Text]:
-    """A line or more for each row: the first column in bold, the last wrapped below itself and not padded.
+    """Yield the lines of each row: the first column in bold, the last wrapped below itself and not padded.
 
     Args:
-        rows: at least one, of the same number of texts.
-        width: of the page, in characters.
+        rows: at least one row, all of the same number of texts.
+        width: width of the page, in characters.
     """
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
     indent = sum(widths)

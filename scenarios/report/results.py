@@ -1,4 +1,4 @@
-"""The results of a command: its runs, what came of them, and whose fault it is where one does not hold."""
+"""Results of a command: its runs, their outcomes, and the likely cause of each failure."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ TRACKING = ("exact", "bounded", "limited", "undetermined", "not_judged")
 
 
 GROWN = 1.1
-"""How many times a figure must be what it was to have grown, unless something else is asked for."""
+"""Default ratio to the baseline above which a value has grown."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found, a sentence each.
+    """Comparison with a baseline, one sentence per change.
 
     Attributes:
-        worse: checks and runs that held and do not hold any more.
-        grown: figures that grew by more than the factor.
-        missing: runs and checks that are not there any more.
-        notes: what else a reader should know about the comparison.
-        compared: how many runs both have.
-        factor: how many times what it was a figure must be to have grown.
+        worse: checks and runs that passed before and fail now.
+        grown: values that grew by more than the factor.
+        missing: runs and checks that are missing now.
+        notes: remarks on the comparison.
+        compared: number of runs in both.
+        factor: ratio to the baseline above which a value has grown.
     """
 
     worse: list[str] = field(default_factory=list)
@@ -58,17 +58,17 @@ class Comparison:
 
     @property
     def sentences(self) -> Iterator[tuple[str, str]]:
-        """Each sentence, after `worse`, `warning` or `note`."""
+        """All sentences, each after `worse`, `warning` or `note`."""
         yield from (("worse", sentence) for sentence in self.worse)
         yield from (("warning", sentence) for sentence in (*self.grown, *self.missing))
         yield from (("note", sentence) for sentence in self.notes)
 
     @property
     def line(self) -> str:
-        """One line: how many results were compared, and how many are worse."""
+        """One line: the number of compared results, and of changes."""
         counts = (
             (len(self.worse), "worse"),
-            (len(self.grown), f"with a figure more than {self.factor:g} times what it was"),
+            (len(self.grown), f"with a value more than {self.factor:g} times the baseline"),
             (len(self.missing), "missing"),
         )
         changes = ", ".join(f"{count} {what}" for count, what in counts if count) or "nothing got worse"
@@ -77,13 +77,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a command, which every writer takes.
+    """Results of a command, which every writer takes.
 
     Attributes:
-        runs: what was run.
-        selection: what the command was told to run, by which a later one knows whether runs are missing.
-        comparison: with a baseline, if there was one.
-        unsuited: a sentence on what was not run.
+        runs: the runs.
+        selection: the requested selection, by which a later command recognises missing runs.
+        comparison: the comparison with a baseline, if one was given.
+        unsuited: a sentence on the scenarios that were not run.
     """
 
     runs: Sequence[Run]
@@ -98,29 +98,29 @@ class Results:
 
     @property
     def failing(self) -> list[Run]:
-        """The runs that do not hold."""
+        """The failing runs."""
         return [run for run in self.runs if not run.passes]
 
     @property
     def open(self) -> bool:
-        """Whether the tracking of some run was not judged, so that nobody can say that everything holds."""
+        """Whether the tracking of some run was not judged, so that it may be poor although no check fails."""
         return any(run.outcome in ("not judged", "undetermined") for run in self.runs)
 
     @property
     def verdict(self) -> str:
-        """The verdict in a word or two, where no run fails."""
-        return "every check passes, not all was judged" if self.open else "everything holds"
+        """The verdict in words if no run fails."""
+        return "every check passes, but not all tracking was judged" if self.open else "everything passes"
 
     @property
     def check_count(self) -> int:
-        """How many figures have a limit."""
+        """Number of values with a limit."""
         return sum(metric.limit is not None for run in self.runs for metric in run.metrics)
 
     def summary(self, broken: str) -> str:
-        """A sentence, as `all checks pass; tracking: 2 exact, 1 not judged (no bound known with sensors)`.
+        """Return a sentence such as `all checks pass; tracking: 2 exact, 1 not judged (no bound known)`.
 
         Args:
-            broken: what to say of the checks if some do not hold; empty if all do.
+            broken: the beginning of the sentence if some checks fail; empty if all pass.
         """
         found = [run.tracking for run in self.runs if run.tracking]
         counts = Counter(one.verdict for one in found)
@@ -131,7 +131,7 @@ class Results:
 
     @cached_property
     def broken(self) -> list[BrokenRun]:
-        """The runs that do not hold, in their order, those with the same sentences once."""
+        """The failing runs in their order; runs with the same sentences are merged."""
         found: dict[tuple[tuple[str, ...], str], BrokenRun] = {}
         for one in (broken_run(run, self.runs) for run in self.failing):
             same = (one.sentences, one.cause)
@@ -140,7 +140,7 @@ class Results:
         return list(found.values())
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
-        """Robot, scenario, controller with settings, largest error, and checks that pass, of every run."""
+        """Return robot, scenario, controller with settings, largest error, and passed checks of every run."""
         robots, found = robot_labels(self.runs), []
         for run in self.runs:
             settings = (f"{name} {value}" for name, value in run.settings.items() if name != "robot")
@@ -153,15 +153,15 @@ class Results:
 
 @dataclass(frozen=True)
 class BrokenRun:
-    """A run that does not hold, or several for the same reason.
+    """Failing run, or several that fail for the same reason.
 
     Attributes:
-        name: of the run, the first of several.
-        sentences: one for the error that ended it and for every check that does not hold: the figure, the
-            limit, joint and time.
-        cause: whose fault it most likely is.
-        repeat: the command that repeats the run alone.
-        others: names of the other runs that end with the same sentences.
+        name: name of the run, or of the first of several.
+        sentences: one for the error that ended the run and for every failed check, with value, limit, joint
+            and time.
+        cause: the most likely cause.
+        repeat: command that repeats the run.
+        others: names of the other runs with the same sentences.
     """
 
     name: str
@@ -172,13 +172,13 @@ class BrokenRun:
 
     @property
     def title(self) -> str:
-        """The name, and how many others there are."""
+        """The name, with the number of other runs."""
         count = len(self.others)
         return f"{self.name} (and {count} other run{'s' * (count > 1)})" if count else self.name
 
 
 def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
-    """One of them; the others of the command tell whose fault it is."""
+    """Describe a failing run; its cause is found by comparison with the other runs of the command."""
     sentences = []
     if run.error is not None:
         sentences = [run.error if run.touched else f"did not finish: {run.error}"]
@@ -187,41 +187,41 @@ def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
     figures = run.figures
     if broken and not any(metric.where for metric in broken) and figures and figures.worst_joint:
         sentences.append(
-            f"the largest joint error, {largest_error(run)}, is that of "
+            f"the largest joint error is {largest_error(run)}, of "
             f"{figures.worst_joint} at t = {figures.worst_time:.6g} s"
         )
     return BrokenRun(run.name, tuple(sentences), diagnose(run, runs), repeat_command(run))
 
 
 def failure(metric: Metric) -> str:
-    """Check, figure, limit, joint and time, and where the limit comes from."""
+    """Return a failed check as a sentence: name, value, limit, joint, time, and source of the limit."""
     value, limit = figure(metric.value), "" if metric.limit is None else figure(metric.limit)
-    if value == limit:  # by less than a figure shows
+    if value == limit:  # they differ in digits that are not shown
         value, limit = repr(metric.value), repr(metric.limit)
-    wanted = f"at most {limit}" if limit else "a number"
+    expected = f"at most {limit}" if limit else "a number"
     place = f" ({metric.where})" if metric.where else ""
     if metric.outcome == "undetermined":
-        value, place = "{} to {}".format(*map(figure, metric.span or ())), f" by rounding{place}"
-    return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, wanted {wanted}: {metric.why}"
+        value, place = "{} to {}".format(*map(figure, metric.span or ())), f" due to rounding{place}"
+    return f"{metric.name} is {f'{value} {metric.unit}'.strip()}{place}, expected {expected}: {metric.why}"
 
 
 def judged(run: Run) -> list[Metric]:
-    """The checks of a run: a figure without a limit is a report, not a check, as long as it is a number."""
+    """Return the checks of a run: the values with a limit, and values that are not numbers."""
     return [metric for metric in run.metrics if metric.limit is not None or not metric.passes]
 
 
 def check_names(runs: Sequence[Run]) -> list[str]:
-    """Names of all metrics of the runs, in order, each once."""
+    """Return the names of all metrics of the runs, in order, each once."""
     return list(dict.fromkeys(metric.name for run in runs for metric in run.metrics))
 
 
 def metric_named(run: Run, name: str) -> Metric | None:
-    """The metric of that name, if the run has it."""
+    """Return the metric with this name; `None` if the run does not have it."""
     return next((metric for metric in run.metrics if metric.name == name), None)
 
 
 def largest_error(run: Run) -> str:
-    """The largest joint error with its unit, as `0.205 rad`; empty where nothing was logged."""
+    """Return the largest joint error with its unit, as `0.205 rad`; empty if nothing was logged."""
     figures = run.figures
     if figures is None:
         return ""
@@ -230,9 +230,9 @@ def largest_error(run: Run) -> str:
 
 
 def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
-    """What the settings call a robot -> a short text: a file's name, or its path if two have that name.
+    """Return a short label by robot: the file's name, or its path if two files have the same name.
 
-    A `robot.toml` and a `dh.toml` go by the name of their folder.
+    The label of a `robot.toml` or a `dh.toml` is the name of its folder.
     """
     names = list(dict.fromkeys(run.config.robot for run in runs))
     short = [
@@ -243,25 +243,25 @@ def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def describe(run: Run) -> str:
-    """One line: robot, length of the run, step, drives, settings that are not the default."""
+    """Return one line: robot, duration, control period, drives, and settings that are not the default."""
     log = run.log
     words = [run.config.robot]
     if log is not None:
         period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
         words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
     drives, model = run.drives
-    words.append(f"{drives} drives" + (f" ({model} ones in the model)" if model != drives else ""))
+    words.append(f"{drives} drives" + (f" ({model} drives in the model)" if model != drives else ""))
     named = ("robot", "drives", "model_drives")
     words += [f"{name} {value}" for name, value in run.settings.items() if name not in named]
     return ", ".join(words)
 
 
 COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
-"""Okabe and Ito's, told apart by all; those like the orange of the arm come last."""
+"""Colours of Okabe and Ito, safe for colour blindness; those similar to the orange arm come last."""
 
 
 class Shown(NamedTuple):
-    """A run, what it is called, and its colour as `#0072b2`."""
+    """Run in a report, with its label, and its colour as `#0072b2`."""
 
     run: Run
     label: str
@@ -269,7 +269,7 @@ class Shown(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """The log of a shown run: it has at least one sample."""
+    """Log of a run in a report, which has at least one sample."""
 
     log: Log
     label: str
@@ -277,7 +277,7 @@ class Logged(NamedTuple):
 
 
 def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
-    """The runs by scenario and robot, in their order; laws that share a name get numbers."""
+    """Group runs by scenario and robot, in their order; equal labels get numbers."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.scenario, run.config.robot), []).append(run)
@@ -293,6 +293,6 @@ def _shown(runs: Sequence[Run]) -> list[Shown]:
 
 
 def logged(shown: Sequence[Shown]) -> list[Logged]:
-    """Those of them that have a log, and its robot has the joints of the first of them."""
+    """Return the logs of the runs that have one, and the same joints as the first of them."""
     logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
     return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]

@@ -1,1 +1,1 @@
-"""Sweeps of scenarios: what of them varies, what the command line prints of it, and tuning."""
+"""Sweeps and tuning of scenarios: plan, execution, summary, pictures."""

@@ -1,4 +1,4 @@
-"""A sweep carried out, law by law; its worst runs are done again in PyBullet."""
+"""Execute a sweep controller by controller, and repeat its worst runs in PyBullet."""
 
 from __future__ import annotations
 
@@ -24,39 +24,40 @@ from twin.logs.figures import joint_error
 from twin.robot.limits import joint_unit
 
 TIMED = 10
-"""Runs of a law, of which it is told how long all will take: a call of compiled code costs as much as one."""
+"""Number of runs in the compiled call that measures the time per run, so that they share its overhead."""
 
 
 class Means(NamedTuple):
-    """How a sweep is carried out.
+    """Means of execution of a sweep.
 
     Attributes:
-        engine: by PyBullet, and not by compiled rollouts.
-        workers: processes on this machine; `None` for threads of this one, or with `engine` one a core.
+        engine: whether PyBullet runs it, instead of compiled rollouts.
+        workers: number of processes on this machine; `None` for threads of this process, or with `engine` for
+            one process per core.
         scheduler: address of a Dask cluster.
-        keep: folder for the chunks that are finished; `None` to keep none.
-        resume: go on with those that are there.
+        chunk_folder: folder for the finished chunks; `None` to store none.
+        resume: whether to reuse the finished chunks in this folder.
     """
 
     engine: bool = False
     workers: int | None = None
     scheduler: str | None = None
-    keep: Path | None = None
+    chunk_folder: Path | None = None
     resume: bool = False
 
 
 class Nominal(NamedTuple):
-    """The run of a law in which nothing varies: its row, and the processor's time that it takes, in [s]."""
+    """Run of a controller with nominal values: its row, and the processor time that it takes, in [s]."""
 
     row: np.void
     seconds: float
 
 
 def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
-    """Run a law with nominal values; what cannot be run so ends the sweep here, before it begins.
+    """Run a controller with nominal values, so that an invalid setup raises before the sweep begins.
 
     Raises:
-        TwinError, ValueError: there is no such loop.
+        TwinError, ValueError: the closed loop cannot be made or run.
     """
     from twin.dynamics.flexible_joint import warn_of_unresolved_springs
     from twin.sweeps import evaluation
@@ -64,8 +65,8 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
     values = nominal_values(law.experiment, plan.design)
     warn_of_unresolved_springs((trial := law.experiment.trial(values)).plant, trial.time_step)
     evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
-    with drives_told():
-        table = evaluate([trial])  # compiles, too
+    with drive_warnings_ignored():
+        table = evaluate([trial])  # also compiles the loop
         count = 1 if engine else TIMED
         began = time.process_time()
         evaluate([law.experiment.trial(values) for _ in range(count)])
@@ -73,32 +74,32 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
 
 
 @contextmanager
-def drives_told() -> Iterator[None]:
-    """Say nothing of drives in the block: of the nominal ones it was said, and others are much the same."""
+def drive_warnings_ignored() -> Iterator[None]:
+    """Ignore warnings about drives in the block; the nominal drives have raised them already."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriveWarning)
         yield
 
 
 def run_all(
-    plan: Plan, nominals: Sequence[Nominal], means: Means, tell: Callable[[int], None]
+    plan: Plan, nominals: Sequence[Nominal], means: Means, progress: Callable[[int], None]
 ) -> list[Swept]:
-    """Run all points of all laws.
+    """Run all points of all controllers.
 
     Args:
-        plan: what to run.
-        nominals: of each law.
-        means: how.
-        tell: called with the number of runs that are done.
+        plan: the plan of the sweep.
+        nominals: the nominal run of each controller.
+        means: the means of execution.
+        progress: function that is called with the number of finished runs.
 
     Raises:
-        TwinError: chunks of another sweep are kept there; no processes, or none that answer.
+        TwinError: the folder contains chunks of another sweep, or no processes are available.
     """
     from twin.sweeps.pools import pool_for
     from twin.sweeps.running import run_points
 
     swept, before = [], 0
-    with drives_told(), pool_for(means.engine, means.workers, means.scheduler) as pool:
+    with drive_warnings_ignored(), pool_for(means.engine, means.workers, means.scheduler) as pool:
         for law, nominal in zip(plan.laws, nominals, strict=True):
             table = run_points(
                 law.experiment,
@@ -106,9 +107,9 @@ def run_all(
                 limits=plan.limits,
                 engine=means.engine,
                 pool=pool,
-                keep=_kept(means, law),
+                keep=_chunk_folder(means, law),
                 resume=means.resume,
-                progress=lambda done, _, before=before: tell(before + done),
+                progress=lambda done, _, before=before: progress(before + done),
             )
             before += len(table)
             swept.append(_swept(plan, law, table, nominal))
@@ -130,37 +131,37 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
     )
 
 
-def forget(plan: Plan, means: Means) -> None:
-    """Remove the chunks that were kept, once the tables are written."""
+def remove_stored_chunks(plan: Plan, means: Means) -> None:
+    """Remove the stored chunks, once the tables are written."""
     from twin.sweeps.running import remove_chunks
 
-    if means.keep is not None:
+    if means.chunk_folder is not None:
         for law in plan.laws:
-            remove_chunks(_kept(means, law) or means.keep)
-        with suppress(OSError):  # there is something else in it
-            means.keep.rmdir()
+            remove_chunks(_chunk_folder(means, law) or means.chunk_folder)
+        with suppress(OSError):  # it contains other files
+            means.chunk_folder.rmdir()
 
 
-def _kept(means: Means, law: Law) -> Path | None:
-    """The folder of a law's chunks."""
-    return means.keep and means.keep / re.sub(r"[^\w.+-]+", "_", law.label)
+def _chunk_folder(means: Means, law: Law) -> Path | None:
+    """Return the folder for the chunks of one controller."""
+    return means.chunk_folder and means.chunk_folder / re.sub(r"[^\w.+-]+", "_", law.label)
 
 
 def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[WorstCase]:
-    """The worst runs of a law, again in PyBullet; those of which there is no such arm are passed over.
+    """Repeat the worst runs of a controller in PyBullet, except those whose arm cannot be made.
 
     Args:
-        scenario: of the sweep.
-        law: its points tell the values.
-        swept: its runs.
-        count: how many.
+        scenario: the scenario of the sweep.
+        law: the controller, with the points of its runs.
+        swept: the runs of the controller.
+        count: number of runs to repeat.
     """
     from twin.sweeps.statistics import worst
     from twin.sweeps.trial import TROUBLES
 
     made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
     places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []
-    with drives_told():
+    with drive_warnings_ignored():
         return [
             worst_case(scenario, law.experiment.config(values_of(law.points, int(k))), int(k), swept.table[k])
             for k in places
@@ -168,16 +169,16 @@ def worst_of(scenario: Scenario, law: Law, swept: Swept, count: int) -> list[Wor
 
 
 class WorstCase(NamedTuple):
-    """A run of a sweep, and what PyBullet made of it.
+    """Run of a sweep, and its repetition in PyBullet.
 
     Attributes:
-        sample: its row in the table.
-        row: of the table.
-        command: repeats it alone.
-        run: what came of it in PyBullet.
-        engine_error: the largest joint error there, in [rad]; infinite where the run ended early.
-        apart: what its error differs by from that of the table, in [rad]; NaN where either run ended early.
-        limit: what it may differ by: what the loop makes of rounding; infinite where that is not known.
+        sample: index of its row in the table.
+        row: its row of the table.
+        command: command that repeats this run.
+        run: the repetition in PyBullet.
+        engine_error: largest joint error of the repetition, in [rad]; infinite if it ended early.
+        difference: difference of its error from that in the table, in [rad]; NaN if either run ended early.
+        limit: largest difference that the loop can make of rounding errors; infinite if unknown.
     """
 
     sample: int
@@ -185,36 +186,36 @@ class WorstCase(NamedTuple):
     command: str
     run: Run
     engine_error: float
-    apart: float
+    difference: float
     limit: float
 
     @property
     def unit(self) -> str:
-        """Unit of the joint error: that of the joint which is furthest off."""
+        """Unit of the joint error, which is that of the joint with the largest error."""
         figures, joint = self.run.figures, self.row["joint_error_joint"] - 1
         return "rad" if figures is None else joint_unit(figures.joint_kinds[joint])
 
     @property
     def agrees(self) -> bool:
-        """Whether PyBullet did what the table says."""
+        """Whether PyBullet agrees with the table."""
         if self.row["trouble"] or self.ended_early:
             return bool(self.row["trouble"]) == self.ended_early
-        return self.apart <= self.limit
+        return self.difference <= self.limit
 
     @property
     def ended_early(self) -> bool:
-        """Whether the run in PyBullet did."""
+        """Whether the run in PyBullet ended early."""
         return self.run.error is not None
 
 
 def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> WorstCase:
-    """Do a run of a sweep again.
+    """Repeat a run of a sweep in PyBullet.
 
     Args:
-        scenario: of the sweep.
+        scenario: the scenario of the sweep.
         config: its settings, with the values of this run.
-        sample: its row in the table.
-        row: of the table.
+        sample: index of its row in the table.
+        row: its row of the table.
     """
     run = run_one(scenario, config)
     error, limit = math.inf, math.inf
@@ -222,5 +223,5 @@ def worst_case(scenario: Scenario, config: Config, sample: int, row: Any) -> Wor
         error = float(np.max(np.abs(joint_error(run.log))))
         limit = whole_run_limit(run.log) if "spread" in run.log.arrays else math.inf
     found = float(row["joint_error"])
-    apart = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
-    return WorstCase(sample, row, repeat_command(run), run.without_log(), error, apart, limit)
+    difference = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
+    return WorstCase(sample, row, repeat_command(run), run.without_log(), error, difference, limit)

@@ -1,4 +1,4 @@
-"""What the table of a law says: how many of its runs hold, how the others failed, and what it depends on."""
+"""Evaluate the table of a controller: share of passing runs, kinds of failure, importance of the inputs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 def title(name: str) -> str:
-    """What a figure is called: `joint_error` -> `joint error`."""
-    words = {
+    """Return the title of a quantity: `joint_error` -> `joint error`."""
+    titles = {
         "rms_error": "RMS joint error",
         "rms_torque": "RMS torque / limit",
         "speed_ratio": "speed / limit",
     }
-    return words.get(name, name.replace("_", " "))
+    return titles.get(name, name.replace("_", " "))
 
 
 def quantity(name: str) -> str:
-    """The same with its unit, if it has one: `joint error [rad]`."""
+    """Return the title of a quantity with its unit, if it has one: `joint error [rad]`."""
     return f"{title(name)} [{UNITS[name]}]" if name in UNITS else title(name)
 
 
 def percent(share: float) -> str:
-    """`87.4 %`; with more digits near 0 and 1, where they matter."""
+    """Format a share as `87.4 %`, with more digits near 0 and 1."""
     text = f"{100 * share:.1f}"
     if text in ("0.0", "100.0") and 0 < share < 1:
         text = f"{100 * share:.3f}"
@@ -43,20 +43,20 @@ def percent(share: float) -> str:
 
 
 class Failure(NamedTuple):
-    """One way to fail: its name, and which runs (N,) failed so."""
+    """Kind of failure: its name, and a mask (N,) of the runs that failed in this way."""
 
     name: str
     rows: NDArray[np.bool_]
 
 
 def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool) -> list[Failure]:
-    """The ways in which runs of a table can fail, in the order of how much is wrong then.
+    """Return the kinds of failure of the runs in a table, the most serious first.
 
-    A run that ended early has failed so, and in no other way; any other one may have failed in several.
+    A run that ended early has only this kind of failure. Any other run may have several kinds.
 
     Args:
-        table: of one law, with the fields of `twin.sweeps.trial.OUTCOME`.
-        limits: what figures may be, in their units, besides what every run is judged by.
+        table: table of one controller, with the fields of `twin.sweeps.trial.OUTCOME`.
+        limits: additional limits of quantities, in their units.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
     """
     ended = [Failure(name, table["trouble"] == k) for k, name in enumerate(TROUBLES) if k]
@@ -66,29 +66,29 @@ def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool
     judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
     found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
     explained = np.any([failure.rows for failure in found], axis=0)
-    found.append(Failure("joint error above what rounding explains", ~table["passes"] & ~explained))
+    found.append(Failure("joint error above rounding errors", ~table["passes"] & ~explained))
     return found
 
 
 MOST_VALUES = 20
-"""Of an input on a grid: with so many, the share at each is told."""
+"""Largest number of values of a grid input for which the share at each value is reported."""
 
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """The runs of one law.
+    """Runs of one controller.
 
     Attributes:
-        label: what tables and files call the law.
-        config: the settings of the sweep with this law; what varied has its nominal value.
-        names: of the inputs, as columns of the table.
-        grid: those of them that lie on a grid, at each value of which all draws were run.
-        decades: those of which each decade is as likely as the next.
-        table: (N,) a row a run, see `twin.sweeps.running`.
-        nominal: the row of the run in which nothing varied.
-        limits: what figures may be, besides what every run is judged by.
+        label: name of the controller in tables and files.
+        config: settings of the sweep with this controller; varied settings have their nominal values.
+        names: names of the inputs, as columns of the table.
+        grid: names of the inputs on a grid, at each value of which all draws are run.
+        decades: names of the inputs that are uniform in the logarithm.
+        table: (N,) one row per run, see `twin.sweeps.running`.
+        nominal: row of the run with nominal values.
+        limits: additional limits of quantities.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
-        figure: what the worst cases are the worst of.
+        figure: quantity that ranks the worst cases.
     """
 
     label: str
@@ -104,7 +104,7 @@ class Swept:
 
 
 class Spread(NamedTuple):
-    """A figure over all runs of a law: nominal, half of them below, 95 % below, the worst; and its unit."""
+    """Distribution of a quantity over the runs of a controller: nominal, median, 95 % quantile and worst."""
 
     figure: str
     unit: str
@@ -115,7 +115,7 @@ class Spread(NamedTuple):
 
 
 class AtValue(NamedTuple):
-    """The share of runs that hold at one value of an input that lies on a grid."""
+    """Share of passing runs at one value of an input on a grid."""
 
     name: str
     value: float
@@ -123,7 +123,7 @@ class AtValue(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What became of one law."""
+    """Evaluation of one controller."""
 
     swept: Swept
     share: Share
@@ -134,7 +134,7 @@ class Findings(NamedTuple):
 
 
 def findings(swept: Swept) -> Findings:
-    """Count, sort and correlate the runs of a law."""
+    """Evaluate the runs of a controller: count failures, and correlate the figure with the inputs."""
     from twin.sweeps.statistics import importances, pass_share
 
     table = swept.table
@@ -150,12 +150,12 @@ def findings(swept: Swept) -> Findings:
 
 
 def _spread(swept: Swept, name: str) -> Spread | None:
-    """Of a figure; nothing where nobody asked for it."""
+    """Return the distribution of a quantity; `None` if it was not computed."""
     values = swept.table[name].astype(float)
     values = values[~np.isnan(values)]
     if not values.size:
         return None
-    # Values of runs, not between those of two: infinity and a number have nothing between them.
+    # Quantiles are values of runs: nothing can be interpolated between infinity and a number.
     median, most, worst = np.quantile(values, [0.5, 0.95, 1.0], method="inverted_cdf")
     return Spread(name, UNITS.get(name, ""), float(swept.nominal[name]), median, most, worst)
 
@@ -163,8 +163,8 @@ def _spread(swept: Swept, name: str) -> Spread | None:
 def _on_grid(swept: Swept) -> list[AtValue]:
     found = []
     for name in swept.grid:
-        column, holds = swept.table[name], swept.table["passes"]
+        column, passes = swept.table[name], swept.table["passes"]
         values = np.unique(column)
         if 1 < len(values) <= MOST_VALUES:
-            found += [AtValue(name, float(value), float(holds[column == value].mean())) for value in values]
+            found += [AtValue(name, float(value), float(passes[column == value].mean())) for value in values]
     return found

@@ -1,8 +1,8 @@
-"""A picture of a sweep with one law: where it holds, where it fails and how, for each pair of inputs.
+"""Draw a sweep of one controller: where runs pass, and where and how they fail, for each pair of inputs.
 
-On the diagonal stands one input alone, with the share of runs that hold over its range; left of it and below
-stands each pair.  Few runs are drawn one by one, a disc in the colour of its error where it holds, a mark of
-the kind of failure where it does not; of many the share that holds is, cell by cell.
+The diagonal shows the share of passing runs over each input.  The panels left of it and below show each pair
+of inputs.  Few runs are drawn one by one: a passing run is a disc in the colour of its error, a failing run
+is a marker for its kind of failure.  Of many runs, the share of passing runs is drawn cell by cell.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW = 5000
-"""Runs that are drawn one by one; more would cover each other."""
+"""Largest number of runs that are drawn one by one; more would hide each other."""
 CELLS = 40
-"""Along each side of a map of shares, at most; each shall have some `RUNS_A_CELL` runs."""
+"""Largest number of cells along each side of a map of shares; each cell has about `RUNS_A_CELL` runs."""
 RUNS_A_CELL = 20
 BINS = 20
-"""Along a curve of shares, at most."""
+"""Largest number of bins of a curve of shares."""
 PANEL, MARGIN = 2.7, 1.6
-"""Inches."""
+"""Sizes of a panel and of the margins, in inches."""
 MARKS = (
     ("x", "black"), ("P", "#7f0000"), ("D", "#5e3c99"), ("1", "0.45"), ("^", "#d55e00"), ("v", "#e69f00"),
     ("s", "#cc79a7"), ("+", "#b2182b"), ("*", "#b2182b"),
 )  # fmt: skip
-"""Of the kinds of failure, in their order; those after the last share it."""
+"""Markers and colours of the kinds of failure, in their order; further kinds share the last one."""
 COLOURS = "viridis_r"
-"""Of errors: the larger the darker."""
+"""Colour map of errors; large errors are dark."""
 SHARES = "RdYlBu"
-"""Of shares: none hold is red, all is blue."""
+"""Colour map of shares: 0 is red, 1 is blue."""
 ROOM = 0.02
-"""Of an axis, beyond its ends."""
+"""Margin at both ends of an axis, as a share of its length."""
 NAME = 30
-"""Characters of an input's name on an axis."""
+"""Largest number of characters of an input's name on an axis."""
 
 
 class Kind(NamedTuple):
-    """Runs that failed in one way before all others, and how they are drawn."""
+    """Runs with one kind of failure as their most serious one, and how they are drawn."""
 
     name: str
     rows: NDArray[np.bool_]
@@ -55,19 +55,19 @@ class Kind(NamedTuple):
 
 
 def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None = None) -> None:
-    """Draw the runs of one law.
+    """Draw the runs of one controller.
 
     Args:
         swept: the runs.
-        path: of the PNG to write.
-        title: above the picture.
-        scale: the errors at the ends of the colours; by default those of these runs, see `scale_of`.
+        path: path of the PNG file.
+        title: title of the picture.
+        scale: errors at both ends of the colour map; by default those of these runs, see `scale_of`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     names, inputs = swept.names, len(swept.names)
-    panels = max(inputs, 2)  # one alone has its figure beside its share
+    panels = max(inputs, 2)  # a single input has a panel of the figure beside its share
     made = Figure(figsize=(MARGIN + PANEL * panels, MARGIN + PANEL * max(inputs, 1)), layout="constrained")
     FigureCanvasAgg(made)
     made.suptitle(literal(title), fontweight="bold")
@@ -94,7 +94,7 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
 
 
 def scale_of(laws: Sequence[Swept]) -> tuple[float, float]:
-    """Figures at the two ends of the colours, for all these laws: nearly all runs that hold are between."""
+    """Return the figures at both ends of the colour map, so that it covers nearly all passing runs."""
     values = [law.table[law.figure][law.table["passes"]].astype(float) for law in laws]
     found = np.concatenate(values)
     found = found[np.isfinite(found) & (found > 0)]
@@ -117,18 +117,18 @@ class _Drawing:
         self._kinds = _kinds(swept)
 
     def share(self, axes: Axes, name: str) -> None:
-        """The share of runs that hold over one input."""
+        """Draw the share of passing runs over one input."""
         axes.set_axis_on()
-        values, holds = self._table[name], self._table["passes"]
+        values, passes = self._table[name], self._table["passes"]
         edges = self._edges(name, min(BINS, max(len(values) // RUNS_A_CELL, 1)))
         count = np.histogram(values, edges)[0]
-        held = np.histogram(values[holds], edges)[0]
+        passed = np.histogram(values[passes], edges)[0]
         with np.errstate(invalid="ignore"):
-            share = held / count
+            share = passed / count
         low, high = edges[:-1], edges[1:]
         middles = np.sqrt(low * high) if name in self._swept.decades else 0.5 * (low + high)
-        each = self._runs_of_a_draw(name)  # which have their circumstances in common: as good as one
-        axes.fill_between(middles, *_wilson(held / each, count / each), color="#0072b2", alpha=0.2, lw=0)
+        each = self._runs_of_a_draw(name)  # runs of one draw are correlated: they count as one
+        axes.fill_between(middles, *_wilson(passed / each, count / each), color="#0072b2", alpha=0.2, lw=0)
         axes.plot(middles, share, "o-", color="#0072b2", ms=3, lw=1.2)
         self._across(axes, name)
         axes.set_ylim(-0.04, 1.04)
@@ -137,15 +137,15 @@ class _Drawing:
         axes.grid(True, color="0.9")
 
     def pair(self, axes: Axes, across: str, up: str) -> None:
-        """Two inputs: runs, or of many the share that holds."""
+        """Draw two inputs: the runs, or of many runs the share that passes."""
         axes.set_axis_on()
-        x, y, holds = self._table[across], self._table[up], self._table["passes"]
+        x, y, passes = self._table[across], self._table[up], self._table["passes"]
         if self._many:
             cells = int(np.clip(np.sqrt(len(x) / RUNS_A_CELL), 2, CELLS))
             edges = self._edges(across, cells), self._edges(up, cells)
             count = np.histogram2d(x, y, edges)[0]
-            held = np.histogram2d(x[holds], y[holds], edges)[0]
-            share = np.ma.masked_invalid(np.where(count > 0, held / np.maximum(count, 1), np.nan))
+            passed = np.histogram2d(x[passes], y[passes], edges)[0]
+            share = np.ma.masked_invalid(np.where(count > 0, passed / np.maximum(count, 1), np.nan))
             self._map = axes.pcolormesh(*edges, share.T, cmap=SHARES, vmin=0.0, vmax=1.0, rasterized=True)
         else:
             self._runs(axes, x, y)
@@ -155,11 +155,11 @@ class _Drawing:
         axes.set_ylim(*self._ends(up))
 
     def figure(self, axes: Axes, name: str) -> None:
-        """The figure over the only input; what has no end, or is 0, is drawn at the edge."""
+        """Draw the figure over the only input; values that are infinite or 0 are drawn at the edge."""
         axes.set_axis_on()
         values = self._table[self._swept.figure].astype(float)
-        sound = values[np.isfinite(values) & (values > 0)]
-        low, high = (sound.min(), sound.max()) if sound.size else self._norm_ends()
+        drawable = values[np.isfinite(values) & (values > 0)]
+        low, high = (drawable.min(), drawable.max()) if drawable.size else self._norm_ends()
         shown = np.where(np.isnan(values), np.inf, values).clip(low / 2, high * 2)
         self._runs(axes, self._table[name], shown)
         self._across(axes, name)
@@ -169,13 +169,13 @@ class _Drawing:
         axes.grid(True, color="0.9")
 
     def _across(self, axes: Axes, name: str) -> None:
-        """The horizontal axis of an input."""
+        """Set the horizontal axis of an input."""
         if name in self._swept.decades:
             axes.set_xscale("log")
         axes.set_xlim(*self._ends(name))
 
     def _edges(self, name: str, cells: int) -> NDArray:
-        """Edges of cells: around each value where there are few, else evenly over the range."""
+        """Return the edges of the cells: around each value if there are few, otherwise evenly spaced."""
         values = np.unique(self._table[name])
         if name in self._swept.decades:
             return np.geomspace(values[0], values[-1], cells + 1)
@@ -187,14 +187,14 @@ class _Drawing:
         return np.concatenate([[2 * values[0] - between[0]], between, [2 * values[-1] - between[-1]]])
 
     def _ends(self, name: str) -> tuple[float, float]:
-        """Of an axis: what is at the edge is seen whole."""
+        """Return the ends of an axis, with a margin so that markers at the edge are visible."""
         low, *_, high = self._edges(name, BINS).tolist()
         if name in self._swept.decades:
             return low * (low / high) ** ROOM, high * (high / low) ** ROOM
         return low - ROOM * (high - low), high + ROOM * (high - low)
 
     def _runs_of_a_draw(self, name: str) -> int:
-        """In a bin of one input: as many as the grid of the other inputs has points."""
+        """Return the number of runs of one draw in a bin of an input: the grid points of the other inputs."""
         grid = [other for other in self._swept.grid if other != name]
         return math.prod(len(np.unique(self._table[other])) for other in grid)
 
@@ -202,11 +202,11 @@ class _Drawing:
         return float(self._norm.vmin or 1e-3), float(self._norm.vmax or 1.0)
 
     def _runs(self, axes: Axes, x: NDArray, y: NDArray) -> None:
-        """Runs one by one: those that hold below, failures over them."""
-        holds, size = self._table["passes"], float(np.clip(6000 / max(len(x), 1), 2, 22))
-        colours = self._table[self._swept.figure][holds].clip(*self._norm_ends())
+        """Draw runs one by one, failing runs on top of passing runs."""
+        passes, size = self._table["passes"], float(np.clip(6000 / max(len(x), 1), 2, 22))
+        colours = self._table[self._swept.figure][passes].clip(*self._norm_ends())
         self._map = axes.scatter(
-            x[holds], y[holds], c=colours, s=size, norm=self._norm, cmap=COLOURS, lw=0, rasterized=True
+            x[passes], y[passes], c=colours, s=size, norm=self._norm, cmap=COLOURS, lw=0, rasterized=True
         )
         for kind in self._kinds:
             axes.scatter(
@@ -215,7 +215,7 @@ class _Drawing:
             )  # fmt: skip
 
     def legends(self, made: Any, grid: NDArray) -> None:
-        """What colours and marks mean, in the corner that is free."""
+        """Draw the legends of colours and markers."""
         from matplotlib.lines import Line2D
 
         bar = None
@@ -223,15 +223,15 @@ class _Drawing:
             bar = made.colorbar(self._map, ax=list(grid.flat), location="right", shrink=0.6, pad=0.02)
             bar.ax.tick_params(labelsize=7, which="both")
             bar.set_label(
-                "share of runs that hold"
-                if self._many
-                else f"{quantity(self._swept.figure)}, where it holds",
+                "share of passing runs" if self._many else f"{quantity(self._swept.figure)}of passing runs",
                 fontsize=9,
             )
-        holding = self._table["passes"]
-        entries = [Line2D([], [], color="#0072b2", marker="o", ms=3, label="share that holds, 95 % interval")]
-        held = f"holds: {np.count_nonzero(holding)} of {len(holding)} ({percent(holding.mean())})"
-        entries.append(Line2D([], [], marker="" if self._many else "o", color="#35b779", ls="", label=held))
+        passing = self._table["passes"]
+        entries = [
+            Line2D([], [], color="#0072b2", marker="o", ms=3, label="share of passing runs, 95 % interval")
+        ]
+        passed = f"pass: {np.count_nonzero(passing)} of {len(passing)} ({percent(passing.mean())})"
+        entries.append(Line2D([], [], marker="" if self._many else "o", color="#35b779", ls="", label=passed))
         for kind in self._kinds:
             entries.append(
                 Line2D([], [], marker="" if self._many else kind.mark, color=kind.colour, ls="", ms=6,
@@ -241,20 +241,20 @@ class _Drawing:
 
 
 def _kinds(swept: Swept) -> list[Kind]:
-    """The kinds of failure that there are; a run that failed in several ways is of the first."""
-    left, found = ~swept.table["passes"], []
+    """Return the kinds of failure that occur; a run with several kinds belongs to the first of them."""
+    remaining, found = ~swept.table["passes"], []
     for place, failure in enumerate(failures(swept.table, swept.limits, swept.leaves_limits)):
-        rows = failure.rows & left
+        rows = failure.rows & remaining
         if rows.any():
             found.append(Kind(failure.name, rows, *MARKS[min(place, len(MARKS) - 1)]))
-        left &= ~rows
+        remaining &= ~rows
     return found
 
 
-def _wilson(held: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
-    """Wilson's interval of 95 % for the share in each bin: good enough for the eye."""
+def _wilson(passed: NDArray, count: NDArray) -> tuple[NDArray, NDArray]:
+    """Return Wilson's 95 % confidence interval of the share in each bin."""
     z, n = 1.96, np.maximum(count, 1)
-    share = held / n
+    share = passed / n
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     empty = np.where(count > 0, 1.0, np.nan)

@@ -1,4 +1,4 @@
-"""What a sweep is to run: laws, variations, points; checked before anything is run."""
+"""Plan of a sweep: controllers, variations and points, which are checked before anything is run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
 SEED = "seed"
-"""The setting that noise is drawn from: every draw has one of its own."""
+"""Setting that seeds the measurement noise: every draw has a different seed."""
 
 
 class Law(NamedTuple):
-    """A law of the sweep: what it is called, its experiment, and the points to run."""
+    """Controller of the sweep: its label, its experiment, and the points to run."""
 
     label: str
     experiment: ScenarioExperiment
@@ -32,14 +32,14 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A sweep, before it is run.
+    """Plan of a sweep.
 
     Attributes:
-        scenario: what is run.
-        laws: each with the same draws.
-        design: how the draws lie.
-        limits: what figures may be.
-        figure: what the worst cases are the worst of.
+        scenario: the scenario to run.
+        laws: the controllers, which have the same draws.
+        design: the sampling of the draws.
+        limits: additional limits of quantities.
+        figure: quantity that ranks the worst cases.
     """
 
     scenario: Scenario
@@ -50,22 +50,22 @@ class Plan:
 
     @property
     def variations(self) -> tuple[Variation, ...]:
-        """What varies."""
+        """The variations."""
         return tuple(self.design.variations)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what varies, as columns of the table."""
+        """Names of the varied parameters, as columns of the table."""
         return columns(variation.name for variation in self.variations)
 
     @property
     def grid(self) -> tuple[str, ...]:
-        """Those that lie on a grid."""
+        """Names of the parameters on a grid."""
         return self._names_of("grid")
 
     @property
     def decades(self) -> tuple[str, ...]:
-        """Those of which each decade is as likely as the next."""
+        """Names of the parameters that are uniform in the logarithm."""
         return self._names_of("log-uniform")
 
     def _names_of(self, kind: str) -> tuple[str, ...]:
@@ -77,25 +77,25 @@ class Plan:
         """Number of all runs."""
         return sum(len(law.points.values) for law in self.laws)
 
-    def told(self) -> str:
-        """`2000 draws x 8 points of the grid x 2 laws = 32000 runs`."""
+    def size_text(self) -> str:
+        """Return the number of runs: `2000 draws x 8 grid points x 2 controllers = 32000 runs`."""
         parts = [f"{self.design.draws} draw{'s' * (self.design.draws != 1)}"]
         if self.grid:
-            parts.append(f"{self.design.grid_points} points of the grid")
+            parts.append(f"{self.design.grid_points} grid points")
         if len(self.laws) > 1:
-            parts.append(f"{len(self.laws)} laws")
+            parts.append(f"{len(self.laws)} controllers")
         return f"{' x '.join(parts)} = {self.runs} runs" if len(parts) > 1 else f"{self.runs} runs"
 
 
 def variations(words: Sequence[str]) -> tuple[Variation, ...]:
-    """What varies, as `payload=0:6` says it.
+    """Read the arguments of `--vary`, such as `payload=0:6`.
 
     Raises:
-        WrongUse: there is nothing, or a word has no `=`.
-        VariationError: a text is none of the forms.
+        WrongUse: there are none, or an argument has no `=`.
+        VariationError: a variation has an invalid form.
     """
     if not words:
-        raise WrongUse("say what varies, as --vary payload=0:6; --list tells what can")
+        raise WrongUse("nothing varies: give --vary, as --vary payload=0:6; --list shows the valid names")
     found = []
     for word in words:
         name, sign, text = word.partition("=")
@@ -106,34 +106,33 @@ def variations(words: Sequence[str]) -> tuple[Variation, ...]:
 
 
 def limits(words: Sequence[str]) -> dict[str, float]:
-    """What figures may be, as `joint_error=0.01` says it.
+    """Read the arguments of `--limit`, such as `joint_error=0.01`.
 
     Raises:
-        WrongUse: there is no such figure, or no number.
+        WrongUse: a quantity is unknown, or its limit is not a number.
     """
     found = {}
     for word in words:
         name, _, text = word.partition("=")
         if name not in FIGURES:
-            raise WrongUse(f"--limit {word}: there is no figure {name!r}: known are {', '.join(FIGURES)}")
+            raise WrongUse(f"--limit {word}: unknown quantity {name!r}: known are {', '.join(FIGURES)}")
         try:
             found[name] = float(text)
         except ValueError:
-            raise WrongUse(f"--limit {word}: expected FIGURE=NUMBER, as joint_error=0.01") from None
+            raise WrongUse(f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01") from None
         if not found[name] >= 0:
             raise WrongUse(f"--limit {word}: expected a number of at least 0")
     return found
 
 
 def points_of(experiment: ScenarioExperiment, design: Design) -> Points:
-    """The points of one law: all have the same draws, about the nominal values of its own.
+    """Return the points of one controller: all controllers share the draws, but not the nominal values.
 
-    Where anything is measured with noise, each draw has a seed of its own, so that noise is one of its
-    circumstances.
+    If measurements are noisy, each draw has a different seed, so that the noise is part of the draw.
 
     Raises:
-        UnknownNameError: nothing has a quantity of that name.
-        VariationError: it cannot vary, or not like that.
+        UnknownNameError: there is no quantity with this name.
+        VariationError: the quantity cannot vary, or not in this form.
     """
     names = [variation.name for variation in design.variations]
     points = design.points({name: experiment.nominal(name) for name in names})
@@ -147,11 +146,11 @@ def points_of(experiment: ScenarioExperiment, design: Design) -> Points:
 
 
 def nominal_values(experiment: ScenarioExperiment, design: Design) -> dict[str, float]:
-    """The values where nothing varies, of all that has a number by default."""
+    """Return the nominal values of all varied quantities that have a number by default."""
     found = {variation.name: experiment.nominal(variation.name) for variation in design.variations}
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
 def values_of(points: Points, place: int) -> dict[str, float]:
-    """The values of one point by their names."""
+    """Return the values of one point, by name."""
     return dict(zip(points.names, points.values[place].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What varies in a scenario, and the trial that comes of it."""
+"""Scenario as an experiment of a sweep: the quantities that can vary, and the trial of given values."""
 
 import dataclasses
 from collections import deque
@@ -24,29 +24,30 @@ from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
 MODEL, LAW = "model.", "law."
-"""Before the names of quantities of the controller's model, and of settings of the control law."""
+"""Prefixes of the names of quantities of the controller's model, and of settings of the controller."""
 
 REFERENCES, OTHERS = 32, 8
-"""Of so many different settings references are kept (20 MB, of runs of 4 s), and arms and laws."""
+"""Number of cached references (20 MB for runs of 4 s), and of cached arms and controllers."""
 
 
 class ScenarioExperiment:
-    """A scenario under one control law, as an `Experiment`; it travels by its name and its settings.
+    """Scenario with one controller, as an `Experiment`; it is pickled as its name and its settings.
 
-    What can vary: every number among the scenario's settings; `payload` and `model_payload`, in [kg], and
-    their centres of mass `payload.x`, `.y`, `.z`, in [m]; the quantities of the plant, and after `model.` of
-    the controller's model, see `twin.sweeps.robot_quantities`; after `law.` the law's own settings, of which
-    vectors are varied by a factor, and numbers are what they are.
+    These quantities can vary: every number among the scenario's settings; `payload` and `model_payload`, in
+    [kg], and their centres of mass `payload.x`, `.y`, `.z`, in [m]; the quantities of the plant, and with the
+    prefix `model.` those of the controller's model, see `twin.sweeps.robot_quantities`; with the prefix
+    `law.` the settings of the controller. A vector setting is varied by a factor, a scalar setting by its
+    value.
 
     Args:
-        scenario: its name, or the path of its file.
-        settings: what does not vary, the control law and `changes` included.
-        tool_error: whether trials compare the place of the tool, too.
-        engine: whether the engine is to run the trials, which takes laws that cannot be compiled, too.
+        scenario: name of the scenario, or path of its file.
+        settings: settings that do not vary, including the controller and `changes`.
+        tool_error: whether trials compute the tool's error, too.
+        engine: whether the engine runs the trials; then controllers that cannot be compiled are valid, too.
 
     Raises:
-        VariationError: the scenario is none that can vary.
-        TwinError: it does not load.
+        VariationError: the scenario cannot be varied.
+        TwinError: the scenario cannot be loaded.
     """
 
     def __init__(
@@ -57,21 +58,21 @@ class ScenarioExperiment:
         make_reference, make_arms = found.require_closed_loop(), found.arms
         self._kinds = {name: kind_of(type(settings), name).type for name in fields(type(settings))}
         self._leaves_limits = bool(found.leaves_limits)
-        self._robot = Remembered[Robot](lambda config: config.bare_robot(), 1)
-        self._arms = Remembered[Arms](lambda config: make_arms(self._robot(config), config), OTHERS)
-        self._reference = Remembered[Samples](
+        self._robot = Memoized[Robot](lambda config: config.bare_robot(), 1)
+        self._arms = Memoized[Arms](lambda config: make_arms(self._robot(config), config), OTHERS)
+        self._reference = Memoized[Samples](
             lambda config: make_reference(self._robot(config), config), REFERENCES
         )
-        self._law = Remembered[ControlLaw](self._made_law, OTHERS)
+        self._law = Memoized[ControlLaw](self._made_law, OTHERS)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Names and numbers: a `Config` of somebody's file has no place in another process."""
-        own = {
+        """Return names and numbers only: another process cannot unpickle a `Config` from a user's file."""
+        settings = {
             item.name: getattr(self.settings, item.name)
             for item in dataclasses.fields(self.settings)
             if item.name not in ("progress", "beside")
         }
-        return {"settings": own} | {
+        return {"settings": settings} | {
             name: getattr(self, name) for name in ("scenario", "tool_error", "engine")
         }
 
@@ -80,7 +81,7 @@ class ScenarioExperiment:
         self.__init__(**(state | {"settings": settings}))
 
     def quantities(self) -> tuple[Quantity, ...]:
-        """Everything that can vary."""
+        """Return all quantities that can vary."""
         numbers = [
             Quantity(name, self.nominal(name), "", item.metadata["help"])
             for name, item in fields(type(self.settings)).items()
@@ -100,7 +101,7 @@ class ScenarioExperiment:
         )
 
     def nominal(self, name: str) -> float:
-        """See `twin.sweeps.trial.Experiment`; NaN of a setting that has no number by default."""
+        """Return a nominal value, see `twin.sweeps.trial.Experiment`; NaN for a setting without a number."""
         before, _, rest = name.partition(".")
         if name in self._kinds and name not in PAYLOADS:
             self._require_number(name)
@@ -121,18 +122,18 @@ class ScenarioExperiment:
             raise robot_quantities.unknown(name, f"scenario {self.scenario!r}", known) from None
 
     def law_numbers(self) -> dict[str, float | np.ndarray]:
-        """The law's own settings that are numbers, or one a joint, with nominal values of all that varies."""
+        """Return the numeric settings of the controller, for nominal values of all varied quantities."""
         return _law_numbers(self.settings, self._law(self.settings))
 
     def config(self, values: Mapping[str, float]) -> Config:
-        """The settings of one trial, as `irb-twin run` takes them: `repeat_command` repeats it by them.
+        """Return the settings of one trial, from which `repeat_command` makes its command.
 
         Args:
-            values: by the names of the quantities.
+            values: values by the names of the quantities.
 
         Raises:
-            UnknownNameError, VariationError, ValueError: there is no such quantity, it cannot vary, or not
-                have that value; what is wrong with a change of a robot shows when the robot is made.
+            UnknownNameError, VariationError, ValueError: a quantity does not exist, cannot vary, or cannot
+                have this value. Invalid changes of a robot raise only when the robot is made.
         """
         settings = dict[str, Any]()
         loads: dict[str, dict[str, float]] = {name: {} for name in PAYLOADS}
@@ -155,11 +156,11 @@ class ScenarioExperiment:
         return _with_law_settings(config, law, self._law) if law else config
 
     def trial(self, values: Mapping[str, float]) -> Trial:
-        """See `twin.sweeps.trial.Experiment`."""
+        """Return the trial of these values, see `twin.sweeps.trial.Experiment`."""
         return self.trial_of(self.config(values))
 
     def trial_of(self, config: Config) -> Trial:
-        """The closed loop with these settings."""
+        """Return the closed loop with these settings."""
         plant, law = config.with_plant_changes(self._arms(config).plant), self._law(config)
         return Trial(
             plant=plant,
@@ -174,62 +175,62 @@ class ScenarioExperiment:
         )
 
     def _is_exact(self, config: Config, plant: Robot, law: ControlLaw) -> bool:
-        """Whether nothing but rounding can come between reference and arm, see `bounds.is_exact`."""
+        """Return whether the tracking error consists of rounding errors only, see `bounds.is_exact`."""
         undisturbed = config.steps_per_period == 1 and config.reference == "consistent"
         if not (config.known_law and undisturbed and config.sensors is None):
             return False
         return bounds.makes_exact(config.controller, plant.drive_mode, law.robot.drive_mode)
 
     def _made_law(self, config: Config) -> ControlLaw:
-        """The control law with its model."""
+        """Return the controller with its model."""
         law: Any = config.control_law(self._model(config))
         if not (isinstance(law, ControlLaw) or self.engine):
             raise VariationError(
-                f"controller {config.controller!r} is no twin.ControlLaw and cannot be compiled: only "
+                f"controller {config.controller!r} is not a twin.ControlLaw and cannot be compiled: only "
                 "the engine can run it (--engine)"
             )
         return law
 
     def _model(self, config: Config) -> Robot:
-        """What the controller believes in."""
+        """Return the controller's model."""
         plant, model = self._arms(config)
         return config.controller_model(plant if model is None else model)
 
     def _nominal_arms(self) -> tuple[Robot, Robot]:
-        """The plant, and what the controller believes in, before any change."""
+        """Return the plant and the controller's model before any change."""
         nominal = dataclasses.replace(self.settings, changes=())
         return self._arms(nominal).plant, self._model(nominal)
 
     def _require_number(self, name: str) -> type:
-        """What kind of number a setting is.
+        """Return the type of a numeric setting.
 
         Raises:
-            VariationError: it is none.
+            VariationError: the setting is not a number.
         """
         kind = self._kinds[name]
         if kind not in (int, float):
-            what = "on or off" if kind is bool else "a text"
+            what = "a switch" if kind is bool else "a text"
             raise VariationError(f"{name} cannot vary: it is {what}, not a number")
         return kind
 
     def _number(self, name: str, value: float) -> float:
-        """The value of a setting, a whole number where it has to be one."""
+        """Return the value of a setting, as an integer if its type is `int`."""
         if self._require_number(name) is float:
             return value
         if not value.is_integer():
-            raise VariationError(f"{name} is a whole number, got {value!r}")
+            raise VariationError(f"{name} must be a whole number, got {value!r}")
         return int(value)
 
 
 PAYLOADS = {
-    "payload": "what the flange carries",
-    "model_payload": "what the controller believes that it carries",
+    "payload": "the payload at the flange",
+    "model_payload": "the payload in the controller's model",
 }
 PLACES = ("x", "y", "z")
 
 
 def _payload_quantities(name: str, payload: Payload | None) -> list[Quantity]:
-    """The mass and the centre of mass of a payload, those of no payload being 0."""
+    """Return the quantities of a payload: its mass and its centre of mass; those of no payload are 0."""
     what = PAYLOADS[name]
     places = [
         Quantity(
@@ -238,33 +239,33 @@ def _payload_quantities(name: str, payload: Payload | None) -> list[Quantity]:
         for axis in PLACES
     ]
     return [
-        Quantity(name, _nominal_payload(payload, ""), "kg", f"mass of {what}, with which its inertia goes"),
+        Quantity(name, _nominal_payload(payload, ""), "kg", f"mass of {what}; its inertia is scaled with it"),
         *places,
     ]
 
 
 def _nominal_payload(payload: Payload | None, part: str) -> float:
-    """The mass, in [kg], or after the name of an axis the centre of mass along it, in [m]."""
+    """Return the mass, in [kg], or with the name of an axis the centre of mass along it, in [m]."""
     if payload is None:
         return 0.0
     return float(payload.com[PLACES.index(part)]) if part else float(payload.mass)
 
 
 def _payload_text(name: str, payload: Payload | None, chosen: Mapping[str, float]) -> str:
-    """The payload as `scenarios.base.Config` takes it.
+    """Return the payload in the form of `scenarios.base.Config`.
 
     Args:
-        name: of the setting.
-        payload: the nominal one.
+        name: name of the setting.
+        payload: the nominal payload.
         chosen: mass and coordinates that differ from it, by `""`, `x`, `y`, `z`.
 
     Raises:
-        VariationError: there is nothing whose centre of mass could be anywhere.
+        VariationError: a centre of mass varies, but there is no payload.
     """
     mass = chosen.get("", _nominal_payload(payload, ""))
     if payload is None and "" not in chosen:
         raise VariationError(
-            f"{name}.{next(iter(chosen))} cannot vary: nothing is carried; give {name} its mass"
+            f"{name}.{next(iter(chosen))} cannot vary: there is no payload; set the mass of {name}"
         )
     numbers = [mass, *(chosen.get(axis, _nominal_payload(payload, axis)) for axis in PLACES)]
     if payload is not None and payload.mass > 0:
@@ -276,29 +277,29 @@ def _payload_text(name: str, payload: Payload | None, chosen: Mapping[str, float
 
 
 def _law_quantities(config: Config, law: Any) -> list[Quantity]:
-    """The settings of a law that can vary, with `law.` before their names."""
+    """Return the settings of a controller that can vary, with the prefix `law.`."""
     found = []
     for name, value in _law_numbers(config, law).items():
         if isinstance(value, float):
             found.append(Quantity(f"law.{name}", value, "", f"setting of {config.controller}"))
         else:
-            told = f"factor on a setting of {config.controller}, of all joints"
-            found.append(Quantity(f"law.{name}", 1.0, "", told))
+            meaning = f"factor on a setting of {config.controller}, for all joints"
+            found.append(Quantity(f"law.{name}", 1.0, "", meaning))
     return found
 
 
 def _law_numbers(config: Config, law: Any) -> dict[str, float | np.ndarray]:
-    """The settings of a law that are numbers, or one a joint, by their names."""
+    """Return the numeric settings of a controller by name: a number, or one number per joint."""
     values = {name: _setting(config, law, name) for name in _offered(config.controller)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _nominal_setting(config: Config, law: Any, name: str) -> float:
-    """The value of a setting, 1 of a vector, which is varied by a factor.
+    """Return the value of a setting; 1 for a vector, which is varied by a factor.
 
     Raises:
-        UnknownNameError: the law has no such setting.
-        VariationError: it is no number.
+        UnknownNameError: the controller has no such setting.
+        VariationError: the setting is not numeric.
     """
     value = _required_numbers(config, law, name)
     return value if isinstance(value, float) else 1.0
@@ -307,18 +308,18 @@ def _nominal_setting(config: Config, law: Any, name: str) -> float:
 def _with_law_settings(
     config: Config, chosen: Mapping[str, float], law_of: Callable[[Config], Any]
 ) -> Config:
-    """The settings with some of the law's own.
+    """Return the configuration with some settings of the controller replaced.
 
     Args:
-        config: without them.
-        chosen: by name.
-        law_of: the law of settings, whose derived gains the factors are of.
+        config: the configuration before.
+        chosen: values or factors, by the settings' names.
+        law_of: function that makes the controller of a configuration, whose gains the factors multiply.
 
     Raises:
-        UnknownNameError: the law has no such setting.
-        VariationError: it is no number.
+        UnknownNameError: the controller has no such setting.
+        VariationError: a setting is not numeric.
     """
-    for name in sorted(chosen, key=lambda name: name != "bandwidth"):  # of which others are derived
+    for name in sorted(chosen, key=lambda name: name != "bandwidth"):  # other settings are derived from it
         now = _required_numbers(config, law_of(config), name)
         value = chosen[name] if isinstance(now, float) else tuple((chosen[name] * now).tolist())
         settings = dict(config.law_settings) | {name: value}
@@ -327,25 +328,23 @@ def _with_law_settings(
 
 
 def _offered(controller: str) -> list[str]:
-    """The settings of a law, but for the period, which is the run's."""
+    """Return the settings of a controller, without the period, which is that of the run."""
     return [name for name in controllers.settings(controller) if name != "period"]
 
 
 def _required_numbers(config: Config, law: Any, name: str) -> Any:
-    """The value of a setting that can vary: a number, or an array of them."""
+    """Return the value of a setting that can vary: a number, or an array."""
     offered = _offered(config.controller)
     if name not in offered:
         raise unknown(f"law.{name}", f"controller {config.controller!r}", [f"law.{one}" for one in offered])
     value = _setting(config, law, name)
     if value is None:
-        raise VariationError(
-            f"law.{name} cannot vary: of {config.controller!r} it is neither number nor numbers"
-        )
+        raise VariationError(f"law.{name} cannot vary: it is not a numeric setting of {config.controller!r}")
     return value
 
 
 def _setting(config: Config, law: Any, name: str) -> Any:
-    """A setting, chosen, its default, or derived by the law: a number, or an array; `None` of others."""
+    """Return a setting (chosen, default, or derived): a number, or an array; `None` if it is not numeric."""
     known = controllers.defaults(config.controller) | {"bandwidth": config.bandwidth}
     value = (known | dict(config.law_settings)).get(name)
     if value is None:
@@ -360,40 +359,40 @@ def _setting(config: Config, law: Any, name: str) -> Any:
 
 T = TypeVar("T")
 
-APART = ("plant_changes", "model_changes")
-"""Parts of `Config.changes` that are read apart."""
+DERIVED = ("plant_changes", "model_changes")
+"""Properties of `Config` that split `changes`; each is a dependency by itself."""
 
 
-class Remembered(Generic[T]):
-    """A function of settings that is called once for all that agree in what it reads.
+class Memoized(Generic[T]):
+    """Function of settings that is memoized by the settings that it reads.
 
-    So nobody has to say what a scenario's reference depends on: a payload that varies leaves it alone unless
-    the scenario asks for the payload.
+    The dependencies of a scenario's reference need not be declared: a varied payload does not change the
+    reference unless the scenario reads the payload.
 
     Args:
-        make: the function; it reads settings as attributes, and nothing else that changes.
-        most: so many results are kept, the latest.
+        make: the function; it reads the attributes of the settings, and nothing else that changes.
+        most: largest number of cached results; the oldest are dropped.
     """
 
     def __init__(self, make: Callable[[Config], T], most: int) -> None:
         self._make = make
-        self._kept: deque[tuple[dict[str, Any], T]] = deque(maxlen=most)
+        self._cache: deque[tuple[dict[str, Any], T]] = deque(maxlen=most)
         self._lock = Lock()
 
     def __call__(self, config: Config) -> T:
-        """The result for these settings; the same object wherever it is the same."""
+        """Return the result for these settings: the same object if all settings that were read are equal."""
         with self._lock:
-            for read, result in self._kept:
+            for read, result in self._cache:
                 if all(getattr(config, name) == value for name, value in read.items()):
                     return result
             read = {}
             result = self._make(_watched(config, read))
-            self._kept.appendleft((read, result))
+            self._cache.appendleft((read, result))
             return result
 
 
 def _watched(config: Config, read: dict[str, Any]) -> Config:
-    """The settings, which note every one that is read, with its value."""
+    """Return a copy of the settings that stores in `read` every setting that is read, with its value."""
     watched = object.__new__(_watched_class(config.__class__))
     object.__setattr__(watched, "_watched", (config, read))
     return watched
@@ -401,13 +400,13 @@ def _watched(config: Config, read: dict[str, Any]) -> Config:
 
 @cache
 def _watched_class(kind: type[Config]) -> type[Config]:
-    names = {*(item.name for item in dataclasses.fields(kind)), *APART}
+    names = {*(item.name for item in dataclasses.fields(kind)), *DERIVED}
 
     class Watched(kind):
         def __getattribute__(self, name: str) -> Any:
             config, read = object.__getattribute__(self, "_watched")
             if name == "__class__":
-                return kind  # so that copies are not watched: making one reads all that it keeps
+                return kind  # copies must not be watched: copying reads all settings
             for one in names if name == "__dict__" else names & {name}:
                 read[one] = getattr(config, one)
             if name in names:

@@ -1,4 +1,4 @@
-"""What a sweep has to say: as tables for the terminal, the laws side by side, and as JSON for programs."""
+"""Report a sweep: as tables for the terminal, one column per controller, and as JSON for programs."""
 
 import json
 import math
@@ -21,23 +21,27 @@ from twin.sweeps.robot_quantities import Quantity
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
 NAMES, FIGURES = 24, 28
-"""Characters of the first column, and of the figures of a law."""
+"""Widths of the first column, and of the column of a controller, in characters."""
 
 
 def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[RenderableType]:
-    """Tables of a sweep.
+    """Yield the tables of a sweep.
 
     Args:
-        plan: what was run.
-        laws: what was found of each, under the same draws.
-        width: of the page, in characters; laws that do not fit beside the others go below them.
+        plan: the plan of the sweep.
+        laws: the evaluation of each controller, for the same draws.
+        width: width of the page, in characters; controllers that do not fit go into further tables below.
     """
     yield Text.assemble("\n", (plan.scenario.name, "bold"), f": {plan.scenario.title}")
-    words = [laws[0].swept.config.robot, plan.told(), f"{plan.design.kind} design, seed {plan.design.seed}"]
-    yield Text(", ".join(words), "dim")
+    facts = [
+        laws[0].swept.config.robot,
+        plan.size_text(),
+        f"{plan.design.kind} design, seed {plan.design.seed}",
+    ]
+    yield Text(", ".join(facts), "dim")
     varied = (f"{one.name}={one.text}" for one in plan.variations)
     yield Text(f"varied: {' '.join(varied)}", "dim")
-    yield Text(f"{_what_holds(plan)}\n", "dim")
+    yield Text(f"{_pass_conditions(plan)}\n", "dim")
     heads = shorten([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
     for start in range(0, len(laws), abreast):
@@ -46,16 +50,16 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
 
 
 def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[RenderableType]:
-    yield "Runs that hold"
+    yield "Share of passing runs"
     yield _shares(laws, heads)
     if any(law.failed for law in laws):
-        yield "Why runs do not hold, and how many (one may fail in several ways)"
+        yield "Number of failing runs by cause (a run may have several causes)"
         yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
-    yield "Figures: with nominal values; then median / 95 % of runs are below / worst"
+    yield "Quantities: nominal; then median / 95 % quantile / worst"
     yield _spreads(laws, heads)
     yield (
-        f"What the {title(laws[0].swept.figure)} depends on: the part of its scatter that an input "
-        "explains by itself; its rank correlation, 1 where it grows along, -1 where it falls"
+        f"Importance of each input for the {title(laws[0].swept.figure)}: explained share of its variance; "
+        "rank correlation (+1: it increases with the input, -1: it decreases)"
     )
     rows = [
         {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
@@ -64,16 +68,18 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield _by_name(heads, rows, "")
 
 
-def _what_holds(plan: Plan) -> str:
-    """What every run is judged by."""
-    conditions = [] if plan.scenario.leaves_limits else ["the arm keeps its ranges and speed limits"]
-    conditions += ["no drive is asked for more than it has"]
+def _pass_conditions(plan: Plan) -> str:
+    """Return the conditions that a passing run meets."""
+    conditions = [] if plan.scenario.leaves_limits else ["the arm stays within its ranges and speed limits"]
+    conditions += ["no drive saturates"]
     conditions += [f"{quantity(name)} <= {figure(limit)}" for name, limit in plan.limits.items()]
-    return f"A run holds if {', '.join(conditions)} and, where a law is exact, its error is rounding alone"
+    return (
+        f"A run passes if {', '.join(conditions)} and, for an exact controller, it has rounding errors only"
+    )
 
 
 def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
-    """A row for every name that any law has."""
+    """Return a table with one row for every name in any column."""
     table = table_of_laws("", heads)
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(Text(name), *(column.get(name, missing) for column in columns))
@@ -88,7 +94,7 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
 
     row("with nominal values", lambda law: verdict(bool(law.swept.nominal["passes"])))
     row("of all runs", lambda law: percent(law.share.share))
-    row("95 % interval of it", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
+    row("95 % confidence interval", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
     for place, at in enumerate(laws[0].on_grid):
         row(f"{at.name} = {figure(at.value)}", lambda law, k=place: percent(law.on_grid[k].share))
     return table
@@ -99,20 +105,22 @@ def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
     for place, spread in enumerate(laws[0].spreads):
         cells = []
         for law in laws:
-            own = law.spreads[place]
-            parts = [figure(value) for value in (own.median, own.most, own.worst)]
-            cells.append(f"{figure(own.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
+            spread_of_law = law.spreads[place]
+            parts = [
+                figure(value) for value in (spread_of_law.median, spread_of_law.most, spread_of_law.worst)
+            ]
+            cells.append(f"{figure(spread_of_law.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
         table.add_row(Text(quantity(spread.figure)), *cells)
     return table
 
 
 def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:
-    """The worst runs of a law: values, what happened, what PyBullet says, and the command that repeats it."""
+    """Yield the worst runs of a controller: inputs, result, result in PyBullet, and command."""
     for place, case in enumerate(cases, start=1):
         values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
         yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
         yield Text(
-            f"  {_happened(case, swept.figure)}; in PyBullet {_in_engine(case)}",
+            f"  {_result(case, swept.figure)}; in PyBullet: {_engine_result(case)}",
             "" if case.agrees else "bold red",
         )
         yield Text(f"  {case.command}", "cyan")
@@ -121,60 +129,61 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
 def complaints(
     laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]], required: float | None
 ) -> list[str]:
-    """Why a sweep that was carried out ends with status 1, a sentence each.
+    """Return the reasons for exit status 1 of a finished sweep, one sentence each.
 
     Args:
-        laws: what was found of each.
-        worst: the worst runs of each.
-        required: share that has to hold; `None` where none has to.
+        laws: the evaluation of each controller.
+        worst: the worst runs of each controller.
+        required: required share of passing runs; `None` if none is required.
     """
-    unlike = [
+    disagreeing = [
         f"PyBullet disagrees with sample {case.sample} of {law.swept.label}: {case.command}"
         for law, cases in zip(laws, worst, strict=True)
         for case in cases
         if not case.agrees
     ]
     too_few = [
-        f"{law.swept.label}: --require-share wants {required:g}, at least {law.share.low:.4f} of all hold"
+        f"{law.swept.label}: --require-share requires a share of at least {required:g}, but only "
+        f"{law.share.low:.4f} is certain with 95 % confidence"
         for law in laws
         if required is not None and not law.share.low >= required
     ]
-    return unlike + too_few
+    return disagreeing + too_few
 
 
 def total(plan: Plan, seconds: float) -> str:
-    """The last line: how many runs, in what time."""
+    """Return the last line: the number of runs, and their duration."""
     return f"\n{plan.runs} runs in {seconds:.1f} s"
 
 
-def _happened(case: WorstCase, of: str) -> str:
+def _result(case: WorstCase, of: str) -> str:
     row = case.row
     if row["trouble"]:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
-    kept = "passes" if row["passes"] else "does not hold"
+    status = "passes" if row["passes"] else "fails"
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
-    return f"{kept}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
+    return f"{status}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
 
 
-def _in_engine(case: WorstCase) -> str:
+def _engine_result(case: WorstCase) -> str:
     if not case.agrees:
         found = case.run.error or f"largest joint error {case.engine_error!r} {case.unit}"
-        beside = f"{figure(case.apart)} {case.unit} apart, by rounding at most {figure(case.limit)}"
-        return f"NOT SO: {found}; {beside}"
+        bound = f"differs by {figure(case.difference)} {case.unit}, rounding explains {figure(case.limit)}"
+        return f"DISAGREES: {found}; {bound}"
     if case.ended_early:
-        return "it ends early, too"
-    return f"{figure(case.apart)} {case.unit} apart"
+        return "ends early, too"
+    return f"agrees, difference {figure(case.difference)} {case.unit}"
 
 
 MODEL = "model."
 
 
 def rows_of(quantities: Iterable[Quantity]) -> list[tuple[str, str, str, str]]:
-    """Name, nominal value, unit and meaning of each, headings first.
+    """Return a row of name, nominal value, unit and meaning for each quantity, headings first.
 
     Args:
-        quantities: of all laws; those of one name are told once.
+        quantities: quantities of all controllers; a name that several share has one row.
     """
     known = {one.name: one for one in quantities}
     rows = {"name": ("nominal", "unit", "")}
@@ -187,31 +196,31 @@ def rows_of(quantities: Iterable[Quantity]) -> list[tuple[str, str, str, str]]:
         if not axis.isdigit():
             rows[name] = figure(one.nominal), one.unit, one.meaning
         elif f"{of}.N" not in rows:
-            rows[f"{of}.N"] = figure(one.nominal), one.unit, "of axis N alone, from 1"
+            rows[f"{of}.N"] = figure(one.nominal), one.unit, "of axis N only, counted from 1"
         else:
             rows[f"{of}.N"] = f"{rows[f'{of}.N'][0]}, {figure(one.nominal)}", *rows[f"{of}.N"][1:]
     if of_model:
         names = ", ".join(dict.fromkeys(of_model))
-        rows[f"{MODEL}NAME"] = "", "", f"what begins with {names}, of the controller's model alone"
+        rows[f"{MODEL}NAME"] = "", "", f"for names that begin with {names}: of the controller's model only"
     return [(name, *row) for name, row in rows.items()]
 
 
 FORMAT = 2
-"""Of the document; it changes when what was there means something else, not when something is added."""
+"""Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
 
 
 def write_summary(
     path: Path, plan: Plan, laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]]
 ) -> None:
-    """Write what was run, and of each law what `scenarios.sweeping.summary` prints.
+    """Write the plan of a sweep, and the results of each controller, as JSON.
 
-    A number that is not finite is written as null: JSON has no word for it.
+    A number that is not finite is written as null, because JSON has no such numbers.
 
     Args:
-        path: where to.
-        plan: the sweep.
-        laws: what was found of each law.
-        worst: the worst cases of each.
+        path: path of the file.
+        plan: the plan of the sweep.
+        laws: the evaluation of each controller.
+        worst: the worst cases of each controller.
     """
     document = {
         "format": FORMAT,
@@ -228,7 +237,7 @@ def write_summary(
 
 
 def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
-    """What was found of one law."""
+    """Return the evaluation of one controller for the JSON document."""
     swept = found.swept
     return {
         "controller": swept.config.controller,
@@ -253,7 +262,7 @@ def _case(case: WorstCase, names: Sequence[str]) -> dict[str, Any]:
         "engine": {
             "error": case.run.error,
             "joint_error": case.engine_error,
-            "apart": case.apart,
+            "apart": case.difference,
             "limit": case.limit,
             "agrees": case.agrees,
         },
@@ -265,7 +274,7 @@ def _outcome(row: np.void) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON can have it."""
+    """Convert a value into types of JSON; numbers that are not finite become `None`."""
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

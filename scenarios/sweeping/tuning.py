@@ -1,10 +1,11 @@
-"""A scenario whose law has fixed gains, which are searched: what the settings file of a law would say.
+"""Scenario in which the gains of the controller are searched as fixed settings.
 
-In a sweep `law.Kp` is a factor on gains that the law derives anew for every draw, where it is told the
-payload of that draw.  Gains in a file are the same whatever comes.  So here a factor is one on the gains that
-the law derives with nominal values, and they stay what they are in all draws.
+In a sweep, `law.Kp` is a factor on gains that the controller may compute from the payload of each draw.
+Gains in a settings file are the same for all payloads.  So a factor here multiplies the gains that the
+controller computes for nominal values, and the result is used in all draws.
 
-Default gains and tuned ones are then compared under the same draws: those that were tuned on, and fresh ones.
+The default gains and the tuned gains are then compared on the same draws: those of the search, and fresh
+    ones.
 """
 
 import dataclasses
@@ -29,17 +30,17 @@ from twin.sweeps.tuning import Gain, Of, Tuning, judged
 
 LAW = "law."
 TIMES = 10.0
-"""Gains are searched from their default over this to their default times this."""
+"""Factor between the default of a gain and each end of its search range."""
 
 
 class TunedLaw:
-    """A scenario as an `Experiment` in which the settings of the law vary as `irb-twin run` takes them.
+    """Scenario as an `Experiment` in which the settings of the controller vary, as `irb-twin run` takes them.
 
-    The names: `law.Kp`, of a vector a factor on all joints, of a number what it is.  All others are those of
-    the scenario.
+    A name such as `law.Kp` is a factor on all joints for a vector, and the value for a scalar.  All other
+    names are those of the scenario.
 
     Args:
-        scenario: with the law, and what does not vary.
+        scenario: the scenario with its controller, and the settings that do not vary.
     """
 
     def __init__(self, scenario: ScenarioExperiment) -> None:
@@ -47,18 +48,18 @@ class TunedLaw:
         self.numbers = scenario.law_numbers()
 
     def nominal(self, name: str) -> float:
-        """See `twin.sweeps.trial.Experiment`."""
+        """Return a nominal value, see `twin.sweeps.trial.Experiment`."""
         if not name.startswith(LAW):
             return self.scenario.nominal(name)
         value = self._number(name)
         return value if isinstance(value, float) else 1.0
 
     def trial(self, values: Mapping[str, float]) -> Trial:
-        """See `twin.sweeps.trial.Experiment`."""
+        """Return the trial of these values, see `twin.sweeps.trial.Experiment`."""
         return self.scenario.trial_of(self.config(values))
 
     def config(self, values: Mapping[str, float]) -> Config:
-        """The settings of one run, as `irb-twin run` takes them."""
+        """Return the settings of one run, as `irb-twin run` takes them."""
         others = {name: value for name, value in values.items() if not name.startswith(LAW)}
         gains = {name: value for name, value in values.items() if name.startswith(LAW)}
         config = self.scenario.config(others)
@@ -66,10 +67,10 @@ class TunedLaw:
         return dataclasses.replace(config, law_settings=tuple(settings.items()))
 
     def settings(self, gains: Mapping[str, float]) -> dict[str, Any]:
-        """The settings of the law that stand for these gains, by their names.
+        """Return the settings of the controller with these gains, by name.
 
         Raises:
-            UnknownNameError: the law has no such setting.
+            UnknownNameError: the controller has no such setting.
         """
         found: dict[str, Any] = {}
         for name, value in gains.items():
@@ -81,7 +82,7 @@ class TunedLaw:
         return found
 
     def _number(self, name: str) -> float | np.ndarray:
-        """The setting that a name stands for, where nothing varies."""
+        """Return the nominal value of the setting that a name refers to."""
         setting = name.removeprefix(LAW)
         if setting not in self.numbers:
             raise unknown(setting, f"controller {self.scenario.settings.controller!r}", self.numbers)
@@ -89,33 +90,33 @@ class TunedLaw:
 
 
 def chosen_gains(law: TunedLaw, words: Sequence[str]) -> tuple[Gain, ...]:
-    """What is to be searched.
+    """Return the gains to search.
 
     Args:
-        law: whose settings they are.
-        words: `Kp=0.5:20` or `Kp`; none for all settings that are numbers above 0, but for the bandwidth
-            where there are others.
+        law: the controller with its scenario.
+        words: gains with or without a range, as `Kp=0.5:20` or `Kp`; empty for all positive settings, without
+            the bandwidth if there are others.
 
     Raises:
-        UnknownNameError: the law has no such setting.
-        VariationError: a range that is none, is empty or reaches 0; a gain twice.
-        WrongUse: there is nothing to search.
+        UnknownNameError: the controller has no such setting.
+        VariationError: a range is invalid, empty or contains 0; a gain is given twice.
+        WrongUse: there is no gain to search.
     """
     if not law.numbers:
-        raise WrongUse(f"{law.scenario.settings.controller} has no setting that is a number: nothing to tune")
+        raise WrongUse(f"{law.scenario.settings.controller} has no numeric setting: there is nothing to tune")
     if not words:
         positive = [name for name, value in law.numbers.items() if np.all(np.asarray(value) > 0)]
         words = [name for name in positive if name != "bandwidth"] or positive
         if not words:
             raise WrongUse(
-                f"none of {', '.join(law.numbers)} is above 0 by default: name what is to be tuned, and its "
-                "range, as --gains NAME=0.1:10"
+                f"none of {', '.join(law.numbers)} is above 0 by default: name the gains to tune with their "
+                "ranges, as --gains NAME=0.1:10"
             )
     return tuple(_gain(law, word) for word in words)
 
 
 def _gain(law: TunedLaw, word: str) -> Gain:
-    """The gain of one word."""
+    """Return the gain of one argument."""
     name, sign, text = word.partition("=")
     name = LAW + name.removeprefix(LAW)
     nominal = law.nominal(name)
@@ -134,7 +135,7 @@ def _range(name: str, text: str) -> tuple[float, float]:
         raise VariationError(f"cannot search {name} in {text!r}: expected a range, as 0.1:10")
     low, high = variation.numbers
     if not low > 0:
-        raise VariationError(f"cannot search {name} in {text!r}: a range of factors has to stay above 0")
+        raise VariationError(f"cannot search {name} in {text!r}: the range must be above 0")
     return low, high
 
 
@@ -143,15 +144,15 @@ DEFAULT, TUNED = "default gains", "tuned gains"
 
 @dataclass(frozen=True)
 class Task:
-    """What is tuned, and for what.
+    """Tuning task.
 
     Attributes:
-        scenario: what is run.
-        law: whose gains are searched.
-        design: of the draws that are tuned on.
-        limits: what figures may be.
-        minimise: the figure that is minimised.
-        of: its worst or its mean.
+        scenario: the scenario to run.
+        law: the controller whose gains are searched, with its scenario.
+        design: sampling of the draws for the search.
+        limits: additional limits of quantities.
+        minimise: quantity to minimise.
+        of: whether its worst value or its mean is minimised.
         fresh: number of fresh draws.
     """
 
@@ -165,37 +166,39 @@ class Task:
 
     @property
     def points(self) -> Points:
-        """The draws that are tuned on."""
+        """Draws for the search."""
         return points_of(self.law.scenario, self.design)
 
     @property
     def fresh_design(self) -> Design | None:
-        """Of the fresh draws, with the next seed; `None` where nothing is random."""
+        """Sampling of the fresh draws, with the next seed; `None` if nothing is random."""
         design = dataclasses.replace(self.design, samples=self.fresh, seed=self.design.seed + 1)
         return design if design.is_random or SEED in self.points.names else None
 
     def fresh_points(self, design: Design) -> Points:
-        """The fresh draws; their noise is fresh, too."""
+        """Return the fresh draws, which have fresh measurement noise, too."""
         points, before = points_of(self.law.scenario, design), self.points
         if SEED in points.names and SEED not in {one.name for one in design.variations}:
             points.values[:, points.names.index(SEED)] += before.draw[-1] + 1
         return points
 
     def tuned(self, tuning: Tuning) -> ScenarioExperiment:
-        """The scenario with the gains that were found."""
-        own = self.law.scenario
+        """Return the scenario with the tuned gains."""
+        scenario = self.law.scenario
         config = self.law.config(tuning.values)
-        return ScenarioExperiment(own.scenario, config, tool_error=own.tool_error, engine=own.engine)
+        return ScenarioExperiment(
+            scenario.scenario, config, tool_error=scenario.tool_error, engine=scenario.engine
+        )
 
 
 class Side(NamedTuple):
-    """What became of one set of gains under some draws.
+    """Result of one set of gains on some draws.
 
     Attributes:
-        found: its findings.
-        failing: number of runs that do not hold.
-        figure: of the search, over its runs.
-        worst: the worst runs that were done again in PyBullet.
+        found: the evaluation of its runs.
+        failing: number of failing runs.
+        figure: the minimised quantity, over its runs.
+        worst: the worst runs, which were repeated in PyBullet.
     """
 
     found: Findings
@@ -205,7 +208,7 @@ class Side(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """Default gains and tuned ones under the same draws."""
+    """Default gains and tuned gains on the same draws."""
 
     plan: Plan
     default: Side
@@ -213,19 +216,19 @@ class Compared(NamedTuple):
 
 
 def compared(
-    task: Task, tuning: Tuning, points: Points, design: Design, means: Means, tell: Callable[[int], None],
-    again: int = 0,
+    task: Task, tuning: Tuning, points: Points, design: Design, means: Means, progress: Callable[[int], None],
+    repeats: int = 0,
 ) -> Compared:  # fmt: skip
-    """Run the default gains and the tuned ones under the same draws.
+    """Run the default gains and the tuned gains on the same draws.
 
     Args:
-        task: what was tuned.
-        tuning: what was found.
+        task: the tuning task.
+        tuning: the result of the search.
         points: the draws.
-        design: which they are of.
-        means: how they are run.
-        tell: called with the number of runs that are done.
-        again: so many of the worst runs of each are done again in PyBullet.
+        design: sampling of these draws.
+        means: means of execution.
+        progress: function that is called with the number of finished runs.
+        repeats: number of the worst runs of each that are repeated in PyBullet.
     """
     laws = (
         Law(DEFAULT, task.law.scenario, points),
@@ -233,12 +236,12 @@ def compared(
     )
     plan = Plan(task.scenario, laws, design, task.limits, task.minimise)
     nominals = [nominal_run(plan, law, means.engine) for law in laws]
-    swept = run_all(plan, nominals, means, tell)
+    swept = run_all(plan, nominals, means, progress)
     sides = [
         Side(
             findings(one),
             *judged(one.table, task.minimise, task.of),
-            worst_of(task.scenario, law, one, again),
+            worst_of(task.scenario, law, one, repeats),
         )
         for law, one in zip(laws, swept, strict=True)
     ]

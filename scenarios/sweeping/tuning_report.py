@@ -1,4 +1,4 @@
-"""What a tuning found: tables and sentences for the terminal, a file of gains, and all figures as JSON."""
+"""Report a tuning: tables and sentences for the terminal, a settings file with the gains, and JSON."""
 
 import dataclasses
 import json
@@ -26,61 +26,63 @@ from twin.formatting import figure
 from twin.sweeps.tuning import Tuning
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque")
-"""Those that are told, besides the one that is minimised."""
+"""Quantities that are reported besides the one that is minimised."""
 
 
 def report(
     task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compared | None, sentences: Sequence[str]
 ) -> Iterator[RenderableType]:
-    """Gains, what became of them, and what to think of it."""
+    """Yield the gains, the results of default and tuned gains, and the conclusions."""
     config = task.law.scenario.settings
     yield Text.assemble(
         "\n", (f"{config.controller} in {task.scenario.name}", "bold"), f": {task.scenario.title}"
     )
-    yield from (Text(line, "dim") for line in told(task))
+    yield from (Text(line, "dim") for line in task_lines(task))
     yield ""
     yield _gains(task, tuning)
     draws = on_draws.plan.design.draws
-    yield f"Under the {draws} draw{'s' * (draws != 1)} that they were tuned on: median / worst"
+    yield f"On the {draws} draw{'s' * (draws != 1)} of the search: median / worst"
     yield _figures(on_draws, task.minimise, interval=False)
     if on_fresh is not None:
         design = on_fresh.plan.design
-        yield f"Under {design.draws} fresh draws, of seed {design.seed}: median / worst"
+        yield f"On {design.draws} fresh draws, seed {design.seed}: median / worst"
         yield _figures(on_fresh, task.minimise, interval=True)
     yield from (Text(sentence) for sentence in sentences)
 
 
-def told(task: Task) -> list[str]:
-    """What was tuned, and for what, in lines."""
+def task_lines(task: Task) -> list[str]:
+    """Return lines that describe the robot, the draws and the objective of a task."""
     config, design = task.law.scenario.settings, task.design
     varied = " ".join(f"{one.name}={one.text}" for one in design.variations) or "nothing"
     limits = "".join(f", {name} at most {value:g}" for name, value in task.limits.items())
     return [
         f"{config.robot}, {config.drives} drives, varied: {varied}",
         f"{design.draws} draws, {design.kind} design, seed {design.seed}",
-        f"wanted: runs that hold{limits}, then the least {task.of} {quantity(task.minimise)}",
+        f"objective: passing runs{limits}, then the least {task.of} {quantity(task.minimise)}",
     ]
 
 
 def _gains(task: Task, tuning: Tuning) -> Table:
-    """What was searched, where, and what was found."""
-    table = _table("searched", "from", "to", DEFAULT, TUNED)
+    """Return a table of the searched gains, their ranges, defaults and tuned values."""
+    table = _table("gain", "from", "to", DEFAULT, TUNED)
     for gain, default, best in zip(tuning.gains, tuning.default.values, tuning.best.values, strict=True):
         name = gain.name.removeprefix(LAW)
         vector = isinstance(task.law.numbers[name], np.ndarray)
-        words = [figure(value) for value in (gain.low, gain.high, default, best)]
-        table.add_row(Text(name), *(f"{word} times" if vector else word for word in words))
+        values = [figure(value) for value in (gain.low, gain.high, default, best)]
+        table.add_row(Text(name), *(f"{word} times" if vector else word for word in values))
     return table
 
 
 def _figures(compared: Compared, minimised: str, *, interval: bool) -> Table:
-    """Shares and figures of both gains."""
+    """Return a table of shares and quantities of both sets of gains."""
     sides = compared.default, compared.tuned
     table = _table("", DEFAULT, TUNED)
-    table.add_row("runs that hold", *(percent(side.found.share.share) for side in sides))
+    table.add_row("passing runs", *(percent(side.found.share.share) for side in sides))
     if interval:
         ends = [(side.found.share.low, side.found.share.high) for side in sides]
-        table.add_row("95 % interval of it", *(f"{percent(low)} to {percent(high)}" for low, high in ends))
+        table.add_row(
+            "95 % confidence interval", *(f"{percent(low)} to {percent(high)}" for low, high in ends)
+        )
     for name in dict.fromkeys((minimised, *FIGURES)):
         cells = [_spread(side, name) for side in sides]
         if all(cells):
@@ -89,7 +91,7 @@ def _figures(compared: Compared, minimised: str, *, interval: bool) -> Table:
 
 
 def _spread(side: Side, name: str) -> str:
-    """`0.012 /    0.034`; empty where nobody asked for the figure."""
+    """Return `0.012 /    0.034`; empty if the quantity was not computed."""
     for one in side.found.spreads:
         if one.figure == name:
             return f"{figure(one.median)} / {figure(one.worst):>8}"
@@ -105,23 +107,23 @@ def _table(first: str, *heads: str) -> Table:
 
 
 WORTH = 0.01
-"""Relative improvement of the figure below which tuning does not help."""
+"""Relative improvement of the minimised quantity below which tuning does not help."""
 
 ROUNDING = 1e-10
-"""Errors below it are rounding, in [rad] and [m]."""
+"""Errors below this are rounding errors, in [rad] and [m]."""
 
 
 def conclusions(task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> Iterator[str]:
-    """Sentences for a person: what was gained, and what is wrong with it.
+    """Yield sentences on the benefit of the tuned gains, and on their weaknesses.
 
     Args:
-        task: what was tuned.
-        tuning: what was found.
-        on_draws: both gains under the draws that were tuned on.
-        on_fresh: the same under fresh draws, if anything is random.
+        task: the tuning task.
+        tuning: the result of the search.
+        on_draws: both sets of gains on the draws of the search.
+        on_fresh: both sets of gains on fresh draws, if anything is random.
     """
     judged = on_fresh or on_draws
-    where = "on fresh draws" if on_fresh else "here, where nothing is random"
+    where = "on fresh draws" if on_fresh else "on the only draw"
     yield from _gain(task, judged, where, on_draws)
     if not helps(judged.default, judged.tuned):
         yield from _instead(task, tuning, on_draws.default)
@@ -129,27 +131,27 @@ def conclusions(task: Task, tuning: Tuning, on_draws: Compared, on_fresh: Compar
     for gain, end in tuning.at_ends:
         name = gain.name.removeprefix(LAW)
         yield (
-            f"{name} ends at an end of its range, {end:g}: more may be gained beyond it (--gains "
+            f"{name} is at the end of its range, {end:g}: a wider range may give better gains (--gains "
             f"{name}={gain.low / (10 if end == gain.low else 1):g}:"
-            f"{gain.high * (10 if end == gain.high else 1):g}), or the scenario has nothing that speaks "
-            "against such gains, as noise or a delay does."
+            f"{gain.high * (10 if end == gain.high else 1):g}), or the scenario lacks what limits such "
+            "gains, for example noise or a delay."
         )
     if not tuning.settled:
         yield (
-            f"The search had not settled after {tuning.evaluations} sets of gains: more --evaluations may "
-            "find better ones."
+            f"The search had not converged after {tuning.evaluations} sets of gains: more --evaluations may "
+            "find better gains."
         )
 
 
 def helps(default: Side, tuned: Side, least: float = WORTH) -> bool:
-    """Whether fewer runs fail with tuned gains, or as many and the figure is less by more than that part."""
+    """Return whether tuned gains fail less often, or as often with a figure smaller by more than `least`."""
     if tuned.failing != default.failing:
         return tuned.failing < default.failing
     return tuned.figure < default.figure * (1.0 - least)
 
 
 def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Iterator[str]:
-    """What tuned gains are better or worse by."""
+    """Yield a sentence that compares the tuned gains with the default gains."""
     default, tuned = judged.default, judged.tuned
     what = f"{task.of} {title(task.minimise)}"
     unit = quantity(task.minimise).removeprefix(title(task.minimise)).strip(" []")
@@ -157,22 +159,21 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
     fail = f"{tuned.failing} instead of {default.failing} of {runs} fail"
     values = f"{figure(tuned.figure)} instead of {figure(default.figure)} {unit}".strip()
     if task.minimise.endswith("error") and default.failing == 0 and default.figure < ROUNDING:
-        yield f"With default gains the {what} is rounding: tuning does not help."
+        yield f"With default gains the {what} is a rounding error: tuning does not help."
     elif not helps(default, tuned):
         if helps(on_draws.default, on_draws.tuned):
             yield (
-                "Tuning does not help: tuned gains are better under the draws that they were tuned on, "
-                f"{where} they are not ({fail}, {what} {values}); more "
-                "--samples tell more of what may come."
+                "Tuning does not help: tuned gains are better on the draws of the search, but not "
+                f"{where} ({fail}, {what} {values}); more --samples cover more cases."
             )
         else:
             yield (
-                f"Tuning does not help: no gains were found that are better than the default ones ({where} "
+                f"Tuning does not help: no gains are better than the default gains ({where} "
                 f"{fail}, {what} {values})."
             )
     elif tuned.failing < default.failing:
         yield (
-            f"Tuning helps: {where} {percent(tuned.found.share.share)} of the runs hold instead of "
+            f"Tuning helps: {where} {percent(tuned.found.share.share)} of the runs pass instead of "
             f"{percent(default.found.share.share)}; {what} {values}."
         )
     else:
@@ -181,44 +182,44 @@ def _gain(task: Task, judged: Compared, where: str, on_draws: Compared) -> Itera
 
 
 def _instead(task: Task, tuning: Tuning, default: Side) -> Iterator[str]:
-    """What else could be searched, if default gains do otherwise than the same ones would in all draws."""
+    """Yield a hint to search the bandwidth, if the default gains differ between draws."""
     derived = (tuning.default.failing, tuning.default.figure) != (default.failing, default.figure)
     if derived and "bandwidth" in task.law.numbers:
         yield (
-            "Tuned gains are the same in all draws, while the law derives its default ones anew from what it "
-            "is told in each: --gains bandwidth goes on with that."
+            "Tuned gains are the same in all draws, but the controller computes its default gains from the "
+            "model of each draw: --gains bandwidth tunes them without fixing them."
         )
 
 
 def _failing(tuning: Tuning, on_draws: Compared, on_fresh: Compared | None) -> Iterator[str]:
-    """Whether tuned gains hold."""
+    """Yield sentences on how many runs pass with the tuned gains."""
     runs = len(on_draws.tuned.found.swept.table)
     failing = on_draws.tuned.failing
     if failing == runs:
-        yield f"No gains that were tried hold for any of the {runs} runs that they were tuned on."
+        yield f"With all gains that were tried, all {runs} runs of the search fail."
     elif failing:
         yield (
-            f"No gains that were tried hold for all of the {runs} runs that they were tuned on: the tuned "
-            f"ones fail in {failing}."
+            f"No gains that were tried pass all {runs} runs of the search: with the tuned gains "
+            f"{failing} fail."
         )
     if on_fresh is None:
         return
     share, fresh = on_fresh.tuned.found.share, on_fresh.tuned
     if not failing and fresh.failing:
         yield (
-            f"Tuned gains hold for all draws that they were tuned on, and fail in {fresh.failing} of "
-            f"{len(fresh.found.swept.table)} fresh runs: tune on more --samples."
+            f"With the tuned gains all runs of the search pass, but {fresh.failing} of "
+            f"{len(fresh.found.swept.table)} fresh runs fail: use more --samples."
         )
     if share.share > 0:
-        yield f"They hold in at least {percent(share.low)} of all draws, with 95 % confidence."
+        yield f"With 95 % confidence, the tuned gains pass in at least {percent(share.low)} of all draws."
 
 
 FORMAT = 2
-"""Of the JSON document; it changes when what was there means something else."""
+"""Version of the JSON document; it changes if the meaning of an entry changes."""
 
 
 def command(task: Task, tuning: Tuning, file: Path | None) -> str:
-    """What runs the scenario with the tuned gains, from the file if there is one."""
+    """Return the command that runs the scenario with the tuned gains, from the file if there is one."""
     config = task.law.config(tuning.values)
     if file is None:
         return repeat_command(_run(task, config))
@@ -227,19 +228,19 @@ def command(task: Task, tuning: Tuning, file: Path | None) -> str:
 
 
 def write_gains(path: Path, task: Task, tuning: Tuning, file: Path, sentences: Sequence[str]) -> None:
-    """Write the law's settings with the tuned gains, and in comments what they were tuned for.
+    """Write the settings of the controller with the tuned gains, and the task and conclusions as comments.
 
     Args:
-        path: where to, at first.
-        task: what was tuned.
-        tuning: what was found.
-        file: the name that it will have.
-        sentences: what it came to.
+        path: path to write to, which may be a draft.
+        task: the tuning task.
+        tuning: the result of the search.
+        file: final path of the file, for the command in the comments.
+        sentences: the conclusions.
     """
     config = task.law.config(tuning.values)
     comments = [
         f"Gains of {config.controller}, tuned by irb-twin tune for {task.scenario.name}",
-        *told(task),
+        *task_lines(task),
         *sentences,
         command(task, tuning, file),
     ]
@@ -258,7 +259,7 @@ def write_figures(
     on_fresh: Compared | None,
     sentences: Sequence[str],
 ) -> None:
-    """Write what was tuned, what was found, and all figures of both gains; what is not finite as null."""
+    """Write the task, the result, and all values of both sets of gains as JSON."""
     config = task.law.config(tuning.values)
     document = {
         "format": FORMAT,
@@ -302,12 +303,12 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _run(task: Task, config: Config) -> Run:
-    """A run that was not carried out, for its command."""
+    """Return an unexecuted run, from which a command is made."""
     return Run(task.scenario.name, config, None, (), 0.0, file=task.scenario.file)
 
 
 def _value(value: Any) -> str:
-    """A setting in TOML."""
+    """Format a setting as TOML."""
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_value, value))}]"
     return json.dumps(value) if isinstance(value, (bool, str)) else repr(value)

@@ -79,7 +79,7 @@ def test_drive_mismatch_predicts_errors_of_changed_arm():
         (["--with", "=2"], "--with =2: expected NAME=NUMBER"),
         (["--with", "model.mas=1.1"], "no quantity 'model.mas': the nearest are model.mass"),
         (["--with", "mass=1", "mass=2"], "mass is given twice"),
-        (["--with", "drives.stiffness=2"], "drives.stiffness does nothing in rigid drives"),
+        (["--with", "drives.stiffness=2"], "drives.stiffness has no effect: robot 'irb140' has rigid drives"),
     ],
 )
 def test_wrong_use_prints_one_sentence(words, told, capsys):

@@ -267,9 +267,9 @@ def test_saved_log_has_equal_metrics_and_drives(tmp_path):
     ("settings", "told"),
     [
         ({"drives": "rigid"}, "rigid drives,"),
-        ({"drives": "elastic"}, "elastic drives (rigid ones in the model)"),
-        ({"drives": "rigid", "model_drives": "ideal"}, "rigid drives (ideal ones in the model)"),
-        ({"model_drives": "rigid"}, "ideal drives (rigid ones in the model)"),
+        ({"drives": "elastic"}, "elastic drives (rigid drives in the model)"),
+        ({"drives": "rigid", "model_drives": "ideal"}, "rigid drives (ideal drives in the model)"),
+        ({"model_drives": "rigid"}, "ideal drives (rigid drives in the model)"),
         ({}, "ideal drives,"),
     ],
 )

@@ -190,7 +190,7 @@ def test_payload_inertia_scales_with_mass(swing):
     assert experiment("payload_mismatch").nominal("payload") == 6.0
     assert experiment("payload_mismatch").nominal("payload.z") == 0.08
     assert swing.nominal("payload") == 0.0
-    with pytest.raises(VariationError, match=r"payload\.z cannot vary: nothing is carried"):
+    with pytest.raises(VariationError, match=r"payload\.z cannot vary: there is no payload"):
         swing.trial({"payload.z": 0.1})
 
 
@@ -244,8 +244,12 @@ def test_error_limit_of_trial_equals_that_of_run(irb140):
         ("law.kp", UnknownNameError, r"controller 'pd' has no quantity 'law\.kp': the nearest are law\.Kp"),
         ("payload.w", UnknownNameError, r"the nearest are payload"),
         ("robot", VariationError, "robot cannot vary: it is a text"),
-        ("encoder", VariationError, "encoder cannot vary: it is on or off"),
-        ("model.drives.damping", VariationError, r"model\.drives\.damping does nothing in rigid drives"),
+        ("encoder", VariationError, "encoder cannot vary: it is a switch"),
+        (
+            "model.drives.damping",
+            VariationError,
+            r"model\.drives\.damping has no effect",
+        ),
     ],
 )
 def test_invalid_quantity_name_raises(swing, name, error, told):
@@ -256,7 +260,7 @@ def test_invalid_quantity_name_raises(swing, name, error, told):
 
 def test_invalid_value_raises(swing, tmp_path):
     for values, told in (
-        ({"delay": 1.5}, r"delay is a whole number, got 1\.5"),
+        ({"delay": 1.5}, r"delay must be a whole number, got 1\.5"),
         ({"mass": -1.0}, "expected mass to be finite and above 0"),
         ({"model.mass": -1.0}, r"expected model\.mass to be finite"),
         ({"payload": -1.0}, "expected a payload mass of at least 0 kg"),
@@ -269,7 +273,7 @@ def test_invalid_value_raises(swing, tmp_path):
         ScenarioExperiment("model_agreement", registry.find("model_agreement").Config())
     law = tmp_path / "my.py"
     law.write_text("def Law(state, reference):\n    return 0 * state.q\n", encoding="utf-8")
-    with pytest.raises(VariationError, match=r"my\.py:Law' is no twin\.ControlLaw .* \(--engine\)"):
+    with pytest.raises(VariationError, match=r"my\.py:Law' is not a twin\.ControlLaw .* \(--engine\)"):
         experiment(controller=f"{law}:Law").trial({})
     assert experiment(controller=f"{law}:Law", engine=True).trial({}).controller.name == "Law"
 

@@ -173,7 +173,7 @@ def test_option_with_two_types_is_rejected(tmp_path, capsys):
         for kind in ("int", "float")
     ]
     assert main(["run", *files, "--size", "2.5"]) == 2
-    assert "--size is int in int and float in float: run them apart" in capsys.readouterr().err
+    assert "--size is int in int and float in float: run them separately" in capsys.readouterr().err
 
 
 def test_help_prints_per_cent_signs(tmp_path, capsys):

@@ -1,1 +1,1 @@
-"""Many runs of one experiment whose numbers vary: designs, verdicts, and what became of them."""
+"""Sweeps: sampling designs, parallel runs of an experiment with varied quantities, and statistics."""

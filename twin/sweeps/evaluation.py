@@ -1,4 +1,4 @@
-"""What becomes of trials: a row of figures and a verdict each, by rollouts or in the engine."""
+"""Evaluate trials by compiled rollouts or in the engine: a row of figures, and whether the trial passes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,21 +18,21 @@ from twin.robot.robot import Robot
 from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
 
 ERRORS = ("joint_error", "rms_error", "tool_error")
-"""Figures that a trial which ended early has no end to."""
+"""Figures that are infinite for a trial that ended early."""
 
 
 def outcomes(trials: Sequence[Trial], threads: int | None = None) -> np.ndarray:
-    """Run trials in compiled code; those that are alike but for their numbers at once.
+    """Run trials in compiled code; trials that differ in numbers only run in one call.
 
     Args:
-        trials: R of them.
-        threads: so many; by default those of `twin/threads.py`. The figures are the same to the bit.
+        trials: R trials.
+        threads: number of threads; by default that of `twin/threads.py`. It does not change any bit.
 
     Returns:
-        (R,) of `OUTCOME`.
+        (R,) rows of `OUTCOME`.
 
     Raises:
-        ValueError: a controller is no `twin.ControlLaw`.
+        ValueError: a controller is not a `twin.ControlLaw`.
     """
     table = np.zeros(len(trials), dtype=OUTCOME)
     groups: dict[object, list[int]] = {}
@@ -47,20 +47,20 @@ def engine_outcomes(trials: Sequence[Trial]) -> np.ndarray:
     """Run trials in PyBullet, one after the other.
 
     Args:
-        trials: R of them; their controllers may be any.
+        trials: R trials, with any kind of controller.
 
     Returns:
-        (R,) of `OUTCOME`.
+        (R,) rows of `OUTCOME`.
     """
     return np.array([_in_engine(trial) for trial in trials], dtype=OUTCOME)
 
 
 def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
-    """The same outcomes, those that do not hold which go beyond a limit.
+    """Return a copy of the outcomes in which trials that exceed a limit fail.
 
     Args:
         table: (R,) with the fields of `OUTCOME`.
-        limits: of figures by their names; a figure that is NaN keeps none.
+        limits: limits of figures, by name; a figure that is NaN meets no limit.
     """
     judged = table.copy()
     for name, limit in limits.items():
@@ -69,12 +69,12 @@ def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
 
 
 def _alike(trial: Trial) -> object:
-    """What trials of one call must share; their robots' numbers, gains and noise may differ."""
+    """Return what the trials of one call must share; numbers of robots, gains and noise may differ."""
     law = trial.controller
     if not isinstance(law, ControlLaw):
         raise ValueError(
-            f"rollouts compile a twin.ControlLaw, got a controller of type {type(law).__name__}: the engine "
-            "alone can run it"
+            f"only a twin.ControlLaw can be compiled for rollouts, got a controller of type "
+            f"{type(law).__name__}: run it in the engine"
         )
     sensors = trial.sensors and replace(trial.sensors, seed=0)
     tool = None if trial.T_flange_tool is None else trial.T_flange_tool.tobytes()
@@ -83,7 +83,7 @@ def _alike(trial: Trial) -> object:
 
 
 def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
-    """The outcomes of trials that are alike."""
+    """Return the outcomes of trials of one call."""
     first = trials[0]
     laws = [trial.controller for trial in trials]
     rollouts = run_rollouts(
@@ -104,7 +104,7 @@ def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
 
 
 def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
-    """The outcomes that rollouts summed up."""
+    """Return the outcomes from the figures of rollouts."""
     figures, t = rollouts.figures, trials[0].reference.t
     each = np.arange(len(trials))
     joint = np.argmax(figures.joint_error, axis=1)
@@ -124,7 +124,7 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
 
 
 def _in_engine(trial: Trial) -> np.void:
-    """The outcome of one trial in PyBullet."""
+    """Return the outcome of one trial in PyBullet."""
     trouble = 0
     with Simulation(trial.plant, time_step=trial.time_step) as simulation:
         try:
@@ -146,14 +146,14 @@ def _in_engine(trial: Trial) -> np.void:
 
 
 def figures_of_log(log: Log) -> np.void:
-    """The figures of a log of at least one sample, as those of a trial; without a verdict."""
+    """Return the figures of a log with at least one sample, as those of a trial; `passes` is not set."""
     row = np.zeros(1, dtype=OUTCOME)[0]
     _fill(row, log, log.robot, log.T_flange_tool)
     return row
 
 
 def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None) -> None:
-    """The figures of a log."""
+    """Fill a row with the figures of a log."""
     error = np.abs(log.q_ref - log.q)
     sample, joint = np.unravel_index(np.argmax(error), error.shape)
     row["duration"] = log.t[-1] - log.t[0]
@@ -162,8 +162,8 @@ def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None
     row["rms_error"] = np.sqrt(np.mean(error**2))
     row["tool_error"] = row["tool_error_time"] = np.nan
     if T_flange_tool is not None:
-        is_at, should_be = (forward_kinematics(robot, q, T_flange_tool) for q in (log.q, log.q_ref))
-        distance = np.linalg.norm((is_at - should_be)[:, :3, 3], axis=1)
+        actual, desired = (forward_kinematics(robot, q, T_flange_tool) for q in (log.q, log.q_ref))
+        distance = np.linalg.norm((actual - desired)[:, :3, 3], axis=1)
         row["tool_error"], row["tool_error_time"] = np.max(distance), log.t[np.argmax(distance)]
     row["rms_torque"] = np.sqrt(np.mean((log.tau / robot.drive_torque_max) ** 2))
     excess = np.maximum(log.q - robot.q_max, robot.q_min - log.q)
@@ -173,15 +173,15 @@ def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None
 
 
 def _trouble(error: DivergenceError) -> int:
-    """What ended a run of the engine early."""
-    if error.__cause__ is not None:  # a limit of a passive joint, or a loop that came open
+    """Return the trouble that ended a run of the engine early."""
+    if error.__cause__ is not None:  # the range of a passive joint, or an opened loop
         return FOLDED
     finite = not len(error.log.tau) or np.all(np.isfinite(error.log.tau[-1]))
     return RAN_AWAY if finite else NOT_A_TORQUE
 
 
 def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
-    """Give verdicts, and errors without end to what ended early."""
+    """Set `passes` in all rows, and infinite errors in the rows of trials that ended early."""
     early = table["trouble"] > 0
     for name in ERRORS:
         table[name][early & ~np.isnan(table[name])] = np.inf
@@ -193,7 +193,7 @@ def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
 
 
 def unmade() -> np.void:
-    """The row of a point of which no trial can be made."""
+    """Return the row of a point for which no trial can be made."""
     table = np.zeros(1, dtype=OUTCOME)
     table["trouble"] = TROUBLES.index("cannot be made")
     for name in (*ERRORS, "rms_torque", "beyond_range", "speed_ratio", "joint_error_time", "tool_error_time"):

@@ -1,8 +1,8 @@
-"""Who carries out the chunks of a sweep: threads of this process, processes here, or a Dask cluster.
+"""Pools that run the chunks of a sweep: threads of this process, local processes, or a Dask cluster.
 
-Each point is a run of its own, and each chunk is run by one thread: so the figures are the same to the bit
-for any number of threads, processes and interruptions, on one kind of processor.  A process that is killed is
-replaced, and its chunk is done again.
+Each point is a separate run, and each chunk is run by one thread.  So the figures are the same to the bit for
+any number of threads, processes and interruptions, on one kind of processor.  A process that is killed is
+replaced, and its chunk is repeated.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from twin.worker_processes import Answer, Workers
 
 
 class Work(NamedTuple):
-    """What is done with every point.
+    """Work at every point of a sweep.
 
     Attributes:
-        experiment: makes a trial of it.
-        names: d, of the quantities.
-        engine: whether PyBullet runs the trial, or compiled code.
-        depends: what the outcomes depend on here, which other processes compare with theirs.
+        experiment: the experiment, which makes the trial of a point.
+        names: names of the d quantities.
+        engine: whether PyBullet runs the trial, instead of compiled code.
+        depends: digests of what the outcomes depend on in this process; workers compare theirs.
     """
 
     experiment: Experiment
@@ -53,16 +53,16 @@ class Work(NamedTuple):
     depends: Mapping[str, str] | None = None
 
     def nominal_trial(self) -> Trial:
-        """The trial with nominal values."""
+        """Return the trial with nominal values."""
         nominal = {name: self.experiment.nominal(name) for name in self.names}
         return self.experiment.trial({name: value for name, value in nominal.items() if not isnan(value)})
 
     def trial(self, point: Sequence[float]) -> Trial:
-        """The trial of one point (d,)."""
+        """Return the trial of one point (d,)."""
         return self.experiment.trial(dict(zip(self.names, point, strict=True)))
 
     def rows(self, values: np.ndarray) -> np.ndarray:
-        """The outcomes (N,) of points (N, d), one after the other in this thread."""
+        """Return the outcomes (N,) of points (N, d), one after the other in this thread."""
         from twin.sweeps import evaluation
 
         rows = np.empty(len(values), dtype=OUTCOME)
@@ -83,35 +83,35 @@ class Work(NamedTuple):
 
 
 class Pool:
-    """Who carries out chunks; a context, at whose end all of them are gone."""
+    """Base class of pools, which are contexts: at their end all workers have ended."""
 
     def __enter__(self) -> Pool:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what was started."""
+        """End all workers."""
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """The outcomes of chunks of points, in the order in which they are done.
+        """Yield the outcomes of chunks of points, in the order in which they are finished.
 
         Args:
-            work: what is done with a point.
-            parts: numbers of chunks, and their points (N, d).
+            work: the work at every point.
+            parts: numbers of the chunks, and their points (N, d).
 
         Yields:
-            the numbers of chunks, and their outcomes (N,).
+            Number of a chunk, and its outcomes (N,).
         """
         raise NotImplementedError
 
 
 class LocalThreads(Pool):
-    """Threads of this process: making trials is Python, and takes turns; running them is not."""
+    """Threads of this process; they make trials in turn, in Python, and run them in parallel."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `Pool.run`; the caller only waits, so that Ctrl-C ends it at once."""
+        """Run chunks, see `Pool.run`; the caller only waits, so that Ctrl-C ends it at once."""
         waiting, taking = iter(parts), Lock()
         done: SimpleQueue[tuple[int, np.ndarray] | BaseException | None] = SimpleQueue()
         over = False
@@ -125,7 +125,7 @@ class LocalThreads(Pool):
                         break
                     done.put((part[0], work.rows(part[1])))
                 done.put(None)
-            except BaseException as error:  # it is raised again where the rows are asked for
+            except BaseException as error:  # raised again in the calling thread
                 done.put(error)
 
         serving = self._threads or thread_count()
@@ -133,51 +133,51 @@ class LocalThreads(Pool):
             Thread(target=serve, daemon=True).start()
         try:
             while serving:
-                told = done.get()
-                if isinstance(told, BaseException):
-                    raise told
-                if told is None:
+                answer = done.get()
+                if isinstance(answer, BaseException):
+                    raise answer
+                if answer is None:
                     serving -= 1
                 else:
-                    yield told
+                    yield answer
         finally:
             over = True
 
 
 def pool_for(engine: bool = False, workers: int | None = None, scheduler: str | None = None) -> Pool:
-    """Who carries out a sweep: threads of this process, unless other processes are asked for or needed.
+    """Return the pool for a sweep: threads of this process, unless processes are requested or required.
 
     Args:
-        engine: PyBullet is to run the trials, which holds one core a process.
-        workers: so many processes on this machine.
-        scheduler: `"tcp://host:port"` of a Dask cluster that exists.
+        engine: whether PyBullet runs the trials, which needs one process per core.
+        workers: number of processes on this machine.
+        scheduler: address of a running Dask cluster, as `"tcp://host:port"`.
 
     Raises:
         ClusterError: the package `distributed` is missing.
-        ValueError: workers and a scheduler, or fewer than one worker.
+        ValueError: both workers and a scheduler are given, or fewer than one worker.
     """
     if not engine and workers is None and scheduler is None:
         return LocalThreads()
     if workers is not None and scheduler is not None:
-        raise ValueError("expected a number of workers or a scheduler, which has its own, got both")
+        raise ValueError("expected either a number of workers or a scheduler, got both")
     return Processes(workers) if scheduler is None else Cluster(scheduler)
 
 
 ANSWER_WITHIN = 10.0
-"""A scheduler that does not answer in this time, in [s], is not there; nor are workers."""
+"""Time in [s] in which a scheduler must answer and workers must appear."""
 
 GONE_AFTER = 60.0
-"""A cluster that has had no workers for so long, in [s], gets no more."""
+"""Time in [s] after which a cluster without workers is considered lost."""
 
 CHUNKS_IN_FLIGHT = 2
-"""For each thread of the workers, so that none waits for its next one."""
+"""Number of chunks per thread of the workers, so that none waits for its next chunk."""
 
 LOOK_EVERY = 0.5
-"""In [s]: whether the workers are still there."""
+"""Period in [s] of the check whether the workers still exist."""
 
 
 class Done(NamedTuple):
-    """What comes of a chunk: its outcomes, what was warned of, or a pickled error and where it was raised."""
+    """Answer for a chunk: its outcomes, its warnings, or a pickled error and its traceback."""
 
     rows: np.ndarray | None
     warnings: tuple[tuple[str, type[Warning]], ...] = ()
@@ -186,14 +186,14 @@ class Done(NamedTuple):
 
 
 class Processes(Pool):
-    """Worker processes of this machine; they are started when they are first needed, and end with the block.
+    """Worker processes of this machine; they start when they are first needed, and end with the block.
 
     Args:
-        workers: so many; as many as `twin.threads` has threads by default.
+        workers: number of processes; by default the number of threads of `twin.threads`.
 
     Raises:
-        ClusterError: a chunk ended its process twice; workers have another version of this project.
-        ValueError: fewer than one worker.
+        ClusterError: a chunk ended its process twice, or workers have another version of this project.
+        ValueError: there is fewer than one worker.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -205,26 +205,25 @@ class Processes(Pool):
         self._workers.__exit__()
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `Pool.run`."""
-        content, said = _content(work), set()
+        """Run chunks, see `Pool.run`."""
+        content, reported = _content(work), set()
         tasks = ((number, (chunk_done, (content, values))) for number, values in parts)
         for number, event in self._workers.run(tasks):
             if isinstance(event, Answer):
                 if event.fault:
                     raise ClusterError(f"a chunk of the sweep was not computed: {event.fault}")
-                yield number, _rows(event.value, said)
+                yield number, _rows(event.value, reported)
 
 
 class Cluster(Pool):
-    """The workers of a Dask cluster.
+    """Workers of a Dask cluster.
 
     Args:
         scheduler: its address, as `"tcp://host:port"`.
 
     Raises:
         ClusterError: the package `distributed` is missing; the scheduler does not answer in `ANSWER_WITHIN`,
-            has no workers, or goes away; workers have another version of this project, or end again and
-            again.
+            has no workers, or is lost; workers have another version of this project, or end repeatedly.
     """
 
     def __init__(self, scheduler: str) -> None:
@@ -245,19 +244,19 @@ class Cluster(Pool):
         self._client = None
 
     def run(self, work: Work, parts: Iterable[tuple[int, np.ndarray]]) -> Iterator[tuple[int, np.ndarray]]:
-        """See `Pool.run`."""
+        """Run chunks, see `Pool.run`."""
         content = _content(work)
         if self._client is None:
             self._client = self._connected()
         client = self._client
         ended: SimpleQueue[Any] = SimpleQueue()
-        waiting, under_way, said = iter(parts), {}, set()
+        waiting, under_way, reported = iter(parts), {}, set()
         try:
-            told_once = client.submit(bytes, content, pure=False)  # workers hand it on to each other
+            shared_content = client.submit(bytes, content, pure=False)  # workers forward it to each other
             while True:
                 room = CHUNKS_IN_FLIGHT * self._threads() - len(under_way)
                 for number, values in islice(waiting, max(room, 0)):
-                    future = client.submit(chunk_done, told_once, values, pure=False)
+                    future = client.submit(chunk_done, shared_content, values, pure=False)
                     under_way[future.key] = number, future
                     future.add_done_callback(ended.put)
                 if not under_way:
@@ -266,17 +265,17 @@ class Cluster(Pool):
                     number, future = under_way.pop(ended.get(timeout=LOOK_EVERY).key)
                 except Empty:
                     continue
-                rows = _rows(self._result(future), said)
+                rows = _rows(self._result(future), reported)
                 yield number, rows
         finally:
             with suppress(Exception):
                 client.cancel([future for _, future in under_way.values()], force=True)
 
     def _threads(self) -> int:
-        """How many chunks the workers can run at once.
+        """Return how many chunks the workers can run at once.
 
         Raises:
-            ClusterError: there are none any more.
+            ClusterError: the scheduler is lost, or has had no workers for `GONE_AFTER`.
         """
         try:
             threads = sum(self._client.nthreads().values())
@@ -290,10 +289,10 @@ class Cluster(Pool):
         return threads
 
     def _gone(self, error: BaseException) -> ClusterError:
-        return ClusterError(f"the scheduler {self._scheduler} went away: {describe_error(error)}")
+        return ClusterError(f"the scheduler {self._scheduler} is lost: {describe_error(error)}")
 
     def _result(self, future: Any) -> Done:
-        """What a worker sent."""
+        """Return the answer of a worker."""
         from concurrent.futures import CancelledError
 
         while True:
@@ -307,16 +306,16 @@ class Cluster(Pool):
                 name = type(error).__name__
                 if name == "KilledWorker":
                     raise ClusterError(
-                        "a chunk of the sweep ended its worker process again and again: for want of memory, "
-                        "or by a fault in compiled code"
+                        "a chunk of the sweep ended its worker process repeatedly: memory may be "
+                        "insufficient, or compiled code may have crashed"
                     ) from None
                 raise ClusterError(
-                    f"a worker could not take a chunk ({describe_error_with_type(error)}): scheduler and "
-                    f"workers need irb-twin {__version__}, as here, and what the sweep runs"
+                    f"a worker could not run a chunk ({describe_error_with_type(error)}): scheduler and "
+                    f"workers need irb-twin {__version__}, as here, and the code of the experiment"
                 ) from None
 
     def _connected(self) -> Any:
-        """A client of the scheduler."""
+        """Return a client of the scheduler."""
         distributed = self._distributed
         self._open.enter_context(_quiet())
         _require_answer(self._scheduler)
@@ -326,7 +325,7 @@ class Cluster(Pool):
             client.wait_for_workers(1, timeout=ANSWER_WITHIN)
         except TimeoutError:
             raise ClusterError(
-                f"the scheduler {self._scheduler} has no workers, nor got any within {ANSWER_WITHIN:g} s"
+                f"the scheduler {self._scheduler} had no workers within {ANSWER_WITHIN:g} s"
             ) from None
         self._seen = time.monotonic()
         return client
@@ -334,7 +333,7 @@ class Cluster(Pool):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep distributed from logging: what matters to the user is raised."""
+    """Suppress the log messages of `distributed`, as all relevant errors are raised."""
     logger = logging.getLogger("distributed")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -345,7 +344,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _require_answer(scheduler: str) -> None:
-    """Raise `ClusterError` unless a scheduler answers; a client that waits in vain says more than that."""
+    """Raise `ClusterError` unless a scheduler answers, with a clearer message than that of a client."""
     import asyncio
 
     import distributed
@@ -363,23 +362,23 @@ def _require_answer(scheduler: str) -> None:
 
 
 def _close(client: Any) -> None:
-    """Leave a scheduler, which may be gone."""
+    """Close a client, whose scheduler may be lost."""
     with suppress(Exception):
         client.close(timeout=2.0)
 
 
 def _content(work: Work) -> bytes:
-    """The work, and what it depends on here, as workers get it."""
-    from numba import cloudpickle  # which knows what a script defines, too
+    """Return the pickled work and its dependencies for the workers."""
+    from numba import cloudpickle  # it also pickles what a script defines
 
     return pickle.dumps((work.depends or surroundings(), cloudpickle.dumps(work)))
 
 
-def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:
-    """The outcomes of a chunk; what was warned of is said once, and what was raised there is raised here."""
+def _rows(done: Done, reported: set[tuple[str, type[Warning]]]) -> np.ndarray:
+    """Return the outcomes of a chunk; repeat each of its warnings once, and raise its error here."""
     for warning in done.warnings:
-        if warning not in said:
-            said.add(warning)
+        if warning not in reported:
+            reported.add(warning)
             warnings.warn(*warning, stacklevel=2)
     if done.fault:
         raise pickle.loads(done.fault) from RuntimeError(f"in a worker process:\n{done.place}")
@@ -388,7 +387,7 @@ def _rows(done: Done, said: set[tuple[str, type[Warning]]]) -> np.ndarray:
 
 
 def chunk_done(content: bytes, values: np.ndarray) -> Done:
-    """Carry out a chunk in a worker; whatever happens, there is an answer."""
+    """Run a chunk in a worker, and return an answer in any case."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("default")
         try:
@@ -400,28 +399,30 @@ def chunk_done(content: bytes, values: np.ndarray) -> Done:
 
 @lru_cache(maxsize=1)
 def _loaded(content: bytes) -> Work:
-    """The work, with what it has loaded, for all chunks of a sweep.
+    """Unpickle the work, once for all chunks of a sweep.
 
     Raises:
-        ClusterError: something that the outcomes depend on is not here what it is where the sweep began.
+        ClusterError: a dependency of the outcomes differs from that in the process that began the sweep.
     """
-    wanted, told = pickle.loads(content)
-    _require_same(wanted, surroundings())
-    work: Work = pickle.loads(told)
+    expected, pickled_work = pickle.loads(content)
+    _require_same(expected, surroundings())
+    work: Work = pickle.loads(pickled_work)
     if work.depends is not None:
-        _require_same(wanted, dependencies(work.nominal_trial()))
+        _require_same(expected, dependencies(work.nominal_trial()))
     return work
 
 
-def _require_same(wanted: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """Raise `ClusterError` where this worker differs; code that one side alone has loaded is not compared."""
-    both = wanted.keys() & here.keys()
-    if told := differences(*({name: one[name] for name in here if name in both} for one in (wanted, here))):
-        raise ClusterError(f"the workers are not as the process that began the sweep (there differ: {told})")
+def _require_same(expected: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Raise `ClusterError` if this worker differs; code that only one of them has loaded is ignored."""
+    both = expected.keys() & here.keys()
+    if differing := differences(
+        *({name: one[name] for name in here if name in both} for one in (expected, here))
+    ):
+        raise ClusterError(f"the workers differ from the process that began the sweep: {differing}")
 
 
 def _portable(error: Exception) -> bytes:
-    """An error as another process can read it; one that cannot travel as a sentence."""
+    """Pickle an error for another process; replace an error that cannot be pickled by its description."""
     with suppress(Exception):
         content = pickle.dumps(error)
         pickle.loads(content)

@@ -1,17 +1,17 @@
-"""What can vary of a robot: numbers with names, and the robot that other values make of it.
+"""Quantities of a robot that can vary, by name, and the robot with other values of them.
 
-| name | what it is | nominal value |
+| name | meaning | nominal value |
 |---|---|---|
 | `mass` | factor on the masses and inertias of all links, not of the payload | 1 |
-| `mass.LINK` | mass of one link, in kg, with its inertia; or by the joint that moves it | its mass |
-| `torque_limit` | factor on what each drive can give at standstill | 1 |
-| `torque_limit.AXIS` | what one can give, at the joint, in N m | its limit |
-| `drives.COLUMN` | factor on a column of `twin.robot.drives.drives.Drives`, see `COLUMNS` | 1 |
-| `drives.COLUMN.AXIS` | one of its numbers, in its own unit | the number |
+| `mass.LINK` | mass of one link, in kg, with its inertia; LINK is the link, or the joint that moves it | its
+mass | | `torque_limit` | factor on the torque limit of each drive at standstill | 1 | | `torque_limit.AXIS` |
+torque limit of one drive, at the joint, in N m | its limit | | `drives.COLUMN` | factor on a column of
+`twin.robot.drives.drives.Drives`, see `COLUMNS` | 1 | | `drives.COLUMN.AXIS` | one number of the column, in
+its unit | the number |
 
-Axes count from 1.  Factors are of the nominal values; a number of one axis or link is what it is, whatever
-the factor of all.  With `coulomb` goes `static`, and with `motor_speed_max` goes `motor_speed_rated`, in
-proportion; what is said of these themselves comes after that.
+Axes count from 1.  Factors multiply the nominal values; a value for one axis or link replaces its number,
+whatever the factor for all is.  `static` is scaled with `coulomb`, and `motor_speed_rated` with
+`motor_speed_max`; variations of `static` and `motor_speed_rated` themselves apply after that.
 """
 
 import difflib
@@ -30,13 +30,13 @@ from twin.robot.robot import Robot
 
 
 class Quantity(NamedTuple):
-    """A number that can vary.
+    """Number that can vary.
 
     Attributes:
-        name: as a user writes it.
-        nominal: its value where nobody varies it; NaN where it has none.
-        unit: `""` of a factor.
-        meaning: in a few words.
+        name: name, as the user writes it.
+        nominal: nominal value; NaN if there is none.
+        unit: unit; `""` for a factor.
+        meaning: short description.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Quantity(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of the drives: its unit, its meaning, and the modes of the drives in which it acts."""
+    """Column of the drives: its unit, its meaning, and the modes of the drives in which it acts."""
 
     unit: str
     meaning: str
@@ -54,49 +54,51 @@ class Column(NamedTuple):
 
 
 COLUMNS = {
-    "ratio": Column("", "turns of the motor for one of the joint", MODES),
-    "encoder_counts": Column("", "of the encoder, in a turn of the motor", MODES),
+    "ratio": Column("", "gear ratio: motor turns per joint turn", MODES),
+    "encoder_counts": Column("", "encoder counts per motor turn", MODES),
     "rotor_inertia": Column("kg m^2", "inertia of the rotor, at the motor"),
-    "motor_torque_max": Column("N m", "what the motor can give, at the motor"),
-    "motor_speed_max": Column("rad/s", "top speed of the motor; motor_speed_rated goes along"),
-    "motor_speed_rated": Column("rad/s", "speed up to which the motor has its torque"),
-    "coulomb": Column("N m", "friction at small speed; static goes along"),
-    "static": Column("N m", "torque at which a joint that sticks breaks away"),
-    "stribeck_speed": Column("rad/s", "speed at which friction goes from static to coulomb"),
-    "viscous": Column("N m s/rad", "friction that grows with speed"),
+    "motor_torque_max": Column("N m", "torque limit of the motor, at the motor"),
+    "motor_speed_max": Column("rad/s", "maximum speed of the motor; motor_speed_rated is scaled with it"),
+    "motor_speed_rated": Column("rad/s", "speed up to which the motor has its full torque"),
+    "coulomb": Column("N m", "Coulomb friction; static is scaled with it"),
+    "static": Column("N m", "breakaway torque of a joint at rest"),
+    "stribeck_speed": Column("rad/s", "Stribeck speed, at which friction decreases from static to coulomb"),
+    "viscous": Column("N m s/rad", "viscous friction"),
     "stiffness": Column("N m/rad", "stiffness of the gear", MODES[2:]),
     "damping": Column("N m s/rad", "damping of the gear", MODES[2:]),
 }
-"""The columns of the drives that can vary, those that others go along with before them."""
+"""Columns of the drives that can vary; a column stands before the columns that are scaled with it."""
 
-ALONG = {"coulomb": ("static", np.maximum), "motor_speed_max": ("motor_speed_rated", np.minimum)}
-"""What goes along with a column in proportion, and how it stays on its side of it."""
+SCALED_WITH = {"coulomb": ("static", np.maximum), "motor_speed_max": ("motor_speed_rated", np.minimum)}
+"""Column that is scaled with another one, and the function that maintains their order."""
 
 
 POSITIVE = ("mass", "torque_limit")
 
 
 class Part(NamedTuple):
-    """What a name stands for: `mass`, `torque_limit` or a column; and of which link or axis, -1 of all."""
+    """Meaning of a name: `mass`, `torque_limit` or a column; and index of the link or axis, -1 for all."""
 
     what: str
     index: int
 
 
 def quantities(robot: Robot) -> tuple[Quantity, ...]:
-    """The quantities that a robot has and that act in it."""
+    """Return the quantities that act in a robot."""
     found = []
     if robot.has_inertia:
         found.append(Quantity("mass", 1.0, "", "factor on the masses and inertias of all links"))
         found += [
-            Quantity(f"mass.{link}", mass, "kg", f"mass of {link}, with which its inertia goes")
+            Quantity(f"mass.{link}", mass, "kg", f"mass of {link}; its inertia is scaled with it")
             for link, mass in zip(robot.tree.links, _bare(robot).inertias[:, 0].tolist(), strict=True)
             if mass > 0
         ]
     units = (joint_unit(kind, "torque") for kind in robot.joint_kinds)
-    found.append(Quantity("torque_limit", 1.0, "", "factor on what each drive can give at standstill"))
+    found.append(Quantity("torque_limit", 1.0, "", "factor on the torque limit of each drive at standstill"))
     found += [
-        Quantity(f"torque_limit.{axis}", limit, unit, f"what the drive of axis {axis} can give at standstill")
+        Quantity(
+            f"torque_limit.{axis}", limit, unit, f"torque limit of the drive of axis {axis} at standstill"
+        )
         for axis, (limit, unit) in enumerate(zip(robot.drive_torque_max.tolist(), units, strict=True), 1)
     ]
     for name, column in COLUMNS.items():
@@ -110,11 +112,11 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
 
 
 def quantity(robot: Robot, name: str, prefix: str = "") -> Quantity:
-    """The quantity of that name; the prefix is told before it in messages.
+    """Return the quantity with this name; messages show the name after the prefix.
 
     Raises:
-        UnknownNameError: the robot has none; the message names those that are nearest.
-        VariationError: it does nothing in this robot, and why.
+        UnknownNameError: the robot has no such quantity; the message names the nearest ones.
+        VariationError: the quantity has no effect in this robot; the message gives the reason.
     """
     part = _part(robot, name, prefix)
     if part.what == "mass" and part.index >= 0:
@@ -123,17 +125,17 @@ def quantity(robot: Robot, name: str, prefix: str = "") -> Quantity:
 
 
 def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = "") -> Robot:
-    """The robot with other values of some of its quantities; what it carries stays as it is.
+    """Return the robot with other values of some of its quantities; its payload does not change.
 
     Args:
-        robot: the nominal one.
+        robot: the nominal robot.
         changes: names and values, in any order.
-        prefix: before the names in messages.
+        prefix: prefix of the names in messages.
 
     Raises:
-        UnknownNameError: the robot has no such quantity; the message names those that are nearest.
-        VariationError: a quantity does nothing in this robot, is given twice, or can have no such value.
-        ValueError: there are no such drives.
+        UnknownNameError: the robot has no such quantity; the message names the nearest ones.
+        VariationError: a quantity has no effect in this robot, is given twice, or cannot have this value.
+        ValueError: drives with these values are not possible.
     """
     if not changes:
         return robot
@@ -157,12 +159,12 @@ def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = ""
 
 
 def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
-    """That there is no quantity of that name, in a sentence with the nearest of those that there are.
+    """Return the error for an unknown quantity, with the nearest names in its message.
 
     Args:
-        name: it.
-        what: what has none.
-        known: the names of those that it has.
+        name: the unknown name.
+        what: what lacks the quantity, for the message.
+        known: the valid names.
     """
     near = difflib.get_close_matches(name, known := list(known), 3, 0.5) or known[:3]
     return UnknownNameError(f"{what} has no quantity {name!r}: the nearest are {', '.join(near)}")
@@ -173,7 +175,7 @@ def _bare(robot: Robot) -> Tree:
 
 
 def _part(robot: Robot, name: str, prefix: str = "") -> Part:
-    """What a name stands for in a robot; with the prefix it is told in messages."""
+    """Return the meaning of a name in a robot; messages show the name after the prefix."""
     family, dot, rest = name.partition(".")
     if family == "mass" and not robot.has_inertia:
         raise VariationError(f"{prefix}{name} cannot vary: robot {robot.name!r} has no masses")
@@ -189,8 +191,8 @@ def _part(robot: Robot, name: str, prefix: str = "") -> Part:
             raise VariationError(f"{prefix}{name} cannot vary: robot {robot.name!r} has no drives")
         if column is not None and robot.drive_mode not in column.acts:
             raise VariationError(
-                f"{prefix}{name} does nothing in {robot.drive_mode} drives, which robot {robot.name!r} has "
-                f"here: it acts in {' and '.join(column.acts)} ones"
+                f"{prefix}{name} has no effect: robot {robot.name!r} has {robot.drive_mode} drives, and it "
+                f"acts in {' and '.join(column.acts)} drives only"
             )
         known = column is not None
     else:
@@ -205,7 +207,7 @@ def _part(robot: Robot, name: str, prefix: str = "") -> Part:
 
 
 def _other_masses(tree: Tree, masses: dict[Part, float]) -> Tree:
-    """The tree with other masses, and inertias in proportion."""
+    """Return the tree with other masses, and inertias in proportion."""
     inertias = masses.get(Part("mass", -1), 1.0) * tree.inertias
     for (_, link), mass in masses.items():
         if link >= 0:
@@ -214,7 +216,7 @@ def _other_masses(tree: Tree, masses: dict[Part, float]) -> Tree:
 
 
 def _with_other_drives(robot: Robot, parts: dict[Part, float]) -> Robot:
-    """The robot with other torque limits, and other columns of its drives, leaders before what goes along."""
+    """Return the robot with other torque limits and other columns of its drives."""
     drives = robot.drives
     if drives is None or robot.drive_mode == "ideal":
         robot = replace(robot, tau_max=frozen(_numbers(robot.tau_max, "torque_limit", parts)))
@@ -224,27 +226,27 @@ def _with_other_drives(robot: Robot, parts: dict[Part, float]) -> Robot:
     for column in COLUMNS:
         old, new = now[column], _numbers(now[column], column, parts)
         now[column] = new
-        if new is not old and column in ALONG:
-            other, on_its_side = ALONG[column]
+        if new is not old and column in SCALED_WITH:
+            other, ordered = SCALED_WITH[column]
             with np.errstate(divide="ignore", invalid="ignore"):
                 share = np.where((old > 0) & (old < np.inf), new / old, 1.0)
-            now[other] = on_its_side(now[other] * share, new)
+            now[other] = ordered(now[other] * share, new)
     if robot.drive_mode != "ideal":
         ratio = np.abs(now["ratio"])
         limits = ratio * now["motor_torque_max"]
-        if (wanted := _numbers(limits, "torque_limit", parts)) is not limits:
-            now["motor_torque_max"] = wanted / ratio
+        if (changed_limits := _numbers(limits, "torque_limit", parts)) is not limits:
+            now["motor_torque_max"] = changed_limits / ratio
     columns = {column: value for column, value in now.items() if value is not getattr(drives, column)}
     return replace(robot, drives=drives.with_columns(**columns)) if columns else robot
 
 
 def _numbers(old: NDArray, what: str, parts: dict[Part, float]) -> NDArray:
-    """A number an axis (n,), with the factor of all and those of single axes; `old` itself without any."""
-    own = {index: value for (name, index), value in parts.items() if name == what}
-    if not own:
+    """Return one number per axis (n,) with all changes applied; `old` itself if there are none."""
+    changes = {index: value for (name, index), value in parts.items() if name == what}
+    if not changes:
         return old
-    with np.errstate(invalid="ignore"):  # nothing times infinity, which no check lets pass
-        new = own.pop(-1, 1.0) * old
-    for axis, value in own.items():
+    with np.errstate(invalid="ignore"):  # 0 times infinity is NaN, which later checks reject
+        new = changes.pop(-1, 1.0) * old
+    for axis, value in changes.items():
         new[axis] = value
     return new

@@ -1,14 +1,14 @@
-"""Thousands of runs of one loop whose numbers vary, from Python: `twin.sweep`.
+"""Sweep a closed loop over varied quantities, from Python: `twin.sweep`.
 
-These quantities vary:
+These quantities can vary:
 
-- the names of `twin.sweeps.robot_quantities`: of the plant;
-- `payload`: the mass that the plant carries at its flange, in kg; its inertia goes along;
+- the quantities of the plant, under the names of `twin.sweeps.robot_quantities`;
+- `payload`: mass of the payload at the plant's flange, in kg; its inertia is scaled with it;
 - `payload.x`, `payload.y`, `payload.z`: its centre of mass, flange frame, in m;
-- `model.` before any of these: the same of the controller's model;
+- the prefix `model.` with any of these names: the same quantity of the controller's model;
 - `sensors.noise`, `sensors.speed_cutoff`, `sensors.delay`, `sensors.seed`: see `twin.Sensors`;
-- `law.SETTING`: a setting of the law that is a number; where it is a vector of the axes, as gains are, a
-  factor on it, 1 where nothing varies.
+- `law.SETTING`: a numeric setting of the controller; for a vector of the axes, such as gains, a factor on it
+  with the nominal value 1.
 """
 
 import inspect
@@ -42,13 +42,13 @@ WHOLE = ("delay", "seed")
 
 @dataclass(frozen=True, eq=False)
 class RobotExperiment:
-    """A robot under a law along a reference; see above for what can vary.
+    """Robot with a controller and a reference; the docstring of the module lists what can vary.
 
     Attributes:
-        robot: the plant, where nothing varies.
-        law: makes the controller of its model.
-        reference: at every control period.
-        model: what the law believes in; the plant where it is `None`.
+        robot: the nominal plant.
+        law: function that makes the controller from its model.
+        reference: reference at every control period.
+        model: the controller's nominal model; `None` for the plant.
         sensors, time_step, steps_per_period, T_flange_tool: see `twin.sweeps.trial.Trial`.
     """
 
@@ -62,21 +62,21 @@ class RobotExperiment:
     T_flange_tool: np.ndarray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was told, without what was made of it."""
+        """Return the fields, without cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
-    def believed(self) -> Robot:
-        """The robot that the law believes in, where nothing varies."""
+    def nominal_model(self) -> Robot:
+        """Nominal model of the controller."""
         return self.robot if self.model is None else self.model
 
     @cached_property
     def controller(self) -> Any:
-        """The law where nothing varies."""
-        return self.law(self.believed)
+        """Nominal controller."""
+        return self.law(self.nominal_model)
 
     def nominal(self, name: str) -> float:
-        """See `twin.sweeps.trial.Experiment`."""
+        """Return a nominal value, see `twin.sweeps.trial.Experiment`."""
         if name.startswith("law."):
             setting = self._setting(name)
             return setting if isinstance(setting, float) else 1.0
@@ -84,7 +84,7 @@ class RobotExperiment:
             return float(getattr(self.sensors or Sensors(), self._sensed(name)))
         side, robot = name.removeprefix("model."), self.robot
         if side != name:
-            robot = self.believed
+            robot = self.nominal_model
         if side in PAYLOAD:
             carried = robot.payload or Payload(0.0)
             return [float(carried.mass), *np.asarray(carried.com).tolist()][PAYLOAD.index(side)]
@@ -94,7 +94,7 @@ class RobotExperiment:
             raise unknown(name, f"robot {robot.name!r}", self._known()) from None
 
     def trial(self, values: Mapping[str, float]) -> Trial:
-        """See `twin.sweeps.trial.Experiment`."""
+        """Return the trial of these values, see `twin.sweeps.trial.Experiment`."""
         parts: dict[str, dict[str, float]] = {"": {}, "model": {}, "law": {}, "sensors": {}}
         for name, value in values.items():
             head, _, rest = name.partition(".")
@@ -113,18 +113,18 @@ class RobotExperiment:
         )
 
     def _controller(self, of_model: Mapping[str, float], of_law: Mapping[str, float]) -> Any:
-        """The law with other settings, or for another model; one serves all trials where nothing differs."""
+        """Return the controller with these settings and model; the same object if nothing differs."""
         if not of_model and not of_law and isinstance(self.controller, ControlLaw):
             return self.controller
         settings: dict[str, Any] = {}
         for name, value in of_law.items():
             setting = self._setting(f"law.{name}")
             settings[name] = value if isinstance(setting, float) else value * setting
-        return self.law(_changed(self.believed, of_model, "model."), **settings)
+        return self.law(_changed(self.nominal_model, of_model, "model."), **settings)
 
     @cached_property
     def _settings(self) -> dict[str, float | np.ndarray]:
-        """The law's numbers and vectors where nothing varies: what it was told, its defaults, its gains."""
+        """Nominal numeric settings of the controller: arguments, defaults and gains."""
         parameters = inspect.signature(self.law).parameters.values()
         gains: Any = getattr(self.controller, "gains", None)
         values: dict[str, Any] = dict(gains._asdict()) if hasattr(gains, "_asdict") else {}
@@ -140,21 +140,21 @@ class RobotExperiment:
         }
 
     def _setting(self, name: str) -> float | np.ndarray:
-        """A setting of the law where nothing varies."""
+        """Return the nominal value of a setting of the controller."""
         setting = name.removeprefix("law.")
         if setting not in self._settings:
             known = ", ".join(f"law.{one}" for one in self._settings)
             raise UnknownNameError(
-                f"the law has no setting {setting!r} that is a number or a vector; it has {known or 'none'}"
+                f"the controller has no numeric setting {setting!r}: known are {known or 'none'}"
             )
         return self._settings[setting]
 
     def _sensed(self, name: str) -> str:
-        """The field of the sensors that a name stands for."""
+        """Return the field of the sensors that a name refers to."""
         field = name.removeprefix("sensors.")
         if field not in SENSED:
             raise UnknownNameError(
-                f"sensors have no number {field!r}: they have {', '.join(f'sensors.{one}' for one in SENSED)}"
+                f"sensors have no number {field!r}: known are {', '.join(f'sensors.{one}' for one in SENSED)}"
             )
         return field
 
@@ -170,14 +170,14 @@ class RobotExperiment:
         return replace(self.sensors or Sensors(), **chosen)
 
     def _known(self) -> list[str]:
-        """The names of what can vary of the arms and the sensors."""
+        """Return the names of all quantities of the arms and the sensors."""
         plant = [*PAYLOAD, *(one.name for one in quantities(self.robot))]
-        model = [*PAYLOAD, *(one.name for one in quantities(self.believed))]
+        model = [*PAYLOAD, *(one.name for one in quantities(self.nominal_model))]
         return [*plant, *(f"model.{name}" for name in model), *(f"sensors.{name}" for name in SENSED)]
 
 
 def _changed(robot: Robot, changes: Mapping[str, float], prefix: str = "") -> Robot:
-    """The robot with other values of its quantities, and of what it carries."""
+    """Return the robot with other values of its quantities and of its payload."""
     others = [(name, value) for name, value in changes.items() if name not in PAYLOAD]
     arm = changed(robot, others, prefix) if others else robot
     if len(others) == len(changes):
@@ -186,22 +186,22 @@ def _changed(robot: Robot, changes: Mapping[str, float], prefix: str = "") -> Ro
     mass, com = changes.get("payload", carried.mass), np.array(carried.com, dtype=float)
     for axis, name in enumerate(PAYLOAD[1:]):
         com[axis] = changes.get(name, com[axis])
-    # Its tensor goes with its mass, as that of a body of the same size does.
+    # The inertia tensor is scaled with the mass, as for a body of the same size.
     inertia = np.asarray(carried.inertia) * (mass / carried.mass if carried.mass > 0 else 0.0)
     return arm.with_payload(Payload(mass, com, inertia))
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What came of a sweep.
+    """Result of a sweep.
 
     Attributes:
-        table: (N,) a row a run: `draw`, `replicate`, the inputs by their names, and the fields of
+        table: (N,) one row per run: `draw`, `replicate`, the inputs by their names, and the fields of
             `twin.sweeps.trial.OUTCOME`.
-        inputs: the names of what varied.
-        experiment: what was run.
-        design: where its points lie.
-        limits: on figures.
+        inputs: names of the varied quantities.
+        experiment: the experiment.
+        design: the sampling design.
+        limits: limits of figures.
     """
 
     table: np.ndarray
@@ -211,28 +211,28 @@ class Sweep:
     limits: Mapping[str, float]
 
     def __repr__(self) -> str:
-        """Show how much of it holds."""
+        """Return a summary with the share of passing runs."""
         share = self.share
         return (
-            f"<Sweep of {len(self.table)} runs over {', '.join(self.inputs)}: {share.share:.1%} hold "
+            f"<Sweep of {len(self.table)} runs over {', '.join(self.inputs)}: {share.share:.1%} pass "
             f"({share.low:.1%} to {share.high:.1%})>"
         )
 
     @property
     def passes(self) -> np.ndarray:
-        """(N,) whether each run kept every limit."""
+        """Whether each run passes, (N,)."""
         return self.table["passes"]
 
     @property
     def share(self) -> Share:
-        """The share that holds, with its 95 % confidence interval."""
+        """Share of passing runs, with its 95 % confidence interval."""
         return pass_share(self.table["passes"], self.table["draw"], self.table["replicate"])
 
     def importance(self, figure: str = "joint_error") -> list[Importance]:
-        """Which input matters most to a figure, or to whether a run `"passes"`, the first first.
+        """Return the importance of each input for a figure, or for whether a run `"passes"`, largest first.
 
         Args:
-            figure: see `twin.sweeps.trial.OUTCOME`.
+            figure: name of the figure, see `twin.sweeps.trial.OUTCOME`.
 
         Raises:
             ValueError: there is no such figure.
@@ -240,7 +240,7 @@ class Sweep:
         return importances(self.table, self.inputs, figure)
 
     def worst(self, count: int = 10, figure: str = "joint_error") -> np.ndarray:
-        """(count,) places in the table of the worst runs: those that do not hold first.
+        """Return the indices (count,) of the worst runs in the table; failing runs come first.
 
         Raises:
             ValueError: there is no such figure.
@@ -248,17 +248,17 @@ class Sweep:
         return worst(self.table, figure, count)
 
     def trial(self, place: int) -> Trial:
-        """The closed loop of one row of the table, to be run again and looked at.
+        """Return the closed loop of one row of the table, to run it again.
 
         Raises:
-            TwinError, ValueError: it cannot be made.
+            TwinError, ValueError: the closed loop cannot be made.
         """
         row = self.table[place]
         named = zip(self.inputs, columns(self.inputs), strict=True)
         return self.experiment.trial({name: float(row[column]) for name, column in named})
 
     def to_frame(self) -> Any:
-        """The table as a table of pandas.
+        """Return the table as a pandas data frame.
 
         Raises:
             ImportError: pandas is not installed; it is in the extra `irb-twin[tables]`.
@@ -290,11 +290,11 @@ def sweep(
     resume: bool = False,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run a law on many arms that differ in what is not known of them, and say how many hold.
+    """Run a controller on many arms that differ in uncertain quantities, and return which runs pass.
 
-    What varies changes the plant alone: the law believes in `model`, or in the plant as it is given; names
-    that begin with `model.` change that.  A run holds if it was not ended early, stayed within the ranges and
-    speed limits of its joints, no drive was saturated, and no figure was beyond its limit.
+    Variations change the plant only: the controller's model is `model`, or the nominal plant. Names with the
+    prefix `model.` change the controller's model.  A run passes if it did not end early, stayed within the
+    ranges and speed limits of its joints, no drive saturated, and no figure exceeded its limit.
 
         sweep = twin.sweep(
             robot, functools.partial(controllers.make, "pd"), reference,
@@ -303,37 +303,39 @@ def sweep(
         )
 
     Args:
-        robot: the plant, where nothing varies.
-        law: `(model, **settings) -> controller`, a `twin.ControlLaw` unless the engine runs it.
-        reference: N samples, one a control period.
-        vary: how each quantity varies, by its name: a range `"0:6"`, `"1:100:log"`, `"+-50%"`, `"+-0.5"`, a
+        robot: the nominal plant.
+        law: function `(model, **settings) -> controller`; it returns a `twin.ControlLaw` unless `engine` is
+            set.
+        reference: N samples, one per control period.
+        vary: variation of each quantity, by its name: a range `"0:6"`, `"1:100:log"`, `"+-50%"`, `"+-0.5"`, a
             normal distribution `"3~0.5"`, `"~10%"`, or a grid `"5:40:8"`, `"0,2,5"`; see
             `twin.sweeps.design` and, for the names, `twin.sweeps.sweep`.
-        samples: random draws; each is run at every point of the grid.
-        design: how they lie: `"latin"`, `"sobol"` or `"random"`.
-        seed: of the draws; that of the sensors is their own, and grows by one a draw.
-        limits: on figures, see `twin.sweeps.trial.FIGURES`, as `{"joint_error": 0.01}`.
-        model: what the law believes in.
-        sensors: between motors and law.
-        time_step: in [s].
-        steps_per_period: steps in a control period.
-        T_flange_tool: (4, 4) the tool whose error is to be found, too.
-        engine: run everything in PyBullet, in other processes; some hundred times as long.
-        workers: so many processes on this machine, in place of threads.
-        scheduler: `"tcp://host:port"` of a Dask cluster that exists, instead.
-        keep: folder for what is finished, from which `resume` goes on after an interruption; it stays.
-        resume: go on with what is in that folder.  Of your own code, changes in what a scenario or law file
-            holds that was loaded by its name are noticed, others are not.
-        progress: called with the number of runs that are done, and with that of all.
+        samples: number of random draws; each is run at every grid point.
+        design: sampling of the draws: `"latin"`, `"sobol"` or `"random"`.
+        seed: seed of the draws. The sensors have a separate seed, which increases by one per draw.
+        limits: limits of figures, see `twin.sweeps.trial.FIGURES`, as `{"joint_error": 0.01}`.
+        model: the controller's nominal model.
+        sensors: sensors between motors and controller.
+        time_step: time step in [s].
+        steps_per_period: number of time steps per control period.
+        T_flange_tool: (4, 4) pose of the tool whose error is computed, too.
+        engine: whether to run everything in PyBullet, in worker processes, which takes some hundred times as
+            long.
+        workers: number of processes on this machine, instead of threads.
+        scheduler: address of a running Dask cluster, as `"tcp://host:port"`, instead of threads.
+        keep: folder for finished chunks, which `resume` reuses after an interruption; it is not removed.
+        resume: whether to reuse the chunks in that folder.  Changes in scenario or controller files that were
+            loaded by name are detected, changes in other code of the user are not.
+        progress: function that is called with the number of finished runs, and with the number of all runs.
 
     Returns:
         The table of all runs, the same to the bit for any number of threads, workers and interruptions.
 
     Raises:
-        UnknownNameError: there is no quantity of that name; the message says which are nearest.
-        VariationError: it cannot vary, or not like that.
-        ClusterError: workers that do not start, do not answer, or went away.
-        TwinError, ValueError: the loop cannot be made where nothing varies; another misfit.
+        UnknownNameError: there is no quantity with this name; the message names the nearest ones.
+        VariationError: the quantity cannot vary, or not in this form.
+        ClusterError: workers do not start, do not answer, or are lost.
+        TwinError, ValueError: the nominal closed loop cannot be made, or arguments do not fit together.
     """
     tool = None if T_flange_tool is None else real_array(T_flange_tool, "T_flange_tool")
     experiment = RobotExperiment(

@@ -1,13 +1,13 @@
-"""Tables of sweeps in files: CSV and Parquet, a row a run. Every bit of a number is kept.
+"""Write the tables of sweeps as CSV and Parquet, one row per run, without loss of precision.
 
-    sample, controller      number of the row among those of its law, from 0; the law
-    draw, replicate         which random draw it is of, and of which independent part of the design
-    payload, model.mass     what varied, in its own unit, under the names that `--vary` takes
-    holds, trouble          1 or 0; what ended the run early, empty where nothing did
+    sample, controller      index of the row in the table of its controller, from 0; the controller
+    draw, replicate         number of the random draw, and of the independent replicate of the design
+    payload, model.mass     varied quantities, each in its unit, under the names that `--vary` takes
+    passes, trouble         1 or 0; what ended the run early, or empty
     joint_error_rad, ...    the figures of `twin.sweeps.trial.OUTCOME`, with their unit in the name
 
-Numbers in a CSV have the fewest digits that give back the same double; what is infinite is `inf`, what is not
-a number `nan`.  Tables are written some thousand rows at a time: those of a million rows need no more memory.
+Numbers in a CSV have the fewest digits that give back the same double; infinity is `inf`, not a number `nan`.
+Tables are written some thousand rows at a time: a million rows need no more memory.
 """
 
 import csv
@@ -31,23 +31,23 @@ UNITS = {
     "tool_error_time": "s",
     "beyond_range": "rad",
 }
-"""Of figures that have one; the others are ratios, numbers of joints and counts."""
+"""Units of figures; figures without a unit are ratios, numbers of joints and counts."""
 ROWS = 4096
-"""Made into text at a time."""
+"""Number of rows that are formatted at a time."""
 ROWS_IN_PARQUET = 65_536
-"""In a group of rows, as readers take them."""
+"""Number of rows in a row group of a Parquet file."""
 
 
 def write_tables(path: str | Path, tables: Mapping[str, np.ndarray]) -> None:
-    """Write the tables of a sweep into one file, whole or not at all: a CSV or a Parquet file, by its name.
+    """Write the tables of a sweep into one CSV or Parquet file, completely or not at all.
 
     Args:
-        path: ends in one of `SUFFIXES`.
-        tables: by the controller that they are of; all with the same columns.
+        path: path of the file, which ends in one of `SUFFIXES`.
+        tables: tables by controller; all have the same columns.
 
     Raises:
-        ValueError: the name ends in something else.
-        TwinError: a Parquet file, and pyarrow is not installed.
+        ValueError: the name ends differently.
+        TwinError: the file is a Parquet file, and pyarrow is not installed.
         OSError: the file cannot be written.
     """
     write = {".csv": _write_csv, ".parquet": _write_parquet}.get(Path(path).suffix.lower())
@@ -58,7 +58,7 @@ def write_tables(path: str | Path, tables: Mapping[str, np.ndarray]) -> None:
 
 
 def column_names(table: np.ndarray) -> list[str]:
-    """The names of the columns that a table has in a file."""
+    """Return the column names of a table in a file."""
     return list(_columns("", table, slice(0, 0)))
 
 
@@ -83,14 +83,14 @@ def _write_parquet(path: Path, tables: Mapping[str, np.ndarray]) -> None:
 
 
 def _blocks(tables: Mapping[str, np.ndarray], rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """The columns of all tables, so many rows at a time."""
+    """Yield the columns of all tables, `rows` rows at a time."""
     for label, table in tables.items():
         for start in range(0, len(table), rows):
             yield _columns(label, table, slice(start, start + rows))
 
 
 def _columns(label: str, table: np.ndarray, part: slice) -> dict[str, np.ndarray]:
-    """Some rows of a table, as the columns of a file."""
+    """Return some rows of a table as the columns of a file."""
     rows = table[part]
     columns = {
         "sample": np.arange(len(table))[part],

@@ -1,7 +1,7 @@
-"""A sweep runs trials: a trial is one closed loop, which an experiment makes of numbers with names.
+"""Trials of a sweep: a trial is one closed loop, which an experiment makes from named values.
 
-A trial leaves a row of figures and a verdict, never its log.  The digests of all that the figures depend on
-are here too, part by part, so that a change is found and named.
+A trial gives a row of figures, but no log.  This module also computes digests of all that the figures depend
+on, part by part, so that a change is detected and named.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 
 class Trial(NamedTuple):
-    """One closed loop, before it is run.
+    """One closed loop that can be run.
 
-    Trials that share their reference, and differ in numbers of plant, controller and noise alone, are run at
-    once; so an experiment hands out the same `reference` object wherever it is the same.
+    Trials that share their reference, and differ only in numbers of plant, controller and noise, run in one
+    call; so an experiment returns the same `reference` object for equal references.
 
     Attributes:
         plant: the arm, with its drives and its payload.
-        controller: with its own model.
-        reference: at every control period; the run starts on the first sample.
-        sensors: between motors and controller; `None` where it sees the motors as they are.
-        time_step: in [s].
-        steps_per_period: steps in a control period.
-        T_flange_tool: (4, 4) the tool whose place is compared; `None` where nobody asks, which is faster.
-        error_limit: what the largest joint error may be, in [rad], as far as it is known.
+        controller: the controller, with its model.
+        reference: reference at every control period; the run starts at the first sample.
+        sensors: sensors between motors and controller; `None` for ideal measurements at the motors.
+        time_step: time step in [s].
+        steps_per_period: number of time steps per control period.
+        T_flange_tool: (4, 4) pose of the tool whose error is computed; `None` for none, which is faster.
+        error_limit: limit of the largest joint error, in [rad]; infinite if unknown.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
     """
 
@@ -56,43 +56,43 @@ class Trial(NamedTuple):
 
 
 class Experiment(Protocol):
-    """What varies, and the trial that comes of it.
+    """Quantities that can vary, and the trial of given values.
 
-    An experiment travels to other processes, and has to give the same trial there: it holds names and
-    numbers, and loads what they stand for where it is asked.
+    An experiment is pickled for other processes, and must make the same trial there: it contains names and
+    numbers, and loads what they refer to when it is needed.
     """
 
     def nominal(self, name: str) -> float:
-        """The value of a quantity where nobody varies it, which scaled variations refer to.
+        """Return the nominal value of a quantity, to which scaled variations refer.
 
         Raises:
-            UnknownNameError: nothing has such a quantity; the message names those that are nearest.
-            VariationError: it is no number, or cannot be varied here.
+            UnknownNameError: the quantity is unknown; the message names the nearest ones.
+            VariationError: the quantity is not a number, or cannot vary.
         """
         ...
 
     def trial(self, values: Mapping[str, float]) -> Trial:
-        """The closed loop with these values.
+        """Return the closed loop with these values.
 
         Args:
-            values: by the names of the quantities, each absolute, in its own unit.
+            values: absolute values by the names of the quantities, each in its unit.
 
         Raises:
-            TwinError, ValueError: there is no such arm or loop.
+            TwinError, ValueError: the closed loop cannot be made.
         """
         ...
 
 
 LIBRARIES = ("numpy", "numba", "pybullet")
 PATHS = ("file", "urdf")
-"""Fields of a robot that may differ between machines."""
+"""Fields of a robot that are not compared, because they differ between machines."""
 
 MOST_NAMED = 5
 
 
 @cache
 def surroundings() -> dict[str, str]:
-    """Versions, the kind of processor, and a digest of every source file of this project."""
+    """Return versions, the type of the processor, and a digest of every source file of this project."""
     from llvmlite.binding import get_host_cpu_name
 
     files = [file for package in PACKAGES for file in sorted((PROJECT / package).rglob("*.py"))]
@@ -105,10 +105,10 @@ def surroundings() -> dict[str, str]:
 
 
 def dependencies(trial: Trial) -> dict[str, str]:
-    """All that a sweep's figures depend on, by name: surroundings, the user's code, and the nominal trial.
+    """Return digests of all that a sweep's figures depend on: surroundings, the user's code, nominal trial.
 
     Args:
-        trial: with nominal values, made a moment ago, so that the code that it takes is loaded.
+        trial: the trial with nominal values, just made, so that the user's code is loaded.
     """
     law: Any = trial.controller
     parts = {
@@ -123,17 +123,17 @@ def dependencies(trial: Trial) -> dict[str, str]:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The names of what differs, the first few in words; empty where nothing does."""
+    """Return the names of entries that differ, at most `MOST_NAMED` of them; empty if there are none."""
     names = [name for name in {**now, **then} if then.get(name) != now.get(name)]
-    told = [
+    parts = [
         f"{name} (was {then.get(name)}, is {now.get(name)})" if name.startswith("version") else name
         for name in names[:MOST_NAMED]
     ]
-    return ", ".join(told) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return ", ".join(parts) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
 
 
 def _content(value: Any) -> bytes:
-    """The bytes of arrays and texts, the same in every process."""
+    """Return the bytes of arrays and texts, the same in every process."""
     if isinstance(value, np.ndarray):
         return repr((value.shape, value.dtype.str)).encode() + value.tobytes()
     if is_dataclass(value):
@@ -166,24 +166,24 @@ OUTCOME = np.dtype(
         ("saturated", "i8"),
     ]
 )
-"""The figures of a trial.
+"""Row of a trial.
 
-- holds: whether it kept every limit.
-- trouble: 0, or what ended it early, an index of `TROUBLES`; its errors are infinite then.
-- duration: how long it ran, in [s].
-- joint_error, joint_error_joint, joint_error_time: the largest `|q_ref - q|` of a joint, in [rad]; which,
-  from 1; and when, in [s].
-- rms_error: root of the mean over joints and samples of its square, in [rad].
-- tool_error, tool_error_time: the largest distance of the tool from where it should be, in [m], and when; NaN
-  where nobody asked.
-- rms_torque: root of the mean over joints and samples of the square of torque over its limit at standstill.
-- beyond_range: how far a joint was beyond its range, in [rad], 0 where none was.
-- speed_ratio: the largest speed over its limit.
-- saturated: number of samples and joints at which a drive could not give what was demanded.
+- passes: whether the trial met every limit.
+- trouble: 0, or what ended the trial early, as an index of `TROUBLES`; its errors are infinite then.
+- duration: duration of the run, in [s].
+- joint_error, joint_error_joint, joint_error_time: largest `|q_ref - q|` of a joint, in [rad]; the joint,
+from
+  1; and the time, in [s].
+- rms_error: root mean square of `q_ref - q` over joints and samples, in [rad].
+- tool_error, tool_error_time: largest position error of the tool, in [m], and its time; NaN if not computed.
+- rms_torque: root mean square over joints and samples of torque over its limit at standstill.
+- beyond_range: largest excess of a joint over its range, in [rad]; 0 if there is none.
+- speed_ratio: largest speed over its limit.
+- saturated: number of samples and joints at which a drive saturated.
 """
 
 TROUBLES = ("", "ran away", "torque not finite", "loop folded", "cannot be made")
-"""What may end a trial early, by the number in the table; the last: values of which there is no such arm."""
+"""Reasons why a trial ended early, by the number in the table; the last one: the trial cannot be made."""
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque", "beyond_range", "speed_ratio", "saturated")
-"""Figures that a limit can be put to."""
+"""Figures that can have a limit."""

@@ -1,11 +1,11 @@
-"""Gains of a law that hold for all draws of a sweep and make its worst error, or its torque, small.
+"""Search gains of a controller that pass for all draws of a sweep, with a small error or torque.
 
-Every set of gains that is tried is run under the same draws. Of two sets the better one is that under which
-fewer runs fail; under which as many fail, that with the smaller figure. The search is differential evolution
-(Storn and Price 1997), by `scipy.optimize`: it needs no derivative, which the worst of many runs does not
-have, takes numbers of failures as they come, and tries a whole generation of gains at once, so that a call of
-compiled code does some thousands of runs. It works with logarithms of the gains: half a gain is as far from
-it as twice the gain.
+Every set of gains is run on the same draws. Of two sets the better one has fewer failing runs, or with
+equally many failing runs the smaller figure. The search is differential evolution (Storn and Price 1997), by
+`scipy.optimize`: it needs no derivative, which the worst of many runs does not have, handles numbers of
+failures, and evaluates a whole generation of gains at once, so that a call of compiled code runs some
+thousands of trials. It searches the logarithms of the gains: half a gain and twice the gain are equally far
+from it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +22,15 @@ from twin.sweeps.running import run_points
 from twin.sweeps.trial import FIGURES, Experiment
 
 AT_END = 0.02
-"""A gain so near an end of its range, as a part of the whole on a logarithmic scale, is at the end."""
+"""Largest distance of a gain from an end of its range that counts as at the end, relative, logarithmic."""
 
 
 class Gain(NamedTuple):
-    """A quantity of an experiment that is searched.
+    """Quantity of an experiment that is searched.
 
     Attributes:
-        name: as the experiment has it: `law.Kp`.
-        low: least value, above 0, in the quantity's own unit.
+        name: name in the experiment, such as `law.Kp`.
+        low: smallest value, above 0, in the quantity's unit.
         high: largest value.
     """
 
@@ -40,12 +40,12 @@ class Gain(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What became of one set of gains.
+    """Result of one set of gains.
 
     Attributes:
-        values: of the gains, in their order.
-        failing: number of runs that do not hold.
-        figure: the worst of the runs that came to their end, or the mean; infinite where none did.
+        values: values of the gains, in their order.
+        failing: number of failing runs.
+        figure: worst or mean figure of the runs that did not end early; infinite if there are none.
     """
 
     values: tuple[float, ...]
@@ -55,15 +55,15 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found.
+    """Result of a search.
 
     Attributes:
-        gains: what was searched.
-        default: the nominal values of the experiment, and what became of them.
-        best: the best values within their ranges.
-        runs: number of draws, each of which was run with every set of gains.
-        evaluations: number of sets of gains that were tried, the default one included.
-        settled: whether all sets of the last generation did as well; else more might do better.
+        gains: the searched gains.
+        default: the nominal values of the experiment, and their result.
+        best: the best values within their ranges, and their result.
+        runs: number of draws, on each of which every set of gains was run.
+        evaluations: number of sets of gains, including the default set.
+        settled: whether the last generation has converged; otherwise more evaluations may be better.
     """
 
     gains: tuple[Gain, ...]
@@ -75,12 +75,12 @@ class Tuning:
 
     @property
     def values(self) -> dict[str, float]:
-        """The best values by the names of the gains."""
+        """The best values, by the names of the gains."""
         return dict(zip((gain.name for gain in self.gains), self.best.values, strict=True))
 
     @property
     def at_ends(self) -> tuple[tuple[Gain, float], ...]:
-        """The gains whose best value lies at an end of their range, and that end; it may be better beyond."""
+        """Gains whose best value is at an end of its range, with this end; it may be better beyond."""
         found = []
         for gain, value in zip(self.gains, self.best.values, strict=True):
             near = AT_END * np.log(gain.high / gain.low)
@@ -92,17 +92,16 @@ class Tuning:
 Of = Literal["worst", "mean"]
 
 A_GENERATION = 10
-"""Sets of gains tried at once, for each gain that is searched."""
+"""Number of sets of gains per generation, for each searched gain."""
 
 FEWEST, GENERATIONS = 5, 8
-"""Sets in a generation that differential evolution needs; generations that a small number of evaluations is
-cut into, rather than large ones."""
+"""Smallest number of sets in a generation; smallest number of generations for few evaluations."""
 
 EVALUATIONS = 120
-"""Sets of gains tried in all, for each gain that is searched, unless told otherwise."""
+"""Default number of sets of gains, for each searched gain."""
 
 DECADES = 12.0
-"""Up and down of the figure of the default gains, within which figures are told apart."""
+"""Decades above and below the default gains' figure within which figures are distinguished."""
 
 SETTLED = 0.01
 """Relative scatter of the figure in a generation at which the search ends."""
@@ -122,25 +121,25 @@ def tuned(
     pool: Pool | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Tuning:
-    """Search values of the gains with which the fewest runs fail, and of those the figure is least.
+    """Search values of the gains with the fewest failing runs, and with the smallest figure among these.
 
     Args:
-        experiment: makes the runs.
-        points: the draws: N circumstances, under each of which every set of gains is run.
+        experiment: the experiment, which makes the trials.
+        points: N draws, on each of which every set of gains is run.
         gains: d quantities of the experiment, none of which varies in the points.
-        minimise: a figure of `FIGURES`.
-        of: the worst of the runs, or their mean.
-        limits: on figures, by their names; a run beyond one fails.
-        evaluations: sets of gains to try, the default one besides; `EVALUATIONS` a gain by default.
-        seed: of the search; the same one finds the same bits.
-        engine: PyBullet runs them, and not compiled code.
-        pool: who runs them; by default threads of this process.
-        progress: called with the number of runs that are done.
+        minimise: name of the figure, one of `FIGURES`.
+        of: whether to minimise the worst figure of the runs, or the mean.
+        limits: limits of figures, by name; a run that exceeds one fails.
+        evaluations: number of sets of gains, besides the default set; by default `EVALUATIONS` per gain.
+        seed: seed of the search; the same seed gives the same bits.
+        engine: whether PyBullet runs the trials, instead of compiled code.
+        pool: pool that runs the trials; by default threads of this process.
+        progress: function that is called with the number of finished runs.
 
     Raises:
-        VariationError: a gain that varies, twice, or with a range that is empty or reaches 0; a figure that
-            is not known, or not computed here; fewer than `FEWEST` evaluations.
-        TwinError, ValueError: of the experiment.
+        VariationError: a gain varies in the points, is given twice, or has a range that is empty or contains
+            0; the figure is unknown or not computed; there are fewer than `FEWEST` evaluations.
+        TwinError, ValueError: the experiment fails.
     """
     from scipy.optimize import differential_evolution
 
@@ -151,7 +150,7 @@ def tuned(
     (default,) = judge(starts[np.newaxis])
     low, high = np.array([(gain.low, gain.high) for gain in gains]).T
     inside = bool(np.all((starts >= low) & (starts <= high)))
-    # Logarithms of factors on the default, of which the default itself is exactly 0.
+    # Logarithms of factors on the default, so that the default itself is exactly 0.
     base = np.where(starts > 0, starts, np.sqrt(low * high))
     scale = default.figure if 0 < default.figure < np.inf else 1.0
     best = [default] if inside else []
@@ -178,7 +177,7 @@ def tuned(
             atol=np.log10(1.0 + SETTLED) / (2.0 * DECADES),
             seed=generator,  # pyright: ignore
         )
-    except RuntimeError as error:  # scipy takes what the experiment says for a fault of its own
+    except RuntimeError as error:  # scipy wraps the errors of the experiment
         if isinstance(error.__cause__, (TwinError, ValueError)):
             raise error.__cause__ from None
         raise
@@ -187,7 +186,7 @@ def tuned(
 
 @dataclass
 class _Judge:
-    """Runs sets of gains under all draws."""
+    """Function that runs sets of gains on all draws."""
 
     experiment: Experiment
     points: Points
@@ -201,7 +200,7 @@ class _Judge:
     evaluations: int = 0
 
     def __call__(self, values: Floats) -> list[Tried]:
-        """What becomes of sets of gains (S, d)."""
+        """Return the results of sets of gains (S, d)."""
         draws = len(self.points.values)
         before = self.evaluations * draws
         table = run_points(
@@ -210,7 +209,7 @@ class _Judge:
             limits=self.limits,
             engine=self.engine,
             pool=self.pool,
-            progress=lambda done, _: self._tell(before + done),
+            progress=lambda done, _: self._report(before + done),
         )
         self.evaluations += len(values)
         parts = table.reshape(draws, len(values)).T
@@ -220,7 +219,7 @@ class _Judge:
         ]
 
     def _with(self, values: Floats) -> Points:
-        """The first draw with all sets of gains, then the second, and so on: they share their reference."""
+        """Return the first draw with all sets of gains, then the second, and so on."""
         points, sets = self.points, len(values)
         draws = np.repeat(np.arange(len(points.values)), sets)
         return Points(
@@ -230,17 +229,17 @@ class _Judge:
             replicate=points.replicate[draws],
         )
 
-    def _tell(self, done: int) -> None:
+    def _report(self, done: int) -> None:
         if self.progress is not None:
             self.progress(done)
 
 
 def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float]:
-    """How many runs fail, and the worst figure, or the mean, of those that came to their end.
+    """Return the number of failing runs, and the worst or mean figure of the runs that did not end early.
 
     Args:
         table: (N,) with the fields of `OUTCOME`.
-        figure: its name.
+        figure: name of the figure.
         of: "worst" or "mean".
 
     Raises:
@@ -248,7 +247,7 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
     """
     ended = table[figure][table["trouble"] == 0]
     if np.any(np.isnan(ended)):
-        raise VariationError(f"{figure} was not asked for in these runs: the experiment has to compute it")
+        raise VariationError(f"{figure} was not computed in these runs: the experiment must compute it")
     failing = int(np.count_nonzero(~table["passes"]))
     if not len(ended):
         return failing, float("inf")
@@ -256,14 +255,14 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
 
 
 def _loss(tried: Tried, scale: float) -> float:
-    """One number that orders sets of gains: a failing run more outweighs any figure, which is from 0 to 1."""
+    """Return the number that the search minimises: failing runs, plus the figure's rank from 0 to 1."""
     with np.errstate(divide="ignore"):
         decades = np.log10(np.float64(tried.figure) / scale)
     return tried.failing + float(np.clip(0.5 + decades / (2.0 * DECADES), 0.0, 1.0))
 
 
 def _first(generator: np.random.Generator, count: int, low: Floats, high: Floats, inside: bool) -> Floats:
-    """The first generation (count, d): spread evenly, the default gains among them where they may be."""
+    """Return the first generation (count, d): evenly spread, with the default gains if they are in range."""
     from scipy.stats import qmc
 
     spread = qmc.LatinHypercube(len(low), seed=generator).random(count)  # pyright: ignore
@@ -281,11 +280,11 @@ def _check(points: Points, gains: tuple[Gain, ...], minimise: str, evaluations: 
         if gain.name in points.names:
             raise VariationError(f"{gain.name} cannot be searched: it varies from draw to draw")
         if names.count(gain.name) > 1:
-            raise VariationError(f"{gain.name} is searched twice; once is enough")
+            raise VariationError(f"{gain.name} is searched twice")
         if not 0.0 < gain.low < gain.high < np.inf:
             raise VariationError(
-                f"cannot search {gain.name} from {gain.low:g} to {gain.high:g}: expected a range above 0 "
-                "that is not empty"
+                f"cannot search {gain.name} from {gain.low:g} to {gain.high:g}: expected a non-empty range "
+                "above 0"
             )
     if minimise not in FIGURES:
         raise VariationError(f"cannot minimise {minimise!r}: known are {', '.join(FIGURES)}")

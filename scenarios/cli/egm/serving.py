@@ -240,12 +240,12 @@ FORMAT = 2
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
     """Return a table with one column per robot: messages, lateness, completed runs, faults, torques."""
-    from scenarios.report.report import own_table
+    from scenarios.report.report import plain_table
 
     columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
     names = list(dict.fromkeys(name for column in columns for name in column))
     head = ["", *(job.label for job in jobs)]
-    return own_table([head, *([name, *(column.get(name, "") for column in columns)] for name in names)])
+    return plain_table([head, *([name, *(column.get(name, "") for column in columns)] for name in names)])
 
 
 def rows(job: Job, served: Served) -> dict[str, str]:

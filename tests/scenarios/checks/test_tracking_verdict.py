@@ -273,7 +273,7 @@ def test_every_report_lists_unjudged_and_undetermined_runs(logs, tmp_path):
 
     write_markdown(Results(runs), tmp_path / "a.md")
     text = (tmp_path / "a.md").read_text()
-    assert text.startswith("## irb-twin validate: every check passes, not all was judged\n")
+    assert text.startswith("## irb-twin validate: every check passes, but not all tracking was judged\n")
     assert "| 1/1 | not judged |" in text
     assert "| 1/1 | UNDETERMINED |" in text
 
@@ -335,4 +335,4 @@ def test_limit_option_sets_verdict_and_exit_status(command, capsys, monkeypatch)
     assert main([*words, "--limit", "joint_error=1e-9"]) == 1
     assert "wanted at most 1e-9: the limit that --limit sets" in " ".join(capsys.readouterr().out.split())
     assert main([*words, "--limit", "joint_eror=1"]) == 2
-    assert "there is no figure 'joint_eror': known are joint_error," in capsys.readouterr().err
+    assert "unknown quantity 'joint_eror': known are joint_error," in capsys.readouterr().err

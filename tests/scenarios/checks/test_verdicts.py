@@ -52,7 +52,7 @@ class Spoken(Spring):
 
 
 def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
-    """The kinematic loop of the IRB 1400 rounds more in PyBullet than in the model: kicked runs are needed."""
+    """The kinematic loop of the IRB 1400 rounds more in PyBullet than in the model, so kicks are needed."""
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
     scenario = registry.find("joint_tracking")
     limits = {}

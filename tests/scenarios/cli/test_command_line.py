@@ -240,7 +240,7 @@ def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monk
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
     assert "5 runs, 15 checks" in text
-    assert "3 runs do not hold" in text
+    assert "3 runs fail" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
     assert root.attrib["tests"] == "20"

@@ -45,7 +45,7 @@ def test_a_setting_goes_to_the_laws_that_have_it(tmp_path):
         ("K p=3", "expected NAME=VALUE"),
         ("Ki=3", "--set Ki=3: there is no setting 'Ki': pd has bandwidth, Kp, Kd"),
         ("period=3", "there is no setting 'period'"),
-        ("lqr.Q=3", "no law of this run is 'lqr', only pd"),
+        ("lqr.Q=3", "this run has no controller 'lqr', only pd"),
     ],
 )
 def test_a_setting_that_none_has(word, told):
@@ -56,7 +56,7 @@ def test_a_setting_that_none_has(word, told):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("Kp = ", "it is not TOML"),
+        ("Kp = ", "it is not valid TOML"),
         ("Kp = {a = {b = 1}}", "a is {'b': 1}, expected"),
         ("Kp = ['a']", "Kp is "),
     ],

@@ -123,14 +123,16 @@ def test_wrong_use_is_one_sentence(logs, tmp_path, capsys, monkeypatch):
     assert "invalid choice: 'jerk'" in refused(capsys, "plot", "a.npz", "--what", "jerk")
     assert "no sample between 9 s and inf s" in refused(capsys, "plot", "a.npz", "--from", "9")
     assert "LOG" in refused(capsys, "plot")
-    assert "say what to write: --csv or --parquet" in refused(capsys, "export", "a.npz")
+    assert "nothing to write: give --csv, --parquet or both" in refused(capsys, "export", "a.npz")
     assert "--csv a.txt: expected a file name that ends in .csv" in refused(
         capsys, "export", "a.npz", "--csv", "a.txt"
     )
     assert "--every 0: expected a whole number of at least 1" in refused(
         capsys, "export", "a.npz", "--csv", "--every", "0"
     )
-    assert "--decimal-comma is of --csv" in refused(capsys, "export", "a.npz", "--parquet", "--decimal-comma")
+    assert "--decimal-comma requires --csv" in refused(
+        capsys, "export", "a.npz", "--parquet", "--decimal-comma"
+    )
     assert "several logs would be written to a.csv" in refused(capsys, "export", "a.npz", "a.npz", "--csv")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "pip install 'irb-twin[tables]'" in refused(capsys, "export", "a.npz", "--parquet")

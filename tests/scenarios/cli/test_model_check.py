@@ -38,8 +38,8 @@ def test_nothing_wrong(write, tmp_path, capsys):
         "arm: 2 moving joints, 4 kg, base 'base'",
         "-57.3 to 57.3 deg",
         "0 to 0.2 m",
-        "acceleration of one step, PyBullet - model, relative",
-        "nothing to remark: nothing wrong",
+        "acceleration in one step, PyBullet - model, relative",
+        "no findings: the check passes",
     ):
         assert text in printed
     document = json.loads(results.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ def test_an_error_is_exit_status_1(write, tmp_path, capsys):
     assert main(["check-model", str(path), "--json", str(results)]) == 1
     printed = capsys.readouterr()
     assert "error: link 'one' has mass nan kg" in printed.out
-    assert "something is WRONG" in printed.out
+    assert "the check FAILS" in printed.out
     assert printed.err == ""
     document = json.loads(results.read_text(encoding="utf-8"))
     assert not document["passes"]
@@ -66,7 +66,7 @@ def test_an_error_is_exit_status_1(write, tmp_path, capsys):
 
 def test_warnings_alone_are_not_wrong(write, capsys):
     assert main(["check-model", str(write(SOUND.replace('effort="5"', "")))]) == 0
-    assert "1 warning: nothing wrong" in capsys.readouterr().out
+    assert "1 warning: the check passes" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_disagreement_is_wrong(write, here, monkeypatch, capsys):
     assert main(["check-model", str(write(SOUND))]) == 1
     printed = capsys.readouterr().out
     assert "FAILS" in printed
-    assert "nothing to remark, and PyBullet disagrees: something is WRONG" in printed
+    assert "no findings, and PyBullet disagrees: the check FAILS" in printed
 
 
 def test_an_engine_that_is_not_itself_is_wrong(write, here, monkeypatch):
@@ -148,7 +148,7 @@ def test_a_comparison_that_crashes_or_hangs_is_a_finding(write, tmp_path, monkey
     assert main(["check-model", str(write(SOUND))]) == 1
     printed = " ".join(capsys.readouterr().out.split())
     assert f"error: the comparison with PyBullet {told}" in printed
-    assert "something is WRONG" in printed
+    assert "the check FAILS" in printed
 
 
 def test_names_that_look_like_markup_are_shown_as_they_are(write, capsys):

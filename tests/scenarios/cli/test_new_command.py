@@ -96,7 +96,7 @@ def test_a_bad_name_is_told(name, tmp_path, monkeypatch, capsys):
 def test_a_name_that_would_hide_a_module_is_told(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "scenario", name]) == 2
-    assert f"{name!r} is the name of a module that Python or pytest takes" in capsys.readouterr().err
+    assert f"{name!r} is the name of a module of Python or pytest" in capsys.readouterr().err
     assert not found(tmp_path)
 
 

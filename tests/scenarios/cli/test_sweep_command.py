@@ -164,7 +164,7 @@ def test_what_can_vary_is_listed():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "say what varies"),
+        ([], "nothing varies: give --vary"),
         (["--vary", "payload"], "expected NAME=TEXT"),
         (["--vary", "paylod=0:6"], "payload"),
         (["--vary", "payload=6:0"], "backwards"),
@@ -173,13 +173,16 @@ def test_what_can_vary_is_listed():
         (["--vary", "controller=1:2"], "controller"),
         (
             ["--vary", "payload=0:6", "--limit", "error=1"],
-            "there is no figure 'error': known are joint_error",
+            "unknown quantity 'error': known are joint_error",
         ),
         (["--vary", "payload=0:6", "--limit", "joint_error=-1"], "at least 0"),
-        (["--vary", "payload=0:6", "--figure", "error"], "there is no figure 'error'"),
+        (["--vary", "payload=0:6", "--figure", "error"], "unknown quantity 'error'"),
         (["--vary", "payload=0:6", "--samples", "0"], "whole number above 0"),
-        (["--vary", "payload=0:6", "--resume"], "--resume goes on beside the file of --out"),
-        (["--vary", "payload=0:6", "--workers", "2", "--scheduler", "tcp://h:1"], "give one of them"),
+        (["--vary", "payload=0:6", "--resume"], "--resume requires --out"),
+        (
+            ["--vary", "payload=0:6", "--workers", "2", "--scheduler", "tcp://h:1"],
+            "--workers excludes",
+        ),
         (["--vary", "payload=0:6", "--out", "a.xlsx"], "ends in .csv or .parquet"),
         (["--vary", "payload=0:6", "--require-share", "95"], "expected a share from 0 to 1"),
     ],

@@ -108,7 +108,7 @@ def test_where_nothing_varies_there_are_no_fresh_draws(capsys):
     status, out, err = given(["pd", *SHORT, "--gains", "Kp"], capsys)
     assert (status, "fresh" in out) == (0, False)
     assert "16 sets of 1 gain x 1 runs" in err
-    assert "here, where nothing is random" in out
+    assert "on the only draw" in out
     assert "--set Kp=" in out
 
 
@@ -132,18 +132,18 @@ def silent(robot):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "name a law and a scenario"),
-        (["pd"], "name one scenario after the law"),
+        ([], "name a controller and a scenario"),
+        (["pd"], "name one scenario after the controller"),
         (["pdd", "joint_tracking"], "unknown controller 'pdd'"),
-        (["pd", "joint_tracking", "pose_path"], "name one scenario after the law"),
+        (["pd", "joint_tracking", "pose_path"], "name one scenario after the controller"),
         (["pd", "joint_tracking", "--gains", "Kq"], "the nearest are Kp"),
         (["pd", "joint_tracking", "--gains", "Kp=2:1"], "backwards"),
         (["pd", "joint_tracking", "--gains", "Kp", "law.Kp"], "searched twice"),
         (["pd", "joint_tracking", "--vary", "paylod=0:6"], "payload"),
         (["pd", "joint_tracking", "--minimise", "rms_torque"], "limit an error, too"),
-        (["pd", "joint_tracking", "--limit", "error=1"], "there is no figure 'error'"),
+        (["pd", "joint_tracking", "--limit", "error=1"], "unknown quantity 'error'"),
         (["pd", "joint_tracking", "--out", "gains.txt"], "ends in .toml"),
-        (["./law.py:silent", "joint_tracking", "--engine"], "no setting that is a number"),
+        (["./law.py:silent", "joint_tracking", "--engine"], "has no numeric setting"),
     ],
 )
 def test_bad_input_is_a_sentence(words, told, tmp_path, monkeypatch, capsys):

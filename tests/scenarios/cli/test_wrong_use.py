@@ -10,7 +10,7 @@ from scenarios.cli.command_line import main
     [
         (["walk"], "walk"),
         (["run"], "known are drive_check, drive_mismatch, excitation, gravity_hold, identify_joint"),
-        (["run", "--controller", "pd", "pose_path"], "before any option"),
+        (["run", "--controller", "pd", "pose_path"], "before all options"),
         (["run", "pose_pth"], "unknown scenario 'pose_pth': known are drive_check"),
         (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),
         (["run", "gravity_hold", "--robot", "irb99"], "unknown robot 'irb99': known are irb140"),

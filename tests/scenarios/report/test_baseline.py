@@ -37,10 +37,10 @@ def test_the_same_results_are_not_worse(tmp_path):
 
 def test_a_check_that_held_and_does_not_is_worse(tmp_path):
     found = compared(tmp_path, [run_of(0.5), run_of(2.0, law="pid")], [run_of(1.5), run_of(3.0, law="pid")])
-    assert found.worse == ["irb140, swing, pd: m0 held and does not any more: 0.5 -> 1.5 rad"]
+    assert found.worse == ["irb140, swing, pd: m0 passed before and fails now: 0.5 -> 1.5 rad"]
     assert found.grown == ["irb140, swing, pid: m0 grew: 2 -> 3 rad"]
     found = compared(tmp_path, [run_of(0.5)], [run_of(error="it ran away")])
-    assert found.worse == ["irb140, swing, pd: it finished, and does not any more: it ran away"]
+    assert found.worse == ["irb140, swing, pd: it does not finish any more: it ran away"]
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tm
     before = [run_of(0.5, 0.6), run_of(0.5, law="pid")]
     found = compared(tmp_path, before, [run_of(0.5)])
     assert found.missing == [
-        "irb140, swing, pd: m1 is not checked any more",
-        "irb140, swing, pid: this run is not there any more",
+        "irb140, swing, pd: m1: this check is missing",
+        "irb140, swing, pid: this run is missing",
     ]
     found = compared(tmp_path, before, [run_of(0.5, 0.6)], selection={"scenarios": []})
     assert found.missing == []
-    assert "only the 1 results that both have are compared" in found.notes[0]
+    assert "only the 1 runs in both are compared" in found.notes[0]
 
 
 def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
@@ -82,7 +82,7 @@ def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
     found = compared(tmp_path, [run_of(0.5)], [run_of(0.9)], runs=document["runs"])
     assert found.grown == []
     assert found.notes == [
-        "irb140, swing, pd: not compared, its settings were others: bandwidth 30.0 (here 20.0)"
+        "irb140, swing, pd: not compared, because its settings were different: bandwidth 30.0 (here 20.0)"
     ]
 
 
@@ -90,9 +90,9 @@ def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
     ("content", "told"),
     [
         (None, "cannot read the baseline .*: No such file"),
-        ("{", "is no JSON"),
-        ("[]", "is no file of irb-twin validate --json"),
-        ('{"runs": []}', "is of another version of irb-twin: its format is not named, expected 2"),
+        ("{", "is not valid JSON"),
+        ("[]", "is not a file of irb-twin validate --json"),
+        ('{"runs": []}', "was written by another version of irb-twin: its format is not named, expected 2"),
         ('{"runs": [], "format": 99}', "another version of irb-twin: its format is 99, expected 2"),
         ('{"runs": [{}], "format": 2, "provenance": {}}', "is damaged: KeyError 'name'"),
         ('{"runs": [3], "format": 2, "provenance": {}}', "is damaged: TypeError"),

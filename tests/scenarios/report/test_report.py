@@ -76,7 +76,7 @@ def test_a_check_that_fails_says_all_there_is_to_say():
     assert text.count("FAILS") == 1
     sentence = "pd: the check is 2 rad (joint_3 at t = 0.412 s), wanted at most 1: what the loop allows"
     assert sentence in text
-    assert text.splitlines()[-1] == "again: irb-twin run swing --controller pd"
+    assert text.splitlines()[-1] == "repeat: irb-twin run swing --controller pd"
 
 
 def test_a_nan_is_said_to_be_no_number_and_a_narrow_miss_is_told_in_full():
@@ -90,7 +90,7 @@ def test_a_nan_is_said_to_be_no_number_and_a_narrow_miss_is_told_in_full():
 def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
     broken = Metric("the check", 2.0, "rad", 1.0, "why")
     run = dataclasses.replace(made_up_run("pd", broken), config=Config(robot="a" * 200, controller="pd"))
-    assert f"again: irb-twin run swing --controller pd --robot {'a' * 200}\n" in rendered(
+    assert f"repeat: irb-twin run swing --controller pd --robot {'a' * 200}\n" in rendered(
         scenario_report("A swing.", [run], 60), 60
     )
 
@@ -107,8 +107,8 @@ def test_reasons_are_told_once_and_name_whose_they_are_where_they_differ():
 def test_a_run_without_a_log_is_told():
     run = Run("swing", Config(controller="pd"), None, (), 0.1, "joint_2 runs away")
     text = rendered(scenario_report("A swing.", [run, made_up_run("pid")], 100))
-    assert "pd: did not finish: joint_2 runs away\nwhose fault: " in text
-    assert "\nagain: irb-twin run swing --controller pd\n" in text
+    assert "pd: did not finish: joint_2 runs away\ncause: " in text
+    assert "\nrepeat: irb-twin run swing --controller pd\n" in text
     assert "0.06 /     0.06" in text
 
 
@@ -118,16 +118,13 @@ def test_validation_counts_checks_and_repeats_what_fails():
     text = rendered(validation_report(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost])))
     assert "swing, pd_gravity: the other check is 2 m, wanted at most 1: too far" in text
     assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
-    assert "again: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
+    assert "repeat: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
     assert "pid, bandwidth 7.0" in text
 
 
 def test_the_total_of_a_validation():
     runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
-    assert (
-        validation_total(Results(runs), 1.25, 2)
-        == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run does not hold"
-    )
+    assert validation_total(Results(runs), 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run fails"
     assert validation_total(Results(runs[:1]), 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
 
 

@@ -100,7 +100,7 @@ def test_how_runs_fail():
         "too fast": [3],
         "a drive saturated": [1],
         "joint error above 0.01": [4],
-        "joint error above what rounding explains": [5],
+        "joint error above rounding errors": [5],
     }
     free = {one.name for one in failures(table, {}, True)}
     assert not free & {"beyond its range", "too fast"}

@@ -163,7 +163,7 @@ def test_its_command_is_whole_and_the_filter_of_what_is_kept_out_is_told(log, tm
     words += ["--validate", "b.csv", "--out", "arm.toml"]
     assert main(words) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "kept out, b.csv: positions low-pass filtered at 35 Hz, torques and model at 10 Hz" in printed
+    assert "validation, b.csv: positions low-pass filtered at 35 Hz, torques and model at 10 Hz" in printed
     source = robot_facts(tmp_path / "arm.toml")["source"]
     command = source.partition("By `")[2].partition("`, 20")[0]
     assert shlex.split(command) == ["irb-twin", *words]

@@ -309,7 +309,7 @@ def test_wrong_use_of_the_command_line_is_one_sentence(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.csv").write_text("t,q1\n0,1\n")
     for words, said in (
-        (["run.csv"], "name the robot, --robot"),
+        (["run.csv"], "a table does not name its robot: give --robot"),
         (["run.csv", "--robot", "irb140"], "run.csv, line 1: no column 'q2', 'q3'"),
         (["run.csv", "--robot", "irb140", "--q-offset", "1,x"], "--q-offset 1,x: expected numbers"),
         (["run.csv", "--robot", "irb140", "--angle-unit", "grad"], "expected a unit of angle"),

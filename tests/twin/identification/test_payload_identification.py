@@ -97,7 +97,7 @@ def test_the_command_tells_it(files, capsys, tmp_path):
     told = json.loads(found.read_text(encoding="utf-8"))
     out = capsys.readouterr().out
     assert f"--payload {told['payload']}" in out
-    assert "against runs without it" in out
+    assert "relative to recordings without it" in out
     assert told["values"]["mass"] == pytest.approx(6, abs=3 * told["deviations"]["mass"])
     config = payload_mismatch.Config(payload=told["payload"])
     assert config.carried is not None
@@ -116,9 +116,12 @@ def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--without", "bare.npz"], "--without tells of the arm without its payload"),
-        (["--payload", "--out", "arm.toml"], "--out is about the arm's parameters, not with --payload"),
-        (["--payload", "--both-sides"], "--both-sides is about the arm's parameters"),
+        (["--without", "bare.npz"], "--without requires --payload"),
+        (
+            ["--payload", "--out", "arm.toml"],
+            "--out identifies the parameters of the arm: it excludes --payload",
+        ),
+        (["--payload", "--both-sides"], "--both-sides identifies the parameters of the arm"),
     ],
 )
 def test_options_that_do_not_go_together_are_told(files, capsys, words, sentence, tmp_path, monkeypatch):

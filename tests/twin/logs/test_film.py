@@ -239,8 +239,8 @@ def test_the_command_makes_a_film_of_two_logs(logs, tmp_path, capsys):
         (["one.npz", "--film", "a.gif", "--camera", "0", "nan"], "expected a camera's yaw and a pitch"),
         (["one.npz", "--film", "a.gif", "--speed", "-1"], "expected a speed above 0"),
         (["one.npz"] * 7 + ["--film", "a.gif"], "expected 1 to 6 logs"),
-        (["one.npz", "--film", "a.gif", "--loop"], "--loop is for the window"),
-        (["one.npz", "--size", "300x300"], "--size is for a film: give --film, too"),
+        (["one.npz", "--film", "a.gif", "--loop"], "--loop excludes --film"),
+        (["one.npz", "--size", "300x300"], "--size requires --film"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(words, said, logs, monkeypatch, capsys):

@@ -11,14 +11,14 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     keep = tmp_path / "kept"
     few = points(8)
     run_points(Swing(), few, keep=keep)
-    with pytest.raises(TwinError, match=r"kept holds chunks of a sweep: resume it, or remove the folder$"):
+    with pytest.raises(TwinError, match=r"kept contains chunks of a sweep: resume it, or remove the folder$"):
         run_points(Swing(), few, keep=keep)
     for experiment, other, differing in (
         (Swing(), points(8, seed=2), "points"),
         (Swing(), few._replace(names=NAMES[::-1]), "quantities"),
-        (Swing("elsewhere"), few, "what it runs"),
+        (Swing("elsewhere"), few, "experiment"),
     ):
-        with pytest.raises(TwinError, match=rf"another sweep \(there differ: {differing}\)"):
+        with pytest.raises(TwinError, match=rf"another sweep \(different: {differing}\)"):
             run_points(experiment, other, keep=keep, resume=True)
     (keep / "sweep.json").write_text("{")
     with pytest.raises(TwinError, match="another sweep"):
@@ -26,7 +26,7 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     own = tmp_path / "mine"
     own.mkdir()
     (own / "precious").touch()
-    with pytest.raises(TwinError, match="something else than a sweep"):
+    with pytest.raises(TwinError, match="other files than those of a sweep"):
         run_points(Swing(), few, keep=own, resume=True)
     remove_chunks(own)
     assert (own / "precious").exists()
@@ -34,7 +34,7 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     class Local(Swing):
         pass
 
-    with pytest.raises(TwinError, match="cannot be kept, for what it runs cannot be pickled"):
+    with pytest.raises(TwinError, match="cannot be stored, because its experiment cannot be pickled"):
         run_points(Local(), few, keep=tmp_path / "third")
 
 

@@ -61,22 +61,22 @@ def test_a_grid_has_the_points_told_in_their_order(text, points):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("6:0", "the range runs backwards; write '0:6'"),
-        ("40:5:8", "the range runs backwards; write '5:40'"),
-        ("6:6", "the range is empty; the text '6' fixes the value"),
+        ("6:0", "the range is reversed; write '0:6'"),
+        ("40:5:8", "the range is reversed; write '5:40'"),
+        ("6:6", "the range is empty; to fix the value, write '6'"),
         ("-1e308:1e308", "the range is too wide"),
-        ("0:1:0", "the number of points has to be whole and at least 2, not 0"),
-        ("0:1:-3", "the number of points has to be whole and at least 2, not -3"),
-        ("0:1:2.5", "the number of points has to be whole and at least 2, not 2.5"),
+        ("0:1:0", "the number of points must be whole and at least 2, got 0"),
+        ("0:1:-3", "the number of points must be whole and at least 2, got -3"),
+        ("0:1:2.5", "the number of points must be whole and at least 2, got 2.5"),
         (
             "0:1:1000000",
-            f"a grid has at most {MOST_GRID_POINTS} points; without a third number it is a range",
+            f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range",
         ),
         (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, not 10001"),
         ("1,2,1.0", "the grid has the value 1 twice"),
         ("1:1.0000000000000002:5", "the grid has the value 1 twice"),
-        ("0:1:log", "a logarithmic range has to stay above 0"),
-        ("-2:-1:log", "a logarithmic range has to stay above 0"),
+        ("0:1:log", "a logarithmic range must be above 0"),
+        ("-2:-1:log", "a logarithmic range must be above 0"),
         ("nan:1", "nan is not a finite number"),
         ("0:inf", "inf is not a finite number"),
         ("0:1:1e999", "1e999 is not a finite number"),
@@ -112,10 +112,10 @@ def test_a_text_of_no_form_is_told_the_forms(text):
         (
             "+-50%",
             0.0,
-            "its nominal value is 0, of which any share is 0; without the % it is in its own unit",
+            "its nominal value is 0, and so is any share of it; omit the % to give",
         ),
         ("~10%", 0.0, "its nominal value is 0"),
-        ("+-0.5", np.nan, "its nominal value is nan; say from where to where, as in 'noise=0:1'"),
+        ("+-0.5", np.nan, "its nominal value is nan; give a range, as in 'noise=0:1'"),
         ("~10%", np.inf, "its nominal value is inf"),
         ("+-1e308", 1e308, "values become too large"),
         ("1e308~1e308", 0.0, "values become too large"),
@@ -233,12 +233,12 @@ def test_a_seed_gives_its_own_bits(kind):
 
 
 def test_designs_that_cannot_be():
-    with pytest.raises(VariationError, match=r"^a is varied twice; once is enough$"):
+    with pytest.raises(VariationError, match=r"^a is varied twice$"):
         Design([*varied("0:1"), *varied("1,2")])
     with pytest.raises(VariationError, match=r"^expected at least 1 sample, got 0$"):
         Design(varied("0:1"), samples=0)
     with pytest.raises(
-        VariationError, match=f"10000000 draws at 3 points .* 30000000 trials, at most {MOST_POINTS}"
+        VariationError, match=f"10000000 draws at 3 grid points .* 30000000 trials, but at most {MOST_POINTS}"
     ):
         Design(varied("0:1", "1,2,3"), samples=MOST_POINTS)
     with pytest.raises(VariationError, match=r"cannot vary a by .*: its nominal value is nan"):

@@ -167,6 +167,6 @@ def test_what_cannot_be_made_does_not_hold():
 
 def test_a_law_that_is_not_compiled_is_left_to_the_engine(arm, reference):
     trial = Trial(arm, lambda state, wanted: np.zeros(arm.n), reference)
-    with pytest.raises(ValueError, match="compile a twin"):
+    with pytest.raises(ValueError, match="can be compiled"):
         outcomes([trial])
     assert engine_outcomes([trial])["joint_error"][0] > 0.01

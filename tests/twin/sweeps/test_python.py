@@ -124,7 +124,7 @@ def test_nominal_values(robot, reference):
     for name, message in {
         "paylod": r"no quantity 'paylod': the nearest are payload",
         "model.mas": r"no quantity 'model.mas': the nearest are model.mass",
-        "law.Ki": r"no setting 'Ki' that is a number or a vector; it has .*law.bandwidth",
+        "law.Ki": r"no numeric setting 'Ki': known are .*law.bandwidth",
         "sensors.encoder": r"no number 'encoder': they have sensors.noise",
     }.items():
         with pytest.raises(UnknownNameError, match=message):
@@ -143,7 +143,7 @@ def test_it_travels(robot, reference):
 def test_wrong_use(robot, reference):
     with pytest.raises(VariationError, match=r"expected sensors.delay to be whole, got "):
         twin.sweep(robot, PD, reference, {"sensors.delay": "0.5:0.9"}, samples=20)
-    with pytest.raises(VariationError, match="tool_error where the tool's error is not asked for"):
+    with pytest.raises(VariationError, match="a limit of tool_error requires T_flange_tool"):
         twin.sweep(robot, PD, reference, {"payload": "0:1"}, limits={"tool_error": 0.1})
     with pytest.raises(UnknownNameError, match="paylod"):
         twin.sweep(robot, PD, reference, {"paylod": "0:1"})

@@ -10,7 +10,7 @@ from tests.support.small_robots import SOUND, agrees
 from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 from twin.errors import UnknownNameError, VariationError
 from twin.robot.robot import Payload
-from twin.sweeps.robot_quantities import ALONG, COLUMNS, changed, quantities, quantity
+from twin.sweeps.robot_quantities import COLUMNS, SCALED_WITH, changed, quantities, quantity
 
 LOAD = Payload(4.0, (0.02, -0.03, 0.1), np.diag([0.02, 0.03, 0.01]))
 Q = np.array([0.3, -0.2, 0.2, 0.4, 0.5, -0.3])
@@ -54,7 +54,7 @@ def test_a_column_of_the_drives_is_multiplied_and_one_number_is_what_it_is(irb14
     """What goes along does so in proportion, all else stays to the bit; drives and payload act as before."""
     robot = irb140.with_drives("elastic").with_payload(LOAD)
     old = robot.drives
-    other = ALONG.get(column, ("", None))[0]
+    other = SCALED_WITH.get(column, ("", None))[0]
     factor = 0.9 if column in ("motor_speed_rated", "stiffness") else 1.3
     for name, value, share in (
         (f"drives.{column}", factor, np.full(6, factor)),
@@ -135,7 +135,7 @@ def test_the_engine_simulates_the_changed_robot(irb140, rng):
         (
             ("drives.stiffness", 1.1),
             VariationError,
-            "does nothing in rigid drives, .* it acts in elastic one",
+            "has no effect: .* has rigid drives, and it acts in elastic drives only",
         ),
     ],
 )
@@ -147,7 +147,7 @@ def test_what_cannot_be_is_one_sentence(rigid, change, error, told):
 def test_what_a_robot_has_not_cannot_vary(irb140, load):
     with pytest.raises(VariationError, match="robot 'arm' has no drives"):
         changed(load(SOUND), [("drives.coulomb", 1.1)])
-    with pytest.raises(VariationError, match=r"model\.drives\.coulomb does nothing in ideal drives"):
+    with pytest.raises(VariationError, match=r"model\.drives\.coulomb has no effect: .* has ideal drives"):
         changed(irb140, [("drives.coulomb", 1.1)], "model.")
     with pytest.raises(VariationError, match=r"mass\.joint_2 is given twice"):
         changed(irb140, [("mass.link_2", 9.0), ("mass.joint_2", 9.0)])

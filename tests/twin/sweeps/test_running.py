@@ -238,17 +238,17 @@ def test_a_scheduler_without_workers(monkeypatch):
     monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with (
         distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
-        pytest.raises(ClusterError, match=r"has no workers, nor got any within 0.5 s$"),
+        pytest.raises(ClusterError, match=r"had no workers within 0.5 s$"),
     ):
         run_points(Swing(), POINTS, scheduler=empty.scheduler_address)
 
 
 def test_wrong_use(monkeypatch):
-    with pytest.raises(VariationError, match="no limit can be put on 'jerk', only on joint_error, "):
+    with pytest.raises(VariationError, match="unknown quantity 'jerk' in limits: known are joint_error, "):
         run_points(Swing(), POINTS, limits={"jerk": 1.0})
     with pytest.raises(VariationError, match="limit on joint_error to be a number of at least 0, got nan"):
         run_points(Swing(), POINTS, limits={"joint_error": np.nan})
-    with pytest.raises(VariationError, match="tool_error where the tool's error is not asked for"):
+    with pytest.raises(VariationError, match="a limit of tool_error requires T_flange_tool"):
         run_points(Swing(), POINTS, limits={"tool_error": 1.0})
     heavy = POINTS._replace(values=POINTS.values * [-1.0, 1.0] - [9.0, 0.0])
     with pytest.raises(ValueError, match="expected a payload mass of at least 0 kg"):
