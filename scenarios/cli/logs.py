@@ -113,7 +113,7 @@ class Export(Command):
 
     def run(self, call: Call) -> int:
         """Write each log in each requested format."""
-        from twin.logs.columns import between, needed, write_csv, write_parquet
+        from twin.logs.columns import between, import_optional, write_csv, write_parquet
         from twin.logs.log import Log
 
         if self.csv is None and self.parquet is None:
@@ -125,7 +125,7 @@ class Export(Command):
         tables = self._places(self.csv, ".csv")
         archives = self._places(self.parquet, ".parquet")
         if archives:
-            needed("pyarrow", "Parquet")
+            import_optional("pyarrow", "Parquet")
         logs = [between(Log.load(path), self.start, self.end) for path in self.logs]
         files = Files()
         as_csv = partial(write_csv, every=self.every, decimal_comma=self.decimal_comma)

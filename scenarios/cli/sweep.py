@@ -208,9 +208,9 @@ class Sweep(Command):
         if self.listed:
             return self._list(call, scenario)
         if any(path.suffix.lower() == ".parquet" for path in self.out):
-            from twin.logs.columns import needed
+            from twin.logs.columns import import_optional
 
-            needed("pyarrow", "Parquet")
+            import_optional("pyarrow", "Parquet")
 
         from scenarios.sweeping.execute import nominal_run, remove_stored_chunks, run_all, worst_of
         from scenarios.sweeping.findings import findings

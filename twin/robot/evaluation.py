@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.errors import ShapeError
 from twin.multibody import kernels
-from twin.multibody.kernel_source import expected
+from twin.multibody.kernel_source import shape_message
 from twin.robot import loops
 from twin.robot.robot import Robot
 from twin.threads import in_chunks
@@ -132,7 +132,7 @@ def _run_on_numbers(
         values = dict(zip(shapes, arguments, strict=True))
         for name, shape in shapes.items():
             if values[name].shape != shape:
-                raise ShapeError(expected(title, name, shape), values[name].shape)
+                raise ShapeError(shape_message(title, name, shape), values[name].shape)
         out = values.pop("out")
         on = kernels.Symbols(robot.tree, robot.embedding, robot.embedding_offset, _Numbers(values))
         out[...] = np.reshape(trace(on), out.shape)

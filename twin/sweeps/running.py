@@ -238,9 +238,7 @@ class ChunkStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Hidden files are drafts of a process that was killed at its beginning.
         if any(not path.name.startswith(".") for path in self.folder.iterdir()):
-            raise TwinError(
-                f"{self.folder} contains other files than those of a sweep; choose another folder"
-            )
+            raise TwinError(f"{self.folder} contains files other than a sweep's; choose another folder")
         with atomic_write(self.folder / DESCRIPTION) as draft:
             draft.write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 

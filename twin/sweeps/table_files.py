@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from twin.atomic_file import atomic_write
-from twin.logs.columns import csv_lines, needed
+from twin.logs.columns import csv_lines, import_optional
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
 SUFFIXES = (".csv", ".parquet")
@@ -70,7 +70,7 @@ def _write_csv(path: Path, tables: Mapping[str, np.ndarray]) -> None:
 
 
 def _write_parquet(path: Path, tables: Mapping[str, np.ndarray]) -> None:
-    arrow, parquet = needed("pyarrow", "Parquet"), needed("pyarrow.parquet", "Parquet")
+    arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
     writer: Any = None
     try:
         for columns in _blocks(tables, ROWS_IN_PARQUET):

@@ -26,7 +26,7 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     own = tmp_path / "mine"
     own.mkdir()
     (own / "precious").touch()
-    with pytest.raises(TwinError, match="other files than those of a sweep"):
+    with pytest.raises(TwinError, match="files other than a sweep's"):
         run_points(Swing(), few, keep=own, resume=True)
     remove_chunks(own)
     assert (own / "precious").exists()
