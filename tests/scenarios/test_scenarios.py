@@ -249,8 +249,8 @@ def test_path_too_fast_for_the_arm_raises():
         (np.inf, 1.0, False),
     ],
 )
-def test_metric_passes_up_to_its_limit_and_never_for_nan(value, limit, holds):
-    assert Metric("x", value, "rad", limit, "why").passes is holds
+def test_metric_passes_up_to_its_limit_and_never_for_nan(value, limit, passes):
+    assert Metric("x", value, "rad", limit, "why").passes is passes
 
 
 @pytest.mark.parametrize(

@@ -267,9 +267,9 @@ def test_files_of_others_leave_no_traceback(path):
     }.items(),
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:trimesh")  # of a sphere of radius 0
-def test_robots_of_others_are_one_robot_in_engine_and_model(name, holds, here):
+def test_robots_of_others_are_one_robot_in_engine_and_model(name, passes, here):
     report = Report(DATA / name)
-    assert report.passes == holds
+    assert report.passes == passes
     if report.agreement is not None:
         assert report.agreement.passes
         assert report.agreement.step < 1e-12
