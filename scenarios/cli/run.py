@@ -46,7 +46,7 @@ OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
 """
 
 
-FILES = "files (one per run if there are several, named after the runs)"
+FILES = "files (one per run if there are several runs)"
 
 
 def _known_scenarios(_: Sequence[Scenario]) -> str:

@@ -156,7 +156,7 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None
         elif was is not None and _has_grown(was, metric.value, found.factor):
             found.grown.append(f"{run.name}: {metric.name} grew: {change}")
     if run.error is None:  # a run that ended early has no checks
-        found.missing.extend(f"{run.name}: {name} this check is missing" for name in earlier)
+        found.missing.extend(f"{run.name}: {name}: this check is missing" for name in earlier)
 
 
 def _has_grown(before: float, now: float, factor: float) -> bool:

@@ -119,7 +119,7 @@ def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, c
     figure = line.partition(" error is ")[2].partition(" rad")[0]
     assert f"largest joint error is {figure} rad, of joint_" in told
     assert re.search(r", of joint_\d at t = 0\.\d+ s cause: ", " ".join(told.split()))
-    assert "cause: the control law or its gains: computed_torque, which knows" in told
+    assert "cause: the controller or its gains: computed_torque, which knows" in told
     (repeat,) = [line.removeprefix("repeat: ") for line in told.splitlines() if line.startswith("repeat: ")]
     code = "import sys; from scenarios.cli.process import main; sys.exit(main())"
     assert shlex.split(repeat)[0] == "irb-twin"
@@ -138,7 +138,7 @@ def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, c
     assert properties["irb-twin"] == twin.__version__
     assert "bandwidth=21.0" in properties["settings of irb140, mine, pd, bandwidth 21.0"]
     (failure,) = suite.iter("failure")
-    assert failure.attrib["message"].startswith(f"largest error is {figure} rad, wanted at most 0.001")
+    assert failure.attrib["message"].startswith(f"largest error is {figure} rad, expected at most 0.001")
     assert repeat in failure.text
     page = (tmp_path / "a.md").read_text()
     assert page.startswith("## irb-twin validate: 1 FAIL\n")

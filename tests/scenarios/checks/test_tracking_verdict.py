@@ -279,7 +279,7 @@ def test_every_report_lists_unjudged_and_undetermined_runs(logs, tmp_path):
 
     for one in runs:
         shown = page.rendered(Results([one]), [], {}, "")
-        assert "Everything holds" not in shown
+        assert "Everything passes" not in shown
         assert 'class="verdict open"' in shown
         assert one.tracking.reason in shown or "UNDETERMINED" in shown
 
@@ -291,7 +291,7 @@ def test_judged_run_passes_in_every_report(logs, tmp_path):
     (case,) = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
     assert len(case) == 0
     shown = page.rendered(Results([run]), [], {}, "")
-    assert "Everything holds" in shown
+    assert "Everything passes" in shown
     assert 'class="verdict"' in shown
     there = pickle.loads(pickle.dumps(vars(run.without_log())))  # as a worker process sends it
     assert Run(**there).tracking == run.tracking
@@ -304,7 +304,7 @@ def test_undetermined_check_neither_passes_nor_fails(logs, tmp_path):
     assert (run.outcome, run.passes) == ("undetermined", False)
     assert diagnose(run).startswith("rounding: runs that differ by rounding alone")
     text = rendered(page_of(run))
-    assert "the check is 0.5 to 1.5 rad by rounding, wanted at most 1" in text
+    assert "the check is 0.5 to 1.5 rad due to rounding, expected at most 1" in text
     assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"
     assert run_with(logs, metrics=(check, Metric("other", 3.0, "", 1.0, ""))).outcome == "fails"
 
@@ -333,6 +333,6 @@ def test_limit_option_sets_verdict_and_exit_status(command, capsys, monkeypatch)
     out = capsys.readouterr().out
     assert ("within the limit of 0.5 rad" in out) if command == "run" else ("tracking: 1 limited" in out)
     assert main([*words, "--limit", "joint_error=1e-9"]) == 1
-    assert "wanted at most 1e-9: the limit that --limit sets" in " ".join(capsys.readouterr().out.split())
+    assert "expected at most 1e-9: the limit that --limit sets" in " ".join(capsys.readouterr().out.split())
     assert main([*words, "--limit", "joint_eror=1"]) == 2
     assert "unknown quantity 'joint_eror': known are joint_error," in capsys.readouterr().err

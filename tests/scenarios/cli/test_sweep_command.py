@@ -82,7 +82,7 @@ def test_the_summary_says_what_the_table_says(folder):
     page = (folder / "out.txt").read_text()
     assert "computed_torque" in page
     assert told["laws"][1]["worst"][0]["repeat"] in page
-    assert "20 draws x 2 points of the grid x 2 laws = 80 runs, about" in (folder / "err.txt").read_text()
+    assert "20 draws x 2 grid points x 2 controllers = 80 runs, about" in (folder / "err.txt").read_text()
 
 
 def test_the_worst_are_the_same_in_pybullet_and_by_their_command(folder):
@@ -120,13 +120,13 @@ def test_a_disagreement_is_said_loudly(monkeypatch):
     monkeypatch.setattr(evaluation, "outcomes", off)
     status, out, err = given([*FEW[:-1], "1"])
     assert status == 1
-    assert "in PyBullet NOT SO: largest joint error" in out
+    assert "in PyBullet: DISAGREES: largest joint error" in out
     assert "irb-twin: PyBullet disagrees with sample" in err
 
 
 def test_a_share_can_be_required():
     status, _, err = given([*FEW, "--require-share", "0.9"])
-    assert (status, "--require-share wants 0.9, at least 0.83" in err) == (1, True)
+    assert (status, "--require-share requires a share of at least 0.9, but only 0.83" in err) == (1, True)
     assert given([*FEW, "--require-share", "0.5"])[0] == 0
 
 
@@ -167,7 +167,7 @@ def test_what_can_vary_is_listed():
         ([], "nothing varies: give --vary"),
         (["--vary", "payload"], "expected NAME=TEXT"),
         (["--vary", "paylod=0:6"], "payload"),
-        (["--vary", "payload=6:0"], "backwards"),
+        (["--vary", "payload=6:0"], "the range is reversed"),
         (["--vary", "payload=2:2"], "empty"),
         (["--vary", "payload=0:6", "payload=1:2"], "twice"),
         (["--vary", "controller=1:2"], "controller"),

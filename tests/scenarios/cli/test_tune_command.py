@@ -137,7 +137,7 @@ def silent(robot):
         (["pdd", "joint_tracking"], "unknown controller 'pdd'"),
         (["pd", "joint_tracking", "pose_path"], "name one scenario after the controller"),
         (["pd", "joint_tracking", "--gains", "Kq"], "the nearest are Kp"),
-        (["pd", "joint_tracking", "--gains", "Kp=2:1"], "backwards"),
+        (["pd", "joint_tracking", "--gains", "Kp=2:1"], "the range is reversed"),
         (["pd", "joint_tracking", "--gains", "Kp", "law.Kp"], "searched twice"),
         (["pd", "joint_tracking", "--vary", "paylod=0:6"], "payload"),
         (["pd", "joint_tracking", "--minimise", "rms_torque"], "limit an error, too"),

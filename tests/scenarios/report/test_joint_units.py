@@ -77,7 +77,7 @@ def test_the_captions_of_a_report_and_a_page():
     run = Run("swing", Config(controller="pd"), log, (), 0.5)
     text = rendered(scenario_report("A swing.", [run], 100))
     assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
-    assert "Peak torque in N m (sliding joints: N), and how many" in text
+    assert "Peak torque in N m (sliding joints: N), and number" in text
     page = f"{_joints(Logged(log, 'pd', 'red'))}{_arm(robot)}"
     for caption in ("RMS error [{}]", "largest error [{}]"):
         assert caption.format("rad (sliding joints: m)") in page
@@ -100,5 +100,5 @@ def test_egm_refuses_a_sliding_joint(arm):
     """Its metres would go out as radians, and millimetres come in as degrees."""
     slide = arm.joint_names[1]
     for make in (Mirror, StreamLog, lambda robot: EgmRobot(robot, None)):
-        with pytest.raises(EgmError, match=rf"'arm' cannot speak EGM: its joint {slide} slides"):
+        with pytest.raises(EgmError, match=rf"'arm' cannot use EGM: joint {slide} is prismatic"):
             make(arm)

@@ -65,8 +65,8 @@ def test_the_tables_fit_the_page_and_lose_nothing(width):
     for run in runs:
         assert run.config.controller in text
     assert text.count("0.06 /     0.06") == 4  # joint 6
-    assert text.count("12.5, 7 cut") == 4
-    assert text.count("<= 1e-10 holds") == 4
+    assert text.count("12.5, 7 saturated") == 4
+    assert text.count("<= 1e-10 passes") == 4
     assert "its reason" not in text
 
 
@@ -74,17 +74,17 @@ def test_a_check_that_fails_says_all_there_is_to_say():
     broken = Metric("the check", 2.0, "rad", 1.0, "what the loop allows", "joint_3 at t = 0.412 s")
     text = rendered(scenario_report("A swing.", [made_up_run("pid"), made_up_run("pd", broken)], 100))
     assert text.count("FAILS") == 1
-    sentence = "pd: the check is 2 rad (joint_3 at t = 0.412 s), wanted at most 1: what the loop allows"
+    sentence = "pd: the check is 2 rad (joint_3 at t = 0.412 s), expected at most 1: what the loop allows"
     assert sentence in text
     assert text.splitlines()[-1] == "repeat: irb-twin run swing --controller pd"
 
 
 def test_a_nan_is_said_to_be_no_number_and_a_narrow_miss_is_told_in_full():
-    nan = Metric("the check", np.nan, "rad", None, "a NaN holds nothing")
+    nan = Metric("the check", np.nan, "rad", None, "its reason")
     narrow = Metric("the other", 1.0 + 1e-9, "", 1.0, "its reason")
     text = rendered(scenario_report("A swing.", [made_up_run("pd", nan, narrow)], 100))
-    assert "pd: the check is nan rad, wanted a number: a NaN holds nothing" in text
-    assert "pd: the other is 1.000000001, wanted at most 1.0: its reason" in text
+    assert "pd: the check is nan rad, expected a number: its reason" in text
+    assert "pd: the other is 1.000000001, expected at most 1.0: its reason" in text
 
 
 def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
@@ -116,7 +116,7 @@ def test_validation_counts_checks_and_repeats_what_fails():
     broken = Metric("the other check", 2.0, "m", 1.0, "too far")
     lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
     text = rendered(validation_report(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost])))
-    assert "swing, pd_gravity: the other check is 2 m, wanted at most 1: too far" in text
+    assert "swing, pd_gravity: the other check is 2 m, expected at most 1: too far" in text
     assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
     assert "repeat: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
     assert "pid, bandwidth 7.0" in text
@@ -152,7 +152,7 @@ def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
-    assert cases[1].findall("failure")[0].attrib["message"] == "check is 2 rad, wanted at most 1: < & >"
+    assert cases[1].findall("failure")[0].attrib["message"] == "check is 2 rad, expected at most 1: < & >"
     assert cases[1].attrib["classname"] == "irb140.swing.pd_gravity"
 
 

@@ -52,7 +52,7 @@ def written(runs, tmp_path_factory):
 def test_the_page_says_what_ran(written, runs):
     text = written[0].read_text(encoding="utf-8")
     for part in (
-        "Everything holds",
+        "Everything passes",
         repeat_command(runs[1]),
         "reference speed / its limit",
         runs[1].metrics[0].why,

@@ -73,7 +73,7 @@ def test_parquet_has_the_same_columns_and_bits(tmp_path, monkeypatch):
     assert (read["trouble"][0], read["passes"][0]) == ("", True)
 
     monkeypatch.setattr(log_files, "import_module", lambda name: exec("raise ImportError"))
-    with pytest.raises(TwinError, match=r"Parquet needs pyarrow, .* pip install 'irb-twin\[tables\]'"):
+    with pytest.raises(TwinError, match=r"Parquet requires pyarrow, .* pip install 'irb-twin\[tables\]'"):
         write_tables(tmp_path / "other.parquet", tables)
     with pytest.raises(ValueError, match=r"ends in \.csv or \.parquet"):
         write_tables(tmp_path / "table.xlsx", tables)

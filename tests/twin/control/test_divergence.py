@@ -142,7 +142,7 @@ def test_a_period_that_is_not_the_steps_names_both(irb140, time_step, steps):
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, 2.0, np.nan, np.inf, "2", None])
 def test_steps_that_are_not_a_whole_number(irb140, steps):
-    with pytest.raises(ValueError, match="whole number of engine steps"):
+    with pytest.raises(ValueError, match="expected steps_per_period to be an integer"):
         run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps)
     # NumPy's integers count as such
     run_closed_loop(

@@ -190,7 +190,7 @@ def test_what_cannot_run_together_is_refused(irb140):
     rigid, elastic = irb140.with_drives("rigid"), irb140.with_drives("elastic")
     for others in (irb140, elastic, irb140.with_drives("rigid", coupled(irb140))):
         with pytest.raises(
-            ValueError, match=r"differ in numbers alone, .* got <Robot irb140.*, rigid drives> "
+            ValueError, match=r"plants with the same drive mode, .* got <Robot irb140.*, rigid drives> "
         ):
             run_rollouts([rigid, others], law, reference)
     half = irb140.with_drives("elastic", replace(irb140.drives, stiffness=[np.inf, *[1e4] * 5]))

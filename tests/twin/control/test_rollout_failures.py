@@ -106,7 +106,7 @@ def test_a_torque_that_is_not_finite_is_told_as_in_the_closed_loop(robot):
             "controller to be a ControlLaw or a regular array of them, got function",
         ),
         ({"plant": []}, "plant to be a Robot or a regular array of them, got none"),
-        ({"integrator": "heun"}, "unknown integrator 'heun': known are semi_implicit_euler, rk4"),
+        ({"integrator": "heun"}, "unknown integrator 'heun': expected one of semi_implicit_euler, rk4"),
         ({"every": 0}, "every to be an integer of at least 1, got 0"),
         ({"time_step": np.nan}, "time step above 0 s, got nan"),
         ({"steps_per_period": 2}, "which is not 2 steps"),
@@ -131,7 +131,7 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
         (
             [robot, irb1400],
             law,
-            "plants that differ in payload, gravity and limits alone, got 'irb140' and 'irb",
+            "plants that differ only in payload, gravity and limits, got 'irb140' and 'irb",
         ),
         (robot, [law, ControlLaw(irb1400, nothing)], "models that differ in payload"),
         (robot, [pd, law], "controllers of one law, got 'pd' and 'nothing'"),
@@ -149,7 +149,7 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
 
 def test_a_law_that_is_wrong_is_named(robot):
     with pytest.raises(
-        ValueError, match=r"law 'too_short' returned tau of another shape than \(6,\) at t = 0 s"
+        ValueError, match=r"law 'too_short' returned tau of a wrong shape at t = 0 s \(sample 0\), expected \(6,\)"
     ):
         run_rollouts(robot, ControlLaw(robot, too_short), still(robot, 30))
     for law, reason in ((wordless, "No conversion"), (lambda state: state.q, "5 argument types given")):

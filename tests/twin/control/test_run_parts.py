@@ -32,7 +32,7 @@ def test_the_parts_of_a_run_are_the_run(irb140, drives):
             run_closed_loop(simulation, law, Samples(*(series[some] for series in whole)), part=True)
             for some in (slice(0, 120), slice(120, 121), slice(121, 300))
         ]
-        with pytest.raises(ValueError, match="a part of a run begins where the plant is"):
+        with pytest.raises(ValueError, match="a part of a run begins at the plant's present state"):
             run_closed_loop(simulation, law, whole, start=(whole.q[0], whole.qd[0]), part=True)
     for name in ("t", "q", "qd", "tau", "q_motor", "qd_motor"):
         joined = np.concatenate([getattr(log, name) for log in parts])

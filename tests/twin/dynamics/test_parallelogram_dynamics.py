@@ -256,14 +256,14 @@ def test_a_wrench_at_the_tool_acts_through_the_loop(arm, states):
         q_tree, qd_tree, qdd_tree = (v[k] @ arm.embedding.T for v in (q, qd, qdd))
         T = twin.forward_kinematics(arm, q[k], TOOL)
         at_tool = pin.SE3(np.eye(3), T[:3, 3])  # base axes, the tool's origin
-        pin.forwardKinematics(peer.model, peer.data, *peer._own(q_tree))
+        pin.forwardKinematics(peer.model, peer.data, *peer._reordered(q_tree))
         pin.updateFramePlacements(peer.model, peer.data)
         joint = peer.model.frames[peer.model.getFrameId("tool0")].parentJoint
         forces = pin.StdVec_Force()
         for i in range(peer.model.njoints):
             here = peer.data.oMi[i].actInv(at_tool)
             forces.append(here.act(pin.Force(F[k])) if i == joint else pin.Force.Zero())
-        tau = pin.rnea(peer.model, peer.data, *peer._own(q_tree, qd_tree, qdd_tree), forces)
+        tau = pin.rnea(peer.model, peer.data, *peer._reordered(q_tree, qd_tree, qdd_tree), forces)
         expected.append(arm.embedding.T @ tau[peer.order])
     found = twin.inverse_dynamics(arm, q, qd, qdd, F, TOOL)
     assert largest_relative_error(found, np.array(expected)) < 1e-12

@@ -152,7 +152,7 @@ def test_wrong_use_is_one_sentence(irb140):
         twin.dynamics.with_dynamic_parameters(robot, pi[:60])
     with pytest.raises(ValueError, match="got nan of link_1 mx"):
         twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
-    with pytest.raises(ValueError, match="drives of a robot have none, got 2 N m of drive 1"):
+    with pytest.raises(ValueError, match="because Drives have no offset, got 2 N m for drive 1"):
         twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
     with pytest.raises(ValueError, match="rotor_inertia of axis 1 is -1"):
         twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))

@@ -71,8 +71,8 @@ def test_a_step_answers_the_frequency_that_it_is_said_to(irb140, dt):
 @pytest.mark.parametrize("plant", [AnalyticPlant, Simulation])
 def test_a_step_too_long_is_warned_of(irb140, plant):
     told = (
-        r"steps of 0.001 s are too long for the springs of joint_5 at 880 Hz \(389 Hz in such steps\), "
-        r"joint_6 at 3996 Hz \(475 Hz in such steps\)"
+        r"steps of 0.001 s are too long for the springs of joint_5 at 880 Hz \(simulated at 389 Hz\), "
+        r"joint_6 at 3996 Hz \(simulated at 475 Hz\)"
     )
     with pytest.warns(UserWarning, match=told) as caught:
         plant(irb140.with_drives("elastic"), time_step=1e-3)
@@ -87,10 +87,10 @@ def test_a_step_too_long_is_warned_of(irb140, plant):
 def test_a_rotor_without_inertia_has_no_end_to_its_frequency(irb140):
     light = irb140.with_payload(BODY).with_drives("elastic", irb140.drives.without_rotors())
     assert np.all(spring_frequencies(light, AT) == np.inf)
-    with pytest.warns(UserWarning, match=r"joint_1 at inf Hz \(500 Hz in such steps\)"):
+    with pytest.warns(UserWarning, match=r"joint_1 at inf Hz \(simulated at 500 Hz\)"):
         AnalyticPlant(light)
 
 
 def test_springs_of_unknown_drives(irb140):
-    with pytest.raises(RobotError, match="has no springs: its drives are not known"):
+    with pytest.raises(RobotError, match="has no springs: its drives are unknown"):
         spring_frequencies(replace(irb140, drives=None), AT)

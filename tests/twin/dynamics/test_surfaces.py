@@ -64,7 +64,7 @@ def test_any_shape_of_points():
     ("call", "message"),
     [
         (lambda: Plane([0, 0], AXIS), "expected point to be 3 finite numbers, got [0.0, 0.0]"),
-        (lambda: Plane(CENTER, [0, 0, 0]), "expected normal to have a direction, got [0.0, 0.0, 0.0]"),
+        (lambda: Plane(CENTER, [0, 0, 0]), "expected normal to be a nonzero vector, got [0.0, 0.0, 0.0]"),
         (lambda: Plane(CENTER, [0, 0, np.nan]), "expected normal to be 3 finite numbers"),
         (lambda: Sphere(CENTER, 0.0), "expected a radius above 0 m, got 0.0"),
         (lambda: Sphere(CENTER, np.nan), "expected a radius above 0 m, got nan"),

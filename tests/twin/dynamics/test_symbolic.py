@@ -155,10 +155,10 @@ def test_formulas_of_a_urdf(load, tmp_path, rng):
 
 def test_formulas_of_something_else_are_refused(tmp_path, rng):
     valid = "main_axes, two_link, or the path of a .urdf with at most 3 moving joints"
-    with pytest.raises(UnknownNameError, match=f"no formulas for 'irb140': there are those of {valid}"):
+    with pytest.raises(UnknownNameError, match=f"no formulas for 'irb140': expected {valid}"):
         formulas("irb140")
     (tmp_path / "long.urdf").write_text(random_urdf(rng, 4))
-    with pytest.raises(UnknownNameError, match=f"long.urdf' of 4 joints: there are those of {valid}"):
+    with pytest.raises(UnknownNameError, match=f"long.urdf' of 4 joints: expected {valid}"):
         formulas(str(tmp_path / "long.urdf"))
     with pytest.raises(RobotError, match=r"no such robot file: .*none\.urdf"):
         formulas(str(tmp_path / "none.urdf"))

@@ -122,7 +122,7 @@ def test_speed_towards_range_end_is_braked_then_faults(irb140, way):
     assert abs(run.q[1] - end) < 1e-12
     assert (run.fault.number, run.phase) == (50027, Phase.FINISHED)
     assert f"joint_2 is at the end of its range, {np.rad2deg(end):.6g} deg" in run.fault.sentence
-    assert "valid is -90 to 110 deg" in run.fault.sentence
+    assert "valid are -90 to 110 deg" in run.fault.sentence
     speed = way * qd[:, 1]
     top = int(np.argmax(speed))
     assert speed[top] == pytest.approx(irb140.qd_max[1], rel=1e-9)

@@ -206,7 +206,7 @@ def log():
 def test_the_scenario_shows_his_table_beside_ours_and_draws_his_figures(log, tmp_path):
     told, (heads, *rows) = identify_joint.table(log)
     assert "Table 3.1" in told
-    assert heads[2:7] == ("Table 3.1", "deviation", "ours", "deviation", "the twin's")
+    assert heads[2:7] == ("Table 3.1", "deviation", "estimate", "deviation", "plant")
     assert [row[0] for row in rows] == ["J_m", "J_a", "f_m", "k"]
     assert rows[3][2:4] == ("677", "29")
     assert rows[3][6] == "677"

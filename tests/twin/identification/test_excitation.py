@@ -160,9 +160,9 @@ def test_what_is_kept_for_an_arm_does_for_it(arm):
     assert within(robot, motion)
     assert excitation_use(robot, *samples(motion, 300)).condition < 100
     config = scenario.Config(robot=arm.name)
-    assert scenario.kept(config, robot) is not None
-    assert scenario.kept(replace(config, harmonics=4), robot) is None
-    assert scenario.kept(replace(config, payload="80"), robot) is None
+    assert scenario.stored(config, robot) is not None
+    assert scenario.stored(replace(config, harmonics=4), robot) is None
+    assert scenario.stored(replace(config, payload="80"), robot) is None
 
 
 def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
@@ -180,7 +180,7 @@ def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
         read_excitation(path)
     write_excitation(motion, path)
     moved = replace(twin.load("irb140"), file=tmp_path / "robot.toml")
-    with pytest.raises(IdentificationError, match="a motion of 2 joints, robot 'irb140' has 6"):
+    with pytest.raises(IdentificationError, match="the motion has 2 joints, but robot 'irb140' has 6"):
         stored_excitation(moved)
 
 

@@ -212,7 +212,7 @@ def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
 def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
     t, q, tau = (part[::5] for part in motion)
     heavy = replace(linear, tree=replace(linear.tree, inertias=8.0 * linear.tree.inertias))
-    said = r"573 kg; the data sheet's arm weighs 98 kg with its base"
+    said = r"573 kg; by the data sheet the arm weighs 98 kg with its base"
     with pytest.warns(IdentificationWarning, match=said):
         twin.identify(heavy, twin.logs.torque_recording(t, q, 8.0 * tau))
 

@@ -121,7 +121,7 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
     refused(["t", *NAMES], values, "has no gear ratios", form, no_gears, RobotError)
     other = table(tmp_path / "tau.csv", NAMES[6:], values[:-1, 7:])
     form = twin.logs.TableForm(torques=other)
-    refused(["t", *NAMES], values, "expected 500 rows, as many as .* has, got 499", form)
+    refused(["t", *NAMES], values, "expected 500 rows, as in .*bad.csv, got 499", form)
     form = twin.logs.TableForm(header_options({"q7": "x"}))
     refused(
         ["t", *NAMES], values, "expected the keys of columns to be among t, q1 to q6", form, error=ValueError
@@ -234,7 +234,7 @@ def test_a_cutoff_is_three_times_what_the_speeds_have_whatever_the_noise(rng):
 def test_cutoffs_and_lengths_that_cannot_be(recording):
     for filtering, said in (
         (Filtering(125.0), "a cut-off of 125 Hz is out of range for a sample every 0.004 s"),
-        (Filtering(-1.0), "a cut-off of -1 Hz cannot be"),
+        (Filtering(-1.0), "a cut-off of -1 Hz is out of range"),
         (
             Filtering(10.0, row_rate=1000.0),
             "expected a row rate above 0 and up to 250 Hz, got 1000",

@@ -100,8 +100,8 @@ def test_the_command_tells_it(files, capsys, tmp_path):
     assert "relative to recordings without it" in out
     assert told["values"]["mass"] == pytest.approx(6, abs=3 * told["deviations"]["mass"])
     config = payload_mismatch.Config(payload=told["payload"])
-    assert config.carried is not None
-    assert config.carried.mass == pytest.approx(told["values"]["mass"])
+    assert config.plant_payload is not None
+    assert config.plant_payload.mass == pytest.approx(told["values"]["mass"])
 
 
 def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):

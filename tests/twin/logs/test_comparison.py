@@ -101,7 +101,7 @@ def test_a_joint_that_slides_is_in_its_units_beside_one_that_turns():
         ),
         (lambda: log_of(twin.load("irb1600")), "the robots differ (irb140: pd; irb1600: pd (2))"),
         (sliding_log, "the robots have different joints (irb140 with 6 joints: pd; rtr with 3"),
-        (broken_log, "pd (2) has numbers that are not finite from 0.58 s on"),
+        (broken_log, "pd (2) contains numbers that are not finite from 0.58 s on"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_said_in_a_sentence(other, note):

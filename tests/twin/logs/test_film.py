@@ -172,7 +172,7 @@ def test_an_mp4_can_be_read_back(robot, tmp_path):
 
 def test_without_ffmpeg_a_sentence_names_the_extra(robot, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(TwinError, match=r"an MP4 needs imageio-ffmpeg: pip install 'irb-twin\[film\]'"):
+    with pytest.raises(TwinError, match=r"an MP4 requires imageio-ffmpeg: pip install 'irb-twin\[film\]'"):
         film(swing(robot, 0, 1.0), tmp_path / "a.mp4")
 
 
@@ -230,13 +230,13 @@ def test_the_command_makes_a_film_of_two_logs(logs, tmp_path, capsys):
         (["one.npz", "--film", "a.avi"], "a.avi: expected a film's name to end in .gif or .mp4"),
         (["one.npz", "--film", "lost/a.gif"], "--film lost/a.gif: there is no folder lost"),
         (["one.npz", "--film", "a.gif", "--size", "wide"], "expected width x height in pixels, as 640x480"),
-        (["one.npz", "--film", "a.gif", "--size", "10x9000"], "expected a size of 200 to 1920 pixels"),
-        (["one.npz", "--film", "a.mp4", "--size", "401x301"], "expected even numbers of pixels"),
+        (["one.npz", "--film", "a.gif", "--size", "10x9000"], "expected a width and a height of 200 to 1920 pixels"),
+        (["one.npz", "--film", "a.mp4", "--size", "401x301"], "expected an even width and height"),
         (
             ["one.npz", "--film", "a.gif", "--fps", "60"],
             "expected 0 to 50 frames per second for a .gif, got 60",
         ),
-        (["one.npz", "--film", "a.gif", "--camera", "0", "nan"], "expected a camera's yaw and a pitch"),
+        (["one.npz", "--film", "a.gif", "--camera", "0", "nan"], "expected a finite yaw and a pitch"),
         (["one.npz", "--film", "a.gif", "--speed", "-1"], "expected a speed above 0"),
         (["one.npz"] * 7 + ["--film", "a.gif"], "expected 1 to 6 logs"),
         (["one.npz", "--film", "a.gif", "--loop"], "--loop excludes --film"),

@@ -167,7 +167,7 @@ FAULTS = [
         {},
         "line 1: the header contains comma and semicolon, either of which could separate its columns",
     ),
-    ("t,x\ty\n", {}, "line 1: the header has comma and tab, either of which"),
+    ("t,x\ty\n", {}, "line 1: the header contains comma and tab, either of which"),
     ("t;q1\n0;1,5\n1;1.5\n", {}, "line 3, column 'q1': '1.5' has a decimal point, line 2, column 'q1' a"),
     ("t;q1\n0;1.5\n1;1,5\n", {}, "'1,5' has a decimal comma, line 2, column 'q1' a decimal point; expected"),
     ("t;q1\n0;1.234,5\n", {}, "line 2, column 'q1': expected a number, got '1.234,5'"),

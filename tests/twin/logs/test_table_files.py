@@ -106,6 +106,6 @@ def test_parquet_has_the_same_table_and_knows_the_run(log, tmp_path):
 @pytest.mark.parametrize(("library", "what"), [("pandas", "a table of pandas"), ("pyarrow", "Parquet")])
 def test_a_library_that_is_not_installed_is_told_with_its_cure(log, tmp_path, monkeypatch, library, what):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(TwinError, match=rf"{what} needs {library}.*pip install 'irb-twin\[tables\]'"):
+    with pytest.raises(TwinError, match=rf"{what} requires {library}.*pip install 'irb-twin\[tables\]'"):
         log.to_frame() if library == "pandas" else write_parquet(tmp_path / "a.parquet", log)
     assert not list(tmp_path.iterdir())

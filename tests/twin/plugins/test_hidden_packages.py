@@ -31,7 +31,7 @@ def test_a_urdf_that_was_imported_before_is_named(tmp_path):
     run = started(tmp_path, "import urdf, twin", "urdf")
     assert run.stderr.splitlines()[-1] == (
         f"ImportError: the package urdf of irb-twin is hidden by {tmp_path / 'urdf'}: rename that, "
-        "or take it off Python's path; or import twin before it"
+        "or remove it from Python's path; or import twin before it"
     )
 
 
@@ -40,7 +40,7 @@ def test_controllers_that_are_hidden_are_wrong_use(tmp_path):
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
         f"irb-twin: the package controllers of irb-twin is hidden by {tmp_path / 'controllers'}: rename "
-        "that, or take it off Python's path\n"
+        "that, or remove it from Python's path\n"
     )
 
 

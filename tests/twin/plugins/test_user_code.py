@@ -68,13 +68,13 @@ def test_a_sweep_goes_on_with_nothing_but_its_own_code_robot_and_versions(tmp_pa
     for file in (law, late, helper):
         text = file.read_text()
         file.write_text(f"{text}#\n")
-        assert f"there differ: code mine/{file.name})" in refused(monkeypatch, keep, few)
+        assert f"(different: code mine/{file.name})" in refused(monkeypatch, keep, few)
         file.write_text(text)
     here = dependencies.surroundings()
     for name in ("version of pybullet", "controllers/gains.py"):
         with monkeypatch.context() as patch:
             patch.setattr(dependencies, "surroundings", lambda name=name: here | {name: "9.9"})
-            assert f"differ: {name}" in refused(monkeypatch, keep, few)
+            assert f"different: {name}" in refused(monkeypatch, keep, few)
     trial = Swing.trial
 
     def heavier(self, values):
@@ -84,7 +84,7 @@ def test_a_sweep_goes_on_with_nothing_but_its_own_code_robot_and_versions(tmp_pa
 
     with monkeypatch.context() as patch:
         patch.setattr(Swing, "trial", heavier)
-        assert "differ: robot irb140)" in refused(monkeypatch, keep, few)
+        assert "different: robot irb140)" in refused(monkeypatch, keep, few)
     flipped = keep / "chunk-000001.npy"
     content = bytearray(flipped.read_bytes())
     content[-60] ^= 1

@@ -72,7 +72,7 @@ def test_a_grid_has_the_points_told_in_their_order(text, points):
             "0:1:1000000",
             f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range",
         ),
-        (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, not 10001"),
+        (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, got 10001"),
         ("1,2,1.0", "the grid has the value 1 twice"),
         ("1:1.0000000000000002:5", "the grid has the value 1 twice"),
         ("0:1:log", "a logarithmic range must be above 0"),
@@ -82,10 +82,10 @@ def test_a_grid_has_the_points_told_in_their_order(text, points):
         ("0:1:1e999", "1e999 is not a finite number"),
         ("1,-inf", "-inf is not a finite number"),
         ("+-nan%", "nan is not a finite number"),
-        ("+-0%", "the distance has to be above 0"),
-        ("+--0.5", "the distance has to be above 0"),
-        ("~-10%", "the deviation has to be above 0"),
-        ("3~0", "the deviation has to be above 0"),
+        ("+-0%", "the distance must be above 0"),
+        ("+--0.5", "the distance must be above 0"),
+        ("~-10%", "the deviation must be above 0"),
+        ("3~0", "the deviation must be above 0"),
     ],
 )
 def test_a_variation_that_cannot_be_is_told_in_one_sentence(text, sentence):

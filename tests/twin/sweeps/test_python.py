@@ -125,7 +125,7 @@ def test_nominal_values(robot, reference):
         "paylod": r"no quantity 'paylod': the nearest are payload",
         "model.mas": r"no quantity 'model.mas': the nearest are model.mass",
         "law.Ki": r"no numeric setting 'Ki': known are .*law.bandwidth",
-        "sensors.encoder": r"no number 'encoder': they have sensors.noise",
+        "sensors.encoder": r"no number 'encoder': known are sensors.noise",
     }.items():
         with pytest.raises(UnknownNameError, match=message):
             experiment.nominal(name)

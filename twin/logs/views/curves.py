@@ -222,7 +222,7 @@ class Curve(NamedTuple):
         log: name of the log.
         t: (N,) times, in [s].
         values: (N,) values to draw.
-        wanted: (N,) reference; `None` if there is none.
+        reference: (N,) reference; `None` if there is none.
         low, high: limits; infinite if there are none.
         cut: (N,) true where the torque was cut to its limit; `None` if the panel does not show it.
     """
@@ -283,14 +283,14 @@ def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) ->
 
 def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
     robot, endless = log.robot, np.full(log.robot.n, np.inf)
-    quantity, values, reference, low, high = {
+    quantity, values, references, low, high = {
         "error": ("error", joint_error(log), None, -endless, endless),
         "torque": ("tau", log.tau, None, -robot.drive_torque_max, robot.drive_torque_max),
         "speed": ("qd", log.qd, log.qd_ref, -robot.qd_max, robot.qd_max),
         "position": ("q", log.q, log.q_ref, robot.q_min, robot.q_max),
     }[what]
     for k, (joint, kind) in enumerate(zip(robot.joint_names, robot.joint_kinds, strict=True)):
-        reference = None if reference is None else reference[:, k]
+        reference = None if references is None else references[:, k]
         curve = Curve(name, log.t, values[:, k], reference, low[k], high[k], log.saturated[:, k])
         yield joint, unit_of(kind, quantity), curve
 
