@@ -136,15 +136,15 @@ class ReplayControls:
             ghost.write()
         state = "playing" if playback.playing else "at the end" if playback.at_end else "paused"
         pace = f"{playback.speed:.3g} x real time"
-        bench.say(
+        bench.write_line(
             "time",
             f"{playback.time:8.3f} s of {playback.end:.3f} s    {pace}    {state}"
             + "    loop" * playback.loop,
         )
         for track, sample, color in zip(playback.tracks, samples, COLORS, strict=False):
-            bench.say(track.name, f"{track.name}: {describe_sample(track, sample)}", color)
+            bench.write_line(track.name, f"{track.name}: {describe_sample(track, sample)}", color)
 
-    def tell_what_lasts(self) -> None:
+    def note_lasting_actions(self) -> None:
         """Do nothing: a log has no pushes and no new payload."""
 
     def _seek(self) -> bool:

@@ -118,8 +118,8 @@ class LoopView:
         text = f"{robot.joint_names[joint]} {shown(error[joint], robot.joint_kinds[joint], 3)}"
         if not abs(error[joint]) <= self._largest:
             self._largest, self._largest_text = abs(error[joint]), f"{text} at {self.bench.time:.2f} s"
-        self.bench.say("error", f"error: {text}, tool {1e3 * tool_error:.3g} mm")
-        self.bench.say("largest", f"largest: {self._largest_text}" if self._largest_text else "")
+        self.bench.write_line("error", f"error: {text}, tool {1e3 * tool_error:.3g} mm")
+        self.bench.write_line("largest", f"largest: {self._largest_text}" if self._largest_text else "")
 
 
 Loop = Callable[["ChosenLaw", Callable[[int], None]], "Log"]

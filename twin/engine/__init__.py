@@ -1,1 +1,1 @@
-"""PyBullet as ground truth: the one room that imports it."""
+"""PyBullet as ground truth; the only package that imports PyBullet."""

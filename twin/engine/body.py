@@ -1,9 +1,9 @@
-"""The robot as PyBullet's multibody: made of the numbers of the `Robot` itself, not of a file.
+"""The robot as a multibody of PyBullet, created from the numbers of the `Robot` instead of a file.
 
-PyBullet reads most URDFs nearly right, and each file in its own way.  Here it reads none: it is handed poses,
-masses, principal axes and moments as doubles, so that it simulates the robot that it is given, whatever was
-done to it since it was loaded, and no number is parsed twice.  What of its own it adds is taken away in
-`twin/engine/body.py`.  It has no shapes: what is drawn is another body, in a world that nothing moves in.
+PyBullet rounds or changes the numbers of most URDFs.  Therefore it gets poses, masses, principal axes and
+moments as doubles.  It simulates exactly the robot that it is given, including changes made after loading.
+Physics that PyBullet adds is removed by `remove_hidden_physics`.  The multibody has no shapes; another body,
+in a world where nothing moves, is drawn.
 
 Nothing collides: the robot is alone in its world, and its links pass through each other as in the model.
 """
@@ -23,16 +23,20 @@ from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
 
 MOST_JOINTS = 121
-"""PyBullet keeps 128 coordinates, 7 of them the base's: beyond, its states are wrong without a word."""
+"""PyBullet stores 128 coordinates, 7 of them for the base; beyond that its states are silently wrong."""
 
 ROUNDING = 1e-15
-"""Products of inertia so small, relative to the moments about the joint, are what rounding left of zero."""
+"""Largest products of inertia, relative to the moments about the joint, that are rounding errors of zero."""
 
 
 class InertialFrame(NamedTuple):
-    """A link's mass in [kg], its centre of mass (3,) in [m], and its principal axes.
+    """Mass and inertia of a link.
 
-    They are the columns of `axes` (3, 3); `moments` (3,) are about them, in [kg m^2].
+    Attributes:
+        mass: mass, in [kg].
+        com: (3,) centre of mass, in [m].
+        axes: (3, 3) matrix with the principal axes as columns.
+        moments: (3,) principal moments of inertia, in [kg m^2].
     """
 
     mass: float
@@ -42,19 +46,19 @@ class InertialFrame(NamedTuple):
 
 
 def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
-    """Put the robot, payload included, into a world; its base is fixed.
+    """Create the robot, payload included, in a world, with a fixed base.
 
     Args:
-        client: PyBullet's.
-        robot: what is simulated; gravity is the world's affair.
+        client: client of PyBullet.
+        robot: robot to simulate; its gravity is set elsewhere.
 
     Returns:
-        PyBullet's number of the body, and its index of every joint of the robot's tree.
+        PyBullet's number of the body, and PyBullet's index of every joint of the robot's tree.
 
     Raises:
-        TwinError: PyBullet does not take it.
-        RobotError: the masses of its links are not known or cannot be, a joint moves none, or there are more
-            joints than PyBullet takes.
+        TwinError: PyBullet rejects the robot.
+        RobotError: the links' masses are unknown or impossible, a joint moves no mass, or there are more
+            joints than PyBullet supports.
     """
     inertias, tree = robot.inertias, robot.tree
     _require_joints(robot)
@@ -62,29 +66,29 @@ def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
         _inertial_frame(f"link {link!r} of robot {robot.name!r}", row)
         for link, row in zip(tree.links, inertias, strict=True)
     ]
-    # A joint that moves nothing has no acceleration, not even where a closed loop holds it.
+    # A joint that moves no mass has no acceleration, even if a closed loop guides it.
     require_moved_mass(f"robot {robot.name!r} cannot be simulated", tree)
     try:
         with suppress_output():
             body = _multibody(client, robot, frames)
     except client.error as error:
-        raise TwinError(f"PyBullet does not take robot {robot.name!r} ({error})") from error
-    # PyBullet counts a branched tree in an order of its own; it names joints after ours, from 1.
+        raise TwinError(f"PyBullet rejects robot {robot.name!r} ({error})") from error
+    # PyBullet orders the joints of a branched tree differently; it names them by our numbers, from 1.
     names = [client.getJointInfo(body, index)[1] for index in range(tree.n)]
     joints = [names.index(b"joint%d" % (i + 1)) for i in range(tree.n)]
     for joint, frame in zip(joints, frames, strict=True):
-        # It would make the moments up from collision shapes.
+        # Otherwise PyBullet computes the moments from collision shapes.
         client.changeDynamics(body, joint, localInertiaDiagonal=frame.moments.tolist())
     return body, joints
 
 
 def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
-    """PyBullet's number of the robot's body, whose links have these masses."""
+    """Return PyBullet's number of the robot's body, whose links have these inertial frames."""
     tree = robot.tree
     kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
     orientations = Rotation.from_matrix([frame.axes for frame in frames]).as_quat().tolist()
     return client.createMultiBody(
-        baseMass=0,  # which fixes it
+        baseMass=0,  # mass 0 fixes the base
         baseCollisionShapeIndex=-1,
         baseVisualShapeIndex=-1,
         linkMasses=[frame.mass for frame in frames],
@@ -101,7 +105,7 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
 
 
 def _require_joints(robot: Robot) -> None:
-    """Raise `RobotError` where there are too many joints, or the motors turn other joints than q."""
+    """Raise `RobotError` if there are too many joints, or if q are not the angles of the motors."""
     tree, driven = robot.tree, list(robot.driven)
     if tree.n > MOST_JOINTS:
         raise RobotError(
@@ -117,7 +121,7 @@ def _require_joints(robot: Robot) -> None:
 
 
 def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
-    """The principal axes of (10,) inertial parameters; PyBullet takes tensors in no other form."""
+    """Return the principal axes of (10,) inertial parameters, the only form that PyBullet accepts."""
     mass, com, tensor = body_from_parameters(row)
     if not (0 <= mass < np.inf and np.all(np.isfinite(row))):
         raise RobotError(f"{where} has a mass of {mass:g} kg or a mass property that is not finite")
@@ -125,7 +129,7 @@ def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
         raise RobotError(f"{where} has a first moment and no mass; give it a mass above 0 kg")
     between = np.abs(tensor - np.diag(np.diag(tensor)))
     if np.max(between) <= ROUNDING * np.max(np.abs(row[4:])):
-        return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # whose rotation adds no rounding
+        return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # the identity adds no rounding
     moments, axes = np.linalg.eigh(tensor)
     return InertialFrame(mass, com, axes * np.sign(np.linalg.det(axes)), moments)
 
@@ -134,15 +138,15 @@ UNCLAMPED = 1e9  # rad/s or m/s
 
 
 def remove_hidden_physics(client: Any, body: int, joints: Sequence[int]) -> None:
-    """Take away damping, clamped speeds and motors: everything that the model does not have.
+    """Remove damping, speed clamps and motors, which the model does not have.
 
     Args:
-        client: PyBullet's world.
-        body: its number for the robot.
+        client: client of PyBullet.
+        body: PyBullet's number of the robot.
         joints: PyBullet's index of every moving joint.
     """
     for link in range(-1, client.getNumJoints(body)):
-        # Links are slowed by 0.04 /s unless told otherwise, and joints cannot exceed 100 rad/s.
+        # By default links are damped by 0.04 /s, and joint speeds are clamped at 100 rad/s.
         client.changeDynamics(body, link, linearDamping=0, angularDamping=0, jointDamping=0)
         client.changeDynamics(body, link, maxJointVelocity=UNCLAMPED)
     # Every joint starts with a motor that brakes it.
@@ -151,18 +155,18 @@ def remove_hidden_physics(client: Any, body: int, joints: Sequence[int]) -> None
 
 
 LARGEST_GAP = 1e-9
-"""A loop that is open by more than this, in [m], is an error; held as below it stays at 1e-14."""
+"""Largest gap of a loop, in [m], that is not an error; the constraint below limits it to 1e-14 m."""
 
-LARGEST_FORCE = 1e9  # N: more than any loop needs
+LARGEST_FORCE = 1e9  # N: no loop needs more
 
 CORRECTION = 0.005
-"""What part of a gap the engine takes back in a step. Each step rounds the gap anew by 1e-16 m, and taking
-that back at PyBullet's own 0.2 shows as 1e-12 rad/s in the speeds; with 0 the gap wanders off slowly."""
+"""Share of a gap that the engine corrects in a step.  Every step rounds the gap by 1e-16 m.  Correcting it
+with PyBullet's default of 0.2 causes 1e-12 rad/s in the speeds; with 0 the gap drifts slowly."""
 
 
 NEAR = 1e-6
-"""So near to the end of its range, in [rad], a passive joint of the engine is judged by the driven joints
-that it follows, as everywhere else; further inside the gap, small as it is, cannot matter."""
+"""Distance from the end of its range, in [rad], below which a passive joint is checked by means of the driven
+joints, as everywhere else.  Farther inside, the small gap of the loop has no effect on the check."""
 
 
 def close_loops(
@@ -172,14 +176,15 @@ def close_loops(
     joints: Sequence[int],
     inertial_frame: Callable[[int], np.ndarray],
 ) -> None:
-    """Hold the two links of every loop together at the point that they share.
+    """Constrain the two links of every loop to the point that they share.
 
     Args:
-        client: PyBullet's world.
-        body: its number for the robot.
-        robot: whose loops are held.
+        client: client of PyBullet.
+        body: PyBullet's number of the robot.
+        robot: robot with the loops.
         joints: PyBullet's index of every joint of the robot's tree.
-        inertial_frame: gives, for PyBullet's index of a link, the pose (4, 4) of its inertial frame in it.
+        inertial_frame: function of PyBullet's index of a link that returns the pose (4, 4) of the link's
+            inertial frame in the link's frame.
     """
     if not robot.loops:
         return
@@ -189,7 +194,7 @@ def close_loops(
     for loop in robot.loops:
         links, pivots = [joints[joint] for joint in loop.joints], []
         for link, point in zip(links, loop.points, strict=True):
-            # A constraint's points are in the inertial frames, their rotation included.
+            # The points of a constraint are expressed in the inertial frames, including their rotation.
             T = np.linalg.inv(inertial_frame(link))
             pivots.append((T[:3, :3] @ point + T[:3, 3]).tolist())
         held = client.createConstraint(
@@ -199,17 +204,17 @@ def close_loops(
 
 
 def checked_gap(robot: Robot, q_tree: np.ndarray) -> float:
-    """How far the loops are open at most, in [m].
+    """Return the largest gap of the loops, in [m].
 
     Args:
-        robot: with loops.
+        robot: robot with loops.
         q_tree: (n_tree,) positions of all joints of its tree in the engine, in [rad].
 
     Raises:
         LoopError: a loop is open by more than `LARGEST_GAP`.
         LimitError: a loop folds.
     """
-    # Called at every step: arithmetic on a few floats, which numpy would take ten times as long for.
+    # This runs at every step: for a few floats, numpy would take ten times as long.
     gaps = np.empty(3 * len(robot.loops))
     robot.kernels.loop_gaps(q_tree, gaps)
     x_y_z, widest = iter(gaps.tolist()), 0.0
@@ -218,8 +223,8 @@ def checked_gap(robot: Robot, q_tree: np.ndarray) -> float:
         if not gap <= LARGEST_GAP:
             first, second = (robot.tree.links[joint] for joint in loop.joints)
             raise LoopError(
-                f"loop {loop.name} came open: {first} and {second} are {gap:.3g} m apart where they meet, "
-                f"at most {LARGEST_GAP:g} m is allowed; is the motion too fast for the time step?"
+                f"loop {loop.name} came open: the gap between {first} and {second} is {gap:.3g} m, expected "
+                f"at most {LARGEST_GAP:g} m; is the motion too fast for the time step?"
             )
         widest = max(widest, gap)
     angles = q_tree.tolist()

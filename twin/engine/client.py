@@ -1,4 +1,4 @@
-"""PyBullet's server: the connection to a world of its own, and what a failed call through it means."""
+"""Connection to a PyBullet server, one per world, and the suppression of PyBullet's output."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 _lock = threading.Lock()
 _silenced: dict[int, tuple[int, int]] = {}
-"""For each stream that leads nowhere now: a copy of where it led before, and how many want it silent."""
+"""For each suppressed stream: a copy of its target, and the number of callers that suppress it."""
 
 
 @contextmanager
 def suppress_output(*, errors: bool = True, pending: bool = False) -> Iterator[None]:
-    """Send what is printed inside, Python's or C's, nowhere; an exception passes through.
+    """Discard the output of Python and C inside a `with` block; exceptions pass through.
 
-    Works on file descriptors, which are the whole process's, so keep it short.  Threads may be inside at the
-    same time, and it may be nested: the last one out opens the streams again.  On Windows it does nothing.
+    File descriptors are redirected for the whole process, so keep the block short.  Threads may enter at the
+    same time, and blocks may be nested: the last exit restores the streams.  On Windows it has no effect.
 
     Args:
-        errors: silence standard error too.
-        pending: silence also what C has printed before and not yet written out.
+        errors: discard standard error, too.
+        pending: discard also earlier output that C has not written yet.
     """
     streams = [1, 2][: 1 + errors] if os.name == "posix" else []
     closed = [stream for stream in streams if _close(stream, pending)]
@@ -41,7 +41,7 @@ def suppress_output(*, errors: bool = True, pending: bool = False) -> Iterator[N
 
 
 def _close(stream: int, pending: bool) -> bool:
-    """Lead a stream nowhere; false where it leads nowhere already, in a process without a console."""
+    """Redirect a stream to nowhere; return false if that is not possible, as without a console."""
     with _lock:
         if stream in _silenced:
             copy, count = _silenced[stream]
@@ -62,7 +62,7 @@ def _close(stream: int, pending: bool) -> bool:
 
 
 def _open(stream: int) -> None:
-    """Lead a stream back, unless others want it silent still."""
+    """Restore a stream, unless another caller still suppresses it."""
     with _lock:
         copy, count = _silenced[stream]
         if count > 1:
@@ -75,7 +75,7 @@ def _open(stream: int) -> None:
 
 
 def flush(libc: ctypes.CDLL | None) -> None:
-    """Empty the buffers of Python, and of C if its library is given: no line lands on the wrong side."""
+    """Flush the buffers of Python, and those of C if its library is given."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not stream.closed:
             stream.flush()
@@ -83,18 +83,18 @@ def flush(libc: ctypes.CDLL | None) -> None:
         libc.fflush(None)
 
 
-with suppress_output():  # it announces its build on the console
+with suppress_output():  # PyBullet prints its build time
     import pybullet
     from pybullet_utils.bullet_client import BulletClient
 
 CLOSED: Any = Closed("the simulation is closed already")
-"""In the place of whatever would call a world that is closed: its number is given to the next one."""
+"""Replacement for the client of a closed world, whose number PyBullet gives to the next one."""
 
 
 class Client(BulletClient):
-    """Physics server of one world: calls through it cannot reach another world."""
+    """Physics server of one world; calls through it cannot reach another world."""
 
-    _client = -1  # which its destructor asks for, after a failed connection too
+    _client = -1  # read by the destructor, also after a failed connection
 
 
 keeping_zero: list[Client] = []
@@ -102,13 +102,13 @@ opening = threading.Lock()
 
 
 def connected() -> Any:
-    """A physics server without a window.
+    """Return a physics server without a window.
 
-    The window's must have PyBullet's number 0, whose camera `getDebugVisualizerCamera` tells whatever it is
-    asked for: until there is a window an empty world keeps that number.
+    The window must have PyBullet's number 0, because `getDebugVisualizerCamera` returns the camera of number
+    0 for every client.  Until there is a window, an empty world occupies that number.
 
     Raises:
-        TwinError: it does not start.
+        TwinError: PyBullet does not start.
     """
     try:
         with opening, suppress_output(errors=False):
@@ -121,13 +121,13 @@ def connected() -> Any:
 
 
 def disconnect(client: Any, watch: WindowWatch | None = None, *, beside_window: bool = False) -> None:
-    """End a physics server, and close its window, if it has one, or if it runs beside one."""
+    """Stop a physics server, and close its window if it has one or runs beside one."""
     if watch is not None and watch.lost:
-        # Disconnecting, now or when collected, would wait for the drawing thread for ever.
+        # Disconnecting, now or at garbage collection, would wait for the drawing thread forever.
         client._client = -1
         return
     try:
-        # A window that the user closed has said so, in a buffer that a pipe empties only now.
+        # A window closed by the user has written a message, which a pipe flushes only now.
         with suppress_output(pending=watch is not None or beside_window):
             client.disconnect()
     except pybullet.error:  # closed by the user

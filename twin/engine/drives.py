@@ -1,15 +1,15 @@
-"""Drives in the engine: the torque that they bring to its joints, and joints that stick where they are.
+"""Drives in the engine: their torques on its joints, and joints that stick.
 
-The engine itself gives the mass matrix and the bias of the arm at every step, and the drives the torque that
-the arm then gets, `tau_joint = M qdd + h`, which is applied in the place of the demanded one.  (Without
-friction that is `tau - A qdd`, but as a difference of far larger numbers: on a wrist, whose M is 1e-5 kg m^2
-and whose rotors are 0.05, it costs four digits of the acceleration.)
+The engine provides the mass matrix and the bias of the arm at every step, the drives provide the torque
+`tau_joint = M qdd + h` on the arm.  That torque is applied instead of the demanded one.  (Without friction it
+equals `tau - A qdd`.  As a difference of far larger numbers, this would cost four digits of the acceleration
+on a wrist, whose M is 1e-5 kg m^2 and whose rotors have 0.05 kg m^2.)
 
-A torque holds a joint to round-off only, 1e-13 rad/s.  A joint that sticks is therefore put back after the
-step, with the passive joints that hang on it, so that it stays where it was to the bit.
+A torque can hold a joint at rest only up to rounding, 1e-13 rad/s.  After the step, a sticking joint and its
+passive joints are therefore reset to their exact positions.
 
-`calculateInverseDynamics` keeps the model that it finds when it is first called.  Nothing of the body is
-changed after it is made, and its base is never turned, where that would be wrong.
+`calculateInverseDynamics` stores the model at its first call.  The body is therefore never changed after its
+creation.  The base is never rotated, because the results would be wrong.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from twin.robot.robot import Robot
 
 
 class EngineDrives:
-    """The drives of the robot in one world, and its state, read once a step.
+    """Drives of the robot in one world, and its state, read once a step.
 
-    Trees are in PyBullet's order of joints here, which need not be that of the robot's.
+    Tree arrays are in PyBullet's order of joints, which may differ from that of the robot's tree.
 
     Attributes:
         train: the drives.
-        state: (2, n) positions and velocities of the joints, in [rad, rad/s], as the engine has them.
+        state: (2, n) positions and velocities of the joints in the engine, in [rad, rad/s].
 
     Args:
-        client: PyBullet's world.
-        body: its number for the robot.
-        robot: with drives that act.
-        drives: which they are.
+        client: client of PyBullet.
+        body: PyBullet's number of the robot.
+        robot: robot with active drives.
+        drives: the active drives.
         joints: PyBullet's index of every joint of the robot's tree.
-        time_step: of the integration, in [s].
+        time_step: integration step, in [s].
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EngineDrives:
         n_tree, order = robot.tree.n, np.argsort(joints)
         self._embedding = np.column_stack((robot.embedding, robot.embedding_offset))[order]
         self._G = np.array(robot.embedding[order])
-        self._plain = np.array_equal(self._G, np.eye(n_tree))  # then the tree's arrays are the joints'
+        self._plain = np.array_equal(self._G, np.eye(n_tree))  # then the tree's arrays equal the joints'
         self._joints, self._driven = list(joints), np.array([joints[i] for i in robot.driven])
         self._all, self._at_rest = list(range(n_tree)), [0.0] * n_tree
         self._mass_matrix = partial(client.calculateMassMatrix, body)
@@ -64,14 +64,14 @@ class EngineDrives:
         self._pack_M: Callable[..., None] = Struct(f"{n_tree**2}d").pack_into
         self._pack_h: Callable[..., None] = Struct(f"{n_tree}d").pack_into
         self._tree, self._M = np.empty((2, n_tree)), np.empty((n_tree, n_tree))
-        self._coordinates = self._tree[..., None]  # as PyBullet takes joints of one coordinate or more
+        self._coordinates = self._tree[..., None]  # the shape that PyBullet expects of joints
         self.train = DriveTrain(drives, robot.drive_mode, time_step)
         self.state = self.train.signals[Q : QD + 1]
         self._h = self.train.signals[H] if self._plain else np.empty(n_tree)
         self.reset()
 
     def reset(self) -> None:
-        """Look where the robot is; the springs of elastic drives carry it there."""
+        """Read the state of the robot, and relax the springs of elastic drives."""
         self._unpack(self._read(), self._tree)
         self._look_up_state()
         self._equations()
@@ -79,18 +79,18 @@ class EngineDrives:
         self.train.reset(q, qd, self.train.signals[H])
 
     def take_motors_from(self, other: EngineDrives) -> None:
-        """Put the motors where those of the same drives in another world are, with their speeds."""
+        """Copy positions and speeds of the motors from the same drives in another world."""
         self.train.signals[Q_MOTOR : QD_MOTOR + 1] = other.train.signals[Q_MOTOR : QD_MOTOR + 1]
 
     def torques(self, tau: list[float], pushed: np.ndarray | None) -> list[float]:
-        """What the arm gets from its drives in the next step (n,), in [N m]; the motors make theirs.
+        """Advance the motors by one step, and return the torques (n,) of the drives on the arm, in [N m].
 
         Args:
-            tau: (n,) torque of the motors at the joints, in [N m]; finite.
-            pushed: (n,) what a wrench on the arm does at its joints, in [N m].
+            tau: (n,) torques of the motors at the joints, in [N m], finite.
+            pushed: (n,) joint torques of an external wrench, in [N m].
 
         Raises:
-            TypeError: they are not n, as PyBullet raises for other torques.
+            TypeError: `tau` does not have n elements; PyBullet raises the same type.
         """
         train = self.train
         if len(tau) != self.state.shape[1]:
@@ -104,11 +104,11 @@ class EngineDrives:
 
     @property
     def q_tree(self) -> np.ndarray:
-        """Positions (n_tree,) of all joints in the order of the robot's tree, in [rad]."""
+        """Return positions (n_tree,) of all joints in the order of the robot's tree, in [rad]."""
         return self._tree[0, self._joints]
 
     def read(self) -> None:
-        """Read the state after a step and put back what sticks."""
+        """Read the state after a step, and reset sticking joints."""
         self._unpack(self._read(), self._tree)
         train = self.train
         if train.sticks and put_back(
@@ -119,11 +119,11 @@ class EngineDrives:
         self._look_up_state()
 
     def _look_up_state(self) -> None:
-        """Take the state of the joints out of the tree's."""
+        """Extract the state of the joints from that of the tree."""
         self.state[:] = self._tree if self._plain else self._tree[:, self._driven]
 
     def _equations(self) -> np.ndarray:
-        """M (n, n), in [kg m^2], where the tree is, as the engine has it; the bias goes to the signals."""
+        """Return the engine's mass matrix M (n, n), in [kg m^2]; store the bias in the signals."""
         q, qd = self._tree.tolist()
         self._pack_M(self._M, 0, *chain.from_iterable(self._mass_matrix(q)))
         self._pack_h(self._h, 0, *self._inverse_dynamics(q, qd, self._at_rest))
@@ -136,18 +136,18 @@ class EngineDrives:
 
 @compiled
 def put_back(embedding, driven, can_stick, signals, tree):
-    """Put joints that stick to where they were, with the passive joints that hang on them.
+    """Reset sticking joints and their passive joints to their positions before the step.
 
     Args:
         embedding: (n_tree, n + 1) `[G g0]`, `q_tree = G q + g0`.
-        driven: (n,) which of the tree's joints the driven ones are.
-        can_stick: (n,) whether friction can hold a joint.
-        signals: of the drive train: positions before the step, and speeds after it as the drives have them,
-            0 where a joint sticks.
-        tree: (2, n_tree) positions and speeds after it, in [rad, rad/s]; corrected.
+        driven: (n,) index of each driven joint in the tree.
+        can_stick: (n,) true where friction can hold a joint.
+        signals: signals of the drive train: positions before the step, and speeds after it, 0 where a joint
+            sticks.
+        tree: (2, n_tree) positions and speeds after the step, in [rad, rad/s]; corrected in place.
 
     Returns:
-        Whether that changed anything.
+        True if anything changed.
     """
     n_tree, n = len(embedding), len(driven)
     q, qd, changed = tree[0][driven], tree[1][driven], False

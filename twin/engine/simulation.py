@@ -1,7 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
-PyBullet's defaults are for games: plausible, fast, and off by anything from 1e-8 to a factor.  Each setting
-that looks odd removes one of them, and has a test in `tests/twin/engine/test_traps.py` that fails without it.
+PyBullet's defaults suit games: plausible, fast, and off by anything from 1e-8 to a factor.  Each unusual
+setting below removes one deviation.  A test in `tests/twin/engine/test_traps.py` fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -42,27 +42,27 @@ if TYPE_CHECKING:
 
 
 class Simulation(AbstractContextManager):
-    """One robot in a world of its own.
+    """One robot in a separate world of PyBullet.
 
-    Joint vectors are in the order of `robot.joint_names`, frames are the base's.  The mounting is in the
-    direction of gravity; the base is never turned.  Joint limits do not stop the motion: a stop that the
-    model does not have would hide what the controller did.  Closed loops are held by constraints; how far
-    they came open is in `loop_gap`, the largest distance after the last step, in [m].
+    Joint vectors are in the order of `robot.joint_names`, frames are relative to the base.  The mounting is
+    expressed by the direction of gravity; the base is never rotated.  Joint limits do not stop the motion: a
+    stop, which the model does not have, would hide what the controller did.  Closed loops are held by
+    constraints; `loop_gap` is the largest gap after the last step, in [m].
 
     Args:
-        robot: what is simulated, with its payload, gravity and drives.
-        time_step: of the integration, in [s]; there is a warning where it is too long for elastic drives.
+        robot: robot with its payload, gravity and drives.
+        time_step: integration step, in [s]; a warning is issued if it is too long for elastic drives.
         gui: open a window; see `bench`.
-        real_time: hold the simulation back to the pace of the clock; by default where there is a window.
+        real_time: slow the simulation down to real time; by default if there is a window.
 
     Attributes:
-        robot: what is simulated now, see `change_payload`.
-        bench: what a person sees and does at the window, `None` where there is none.
+        robot: robot that is simulated now, see `change_payload`.
+        bench: the window's display and controls, `None` without a window.
 
     Raises:
         RobotError: PyBullet cannot load the robot.
         TwinError: there is no display for the window, or a window is open already.
-        ValueError: a time step that is not positive.
+        ValueError: the time step is not positive.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Simulation(AbstractContextManager):
         self.robot, self.time_step, self.loop_gap = robot, checked_time_step(time_step), 0.0
         warn_of_unresolved_springs(robot, self.time_step)
         self._drives: EngineDrives | None = None
-        self._known_out: np.ndarray | None = None  # found fit already: looking costs as much as two joints
+        self._known_out: np.ndarray | None = None  # last valid array: checking costs as much as two joints
         self._tau: ArrayLike = np.zeros(robot.n)
         self.bench: Bench | None = None
         self._pace: Bench | RealTimeClock | None = None
@@ -79,7 +79,7 @@ class Simulation(AbstractContextManager):
         self._client = connected()
         try:
             self._build()
-            # What belongs to windows is imported where there is one.
+            # Modules for windows are imported only if there is a window.
             if gui:
                 from twin.engine.window_client import open_bench
 
@@ -93,22 +93,22 @@ class Simulation(AbstractContextManager):
             raise
 
     def _build(self) -> None:
-        """Load the robot and take away everything that the model does not have."""
+        """Load the robot, and remove all physics that the model does not have."""
         client = self._client
-        # A file is otherwise cached under its path, for the life of the process.
+        # Otherwise PyBullet caches a file under its path for the life of the process.
         client.setPhysicsEngineParameter(enableFileCaching=0)
         self._body, self._joints = create_body(client, self.robot)
         self._motors = [self._joints[i] for i in self.robot.driven]
         self._flange_link = self._joints[self.robot.tree.flange_joint]
         remove_hidden_physics(client, self._body, self._joints)
-        # Turning gravity mounts the robot: PyBullet's Jacobian is wrong for a turned base.
+        # Gravity expresses the mounting, because PyBullet's Jacobian is wrong for a rotated base.
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
         close_loops(client, self._body, self.robot, self._joints, frame)
         self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
-        # Looking a function up in the client costs as much as a joint; these are called every step.
+        # Looking up a function of the client costs as much as a joint; these run at every step.
         mode = pybullet.TORQUE_CONTROL
         self._apply = partial(client.setJointMotorControlArray, self._body, self._motors, mode)
         self._advance = client.stepSimulation
@@ -119,7 +119,7 @@ class Simulation(AbstractContextManager):
             self._drives = EngineDrives(client, self._body, self.robot, drives, self._joints, self.time_step)
 
     def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> None:
-        """Put the robot somewhere.
+        """Set the state of the robot, and restart the time.
 
         Args:
             q: (n,) joint positions, in [rad].
@@ -143,31 +143,31 @@ class Simulation(AbstractContextManager):
             self._pace.restart()
 
     def change_payload(self, payload: Payload | None) -> None:
-        """Go on with another payload, or with none; joints and motors are where they were, with their speeds.
+        """Continue with another payload, or `None`; positions and speeds of joints and motors are unchanged.
 
-        From here on `robot` is `robot.with_payload(payload)`.
+        Afterwards `robot` is `robot.with_payload(payload)`.
         """
         loaded = Simulation(self.robot.with_payload(payload), time_step=self.time_step)
         loaded.reset(*self.state())
         if loaded._drives is not None and self._drives is not None:
             loaded._drives.take_motors_from(self._drives)
         disconnect(self._client, beside_window=self.bench is not None)
-        # The world is a new one; the window, the pace and the looks are not.
+        # The world is a new one; the window, the pace and the drawing are not.
         same = {name: vars(self)[name] for name in ("bench", "_pace", "_drawn")}
         vars(self).update(vars(loaded) | same)
         loaded._client = CLOSED
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
-        """Joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
+        """Return joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.
 
         Args:
-            out: (2, n) filled and returned, if given: of float64, C-contiguous, writable.
+            out: (2, n) writable C-contiguous float64 array that is filled and returned, if given.
         """
         if out is None:
             out = np.empty((2, self.robot.n))
         elif out is not self._known_out:
             self._known_out = checked_out(out, self.robot.n)
-        if self._drives is not None:  # which read it after the step
+        if self._drives is not None:  # they read the state after the step
             out[:] = self._drives.state
             return out
         try:
@@ -177,17 +177,17 @@ class Simulation(AbstractContextManager):
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Positions and velocities (2, n) of the motors in joint units: the joints' own if they are rigid."""
+        """Return positions and velocities (2, n) of the motors in joint units; rigid drives: of the joints."""
         return self.state() if self._drives is None else self._drives.train.motor_state(self.state())
 
     @property
     def tau(self) -> np.ndarray:
-        """What the motors gave in the last step (n,), in [N m] at the joints."""
+        """Torques of the motors in the last step (n,), in [N m] at the joints."""
         return np.array(self._tau)
 
     @property
     def tau_joint(self) -> np.ndarray:
-        """What the arm got from its drives in the last step (n,), in [N m]."""
+        """Torques of the drives on the arm in the last step (n,), in [N m]."""
         return np.array(self._tau if self._drives is None else self._drives.train.tau_joint)
 
     def step(
@@ -196,21 +196,21 @@ class Simulation(AbstractContextManager):
         """Advance by one time step.
 
         Args:
-            tau: (n,) torques of the motors at the joints, in [N m], held for this step and gone after it.
+            tau: (n,) torques of the motors at the joints, in [N m], for this step only.
             wrench: (6,) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m], for this step.
             T_flange_tool: (4, 4) pose of the tool on the flange.
 
         Raises:
             LoopError: a closed loop came open.
             LimitError: a closed loop folds.
-            ValueError: an argument of the wrong shape, or not finite; no step is made.
+            ValueError: an argument has the wrong shape, or is not finite; no step is made.
         """
         drives = self._drives
         if (bench := self.bench) is not None:
             if bench.lost:
                 raise self._failure()
             wrench, T_flange_tool = bench.pushed(wrench, T_flange_tool)
-        # Looked at first: what was applied for a step that is not made would act in the next one.
+        # Check first: a torque that is set for a failed step would act in the next one.
         push = None if wrench is None else (checked_wrench(wrench), checked_tool(T_flange_tool))
         try:
             self._tau = forces = finite_list(self.robot, tau)
@@ -234,33 +234,34 @@ class Simulation(AbstractContextManager):
             self._pace.after_step()
 
     def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
-        """Act on the flange's link in the next step."""
+        """Apply a wrench to the flange's link in the next step."""
         where, frame = self.tool_pose(T_flange_tool)[:3, 3].tolist(), pybullet.WORLD_FRAME
         self._client.applyExternalForce(self._body, self._flange_link, F[:3].tolist(), where, frame)
         self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), frame)
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-        """Pose (4, 4) `T_base_tool` as the engine has it."""
+        """Return the engine's pose (4, 4) `T_base_tool`."""
         with self._explained():
             # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
-            # Without computeForwardKinematics they are those of one step before.
+            # Without computeForwardKinematics they lag one step behind.
             link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
             return link_pose(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
 
     def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-        """Geometric Jacobian (6, n) `[v; omega]` of the tool as the engine has it."""
+        """Return the engine's geometric Jacobian (6, n) `[v; omega]` of the tool."""
         q = joint_vector(self.robot, "q", q)
         p_tool = (self.robot.tree.T_joint_flange @ checked_tool(T_flange_tool))[:3, 3]
-        # PyBullet measures the point from the joint's origin, but along the axes of the inertial frame.
+        # PyBullet expects the point relative to the joint's origin, in the axes of the inertial frame.
         point = self._T_link_inertial[:3, :3].T @ p_tool
         link, q_tree = (self._body, self._flange_link), self.robot.tree_positions(q)
         with self._explained():
             return tree_jacobian(self._client, *link, point, q_tree, self._joints) @ self.robot.embedding
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
-        """Picture (height, width, 3) uint8 of the robot; `camera` as in `twin.engine.window.camera.matrices`.
+        """Return a picture (height, width, 3) uint8 of the robot.
 
-        No window is needed.  The base is drawn upright whatever the mounting.
+        No window is required.  The base is drawn upright for every mounting.  The keywords `camera` are those
+        of `twin.engine.window.camera.matrices`.
         """
         from twin.engine.window import camera as cameras
 
@@ -268,17 +269,16 @@ class Simulation(AbstractContextManager):
             return cameras.picture(*self._drawing(), width, height, **camera)
 
     def pixels(self, points: ArrayLike, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
-        """Where points (..., 3), base frame, in [m], appear in `picture` of the same arguments: (..., 2)."""
+        """Return the pixels (..., 2) in `picture` of points (..., 3), base frame, in [m]."""
         from twin.engine.window import camera as cameras
 
         with self._explained():
             return cameras.pixels(*self._drawing(), points, width, height, **camera)
 
     def _drawing(self) -> tuple[Any, int]:
-        """Return the client and the body of the arm as it is drawn, where the arm is now.
+        """Return the client and the body that draw the arm in its present state.
 
-        It has a world to itself: shapes take longer to load than all else, and nothing of the motion needs
-        them.
+        They are a separate world, created when first needed: loading the shapes takes most of the time.
         """
         from twin.engine.window.ghosts import Ghost
 
@@ -292,7 +292,7 @@ class Simulation(AbstractContextManager):
         return client, arm.body
 
     def draw_path(self, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
-        """Mark points (N, 3), base frame, in [m], in the window, and have them in view."""
+        """Draw a line through points (N, 3), base frame, in [m], in the window, and move it into view."""
         from twin.engine.window.overlays import path_points
 
         path = path_points(points)
@@ -302,24 +302,24 @@ class Simulation(AbstractContextManager):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what PyBullet raises into what it means."""
+        """Convert exceptions of PyBullet to meaningful ones."""
         try:
             yield
         except pybullet.error as error:
             raise self._failure(error) from None
 
     def _failure(self, error: Exception | None = None) -> TwinError:
-        """What a failed call of PyBullet means."""
+        """Return the exception that explains a failed call of PyBullet."""
         if self.bench is not None and self.bench.lost:
-            return TouchedError("the window of the simulation was closed, and with it the simulation ended")
+            return TouchedError("the simulation ended because its window was closed")
         return TwinError(f"PyBullet: {error}" if str(error) else "the torques are too large for PyBullet")
 
     def close(self) -> None:
-        """End the simulation and close its window; a second time does nothing."""
+        """End the simulation and close its window; repeated calls have no effect."""
         client, self._client = self._client, CLOSED
         if client is CLOSED:
             return
-        # PyBullet gives the number of a closed world to the next one: nothing may call it any more.
+        # PyBullet gives the number of a closed world to the next one, so no calls may follow.
         self._apply = self._advance = self._read = CLOSED
         self._drives = None if self._drives is None else CLOSED
         disconnect(client, beside_window=self.bench is not None)

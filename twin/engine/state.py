@@ -1,4 +1,4 @@
-"""Between arrays and what PyBullet says and takes."""
+"""Conversions between arrays and the arguments and results of PyBullet."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ from twin.rotations.rotations import pose_matrix
 
 
 def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
-    """A function `(states, out)` that writes what `getJointStates` says of n joints to out (2, n).
+    """Return a function `(states, out)` that stores the `getJointStates` of n joints in out (2, n).
 
-    It is written out for n joints, since it runs in every step and `zip(*states)` takes three times as long.
+    Its source is generated for n joints: it runs at every step, and `zip(*states)` takes three times as long.
     """
     joints = ", ".join(f"(q{i}, qd{i}, _, _)" for i in range(n))
     values = ", ".join([f"q{i}" for i in range(n)] + [f"qd{i}" for i in range(n)])
@@ -27,10 +27,10 @@ def state_reader(n: int) -> Callable[[Sequence[Any], np.ndarray], None]:
 
 
 def checked_out(out: np.ndarray, n: int) -> np.ndarray:
-    """The array that `state_reader` writes to.
+    """Check the array that `state_reader` fills, and return it.
 
     Raises:
-        ValueError: it would be written past, or as something else than numbers of float64.
+        ValueError: it is not a writable C-contiguous float64 array of the right shape.
     """
     if not (
         isinstance(out, np.ndarray)
@@ -39,13 +39,13 @@ def checked_out(out: np.ndarray, n: int) -> np.ndarray:
         and out.flags.c_contiguous
         and out.flags.writeable
     ):
-        told = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
-        raise ValueError(f"expected out to be a writable C-contiguous float64 array (2, {n}), got {told}")
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else repr(out)
+        raise ValueError(f"expected out to be a writable C-contiguous float64 array (2, {n}), got {got}")
     return out
 
 
 def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
-    """Torques as PyBullet takes them; a `TypeError`, as it raises for others, where they are not finite."""
+    """Return torques as a list; raise `TypeError`, as PyBullet does, if they are not finite."""
     forces = (tau if type(tau) is np.ndarray else joint_vector(robot, "tau", tau)).tolist()
     if not isfinite(sum(forces)):
         raise TypeError
@@ -53,7 +53,7 @@ def finite_list(robot: Robot, tau: ArrayLike) -> list[float]:
 
 
 def checked_wrench(wrench: ArrayLike) -> np.ndarray:
-    """A wrench (6,) `[f; mu]`; `ValueError` unless it is 6 finite numbers."""
+    """Return a wrench (6,) `[f; mu]`; raise `ValueError` unless it is 6 finite numbers."""
     F = real_array(wrench, "wrench")
     if F.shape != (6,) or not np.all(np.isfinite(F)):
         raise ValueError(f"expected a finite wrench of shape (6,), got {F.tolist()}")
@@ -61,26 +61,26 @@ def checked_wrench(wrench: ArrayLike) -> np.ndarray:
 
 
 def link_pose(position: Sequence[float], quaternion: Sequence[float]) -> np.ndarray:
-    """The pose (4, 4) of a position and a quaternion as PyBullet has it, scalar last."""
+    """Return the pose (4, 4) of a position and a quaternion in PyBullet's order, scalar last."""
     x, y, z, w = quaternion
     return pose_matrix([*position, w, x, y, z])
 
 
 def inertial_frame(client: Any, body: int, link: int) -> np.ndarray:
-    """The pose (4, 4) of a link's inertial frame in its joint's frame."""
+    """Return the pose (4, 4) of a link's inertial frame in its joint's frame."""
     return link_pose(*client.getDynamicsInfo(body, link)[3:5])
 
 
 def tree_jacobian(
     client: Any, body: int, link: int, point: np.ndarray, q_tree: np.ndarray, joints: Sequence[int]
 ) -> np.ndarray:
-    """Jacobian (6, n_tree) `[v; omega]` of a point of a link, the columns in the order of the robot's tree.
+    """Return the Jacobian (6, n_tree) `[v; omega]` of a point of a link, columns in the tree's order.
 
     Args:
-        client: PyBullet's.
-        body: its number of the robot.
-        link: its number of the link.
-        point: (3,) from the joint's origin, along the axes of the link's inertial frame, in [m].
+        client: client of PyBullet.
+        body: PyBullet's number of the robot.
+        link: PyBullet's number of the link.
+        point: (3,) position relative to the joint's origin, in the axes of the link's inertial frame, in [m].
         q_tree: (n_tree,) positions of all joints, in [rad].
         joints: PyBullet's index of every joint of the tree.
     """

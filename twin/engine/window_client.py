@@ -1,6 +1,6 @@
-"""PyBullet's window: the server behind it, and the bench that it shows.
+"""PyBullet's window: its server, and the bench that it shows.
 
-A simulation without a window imports none of this.
+A simulation without a window does not import this module.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from twin.errors import TwinError
 
 
 class WindowClient(Client):
-    """The server behind a window, which warns on the console when a drawing has to be asked for twice."""
+    """Server of a window; it warns on the console when a drawing has to be repeated."""
 
     def __getattr__(self, name: str) -> Any:
         call = super().__getattr__(name)
@@ -23,13 +23,13 @@ class WindowClient(Client):
 
 
 def _silently(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call a function of PyBullet; what it prints is dropped."""
+    """Call a function of PyBullet and discard its output."""
     with suppress_output(errors=False):
         return call(*arguments, **named)
 
 
 def connected_window() -> tuple[Any, WindowWatch]:
-    """A physics server behind a window, as large as the screen has room for, and who watches over it.
+    """Return the server of a new window that fits the screen, and the watch over its connection.
 
     Raises:
         TwinError: there is no display, or a window is open already.
@@ -37,7 +37,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
     watch = WindowWatch()
     width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
     try:
-        # If it cannot open its window it ends the process, and says why on standard error.
+        # If it cannot open its window it ends the process, with the reason on standard error.
         with opening, suppress_output(errors=False):
             while keeping_zero:
                 keeping_zero.pop().disconnect()
@@ -47,13 +47,13 @@ def connected_window() -> tuple[Any, WindowWatch]:
         raise TwinError("one window is open already, and PyBullet allows one a process") from error
     if client._client != 0:
         disconnect(client, watch)
-        raise TwinError("the window needs PyBullet's client 0, which this program uses otherwise")
+        raise TwinError("the window needs PyBullet's client 0, which this program uses for something else")
     watch.find_connections()
     return client, watch
 
 
 def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] = Controls) -> Bench:
-    """A window that shows an arm, and what `controls` offers; see `twin.engine.window.bench`.
+    """Return a window that shows an arm, with the given controls; see `twin.engine.window.bench`.
 
     Raises:
         TwinError: there is no display, or a window is open already.

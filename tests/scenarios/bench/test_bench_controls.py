@@ -66,7 +66,7 @@ class Panel:
 @pytest.fixture
 def bench():
     texts = {}
-    return SimpleNamespace(panel=Panel(), texts=texts, say=texts.__setitem__)
+    return SimpleNamespace(panel=Panel(), texts=texts, write_line=texts.__setitem__)
 
 
 def chosen(irb140, **settings):

@@ -149,7 +149,8 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
 
 def test_a_law_that_is_wrong_is_named(robot):
     with pytest.raises(
-        ValueError, match=r"law 'too_short' returned tau of a wrong shape at t = 0 s \(sample 0\), expected \(6,\)"
+        ValueError,
+        match=r"law 'too_short' returned tau of a wrong shape at t = 0 s \(sample 0\), expected \(6,\)",
     ):
         run_rollouts(robot, ControlLaw(robot, too_short), still(robot, 30))
     for law, reason in ((wordless, "No conversion"), (lambda state: state.q, "5 argument types given")):

@@ -117,7 +117,10 @@ def test_non_finite_speeds_are_a_fault(irb140, speed):
     run.samples(20)
     guidance.deviation = np.full(6, speed)
     assert np.isfinite(run.samples(600).q).all()
-    assert (run.phase, run.fault.sentence) == (Phase.FINISHED, "guidance expected finite joint speeds, the references require infinite ones")
+    assert (run.phase, run.fault.sentence) == (
+        Phase.FINISHED,
+        "guidance expected finite joint speeds, the references require infinite ones",
+    )
 
 
 # ---------------------------------------------------------------- stops

@@ -190,7 +190,11 @@ def test_positions_stay_valid_and_speeds_do_not(irb140):
         (SensorMessage(path_correction=np.zeros(3)), 41826, "without joints"),
         (SensorMessage(q=np.zeros(7)), 0, "expects 6 finite joint angles, got 7"),
         (SensorMessage(qd=np.zeros(5)), 0, "expects 6 finite joint speeds, got 5"),
-        (SensorMessage(q=np.full(6, np.nan)), 0, "expects 6 finite joint angles, got values that are not finite"),
+        (
+            SensorMessage(q=np.full(6, np.nan)),
+            0,
+            "expects 6 finite joint angles, got values that are not finite",
+        ),
         (SensorMessage(q=np.full(6, 1e308)), 50027, "joint_1 would be at"),
         (SensorMessage(q=np.array([0, 1.95, 0, 0, 0, 0])), 50027, "its range is -90 deg"),
     ],

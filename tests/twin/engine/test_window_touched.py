@@ -22,7 +22,7 @@ def test_a_run_that_is_watched_is_the_run_that_is_not(display):
                     for k, ghost in enumerate(ghosts):
                         ghost.place(q + 0.4 - 0.8 * k)
                     for k in range(10):
-                        bench.say(f"line {k}", f"joint {k % robot.n}: {q[k % robot.n]:.6f}")
+                        bench.write_line(f"line {k}", f"joint {k % robot.n}: {q[k % robot.n]:.6f}")
                     bench.path("tool", log.pose[:, :3])
                     bench.arrow("arrow", np.zeros(3), q[:3], (1, 0, 0))
                     if bench.time > 0.02 and len(asked) < 5:
@@ -235,7 +235,7 @@ def test_closing_the_window_ends_the_run_with_a_sentence(display, how, when):
         """,
         display,
     )
-    said = "TouchedError the window of the simulation was closed, and with it the simulation ended"
+    said = "TouchedError the simulation ended because its window was closed"
     assert result.stdout.endswith(f"{said}\nthe program goes on\n"), result.stdout + result.stderr
     assert ("it is closed: True" in result.stdout) == (when == "lingering")
     assert "Traceback" not in result.stderr

@@ -230,7 +230,10 @@ def test_the_command_makes_a_film_of_two_logs(logs, tmp_path, capsys):
         (["one.npz", "--film", "a.avi"], "a.avi: expected a film's name to end in .gif or .mp4"),
         (["one.npz", "--film", "lost/a.gif"], "--film lost/a.gif: there is no folder lost"),
         (["one.npz", "--film", "a.gif", "--size", "wide"], "expected width x height in pixels, as 640x480"),
-        (["one.npz", "--film", "a.gif", "--size", "10x9000"], "expected a width and a height of 200 to 1920 pixels"),
+        (
+            ["one.npz", "--film", "a.gif", "--size", "10x9000"],
+            "expected a width and a height of 200 to 1920 pixels",
+        ),
         (["one.npz", "--film", "a.mp4", "--size", "401x301"], "expected an even width and height"),
         (
             ["one.npz", "--film", "a.gif", "--fps", "60"],

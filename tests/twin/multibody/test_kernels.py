@@ -145,6 +145,7 @@ def test_importing_twin_is_light():
 
 def test_public_names_resolve():
     for name in twin.__all__:
-        assert callable(item := getattr(twin, name)) or isinstance(item, ModuleType | str), name
+        item = getattr(twin, name)
+        assert callable(item) or isinstance(item, ModuleType | str), name
         shadowed = Path(twin.__file__).with_name(f"{name}.py").exists() and not isinstance(item, ModuleType)
         assert not shadowed, f"twin/{name}.py would replace twin.{name}"

@@ -154,7 +154,10 @@ def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
 def test_workers_of_another_version_are_refused(pool, monkeypatch):
     here = dependencies.surroundings()
     monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
-    with pytest.raises(ClusterError, match=r"differ from the process that began the sweep: version of numpy \(was 9.9, is .*\)"):
+    with pytest.raises(
+        ClusterError,
+        match=r"differ from the process that began the sweep: version of numpy \(was 9.9, is .*\)",
+    ):
         run_points(Swing(), POINTS, pool=pool)
 
 

@@ -233,7 +233,9 @@ def test_where_nothing_can_matter():
     table["joint_error"] = np.arange(50)
     assert importances(table[:9], ("a",), "joint_error") == []
     assert importances(table, (), "joint_error") == []
-    with pytest.raises(ValueError, match="expected a field of the table, got 'b'; known are a, passes, trouble"):
+    with pytest.raises(
+        ValueError, match="expected a field of the table, got 'b'; known are a, passes, trouble"
+    ):
         importances(table, ("a", "b"), "joint_error")
     with pytest.raises(ValueError, match="got 'torque'"):
         importances(table, ("a",), "torque")

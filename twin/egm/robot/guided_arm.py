@@ -143,7 +143,7 @@ class GuidedArm:
     def show_message(self, sentence: str) -> None:
         """Show a sentence in the window, if any."""
         if self.simulation.bench is not None and not self.lost:
-            self.simulation.bench.say("egm", sentence)
+            self.simulation.bench.write_line("egm", sentence)
 
     def log(self, T_flange_tool: Floats, arrays: dict[str, np.ndarray]) -> Log | None:
         """Return the log of the end of the run with additional arrays; `None` before the first sample."""

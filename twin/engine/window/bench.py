@@ -1,8 +1,8 @@
-"""A person at PyBullet's window: what they see of a running simulation, and what they do to it.
+"""PyBullet's window as a bench: display of a running simulation, and the user's actions on it.
 
-The window has a world of its own, in which nothing moves by itself: some twenty times a second the arm is
-put there where the simulation has it, and what was pressed is read.  The simulation, in a world without a
-window, never notices; a run that nobody touches is the run without a window, to the bit.
+The window has a separate world in which nothing moves by itself.  Some twenty times a second the drawn arm is
+placed where the simulated arm is, and the controls are read.  The simulation runs in a world without a
+window.  Without user actions, a run therefore equals one without a window, to the bit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from twin.robot.robot import Payload, Robot
 
 
 class Watched(Protocol):
-    """What a bench shows and touches: `twin.Simulation`."""
+    """Simulation that a bench displays and controls, as `twin.Simulation`."""
 
     robot: Robot
     time_step: float
@@ -37,29 +37,29 @@ class Watched(Protocol):
 
 
 class Offered(Protocol):
-    """What a window offers: `Controls`, or others in their place."""
+    """Controls of a window, as `Controls`."""
 
     @property
     def help(self) -> Sequence[str]: ...  # noqa: D102
     def read(self) -> None: ...  # noqa: D102
     def show(self) -> None: ...  # noqa: D102
-    def tell_what_lasts(self) -> None: ...  # noqa: D102
+    def note_lasting_actions(self) -> None: ...  # noqa: D102
 
 
 NOT_WORTH_SLEEPING = 0.004  # s
-TOO_FAR_BEHIND = 1.0  # s: a slow picture is caught up with, a breakpoint is not
+TOO_FAR_BEHIND = 1.0  # s: the loop catches up after a slow picture, but not after a breakpoint
 
 
 class RealTimeClock:
-    """Holds a loop back to real time.
+    """Clock that slows a loop down to real time.
 
     Attributes:
-        restarts: how often the loop fell so far behind that the clock was set anew.
-        restarted: whether the last `tick` did that.
+        restarts: number of times that the clock was restarted because the loop was too far behind.
+        restarted: whether the last `tick` restarted it.
 
     Args:
-        period: of the loop, in [s].
-        too_far_behind: what is not caught up with, in [s].
+        period: period of the loop, in [s].
+        too_far_behind: delay that the loop does not catch up with, in [s].
     """
 
     def __init__(self, period: float, too_far_behind: float = TOO_FAR_BEHIND) -> None:
@@ -68,17 +68,17 @@ class RealTimeClock:
         self.restart()
 
     def restart(self) -> None:
-        """Count from now."""
+        """Restart the clock now."""
         self._due = time.perf_counter()
 
     def ahead(self) -> float:
-        """How far ahead of the clock the loop is, in [s]; below 0 it is late."""
+        """Return the time by which the loop is ahead of the clock, in [s]; negative if it is late."""
         return self._due - time.perf_counter()
 
     def tick(self) -> float:
-        """End a period: how far ahead of the clock the loop is, in [s].
+        """End a period; return the time by which the loop is ahead of the clock, in [s].
 
-        Below 0 it is late; one that fell far behind does not hurry.
+        It is negative if the loop is late.  A loop that is too far behind does not catch up.
         """
         self._due += self.period
         ahead = self.ahead()
@@ -89,32 +89,32 @@ class RealTimeClock:
         return ahead
 
     def after_step(self) -> None:
-        """End a period: sleep until the clock has caught up."""
+        """End a period: sleep until the clock catches up."""
         ahead = self.tick()
         if ahead > NOT_WORTH_SLEEPING:
             time.sleep(ahead)
 
 
 class Bench:
-    """The window of a simulation.
+    """Window of a simulation.
 
     Attributes:
-        arm: what is shown.
-        drawn_arm: as it is drawn.
-        panel: sliders, buttons, keys.
-        paused: whether the run stands; `step_once` lets it make one step.
-        speed: of the run in real times; infinite: as fast as it goes.
-        touches: `(time, what)` for all that a person did that changes the motion.
-        T_flange_tool: (4, 4) the tool that is shown and pushed.
-        push: (3,) force of the person on the tool, base axes, in [N]; `None` while there is none.
+        arm: the simulation.
+        drawn_arm: the drawn copy of its arm.
+        panel: sliders, buttons and keys.
+        paused: whether the run is paused; `step_once` makes a single step.
+        speed: speed of the run relative to real time; infinite for as fast as possible.
+        touches: `(time, text)` of every user action that changes the motion.
+        T_flange_tool: (4, 4) pose of the tool that is shown and pushed.
+        push: (3,) force of the user on the tool, base axes, in [N]; `None` without a push.
 
     Args:
-        client: PyBullet's, of the window's world.
-        watch: over the window.
-        arm: what is shown.
-        speed: in real times.
-        close: closes it.
-        controls: makes what the window offers.
+        client: PyBullet's client of the window.
+        watch: watch over the connection of the window.
+        arm: the simulation.
+        speed: speed relative to real time.
+        close: function that closes the simulation.
+        controls: function that creates the controls of the window.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class Bench:
         self.touches: list[tuple[float, str]] = []
         self.steps, self.steps_to_go = 0, 0
         rating = arm.robot.rating
-        self.reach = 0.8 if rating is None else rating.reach  # m: the size of what is drawn
+        self.reach = 0.8 if rating is None else rating.reach  # m: scale of the drawings
         self.T_flange_tool: np.ndarray = np.eye(4)
         self.push: np.ndarray | None = None
         self._ghosts: dict[str, Ghost] = {}
-        self._ghosts_drawn: list[Ghost] = []  # those that are taken away, until they are
+        self._ghosts_drawn: list[Ghost] = []  # removed ghosts remain here until the next picture
         self._in_picture = False
         self._callbacks: list[Callable[[], None]] = []
         self._clock = RealTimeClock(arm.time_step)
@@ -149,9 +149,9 @@ class Bench:
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
         self._controls = controls(self, client)
         for row, line in enumerate(self._controls.help):
-            self._text.say(f"help {row}", line, foot=True)
+            self._text.write_line(f"help {row}", line, foot=True)
         self._pictures.start()
-        for _ in range(2):  # the window arranges its panels with the first
+        for _ in range(2):  # the window arranges its panels at the first picture
             self.picture()
 
     @property
@@ -161,20 +161,20 @@ class Bench:
 
     @property
     def time(self) -> float:
-        """Of the simulation since it was last reset, in [s]."""
+        """Time of the simulation since its last reset, in [s]."""
         return self.steps * self.arm.time_step
 
     def on_picture(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have `callback()` called right before each picture; returns a function that ends that."""
+        """Call `callback()` before each picture; return a function that ends this."""
         self._callbacks.append(callback)
         return lambda: self._callbacks.remove(callback) if callback in self._callbacks else None
 
     def ghost(
         self, name: str, robot: Robot, color: Sequence[float] = (0.1, 0.4, 0.9), opacity: float = 0.4
     ) -> Ghost:
-        """An arm that is drawn, not simulated; its name stands in the text, in its colour.
+        """Draw an arm that is not simulated, and write its name in its colour.
 
-        One of the same name is taken away.
+        It replaces a ghost of the same name.
         """
         if (before := self._ghosts.get(name)) is not None:
             before.remove()
@@ -183,11 +183,11 @@ class Bench:
         return ghost
 
     def path(self, name: str, points: ArrayLike, color: Sequence[float] = (0.0, 0.35, 0.9)) -> None:
-        """Draw a line through points (N, 3), base frame, in [m], in the place of what had that name."""
+        """Draw a line through points (N, 3), base frame, in [m]; it replaces a drawing of the same name."""
         self._drawing.path(name, points, color)
 
     def crosses(self, name: str, points: ArrayLike, color: Sequence[float], length: float = 0.03) -> None:
-        """Draw a cross at each of points (N, 3), base frame, `length` in [m]."""
+        """Draw a cross of `length`, in [m], at each of points (N, 3), base frame."""
         self._drawing.crosses(name, points, color, length)
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
@@ -195,31 +195,31 @@ class Bench:
         self._drawing.arrow(name, start, vector, color)
 
     def frame(self, name: str, T: ArrayLike, length: float = 0.1) -> None:
-        """Draw the axes of a pose (4, 4), base frame: x red, y green, z blue, `length` in [m]."""
+        """Draw the axes of a pose (4, 4), base frame, of `length`, in [m]: x red, y green, z blue."""
         self._drawing.frame(name, T, length)
 
     def remove(self, name: str) -> None:
-        """Take a path, an arrow or a frame away."""
+        """Remove a path, crosses, an arrow or a frame."""
         self._drawing.remove(name)
 
-    def say(self, name: str, text: str, color: Sequence[float] | None = None) -> None:
-        """Write a line of text at the top left, below those before it; an empty one is taken away."""
-        self._text.say(name, text, INK if color is None else color)
+    def write_line(self, name: str, text: str, color: Sequence[float] | None = None) -> None:
+        """Write a line of text at the top left, below the earlier ones; an empty text removes the line."""
+        self._text.write_line(name, text, INK if color is None else color)
 
     def bring_into_view(self, points: ArrayLike) -> None:
-        """Step back with the camera where points (N, 3) are beyond the window, and make a picture."""
+        """Move the camera back if points (N, 3) are outside the window, and draw."""
         panels, path = PANELS if self.panels_shown else (0, 0), path_points(points)
         with self._pictures.calls():
             step_back(self._client, self.drawn_arm.body, path, panels)
         self.picture()
 
     def look_from(self, place: int) -> None:
-        """Put the camera to one of `twin.engine.window.camera.PLACES`, the whole arm in view."""
+        """Move the camera to one of `twin.engine.window.camera.PLACES`, with the whole arm in view."""
         with self._pictures.calls():
             look(self._client, self.drawn_arm.body, PLACES[place])
 
     def show_panels(self, visible: bool) -> None:
-        """Show or hide buttons and sliders; without them there is more room for the arm."""
+        """Show or hide buttons and sliders; hiding them leaves more room for the arm."""
         self.panels_shown = visible
         with self._pictures.calls():
             self._client.configureDebugVisualizer(self._client.COV_ENABLE_GUI, int(visible))
@@ -234,36 +234,36 @@ class Bench:
         self._text.visible = visible
 
     def tool_pose(self) -> np.ndarray:
-        """Pose (4, 4) of the tool, as our kinematics have it where the arm is."""
+        """Return the pose (4, 4) of the tool by the analytic kinematics."""
         return self.flange_pose() @ self.T_flange_tool
 
     def flange_pose(self) -> np.ndarray:
-        """Pose (4, 4) of the flange, the same way."""
+        """Return the pose (4, 4) of the flange by the analytic kinematics."""
         return forward_kinematics(self.arm.robot, self.arm.state()[0])
 
     def step_once(self) -> None:
-        """Make one step, or one more, and stand still again."""
+        """Make a single step, and pause again."""
         self.paused = True
         self.steps_to_go += 1
 
     def touch(self, what: str) -> None:
-        """Note what a person did that changes the motion."""
+        """Record a user action that changes the motion."""
         self.touches.append((self.time, what))
 
     def restart(self) -> None:
-        """The simulation was put somewhere: time and touches start anew.
+        """Restart time and list of actions after a reset of the simulation.
 
-        What still lasts, a push or another payload, is among them.
+        Actions that still last, a push or another payload, are recorded again.
         """
         self.steps = 0
         self.touches.clear()
-        self._controls.tell_what_lasts()
+        self._controls.note_lasting_actions()
         self._clock.restart()
 
     def pushed(
         self, wrench: ArrayLike | None, T_flange_tool: ArrayLike | None
     ) -> tuple[ArrayLike | None, ArrayLike | None]:
-        """The wrench of the next step and the tool that it acts on, with the person's force."""
+        """Return the wrench of the next step, with the user's force, and the tool that it acts on."""
         if self.push is None:
             return wrench, T_flange_tool
         push = np.concatenate((self.push, np.zeros(3)))
@@ -272,7 +272,7 @@ class Bench:
         return real_array(wrench, "wrench") + push, T_flange_tool
 
     def after_step(self) -> None:
-        """Hold the run to its pace, or still; make the pictures that are due."""
+        """Keep the pace or the pause of the run, and draw when a picture is due."""
         self.steps += 1
         if self.lost:
             return
@@ -285,8 +285,8 @@ class Bench:
             self._wait(self._clock.tick())
 
     def picture(self) -> None:
-        """Read what was pressed, and show how things stand, now."""
-        if self._in_picture:  # one of its callbacks asks for another
+        """Read the controls, and draw the present state."""
+        if self._in_picture:  # a callback requested another picture
             return
         self._in_picture = True
         try:
@@ -308,36 +308,36 @@ class Bench:
             self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
 
     def wait_until(self, done: Callable[[], bool]) -> None:
-        """Keep the window alive without a step, until `done()` or until it is closed."""
+        """Keep the window alive without a step, until `done()` is true or the window is closed."""
         while not (done() or self.lost):
             time.sleep(max(0.0, self._pictures.due - time.perf_counter()))
             self.picture()
         self._clock.restart()
 
     def linger(self, text: str = "the run is over") -> None:
-        """Keep the window open until it is closed or a person says that it may go on."""
+        """Keep the window open until the user closes it or continues."""
         button = self.panel.button("go on (return)")
         self.picture()
-        self.say("linger", f"{text}: press return or close the window", (0.75, 0.1, 0.1))
+        self.write_line("linger", f"{text}: press return or close the window", (0.75, 0.1, 0.1))
         self.wait_until(lambda: button.pressed() or self.panel.key("return"))
-        self.say("linger", "")
+        self.write_line("linger", "")
         button.remove()
 
     def close(self) -> None:
-        """Close the window; a second time does nothing."""
+        """Close the window; repeated calls have no effect."""
         self._pictures.close()
         self._close()
         self._close = lambda: None
 
     def _stand(self) -> None:
-        """Stand still until a person lets the run go on, or make one step."""
+        """Wait until the user continues the run or makes a single step."""
         if not self.steps_to_go:
-            self.picture()  # as things are now
+            self.picture()  # of the present state
         self.wait_until(lambda: not self.paused or self.steps_to_go > 0)
         self.steps_to_go = max(0, self.steps_to_go - 1) if self.paused else 0
 
     def _wait(self, ahead: float) -> None:
-        """Sleep until the clock has caught up; pictures are made meanwhile."""
+        """Sleep until the clock catches up, and draw meanwhile."""
         until = time.perf_counter() + ahead
         while (left := until - time.perf_counter()) > NOT_WORTH_SLEEPING and not (self.lost or self.paused):
             time.sleep(max(0.0, min(left, self._pictures.due - time.perf_counter())))
@@ -345,10 +345,10 @@ class Bench:
                 self.picture()
 
     def _write_ghosts(self) -> None:
-        """Put the arms where they should be, and a line of text for every ghost that is seen."""
+        """Move the ghosts, and write a line of text for every visible ghost."""
         for name, ghost in tuple(self._ghosts.items()):
             seen = ghost.visible and not ghost.removed
-            self.say(f"ghost {name}", f"ghost: {name}" if seen else "", ghost.color)
+            self.write_line(f"ghost {name}", f"ghost: {name}" if seen else "", ghost.color)
             if ghost.removed:
                 del self._ghosts[name]
         for ghost in (self.drawn_arm, *self._ghosts_drawn):

@@ -1,7 +1,6 @@
-"""What the robot looks like: the camera, the window's furniture, pictures without a window.
+"""Camera, set-up of the window, and pictures without a window.
 
-`client` is PyBullet's, as `twin/engine/client.py` makes it; it carries PyBullet's functions and
-constants.
+`client` is a client of `twin/engine/client.py`, with PyBullet's functions and constants.
 """
 
 import threading
@@ -15,18 +14,18 @@ from numpy.typing import ArrayLike
 
 from twin.engine.window.x11_window import WindowWatch
 
-LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process over sizes that it cannot take
+LARGEST = 4096  # pixels of a picture's side: PyBullet ends the process at larger sizes
 YAW_DEG, PITCH_DEG = 50.0, -20.0
 BACKGROUND = [0.90, 0.92, 0.95]
-WINDOW_NEARER = 0.54  # its angle of view is wider than a picture's
-ASIDE = 0.12  # of the camera's distance: beside the text
-MARGIN = 0.05  # of half the window, which a path leaves free at its edges
+WINDOW_NEARER = 0.54  # the window's angle of view is wider than a picture's
+ASIDE = 0.12  # shift of the target, as a share of the camera's distance: room for the text
+MARGIN = 0.05  # free margin around a path, as a share of half the window
 
 
 class Place(NamedTuple):
-    """Where the window's camera may be.
+    """Place of the window's camera.
 
-    The angles are in [degrees]; the arm stands lower in the window by a part `down` of the distance.
+    The angles are in [degrees]; `down` is the share of the distance by which the arm appears lower.
     """
 
     name: str
@@ -44,9 +43,9 @@ PLACES = (
 
 
 def framing(client: Any, body: int, path: Sequence = ()) -> tuple[list[float], float]:
-    """A point to look at and a distance to look from, in [m], that show the whole robot as it stands.
+    """Return a target and a distance of the camera, in [m], that show the whole robot in its present state.
 
-    So they do the points of a `path`, (3,) each, base frame, in [m].
+    The points of a `path`, (3,) each, base frame, in [m], are shown, too.
     """
     links = range(client.getNumJoints(body))
     points = [client.getLinkState(body, link, computeForwardKinematics=1)[0] for link in links]
@@ -56,7 +55,7 @@ def framing(client: Any, body: int, path: Sequence = ()) -> tuple[list[float], f
 
 
 def furnish_window(client: Any) -> None:
-    """Set the window up: no shadows, no previews, no keys and no hand of PyBullet's own."""
+    """Set the window up: no shadows and no previews, and none of PyBullet's keys and mouse functions."""
     for what in (
         client.COV_ENABLE_SHADOWS,
         client.COV_ENABLE_RGB_BUFFER_PREVIEW,
@@ -70,7 +69,7 @@ def furnish_window(client: Any) -> None:
 
 
 def look(client: Any, body: int, place: Place, path: Sequence = ()) -> None:
-    """Look at a body, and at the points of a `path`, (3,) each, from a place."""
+    """Point the camera at a body, and at the points of a `path`, (3,) each, from a place."""
     target, distance = framing(client, body, path)
     distance *= WINDOW_NEARER
     yaw, pitch = np.deg2rad([place.yaw_deg, place.pitch_deg])
@@ -81,13 +80,13 @@ def look(client: Any, body: int, place: Place, path: Sequence = ()) -> None:
 
 
 def step_back(client: Any, body: int, points: np.ndarray, panels: Sequence[int]) -> None:
-    """Step back if points (N, 3) are beyond the window; the camera keeps its direction.
+    """Move the camera back if points (N, 3) are outside the window; its direction stays the same.
 
     Args:
-        client: PyBullet's, of the window.
-        body: what is to be in view, too.
-        points: base frame, in [m].
-        panels: what the window's own panels take of it, from each side and from below, in pixels.
+        client: PyBullet's client of the window.
+        body: body that must be in view, too.
+        points: points in the base frame, in [m].
+        panels: widths of the window's panels at each side and at the bottom, in pixels.
     """
     width, height, view, projection, *_, yaw_deg, pitch_deg, _, _ = client.getDebugVisualizerCamera()
     free = 1.0 - MARGIN - 2.0 * np.array(panels) / (width, height)
@@ -106,17 +105,17 @@ def matrices(
     distance: float | None = None,
     target: Sequence[float] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """The view and projection matrices of a camera, each as OpenGL's 16 numbers, column by column.
+    """Return view and projection matrices of a camera as OpenGL's 16 numbers each, column by column.
 
     Args:
-        client: PyBullet's.
-        body: its number of the body.
-        width: in pixels.
-        height: in pixels.
-        yaw_deg: where the camera is, around the vertical, in [degrees].
-        pitch_deg: negative looks down, in [degrees].
-        distance: of the camera from the target, in [m]; by default the whole robot is in view.
-        target: (3,) what the camera looks at, base frame, in [m]; the robot's middle by default.
+        client: client of PyBullet.
+        body: PyBullet's number of the body.
+        width: width of the picture, in pixels.
+        height: height of the picture, in pixels.
+        yaw_deg: direction of the camera about the vertical, in [degrees].
+        pitch_deg: elevation of the view, negative when looking down, in [degrees].
+        distance: distance of the camera from the target, in [m]; by default the whole robot is in view.
+        target: (3,) point at the centre of the picture, base frame, in [m]; by default the robot's middle.
 
     Raises:
         ValueError: a size beyond `LARGEST`, or a number that is not finite.
@@ -145,7 +144,7 @@ def matrices(
 
 
 def picture(client: Any, body: int, width: int, height: int, **camera: Any) -> np.ndarray:
-    """Draw a body without a window, as the camera of `matrices` sees it: (height, width, 3) uint8."""
+    """Return a picture (height, width, 3) uint8 of a body with the camera of `matrices`, without a window."""
     image = client.getCameraImage(
         width,
         height,
@@ -157,7 +156,7 @@ def picture(client: Any, body: int, width: int, height: int, **camera: Any) -> n
 
 
 def pixels(client: Any, body: int, points: ArrayLike, width: int, height: int, **camera: Any) -> np.ndarray:
-    """Where points (..., 3) appear in `picture` of the same camera: (..., 2) column and row, from 0."""
+    """Return column and row (..., 2) of points (..., 3) in `picture` with the same camera."""
     view, projection = matrices(client, body, width, height, **camera)
     x, y = np.moveaxis(_on_screen(view, projection, points), -1, 0)
     # The renderer samples a pixel at its lower left corner.
@@ -165,29 +164,29 @@ def pixels(client: Any, body: int, points: ArrayLike, width: int, height: int, *
 
 
 def _on_screen(view: Sequence[float], projection: Sequence[float], points: ArrayLike) -> np.ndarray:
-    """Where points (..., 3) appear: (..., 2) from -1 at the left and the bottom to 1; matrices of OpenGL."""
+    """Return positions (..., 2) of points (..., 3) on the screen, from -1 at its left and bottom to 1."""
     homogeneous = np.insert(np.asarray(points, dtype=np.float64), 3, 1.0, axis=-1)
     clip = homogeneous @ np.reshape(view, (4, 4)) @ np.reshape(projection, (4, 4))
     return clip[..., :2] / clip[..., 3:]
 
 
 INTERVAL = 0.05  # s
-LEFT_ALONE = 0.7  # s without a picture, after which the window is kept alive from aside
+IDLE = 0.7  # s without a picture, after which another thread keeps the window alive
 ASIDE_INTERVAL = 0.15  # s
-LEAST_PATIENCE, MOST_PATIENCE = 3.0, 10.0  # s for a picture
+LEAST_PATIENCE, MOST_PATIENCE = 3.0, 10.0  # s to wait for a picture
 SLOWEST = 50
-"""Times the longest picture so far: one that takes longer was cut off, its window closed meanwhile."""
+"""Patience relative to the longest picture so far; a longer one was interrupted by closing the window."""
 
 
 class Pictures:
-    """Has a window draw.
+    """Drawing of the window's pictures.
 
     Attributes:
-        due: when the next picture is, by `time.perf_counter`.
+        due: time of the next picture on the clock `time.perf_counter`.
 
     Args:
-        client: PyBullet's, of the window.
-        watch: over the window.
+        client: PyBullet's client of the window.
+        watch: watch over the connection of the window.
     """
 
     def __init__(self, client: Any, watch: WindowWatch) -> None:
@@ -201,20 +200,20 @@ class Pictures:
 
     @property
     def lost(self) -> bool:
-        """Whether the window was closed by somebody."""
+        """Whether the window was closed from outside."""
         return self._gone or self._watch.lost
 
     def start(self) -> None:
-        """Draw for the first time; only then is there a camera."""
+        """Draw the first picture; before it there is no camera."""
         while not self.lost and not self._client.getDebugVisualizerCamera()[3][0]:
             self._draw()
         self._aside.start()
 
     @contextmanager
     def drawn_after(self) -> Iterator[None]:
-        """Draw what is written in here, and set the time of the next picture.
+        """Draw after the `with` block, and set the time of the next picture.
 
-        Pictures take half of the time at most: a slow window has fewer.
+        Pictures take at most half of the time, so that a slow window has fewer.
         """
         with self._drawing, self.calls():
             began = time.perf_counter()
@@ -225,7 +224,7 @@ class Pictures:
 
     @contextmanager
     def calls(self) -> Iterator[None]:
-        """Notice in calls to the window whether it is there no more; nothing is raised for that."""
+        """Detect a closed window in the calls of the `with` block, without an exception."""
         try:
             yield
         except self._client.error:
@@ -234,16 +233,16 @@ class Pictures:
             self._gone = True
 
     def close(self) -> None:
-        """Draw no more."""
+        """Stop drawing."""
         self._closed.set()
         if self._aside.is_alive():
             self._aside.join()
 
     def _draw(self) -> None:
-        """Have a picture made.
+        """Draw a picture.
 
-        PyBullet holds Python's lock meanwhile.  If the display cuts the drawing thread off in the midst, no
-        answer ever comes, and whoever calls PyBullet again waits for ever.
+        PyBullet holds Python's lock meanwhile.  If the display disconnects during the drawing, no answer
+        comes, and every later call of PyBullet would wait forever.
         """
         self._watch.look()
         if self.lost:
@@ -259,9 +258,9 @@ class Pictures:
             self._client.setTimeOut(self._patience)
 
     def _stay_alive(self) -> None:
-        """Make pictures while the program is busy elsewhere, or stands at a breakpoint."""
+        """Draw while the program is busy with something else, or stopped at a breakpoint."""
         while not self._closed.wait(ASIDE_INTERVAL) and not self.lost:
-            if time.perf_counter() - self._last > LEFT_ALONE and self._drawing.acquire(blocking=False):
+            if time.perf_counter() - self._last > IDLE and self._drawing.acquire(blocking=False):
                 try:
                     with self.calls():
                         self._draw()

@@ -1,4 +1,4 @@
-"""Keys, buttons and sliders of every window, the state of the run as text, and drawings on the arm."""
+"""Controls of every window: keys, buttons, sliders, the run's state as text, and drawings on the arm."""
 
 import time
 from typing import Any
@@ -15,15 +15,15 @@ SEEN_THROUGH = 0.35
 COM_COLOR, TOTAL_COLOR = (0.85, 0.0, 0.75), (0.0, 0.0, 0.0)
 LOAD_COLOR = (0.25, 0.27, 0.3, 1.0)
 DENSITY = 7800.0  # kg/m^3: a payload is drawn as a ball of steel
-FRAME_LENGTH, CROSS = 0.14, 0.05  # of the arm's reach
+FRAME_LENGTH, CROSS = 0.14, 0.05  # as a share of the arm's reach
 
 
 class Overlays:
-    """What is drawn on the arm of a bench.
+    """Drawings on the arm of a bench.
 
     Args:
-        bench: whose they are.
-        client: PyBullet's, of the window.
+        bench: the bench.
+        client: PyBullet's client of the window.
     """
 
     def __init__(self, bench: Bench, client: Any) -> None:
@@ -33,7 +33,7 @@ class Overlays:
         self._ball = -1
 
     def show(self, frames: bool, coms: bool) -> None:
-        """Draw what is asked for, where the arm is now; the arm itself is seen through meanwhile."""
+        """Draw frames and centres of mass at the present state, and make the arm transparent meanwhile."""
         arm = self._bench.drawn_arm
         arm.fade(SEEN_THROUGH if frames or coms else 1.0)
         arm.write()
@@ -72,7 +72,7 @@ class Overlays:
         bench.crosses("centre of mass", whole, TOTAL_COLOR, 2 * CROSS * bench.reach)
 
     def _show_payload(self, payload: Payload | None) -> None:
-        """A ball at its centre of mass, as heavy as it if it were of steel."""
+        """Draw the payload at its centre of mass, as a steel ball of the same mass."""
         client = self._client
         if payload is not self._payload:
             self._payload = payload
@@ -90,17 +90,17 @@ class Overlays:
 
 RED, GREY = (0.8, 0.05, 0.05), (0.3, 0.32, 0.36)
 MOST_JOINTS = 8
-"""That have a line each."""
+"""Largest number of joints with a line of text each."""
 
 AT_LIMIT = 1.0 - 1e-9
-SPAN = 1.0  # s of the clock over which the pace is measured
+SPAN = 1.0  # s of real time over which the pace is measured
 
 
 class StatusText:
-    """Writes them.
+    """State of the run as lines of text.
 
     Args:
-        bench: whose they are.
+        bench: the bench.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -108,29 +108,29 @@ class StatusText:
         self._since, self._pace = (time.perf_counter(), 0.0), np.nan
 
     def write(self) -> None:
-        """Write how things stand."""
+        """Write the present state."""
         bench = self._bench
         robot, (q, qd), tau = bench.arm.robot, bench.arm.state(), bench.arm.tau
-        bench.say("time", f"{bench.time:.3f} s   {self._told_pace()}", RED if bench.paused else None)
+        bench.write_line("time", f"{bench.time:.3f} s   {self._pace_text()}", RED if bench.paused else None)
         payload = "none" if robot.payload is None else f"{robot.payload.mass:g} kg"
         push = "" if bench.push is None else f"   push {np.abs(bench.push).max():g} N"
-        bench.say("payload", f"payload {payload}{push}")
+        bench.write_line("payload", f"payload {payload}{push}")
         shown = np.round(tau, 1) + 0.0  # no -0.0
         part = np.abs(tau) / robot.drive_torque_max
         for j in range(min(robot.n, MOST_JOINTS)):
             kind = robot.joint_kinds[j]
             (unit, scale), effort = SHOWN[kind], joint_unit(kind, "torque")
             beyond = not robot.q_min[j] <= q[j] <= robot.q_max[j] or abs(qd[j]) > robot.qd_max[j]
-            said = "  OUT OF RANGE" if beyond else "  AT ITS LIMIT" if part[j] >= AT_LIMIT else ""
-            bench.say(
+            note = "  OUT OF RANGE" if beyond else "  AT ITS LIMIT" if part[j] >= AT_LIMIT else ""
+            bench.write_line(
                 f"joint {j}",
                 f"{robot.joint_names[j]}  {scale * q[j]:.2f} {unit}  {scale * qd[j]:.1f} {unit}/s  "
-                f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){said}",
+                f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){note}",
                 RED if said else GREY,
             )
 
-    def _told_pace(self) -> str:
-        """How fast the run goes, and how fast it should where it does not."""
+    def _pace_text(self) -> str:
+        """Return the pace of the run, and the requested pace if they differ."""
         bench, now = self._bench, time.perf_counter()
         if bench.paused:
             self._since, self._pace = (now, bench.time), np.nan
@@ -153,15 +153,15 @@ HELP = (
 )
 SPEEDS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 AXES = "xyz"
-LOAD_COM = (0.0, 0.0, 0.05)  # m before the flange
+LOAD_COM = (0.0, 0.0, 0.05)  # m from the flange
 
 
 class Controls:
-    """The keys, buttons and sliders of every window.
+    """Keys, buttons and sliders of every window.
 
     Args:
-        bench: whose they are.
-        client: PyBullet's, of the window.
+        bench: the bench.
+        client: PyBullet's client of the window.
     """
 
     help = HELP
@@ -188,7 +188,7 @@ class Controls:
         self._with_frames, self._with_coms, self._with_arrows = False, False, True
 
     def read(self) -> None:
-        """Do what was asked for since the last picture."""
+        """Perform the actions requested since the last picture."""
         bench, panel = self._bench, self._bench.panel
         if self._pause.pressed() or panel.key("space"):
             bench.paused = not bench.paused
@@ -220,7 +220,7 @@ class Controls:
             self._change_payload()
 
     def _read_push(self) -> None:
-        """The force of the person, from the key or the button."""
+        """Set the user's force from the key and the button."""
         bench = self._bench
         if self._along.pressed():
             self._axis = (self._axis + 1) % 3
@@ -235,32 +235,32 @@ class Controls:
         if bench.push is None:
             bench.touch("push ended")
         else:
-            self._tell_push()
+            self._note_push()
 
-    def _tell_push(self) -> None:
+    def _note_push(self) -> None:
         self._bench.touch(f"pushed with {self._force.value:g} N along {AXES[self._axis]}")
 
     def _change_payload(self) -> None:
-        """Drop what the arm carries, or attach a payload."""
+        """Drop the payload of the arm, or attach one."""
         arm, before = self._bench.arm, self._bench.arm.robot.payload
         mass = float(f"{self._mass.value:.3g}")
         arm.change_payload(Payload(mass, LOAD_COM) if before is None else None)
-        self._tell_payload(before)
+        self._note_payload(before)
 
-    def _tell_payload(self, before: Payload | None) -> None:
+    def _note_payload(self, before: Payload | None) -> None:
         now = self._bench.arm.robot.payload
         dropped = "" if before is None else f"payload of {before.mass:g} kg dropped"
         self._bench.touch(dropped if now is None else f"payload of {now.mass:g} kg attached")
 
-    def tell_what_lasts(self) -> None:
-        """Note a push that lasts, and a payload that is not the one of the beginning."""
+    def note_lasting_actions(self) -> None:
+        """Record a push that lasts, and a payload that differs from the initial one."""
         if self._bench.push is not None:
-            self._tell_push()
+            self._note_push()
         if self._bench.arm.robot.payload is not self._first_payload:
-            self._tell_payload(self._first_payload)
+            self._note_payload(self._first_payload)
 
     def show(self) -> None:
-        """Bring text and drawings up to date."""
+        """Update text and drawings."""
         self._status.write()
         self._overlays.show(self._with_frames, self._with_coms)
         bench = self._bench

@@ -1,4 +1,4 @@
-"""An arm that is drawn, not simulated: it stands where it is put."""
+"""Arm that is drawn but not simulated."""
 
 import tempfile
 from collections.abc import Sequence
@@ -15,19 +15,20 @@ from twin.robot.robot import Robot
 
 OUT_OF_SIGHT = [0.0, 0.0, -1000.0]  # m
 MOST_LINKS = 127
-"""That PyBullet takes of one body: with more parts, each link has one colour."""
+"""Largest number of links of a body in PyBullet; an arm with more parts has one colour per link."""
 
 
 class Ghost:
-    """An arm in a world that is only drawn, whose joints are put where one wants them.
+    """Arm that is drawn at given joint positions.
 
-    PyBullet's window has one colour a link: what has another one becomes a link of its own, fixed to it.
+    PyBullet's window has one colour per link.  A part of another colour becomes an additional link, fixed to
+    it.
 
     Args:
-        client: PyBullet's, of that world.
-        robot: what is drawn, at its positions of zero.
-        color: red, green and blue, 0 to 1, of the links without the base; by default each part has its own.
-        opacity: 0 to 1, of an arm with a `color`.
+        client: PyBullet's client of the world for drawings.
+        robot: robot to draw, at first in its zero pose.
+        color: red, green and blue, 0 to 1, of all links but the base; by default each part has its colour.
+        opacity: 0 to 1, for an arm with a `color`.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Ghost:
         self.robot, self.color, self.visible, self.removed = robot, color, True, False
         self._client, self._shapes = client, link_shapes(robot)
         if color is not None:
-            moving = [shape for shape in self._shapes if shape.link >= 0]  # the base is where the arm's is
+            moving = [shape for shape in self._shapes if shape.link >= 0]  # the base is drawn with the arm
             self._shapes = [shape._replace(color=(*color, opacity)) for shape in moving]
         self.body, self._joints = -1, list(range(robot.tree.n))
         self._colors: dict[int, tuple[float, ...]] = {}
@@ -74,30 +75,30 @@ class Ghost:
         """Return PyBullet's number of a coloured mesh; its file goes into the folder."""
         color, mesh = look
         file = folder / f"{len(list(folder.iterdir()))}.stl"
-        # Binary: numbers in text would be read in the locale of the process.
+        # Binary, because numbers as text would be read in the locale of the process.
         file.write_bytes(mesh.export(file_type="stl"))
         return self._client.createVisualShape(
             shapeType=self._client.GEOM_MESH, fileName=str(file), rgbaColor=list(color)
         )
 
     def place(self, q: ArrayLike) -> None:
-        """Put its joints at q (n,), in [rad], with the next picture."""
+        """Place the joints at q (n,), in [rad], at the next picture."""
         self._q = joint_vector(self.robot, "q", q)
 
     def show(self, visible: bool) -> None:
-        """Show it or hide it."""
+        """Show or hide the arm."""
         self.visible = visible
 
     def fade(self, opacity: float) -> None:
-        """Let it be seen through, so that what is inside shows; 1 for as it was."""
+        """Make the arm transparent, to show what is inside; 1 restores its opacity."""
         self._opacity = opacity
 
     def remove(self) -> None:
-        """Take it away for good."""
+        """Remove the arm."""
         self.removed = True
 
     def write(self) -> None:
-        """Bring the window up to date."""
+        """Update the window."""
         client = self._client
         if self.body < 0 and not self.removed:
             with tempfile.TemporaryDirectory() as folder:
@@ -125,7 +126,7 @@ class Ghost:
         self._shown = (positions, self._opacity, self.visible)
 
     def link_poses(self) -> np.ndarray:
-        """Poses (n_tree, 4, 4) of the links' frames, as they are drawn, which is in single precision."""
+        """Return the poses (n_tree, 4, 4) of the links' frames as drawn, in single precision."""
         states = self._client.getLinkStates(self.body, self._joints, computeForwardKinematics=1)
         T = np.tile(np.eye(4), (len(states), 1, 1))
         T[:, :3, :3] = Rotation.from_quat([state[5] for state in states]).as_matrix()

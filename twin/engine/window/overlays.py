@@ -1,4 +1,4 @@
-"""Drawings in the window: lines, frames and crosses in the world, lines of text at its edges."""
+"""Drawings in the window: lines, frames and crosses in the world, and lines of text at its edges."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 
 MOST_SEGMENTS = 128
-"""Of a path: each is a call to PyBullet's drawing thread and a line that it draws."""
+"""Largest number of segments of a path; each is a call to PyBullet's drawing thread."""
 
 PATH_WIDTH, LINE_WIDTH = 2, 3  # pixels
 HEAD = 0.2
-"""Of an arrow, as a part of its length."""
+"""Length of an arrow's head, as a share of the arrow's length."""
 
 AXIS_COLORS = ((0.9, 0.1, 0.1), (0.1, 0.65, 0.1), (0.15, 0.25, 0.95))
 
 
 def add_item(client: Any, add: Callable[..., int], *what: Any, replaced: int = -1) -> int:
-    """Make an item of the window, a line, a text or a slider, in the place of another if its number is given.
+    """Create an item of the window, a line, a text or a slider, or replace one by its number.
 
-    Where its threads run into each other, once in some thousand times on a busy computer, PyBullet makes an
-    item and says -1 in the place of its number.  Numbers are given out one after the other.
+    If its threads collide, once in some thousand calls on a busy computer, PyBullet creates the item but
+    returns -1 instead of its number.  The number is then derived from the next one, as they are consecutive.
 
     Args:
-        client: PyBullet's, of the window.
+        client: PyBullet's client of the window.
         add: its `addUserDebugLine`, `addUserDebugText` or `addUserDebugParameter`.
-        what: its arguments.
-        replaced: the number of the item in whose place it comes.
+        what: arguments of `add`.
+        replaced: number of the item to replace.
 
     Returns:
-        Its number.
+        The item's number.
     """
     if replaced >= 0:
         add(*what, replaceItemUniqueId=replaced)
@@ -47,7 +47,7 @@ def add_item(client: Any, add: Callable[..., int], *what: Any, replaced: int = -
 
 
 def path_points(points: ArrayLike) -> np.ndarray:
-    """The points of a path, checked to be (N, 3)."""
+    """Return the points of a path as an array; raise `ValueError` unless they are (N, 3)."""
     path = real_array(points, "points")
     if path.ndim != 2 or path.shape[1] != 3:
         raise ValueError(f"expected points of shape (N, 3), got {path.shape}")
@@ -55,12 +55,12 @@ def path_points(points: ArrayLike) -> np.ndarray:
 
 
 class Drawing:
-    """What is drawn, out of lines, with the next picture; places are in the base frame, in [m].
+    """Drawings made of lines, which appear at the next picture; positions are in the base frame, in [m].
 
-    PyBullet's `addUserDebugPoints` would be handier, but takes the letters off the sliders and buttons.
+    PyBullet's `addUserDebugPoints` would be simpler, but it removes the letters of sliders and buttons.
 
     Args:
-        client: PyBullet's, of the window.
+        client: PyBullet's client of the window.
     """
 
     def __init__(self, client: Any) -> None:
@@ -69,10 +69,10 @@ class Drawing:
         self._items: dict[str, list[tuple[int, tuple]]] = {}
 
     def path(self, name: str, points: ArrayLike, color: Sequence[float]) -> None:
-        """A line through points (N, 3), a hundred of them or so and the last; none of fewer than two."""
+        """Draw a line through at most `MOST_SEGMENTS + 1` of the points (N, 3); one point draws none."""
         path = path_points(points)
         every = 1
-        while (len(path) - 1) / every > MOST_SEGMENTS:  # doubled: a path that grows keeps its lines
+        while (len(path) - 1) / every > MOST_SEGMENTS:  # doubling: a growing path keeps most of its lines
             every *= 2
         shown = path[::every]
         if (len(path) - 1) % every:
@@ -80,13 +80,13 @@ class Drawing:
         self._lines(name, list(pairwise(shown)), [color] * (len(shown) - 1), PATH_WIDTH)
 
     def crosses(self, name: str, points: ArrayLike, color: Sequence[float], length: float) -> None:
-        """A cross along the axes of the base at each of points (N, 3)."""
+        """Draw a cross along the base axes at each of points (N, 3)."""
         arms = 0.5 * length * np.eye(3)
         lines = [(point - arm, point + arm) for point in path_points(points) for arm in arms]
         self._lines(name, lines, [color] * len(lines), LINE_WIDTH)
 
     def arrow(self, name: str, start: ArrayLike, vector: ArrayLike, color: Sequence[float]) -> None:
-        """An arrow from `start` (3,) along `vector` (3,); none where that has no length."""
+        """Draw an arrow from `start` (3,) along `vector` (3,); a zero vector draws none."""
         start, vector = real_array(start, "start"), real_array(vector, "vector")
         length = float(np.linalg.norm(vector))
         if not length > 0:
@@ -101,17 +101,17 @@ class Drawing:
         self._lines(name, [(start, end), *((end, corner) for corner in corners)], [color] * 5, LINE_WIDTH)
 
     def frame(self, name: str, T: ArrayLike, length: float) -> None:
-        """The axes of a pose (4, 4), x red, y green, z blue."""
+        """Draw the axes of a pose (4, 4), x red, y green, z blue."""
         T = real_array(T, "T")
         origin, axes = T[:3, 3], T[:3, :3].T
         self._lines(name, [(origin, origin + length * axis) for axis in axes], AXIS_COLORS, LINE_WIDTH)
 
     def remove(self, name: str) -> None:
-        """Take away what has that name, if anything has."""
+        """Remove the drawing of this name, if there is one."""
         self._wanted.pop(name, None)
 
     def write(self) -> None:
-        """Bring the window up to date; only lines that changed are drawn anew."""
+        """Update the window; only lines that changed are drawn again."""
         client, add = self._client, self._client.addUserDebugLine
         for name in [*self._items]:
             items, lines = self._items[name], self._wanted.get(name, [])
@@ -130,23 +130,23 @@ class Drawing:
     def _lines(
         self, name: str, lines: Sequence[tuple], colors: Sequence[Sequence[float]], width: int
     ) -> None:
-        """Lines `(start, end)` in the place of those of the same name."""
+        """Store lines `(start, end)` in place of those of the same name."""
         self._wanted[name] = [
             (start.tolist(), end.tolist(), list(color), width)
             for (start, end), color in zip(lines, colors, strict=True)
         ]
 
 
-PANELS = 250, 122  # pixels: what they take from each side, and from below
+PANELS = 250, 122  # pixels: width of the panels at each side, and height of the panel at the bottom
 LEFT, TOP, BOTTOM, LEADING = (
     PANELS[0] + 12,
     38,
     PANELS[1] + 12,
     17,
-)  # pixels: beside the window's own panels; from line to line
-NARROW = 12  # pixels from the left, the top and the bottom without them
+)  # pixels: left, top and bottom margin beside the window's panels, and distance of lines
+NARROW = 12  # pixels: left, top and bottom margin without panels
 SIZE = 1.0
-DEPTH = 0.03  # m before the eye: nothing is nearer
+DEPTH = 0.03  # m from the camera: nothing is nearer
 INK = (0.08, 0.1, 0.16)
 
 
@@ -156,10 +156,10 @@ class _Line(NamedTuple):
 
 
 class LiveText:
-    """Lines one below the other at the top left, and others at the bottom.
+    """Lines of text at the top left, and others at the bottom.
 
     Args:
-        client: PyBullet's, of the window.
+        client: PyBullet's client of the window.
     """
 
     def __init__(self, client: Any) -> None:
@@ -169,8 +169,8 @@ class LiveText:
         self._shown: dict[tuple[bool, str], tuple[int, Any]] = {}
         self.visible = True
 
-    def say(self, name: str, text: str, color: Sequence[float] = INK, *, foot: bool = False) -> None:
-        """Write a line, or another in its place; an empty text takes it away, and those below move up."""
+    def write_line(self, name: str, text: str, color: Sequence[float] = INK, *, foot: bool = False) -> None:
+        """Add or replace a line; an empty text removes it, and the lines below move up."""
         lines = self._foot if foot else self._lines
         if text:
             lines[name] = _Line(text, tuple(color))
@@ -178,7 +178,7 @@ class LiveText:
             lines.pop(name, None)
 
     def write(self, camera: Sequence[Any], beside_panels: bool) -> None:
-        """Bring the window's text up to date, as its camera stands (`getDebugVisualizerCamera`)."""
+        """Update the window's text for the state of its camera (`getDebugVisualizerCamera`)."""
         width, height, view, projection, *_ = camera
         axes = np.reshape(view, (4, 4))[:3, :3]  # columns: right, up, backwards
         eye = -axes @ np.reshape(view, (4, 4))[3, :3]

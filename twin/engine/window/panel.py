@@ -1,7 +1,7 @@
 """Sliders, buttons and keys of PyBullet's window.
 
-They are read once a picture, all at the same time.  PyBullet cannot write a slider's value, rename a button
-or remove either: the whole panel is made anew instead, with the next picture.
+They are read once per picture, all at the same time.  PyBullet cannot set a slider's value, rename a button
+or remove either.  The whole panel is therefore created again at the next picture.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SPECIAL_KEYS = {
 
 
 MOUSE_AT_REST = 3
-"""Pictures without the mouse, after which nothing is moved by it any more."""
+"""Number of pictures without mouse events after which no slider moves any more."""
 
 
 class Slider:
-    """A slider; made by `Panel.slider`.
+    """Slider of a panel; created by `Panel.slider`.
 
     Attributes:
-        name: what stands on it, with the unit.
-        low, high: its ends.
-        value: where it stands; exactly where it was put, until a person moves it.
+        name: label, with the unit.
+        low, high: end values.
+        value: present value; exactly the value that was set, until the user moves the slider.
     """
 
     def __init__(self, panel: Panel, name: str, low: float, high: float, start: float) -> None:
@@ -47,17 +47,17 @@ class Slider:
         self._panel = panel
 
     def set(self, value: float) -> None:
-        """Put it at a value, at its end where that is beyond."""
+        """Set the value, limited to the ends."""
         self.value = min(max(float(value), self.low), self.high)
-        self._panel.make_anew()
+        self._panel.rebuild()
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the slider."""
         self._panel.remove(self)
 
 
 class Button:
-    """A button; made by `Panel.button`."""
+    """Button of a panel; created by `Panel.button`."""
 
     def __init__(self, panel: Panel, name: str) -> None:
         self.name = name
@@ -65,28 +65,28 @@ class Button:
         self._panel = panel
 
     def pressed(self) -> bool:
-        """Whether it was pressed, once for each press."""
+        """Return whether the button was pressed, once for each press."""
         if self.presses == 0:
             return False
         self.presses -= 1
         return True
 
     def rename(self, name: str) -> None:
-        """Write something else on it."""
+        """Change the label."""
         if name != self.name:
             self.name = name
-            self._panel.make_anew()
+            self._panel.rebuild()
 
     def remove(self) -> None:
-        """Take it away."""
+        """Remove the button."""
         self._panel.remove(self)
 
 
 class Panel:
-    """The sliders and buttons at the right of the window, in the order in which they were made, and the keys.
+    """Sliders and buttons at the right of the window, in the order of their creation, and the keys.
 
     Args:
-        client: PyBullet's, of the window.
+        client: PyBullet's client of the window.
     """
 
     def __init__(self, client: Any) -> None:
@@ -95,39 +95,39 @@ class Panel:
         self._outdated = False
         self._keys: dict[int, int] = {}
         self._down_before: set[int] = set()
-        self._since_mouse = 0  # pictures
+        self._since_mouse = 0  # number of pictures
 
     def slider(self, name: str, low: float, high: float, start: float) -> Slider:
-        """A new slider; its name should tell the unit, as in `"push [N]"`."""
+        """Add a slider, whose name should contain the unit, as in `"push [N]"`."""
         slider = Slider(self, name, low, high, start)
         self._parts.append(slider)
         return slider
 
     def button(self, name: str) -> Button:
-        """A new button."""
+        """Add a button."""
         button = Button(self, name)
         self._parts.append(button)
         return button
 
     def key(self, name: str) -> bool:
-        """Whether a key went down since the last picture: a character, or one of `SPECIAL_KEYS`."""
+        """Return whether a key went down since the last picture: a character, or one of `SPECIAL_KEYS`."""
         code = self._code(name)
         state = self._keys.get(code, 0)
-        # Of a key that was pressed and let go between two pictures the window says the latter alone.
+        # For a key pressed and released between two pictures, the window reports only the release.
         short = state & self._client.KEY_WAS_RELEASED and code not in self._down_before
         return bool(state & self._client.KEY_WAS_TRIGGERED or short)
 
     def held(self, name: str) -> bool:
-        """Whether a key is down."""
+        """Return whether a key is down."""
         down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
         return bool(self._keys.get(self._code(name), 0) & down)
 
     def read(self) -> None:
-        """Look what a person did since the last picture."""
+        """Read the user's input since the last picture."""
         down = self._client.KEY_IS_DOWN | self._client.KEY_WAS_TRIGGERED
         self._down_before = {code for code, state in self._keys.items() if state & down}
         self._keys = self._client.getKeyboardEvents()
-        # Only the mouse moves a part; to ask for each of them takes a while where other programs are busy.
+        # Only the mouse moves a slider; reading all of them is slow on a busy computer.
         self._since_mouse = 0 if self._client.getMouseEvents() else self._since_mouse + 1
         if self._since_mouse > MOUSE_AT_REST:
             return
@@ -142,7 +142,7 @@ class Panel:
             part.shown = now
 
     def write(self) -> None:
-        """Bring the window's panel up to date."""
+        """Update the window's panel."""
         if self._outdated:
             self._outdated = False
             self._client.removeAllUserParameters()
@@ -152,19 +152,19 @@ class Panel:
             if part.number < 0:
                 self._make(part)
 
-    def make_anew(self) -> None:
-        """Have it made anew with the next picture."""
+    def rebuild(self) -> None:
+        """Create the panel again at the next picture."""
         self._outdated = True
 
     def remove(self, part: Slider | Button) -> None:
-        """Take a part away; a second time does nothing."""
+        """Remove a slider or button; repeated calls have no effect."""
         if part in self._parts:
             self._parts.remove(part)
-            self.make_anew()
+            self.rebuild()
 
     def _make(self, part: Slider | Button) -> None:
         low, high, start = (1, 0, 0) if isinstance(part, Button) else (part.low, part.high, part.value)
-        # The window cuts the first letter off: it gets a space.
+        # The window cuts off the first letter, so a space precedes it.
         add = self._client.addUserDebugParameter
         part.number = add_item(self._client, add, f" {part.name}", low, high, start)
         part.shown = self._client.readUserDebugParameter(part.number)
