@@ -76,7 +76,7 @@ MALFORMED = {
     "a link too many": ("[link.2]", "[link.3]", r"there is no link\.3: expected link\.1 to link\.2"),
     "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
     "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
-    "no such body": ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", r"link 1 of robot 'arm' .* no body can have"),
+    "no such body": ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", r"link 1 of robot 'arm' .* which are impossible"),
     "a pose too short": (
         "[links]",
         '[poses.home]\nq = [0.1]\nsource = "ours"\n\n[links]',

@@ -102,7 +102,7 @@ def test_help_of_the_builder():
 def test_a_robot_toml_without_its_urdf_says_how_to_write_it(arm, use):
     path = arm(build_it=False)
     with pytest.raises(
-        RobotError, match=r"no my_robot\.urdf beside it; write it with python -m urdf\.build "
+        RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m urdf\.build "
     ):
         use(path)
 
@@ -120,7 +120,7 @@ def test_a_urdf_of_other_bodies_is_noticed(arm, old, new, told):
     path = arm()
     arm((old, new), build_it=False)
     with pytest.raises(
-        RobotError, match=rf"the {told} is another than in my_robot\.urdf; write the URDF anew"
+        RobotError, match=rf"the {told} differs from that in my_robot\.urdf; write the URDF again"
     ):
         twin.load(path)
     assert build.main([str(path)]) == 0
@@ -135,7 +135,7 @@ def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path, old, new):
     path = tmp_path / "robot.toml"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(RobotError, match="inertia of link_1 is another"):
+    with pytest.raises(RobotError, match="inertia of link_1 differs"):
         twin.load(path)
 
 

@@ -177,7 +177,7 @@ class Simulation(AbstractContextManager):
         return out
 
     def motor_state(self) -> np.ndarray:
-        """Return positions and velocities (2, n) of the motors in joint units; rigid drives: of the joints."""
+        """Return positions and velocities (2, n) of the motors in joint units; of the joints if rigid."""
         return self.state() if self._drives is None else self._drives.train.motor_state(self.state())
 
     @property

@@ -81,7 +81,7 @@ def wrist_axes(R_36, arm, theta_free, theta, singular):
 
 
 @compiled
-def dh_from_joint_angles(T, arm, theta_free, tolerance, directions, theta, free_axes):
+def all_dh_angles(T, arm, theta_free, tolerance, directions, theta, free_axes):
     """Fill in the DH angles of all solutions of a block of n poses; return whether any of them is free.
 
     Args:
@@ -299,7 +299,7 @@ def _solve_block(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding,
     block = 8 * len(T)
     space = np.empty((18, block))  # one piece: a piece takes a hundredth of the time of one pose
     theta, work, near = space[:6], space[6:12], space[12:]
-    any_free = dh_from_joint_angles(T, arm, theta_free, tolerance, work, theta, free_axes)
+    any_free = all_dh_angles(T, arm, theta_free, tolerance, work, theta, free_axes)
     for joint in range(6):
         if len(q_near) == 1:
             near[joint] = q_near[0, joint]

@@ -1,4 +1,4 @@
-"""Calls of a robot's kernels: batches with their shapes checked, and kernels that are run, not compiled."""
+"""Calls of a robot's kernels: batches with checked shapes, and kernels that run without compilation."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from twin.robot.robot import Robot
 from twin.threads import in_chunks
 
 WORTH_A_THREAD = 5000
-"""Samples: a thread costs some 50 us to start, and as many samples take a millisecond."""
+"""Samples that are worth a thread: they take a millisecond, and a thread takes some 50 us to start."""
 
 
 def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
-    """The named joint vectors as finite float64 arrays `(..., n)` that fit together.
+    """Return the named joint vectors as finite float64 arrays `(..., n)` of compatible shapes.
 
     Raises:
-        ValueError: a value is not a number or not finite, a shape does not end in n, or shapes do not fit.
+        ValueError: a value is not a finite number, a shape does not end in n, or the shapes are incompatible.
     """
     arrays = []
     for name, values in vectors.items():
@@ -40,16 +40,16 @@ def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
         try:
             np.broadcast_shapes(*(array.shape for array in arrays))
         except ValueError:
-            listed = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
-            raise ValueError(f"expected joint vectors of shapes that fit together, got {listed}") from None
+            shapes = ", ".join(f"{name} {np.shape(values)}" for name, values in vectors.items())
+            raise ValueError(f"expected joint vectors of compatible shapes, got {shapes}") from None
     return arrays
 
 
 def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
-    """One joint vector as a finite float64 array `(n,)` of its own.
+    """Return one joint vector as a new finite float64 array `(n,)`.
 
     Raises:
-        ValueError: the shape is another, or a value is not finite.
+        ValueError: the shape is wrong, or a value is not finite.
     """
     array = np.array(real_array(values, name))
     if array.shape != (robot.n,):
@@ -60,7 +60,7 @@ def joint_vector(robot: Robot, name: str, values: ArrayLike) -> np.ndarray:
 
 
 def copied(array: ArrayLike) -> np.ndarray:
-    """A copy as compiled loops take it: float64, C-contiguous, writable."""
+    """Return a float64, C-contiguous, writable copy for compiled loops."""
     return np.array(array, dtype=np.float64, order="C")
 
 
@@ -70,15 +70,15 @@ def evaluate(
     shared: Sequence[np.ndarray],
     shape: tuple[int, ...],
 ) -> np.ndarray:
-    """Run a batch kernel over samples `(..., n)`, broadcast to one shape; the result is `(..., *shape)`.
+    """Run a batch kernel over samples `(..., n)`, broadcast to one shape; return the result `(..., *shape)`.
 
-    Many samples are shared between the cores, see `twin/threads.py`.
+    Large batches are divided between the cores, see `twin/threads.py`.
     """
     leading = samples[0].shape[:-1]
     if any(s.shape[:-1] != leading for s in samples):
         leading = np.broadcast_shapes(*(s.shape[:-1] for s in samples))
         samples = [np.broadcast_to(s, (*leading, s.shape[-1])) for s in samples]
-    # Writable like `out`: numba would compile the kernel again for arrays that are not.
+    # The rows are writable like `out`; for read-only arrays numba would compile the kernel again.
     rows = [(s if s.flags.carray else np.array(s, order="C")).reshape(-1, s.shape[-1]) for s in samples]
     out = np.empty((rows[0].shape[0], *shape))
     in_chunks(lambda part: kernel(*(r[part] for r in rows), *shared, out[part]), len(out), WORTH_A_THREAD)
@@ -86,7 +86,7 @@ def evaluate(
 
 
 def uncompiled(robot: Robot) -> Robot:
-    """The same robot with kernels that are run, not compiled; what is made from it compiles again."""
+    """Return the robot with kernels that run without compilation; robots derived from it compile again."""
     robot = replace(robot)
     functions: dict[str, Any] = {"np": np, "cached_njit": lambda **_: lambda function: function}
     exec(kernels.FOOTER, functions)
@@ -97,12 +97,12 @@ def uncompiled(robot: Robot) -> Robot:
         functions[f"{title}_one"] = lambda *_: False
     if robot.loops:
         functions["loop_gaps"] = _loop_gaps(robot)
-    robot.__dict__["kernels"] = SimpleNamespace(**functions)  # where cached_property looks first
+    robot.__dict__["kernels"] = SimpleNamespace(**functions)  # the value of the cached_property
     return robot
 
 
 class _Numbers:
-    """Stands in for a `Trace`: the inputs are their values, and an operation is done at once."""
+    """Replacement of a `Trace` whose inputs are numbers, so that the recursions compute at once."""
 
     cos, sin, scalar = staticmethod(math.cos), staticmethod(math.sin), staticmethod(float)
 
@@ -111,15 +111,15 @@ class _Numbers:
 
     @staticmethod
     def reciprocal(x: float) -> float:
-        """`1 / x` of what is positive."""
+        """Return `1 / x`, or NaN unless x is positive."""
         return 1.0 / x if x > 0.0 else math.nan
 
     def inputs(self, name: str, count: int) -> list[float]:
-        """The elements of an array argument; zeros for one that this kernel does not have."""
+        """Return the elements of an array argument; zeros if this kernel does not have it."""
         return self._values[name].tolist() if name in self._values else [0.0] * count
 
     def table(self, name: str, rows: int, columns: int) -> list[list[float]]:
-        """The rows of a two-dimensional array argument."""
+        """Return the rows of a two-dimensional array argument, or zeros."""
         return self._values[name].tolist() if name in self._values else [[0.0] * columns] * rows
 
 

@@ -1,4 +1,4 @@
-"""What hangs on the flange, as a line of text tells it: a payload, a tool."""
+"""Payload and tool on the flange, read from text such as `6,0,0,0.08`."""
 
 from functools import lru_cache
 
@@ -10,15 +10,15 @@ from twin.rotations.rotations import pose_matrix
 
 
 def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:
-    """The finite numbers in a text, between commas.
+    """Return the finite numbers in a text with commas.
 
     Args:
-        text: as `6,0,0,0.08`.
-        what: they are, with their names, for the message.
-        counts: how many there may be.
+        text: text such as `6,0,0,0.08`.
+        what: description of the numbers for the message.
+        counts: valid numbers of numbers.
 
     Raises:
-        ValueError: there are others, or as many as may not be.
+        ValueError: the text contains something else, or an invalid number of numbers.
     """
     try:
         values = tuple(float(word) for word in text.split(","))
@@ -30,7 +30,7 @@ def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:
 
 
 def within_reach(place: tuple[float, ...], what: str) -> None:
-    """Check coordinates (3,) in [m]: nothing that hangs on an arm is as far from its flange as `FARTHEST`.
+    """Check that coordinates (3,), in [m], are at most `FARTHEST` from the flange.
 
     Raises:
         ValueError: one is larger, as millimetres are.
@@ -44,26 +44,26 @@ def within_reach(place: tuple[float, ...], what: str) -> None:
 
 
 FARTHEST = 5.0
-"""In [m]."""
+"""Largest distance from the flange, in [m]."""
 PAYLOAD = "mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz"
 TOOL = "x,y,z,a,b,c,d"
 UNIT_TOLERANCE = 1e-3
-"""How far the norm of a tool's quaternion may be from 1: what rounding to three decimals does."""
+"""Tolerance of the norm of a tool's quaternion, due to rounding to three decimals."""
 
 
-@lru_cache  # settings ask for theirs again and again
+@lru_cache  # settings are read repeatedly
 def payload_of(text: str) -> Payload:
-    """The payload that a text tells.
+    """Return the payload that a text describes.
 
     Args:
-        text: `PAYLOAD`, or its first number or its first four: the mass in [kg], the centre of mass in the
-            flange frame in [m], the inertia about it in [kg m^2].
+        text: all numbers of `PAYLOAD`, the first four, or the first: the mass in [kg], the centre of mass in
+            the flange frame in [m], the inertia about it in [kg m^2].
 
     Raises:
-        ValueError: it is not that, or no body has such an inertia.
+        ValueError: the text is invalid, or no body has such an inertia.
     """
-    told = f"a payload as mass, or as mass,x,y,z, or as {PAYLOAD} in kg, m and kg m^2"
-    mass, *rest = numbers(text, told, (1, 4, 10))
+    expected = f"a payload as mass, or as mass,x,y,z, or as {PAYLOAD} in kg, m and kg m^2"
+    mass, *rest = numbers(text, expected, (1, 4, 10))
     within_reach((0.0, *rest[:3]), "the payload's centre of mass")
     if len(rest) < 9:
         return Payload(mass, rest or (0.0, 0.0, 0.0))
@@ -72,32 +72,32 @@ def payload_of(text: str) -> Payload:
 
 
 def tool_of(text: str) -> NDArray:
-    """The pose (4, 4) `T_flange_tool` that a text tells.
+    """Return the pose (4, 4) `T_flange_tool` that a text describes.
 
     Args:
-        text: `TOOL`, its first three numbers, or its length along z alone (L_h of Aliaga 2019, Table 3-1): in
-            [m], and a unit quaternion, scalar first.
+        text: all numbers of `TOOL`, the first three, or only the length along z (L_h of Aliaga 2019, Table
+            3-1): position in [m], and a unit quaternion, scalar first.
 
     Raises:
-        ValueError: it is not that.
+        ValueError: the text is invalid.
     """
-    told = f"a tool as its length, or as x,y,z, or as {TOOL} in m and a unit quaternion, scalar first"
-    values = numbers(text, told, (1, 3, 7))
+    expected = f"a tool as its length, or as x,y,z, or as {TOOL} in m and a unit quaternion, scalar first"
+    values = numbers(text, expected, (1, 3, 7))
     x, y, z = (0.0, 0.0, values[0]) if len(values) == 1 else values[:3]
     within_reach((x, y, z), "a tool")
-    return unit_pose((x, y, z, *values[3:]), told)
+    return unit_pose((x, y, z, *values[3:]), expected)
 
 
 def unit_pose(values: tuple[float, ...], what: str) -> NDArray:
-    """The pose (4, 4) of a place and, if there is one, a quaternion.
+    """Return the pose (4, 4) of a position and, if given, a quaternion.
 
     Args:
-        values: (3,) or (7,), in [m], the scalar first; the norm of the quaternion may be as far from 1 as
-            `UNIT_TOLERANCE`.
-        what: they are, with their names, for the message.
+        values: (3,) or (7,), position in [m] and quaternion, scalar first; the norm of the quaternion may
+            differ from 1 by `UNIT_TOLERANCE`.
+        what: description of the values for the message.
 
     Raises:
-        ValueError: it is farther.
+        ValueError: the norm differs by more.
     """
     quaternion = np.array(values[3:] or (1.0, 0.0, 0.0, 0.0))
     norm = float(np.linalg.norm(quaternion))

@@ -1,4 +1,4 @@
-"""Units and limits of joints: their ranges, speeds and torques, and where a motion was beyond them."""
+"""Units and limits of joints, and the places where a motion exceeds its ranges and speed limits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ UNITS = {
     "revolute": {"position": "rad", "speed": "rad/s", "acceleration": "rad/s^2", "torque": "N m", "": ""},
     "prismatic": {"position": "m", "speed": "m/s", "acceleration": "m/s^2", "torque": "N", "": ""},
 }
-"""What the dimensions of a joint are measured in, by the kind of the joint."""
+"""SI units of a joint's quantities, by the kind of the joint."""
 
 SHOWN = {"revolute": ("deg", float(np.rad2deg(1.0))), "prismatic": ("mm", 1e3)}
-"""What people read a position in, by the kind of the joint, and how many of them are one of the SI unit."""
+"""Display unit of positions by the kind of the joint, and its number per SI unit."""
 
 
 def joint_unit(kind: str, dimension: str = "position") -> str:
@@ -31,30 +31,30 @@ def joint_unit(kind: str, dimension: str = "position") -> str:
 
 
 def caption_unit(kinds: Iterable[str], form: str = "{position}") -> str:
-    """Return the unit that a caption over joints names: `rad`, `m`, or `rad (sliding joints: m)`.
+    """Return the unit in a caption over joints: `rad`, `m`, or `rad (sliding joints: m)`.
 
     Args:
-        kinds: of the joints.
-        form: how the unit is made of those of the dimensions, as `{torque} s/{position}`.
+        kinds: kinds of the joints.
+        form: format of the unit, with the quantities' units as fields, as `{torque} s/{position}`.
     """
     units = [form.format(**UNITS[kind]) for kind in sorted(set(kinds), reverse=True)]
     return units[0] + "".join(f" (sliding joints: {unit})" for unit in units[1:] if unit != units[0])
 
 
 def shown(value: float, kind: str, digits: int = 6, per: str = "") -> str:
-    """Return a position or, with `per="/s"`, a speed in degrees, or in millimetres of a prismatic joint."""
+    """Return a position, or a speed with `per="/s"`, in degrees, or in millimetres for a prismatic joint."""
     unit, scale = SHOWN[kind]
     return f"{scale * value:.{digits}g} {unit}{per}"
 
 
 def position_text(value: float, kind: str, per: str = "") -> str:
-    """Return a position, or with `per="/s"` a speed, in the unit that people read and in SI."""
+    """Return a position, or a speed with `per="/s"`, in the display unit and in the SI unit."""
     return f"{shown(value, kind, per=per)} ({value:.6g} {joint_unit(kind)}{per})"
 
 
 ROUND_OFF = 1e-9
-"""A limit is exceeded when it is by more than this, as a fraction of speed or in [rad]: a move made as short
-as its limits allow ends on them exactly."""
+"""Tolerance of limits, as a fraction of speed or in [rad]: a move of the shortest duration reaches its limits
+exactly."""
 QUESTIONS = {
     "revolute": "angles are in radians, are these degrees",
     "prismatic": "a sliding joint's positions are in metres, are these millimetres",
@@ -65,10 +65,10 @@ def check_position(robot: Robot, q: Floats, where: str = "", *, hint: bool = Tru
     """Check joint positions against the joint ranges of a robot, passive joints included.
 
     Args:
-        robot: as for `check_limits`.
-        q: (n,) in [rad].
-        where: put into the message behind the position.
-        hint: ask whether angles that are far outside may be degrees.
+        robot: robot with the ranges.
+        q: (n,) joint positions, in [rad].
+        where: text for the message, after the position.
+        hint: ask in the message whether angles far outside the range are degrees.
 
     Raises:
         LimitError: names the joint, the value and the range.
@@ -88,17 +88,17 @@ def check_position(robot: Robot, q: Floats, where: str = "", *, hint: bool = Tru
 
 
 def check_folding(robot: Robot, q: Floats, where: str = "") -> None:
-    """Check that no passive joint is beyond its range: there a closed loop folds flat.
+    """Check that every passive joint is within its range, beyond which a closed loop folds flat.
 
-    Past the fold the loop could go on in two ways, and what a simulation then does is worthless.
+    Beyond the fold the loop could continue in two ways, and a simulation is meaningless.
 
     Args:
-        robot: its `passive_min, passive_max` are used, and its loops for the message.
+        robot: robot with `passive_min, passive_max`, and with loops for the message.
         q: (n,) joint positions, in [rad].
-        where: put into the message behind the position.
+        where: text for the message, after the position.
 
     Raises:
-        LimitError: names the joint, the value and the range; of its loop the link, and its distance.
+        LimitError: the message contains the joint, the value and the range, and the clearance of the loop.
     """
     beyond = folded(robot, q)
     if not beyond.any():
@@ -115,7 +115,7 @@ def check_folding(robot: Robot, q: Floats, where: str = "") -> None:
 
 
 def folded(robot: Robot, q: Floats) -> NDArray[np.bool_]:
-    """Return where (..., n_passive) a passive joint is beyond its range."""
+    """Return whether a passive joint is beyond its range, (..., n_passive)."""
     if not robot.passive:
         return np.zeros((*q.shape[:-1], 0), dtype=bool)
     angles = robot.passive_angles(q)
@@ -123,7 +123,7 @@ def folded(robot: Robot, q: Floats) -> NDArray[np.bool_]:
 
 
 def _combination(robot: Robot, joint: int) -> str:
-    """Return what a passive joint's angle is made of: "q3 - q2"."""
+    """Return a passive joint's angle in terms of driven joints, as "q3 - q2"."""
     text = ""
     for negated, i in sorted(
         (-weight, i + 1) for i, weight in enumerate(robot.embedding[joint].tolist()) if weight
@@ -134,7 +134,7 @@ def _combination(robot: Robot, joint: int) -> str:
 
 
 def _fold(robot: Robot, joint: int, q: Floats) -> str:
-    """Return how far from flat the loop of a passive joint would be, as a part of a sentence."""
+    """Return the distance of a passive joint's loop from folding, as a part of a sentence."""
     from twin.robot.loops import clearance, is_past_fold
 
     for loop in robot.loops:
@@ -146,21 +146,21 @@ def _fold(robot: Robot, joint: int, q: Floats) -> str:
 
 
 def far_outside(robot: Robot, q: Floats) -> NDArray[np.bool_]:
-    """Return where positions (..., n) are beyond twice a joint's range, as angles in degrees are."""
+    """Return whether positions (..., n) exceed twice a joint's range, as angles in degrees do."""
     return np.abs(q) > 2.0 * np.maximum(np.abs(robot.q_min), np.abs(robot.q_max))
 
 
 class Violation(NamedTuple):
-    """Where an arm was furthest beyond a limit.
+    """Largest excess of a motion over a limit.
 
     Attributes:
         quantity: `"position"` or `"speed"`.
         joint: name of the joint.
-        t: the time, in [s].
-        value: the position or the speed there, in [rad] or [rad/s] (of a prismatic joint in [m] or [m/s]).
-        limit: the end of the range, or the speed limit, that it went beyond, in the same unit.
-        rollout: which rollout of a batch, `()` where there is one alone.
-        kind: of the joint, `"revolute"` or `"prismatic"`.
+        t: time, in [s].
+        value: position or speed at that time, in [rad] or [rad/s] (of a prismatic joint in [m] or [m/s]).
+        limit: exceeded end of the range, or speed limit, in the same unit.
+        rollout: index of the rollout in a batch, `()` for a single run.
+        kind: kind of the joint, `"revolute"` or `"prismatic"`.
     """
 
     quantity: str
@@ -174,24 +174,24 @@ class Violation(NamedTuple):
     def __str__(self) -> str:
         per = "/s" if self.quantity == "speed" else ""
         value, limit = (position_text(x, self.kind, per) for x in (self.value, self.limit))
-        said = f"moves at {value}" if per else f"is at {value}"
+        text = f"moves at {value}" if per else f"is at {value}"
         of = f" in rollout {self.rollout[0] if len(self.rollout) == 1 else self.rollout}"
-        return f"{self.joint} {said} at t = {self.t:.6g} s, its limit is {limit}" + (
+        return f"{self.joint} {text} at t = {self.t:.6g} s, its limit is {limit}" + (
             of if self.rollout else ""
         )
 
 
 def violations(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tuple[Violation, ...]:
-    """Where a motion was furthest beyond the robot's ranges and speed limits; empty where it kept them.
+    """Return the largest excesses of a motion over the robot's ranges and speed limits; empty without any.
 
     Args:
-        robot: whose limits are asked.
+        robot: robot with the limits.
         t: (N,) times, in [s].
         q: (N, n) joint positions, in [rad].
         qd: (N, n) joint velocities, in [rad/s].
 
     Returns:
-        One for the position and one for the speed at most, of the joint that was furthest beyond.
+        At most one violation of positions and one of speeds, each with the largest excess.
     """
     found = []
     excess = np.maximum(q - robot.q_max, robot.q_min - q)
@@ -207,7 +207,7 @@ def violations(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tu
 def violation(
     robot: Robot, quantity: str, joint: int, t: float, value: float, rollout: tuple[int, ...] = ()
 ) -> Violation:
-    """A violation with the limit that a value, in [rad] or [rad/s], is beyond."""
+    """Return a violation with the limit that a value, in [rad] or [rad/s], exceeds."""
     if quantity == "speed":
         limit = float(np.copysign(robot.qd_max[joint], value))
     else:

@@ -1,4 +1,4 @@
-"""Closed loops: the passive joints that they hold, and models that leave the loop out."""
+"""Closed loops: their gaps and their clearance from folding, and models without the loop."""
 
 import math
 from dataclasses import replace
@@ -12,29 +12,30 @@ from twin.robot.robot import Robot
 
 
 def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
-    """How far the loops are open.
+    """Return the gaps of the loops.
 
     Args:
-        robot: with m loops.
+        robot: robot with m loops.
         q_tree: (n_tree,) positions of all joints of the tree, in [rad].
 
     Returns:
-        (m, 3) from the shared point as the loop's second link has it to that of the first, base axes, in [m].
+        (m, 3) vector from the shared point computed by the second link to that by the first, base axes, in
+        [m].
     """
     frames = _frames(robot, q_tree)
     return np.array([recursions.loop_gap(loop, frames) for loop in robot.loops]).reshape(-1, 3)
 
 
 def gap_rates(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
-    """How fast each joint of the tree opens the loops: derivatives of `gaps`.
+    """Return the derivatives of `gaps` with respect to the joints of the tree.
 
     Args:
-        robot: with m loops.
+        robot: robot with m loops.
         q_tree: (n_tree,) positions of all joints of the tree, in [rad].
 
     Returns:
-        (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); times `robot.embedding` it is 0 where loops
-        stay closed.
+        (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); its product with `robot.embedding` is 0, as
+        the loops stay closed.
     """
     frames = _frames(robot, q_tree)
     rates = np.zeros((len(robot.loops), 3, robot.tree.n))
@@ -49,13 +50,13 @@ def gap_rates(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
 
 
 def clearance(robot: Robot, loop: Loop, q: np.ndarray) -> float:
-    """How far a loop is from folding flat, in [m]: 0 where the links that close it fall into line.
+    """Return the distance of a loop from folding flat, in [m]; it is 0 if its links are aligned.
 
-    That is the distance of the second link's joint from the line through the first link's joint and the
-    shared point.  In a parallelogram that is the distance between its two long sides.
+    It is the distance of the second link's joint from the line through the first link's joint and the shared
+    point: in a parallelogram the distance between its two long sides.
 
     Args:
-        robot: the loop's.
+        robot: robot with the loop.
         loop: one of `robot.loops`.
         q: (n,) joint positions, in [rad].
     """
@@ -63,10 +64,10 @@ def clearance(robot: Robot, loop: Loop, q: np.ndarray) -> float:
 
 
 def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
-    """Whether a loop is beyond the place where it folds flat, as seen from the zero pose.
+    """Return whether a loop is beyond its fold, as seen from the zero pose.
 
     Args:
-        robot: the loop's.
+        robot: robot with the loop.
         loop: one of `robot.loops`.
         q: (n,) joint positions, in [rad].
     """
@@ -74,7 +75,7 @@ def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
 
 
 def _across(robot: Robot, loop: Loop, q: np.ndarray) -> np.ndarray:
-    """A vector (3,) as long as the clearance, in [m], along the loop's axis; in the first link's frame."""
+    """Return a vector (3,) along the loop's axis with the clearance as length, in [m], first link's frame."""
     frames = _frames(robot, robot.tree_positions(q))
     first, second = (np.array(frames.o[joint]) for joint in loop.joints)
     along = np.array(recursions.shared_point(loop, frames, 0)) - first
@@ -86,16 +87,16 @@ def _frames(robot: Robot, q_tree: np.ndarray) -> recursions.WorldFrames:
 
 
 def without_loop_links(robot: Robot) -> Robot:
-    """The robot without the mass of the links that only close its loops; the coupling of its joints remains.
+    """Return the robot without the mass of the links that only close its loops; the coupling remains.
 
-    Of the IRB 1400, that is the arm without lever and parallel rod, its third motor still on the column.
+    For the IRB 1400, this is the arm without lever and parallel rod, with the third motor on the column.
     """
     bare = None if robot.bare is None else _carriers_alone(robot.bare)
     return replace(robot, tree=_carriers_alone(robot.tree), bare=bare)
 
 
 def _carriers_alone(tree: Tree) -> Tree:
-    """The tree in which no link has a mass but those on the way to the flange."""
+    """Return the tree with masses only on the chain from the base to the flange."""
     carriers = tree.carriers(tree.flange_joint)
     inertias = tree.inertias.copy()
     inertias[[joint for joint in range(tree.n) if joint not in carriers]] = 0.0
@@ -103,28 +104,28 @@ def _carriers_alone(tree: Tree) -> Tree:
 
 
 def open_chain(robot: Robot) -> Robot:
-    """The robot as an open chain: no loop, and every joint angle taken from one link of the arm to the next.
+    """Return the robot as an open chain, each joint angle measured between successive links.
 
-    Of the IRB 1400, `q3` is then the angle between the arms, and its third motor sits in the elbow.  Ranges
-    and named poses keep their numbers, and mean those angles; the drives, which turn others, are ideal.
+    For the IRB 1400, `q3` is then the angle between the arms, and the third motor sits in the elbow.  Ranges
+    and named poses keep their numbers, which now mean those angles.  The drives are ideal, as the real ones
+    turn other angles.
 
     Raises:
-        RobotError: the joints of the chain from the base to the flange are not as many as the pendant's, or
-            not independent.
+        RobotError: the joints from the base to the flange are not as many as the motors, or are dependent.
     """
     tree = robot.tree
     carriers = tree.carriers(tree.flange_joint)
     if len(carriers) != robot.n:
         raise RobotError(
-            f"robot {robot.name!r} has {len(carriers)} joints on the way to its flange, not {robot.n}"
+            f"robot {robot.name!r} has {len(carriers)} joints from the base to its flange, expected {robot.n}"
         )
     G = np.zeros_like(robot.embedding)
     G[list(carriers)] = np.eye(robot.n)
-    # The DH angles are those of the same posture, whose q was `inv(carried) q_chain`.
+    # The DH angles are those of the same posture, in which q is `inv(carried) q_chain`.
     carried = robot.embedding[list(carriers)]
     if not np.linalg.matrix_rank(carried) == robot.n:
         raise RobotError(
-            f"robot {robot.name!r} moves the joints on the way to its flange in fewer ways than it has motors"
+            f"robot {robot.name!r}: its {robot.n} motors do not move all joints from the base to its flange"
         )
     endless = frozen(np.full(len(robot.passive), np.inf))
     return replace(

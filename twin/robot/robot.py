@@ -1,4 +1,4 @@
-"""A robot as every computation sees it: tree, limits, mounting, payload, and the frames of its DH table."""
+"""Robot: its tree, limits, mounting, payload and drives, and the frames of its DH table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GRAVITY = 9.81  # m/s^2, as in all the sources
 MOUNTINGS = {
     "floor": (0.0, 0.0, -GRAVITY),
-    "wall": (-GRAVITY, 0.0, 0.0),  # base plate on a wall, x axis of the base pointing up
+    "wall": (-GRAVITY, 0.0, 0.0),  # base plate on a wall, x axis of the base upwards
     "inverted": (0.0, 0.0, GRAVITY),
 }
 
@@ -32,8 +32,8 @@ MOUNTINGS = {
 class DH(NamedTuple):
     """Standard Denavit-Hartenberg rows `Rz(theta) Tz(d) Tx(a) Rx(alpha)`: (n,) arrays, in [rad, m, m, rad].
 
-    The angle of a row is `theta = S q + theta0`; where a joint is prismatic, its row of S is 0, and `d + q`
-    takes the place of d.
+    The angle of a row is `theta = S q + theta0`.  For a prismatic joint its row of S is 0, and `d + q`
+    replaces d.
     """
 
     theta0: np.ndarray
@@ -43,14 +43,14 @@ class DH(NamedTuple):
 
 
 class Rating(NamedTuple):
-    """What the data sheet promises: `payload` in [kg], `reach` of the wrist centre in [m]."""
+    """Ratings of the data sheet: `payload` in [kg], `reach` of the wrist centre in [m]."""
 
     payload: float
     reach: float
 
 
 class PublishedPose(NamedTuple):
-    """A published pose of the flange, (7,) `[x y z a b c d]`, and what its printed digits leave open."""
+    """Published pose of the flange, (7,) `[x y z a b c d]`, and the tolerance due to its printed digits."""
 
     flange: np.ndarray
     tolerance: float
@@ -58,10 +58,10 @@ class PublishedPose(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Payload(Portable):
-    """A body fixed to the flange, in the flange's frame (z out of the flange).
+    """Body fixed to the flange, in the flange's frame (z points away from the flange).
 
     Attributes:
-        mass: in [kg].
+        mass: mass, in [kg].
         com: (3,) centre of mass, in [m].
         inertia: (3, 3) tensor about the centre of mass, in [kg m^2]; a point mass by default.
     """
@@ -94,7 +94,7 @@ class Payload(Portable):
 
 
 class NamedPoses(dict):
-    """Joint positions by their names; an unknown name gets a sentence with those that there are."""
+    """Joint positions by name; an unknown name raises an error that lists the known ones."""
 
     def __missing__(self, name: str) -> np.ndarray:
         known = ", ".join(self) or "none"
@@ -103,34 +103,36 @@ class NamedPoses(dict):
 
 @dataclass(frozen=True, eq=False)
 class Robot(Portable):
-    """One robot; immutable, so that a controller's model and the plant can differ without surprises.
+    """Robot; immutable, so that a change of the plant cannot change the model of a controller.
 
     Attributes:
-        name: its name in `urdf/`, or the URDF's.
-        urdf: its URDF, `None` for a robot known by its DH table alone.
-        tree: the moving joints of the URDF, payload included.
+        name: name in `urdf/`, or that of the URDF.
+        urdf: path of the URDF, `None` for a robot made from a DH table alone.
+        tree: moving joints of the URDF, payload included.
         q_min, q_max: (n,) joint range, in [rad] (of a prismatic joint in [m], and so on).
         qd_max: (n,) speed limits, in [rad/s].
         tau_max: (n,) torque limits of the drives, in [N m].
         dh_coupling: (n, n) matrix S of the DH angles, `theta = S q + dh.theta0`.
         embedding: (n_tree, n) matrix G of all joints of the tree, `q_tree = G q + g0`.
-        embedding_offset: (n_tree,) its offset g0, in [rad].
-        driven: the tree joints that the motors turn, one a joint of the pendant; the others are passive.
+        embedding_offset: (n_tree,) offset g0 of it, in [rad].
+        driven: indices of the tree joints that motors turn, one per joint of the teach pendant; the others
+            are passive.
         passive_min, passive_max: (n_tree - n,) range of the passive joints, in [rad]: limits between joints.
-        loops: the closed loops, which hold wherever the embedding does.
-        gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; turning it mounts the robot.
-        dh: the published Denavit-Hartenberg table, `None` for a robot known by its URDF alone.
+        loops: closed loops; the embedding satisfies them for every q.
+        gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; it expresses the mounting.
+        dh: published Denavit-Hartenberg table, `None` for a robot from a URDF alone.
         poses: named joint positions, (n,) each, in [rad].
-        published: the published flange pose of some of them.
-        tour: the named poses that the tool visits in the scenario `pose_path`.
-        rating: payload and reach of the data sheet, `None` where unknown.
-        payload: what the flange carries.
-        bare: the tree without the payload, `None` where there is none.
-        file: what it was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a program.
-        has_inertia: whether the masses of its links are known; without them it has no dynamics.
-        drives: its drive trains, `None` where they are not known.
-        drive_mode: what of them is there, one of `twin.robot.drives.drives.MODES`; `"ideal"`: joints that get
-            the torque that is demanded, to `tau_max`.
+        published: published flange poses of some named positions.
+        tour: names of the poses that the tool visits in the scenario `pose_path`.
+        rating: payload and reach of the data sheet, `None` if unknown.
+        payload: payload on the flange, `None` without one.
+        bare: tree without the payload, `None` without a payload.
+        file: file that the robot was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a
+            program.
+        has_inertia: whether the masses of the links are known; without them there are no dynamics.
+        drives: drive trains, `None` if unknown.
+        drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
+            demanded torque, up to `tau_max`.
     """
 
     name: str
@@ -167,73 +169,73 @@ class Robot(Portable):
 
     @property
     def n(self) -> int:
-        """Number of joints that the pendant shows."""
+        """Number of joints of the teach pendant."""
         return self.embedding.shape[1]
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of those joints."""
+        """Names of the joints of the teach pendant."""
         return tuple(self.tree.names[i] for i in self.driven)
 
     @property
     def joint_kinds(self) -> tuple[str, ...]:
-        """`"revolute"` or `"prismatic"`, one for each of those joints."""
+        """Kind of each joint of the teach pendant, `"revolute"` or `"prismatic"`."""
         return tuple(self.tree.kinds[i] for i in self.driven)
 
     @property
     def inertias(self) -> np.ndarray:
-        """The inertial parameters (n_tree, 10) of the links, payload included, of a robot that has them."""
+        """Inertial parameters (n_tree, 10) of the links, payload included."""
         if not self.has_inertia:
             self.require_inertia()
         return self.tree.inertias
 
     def require_inertia(self) -> None:
-        """Raise `RobotError` where the masses of the links are not known: then there are no dynamics."""
+        """Raise `RobotError` if the masses of the links are unknown, so that there are no dynamics."""
         if not self.has_inertia:
             raise RobotError(
-                f"robot {self.name!r} has no dynamics: its DH table is known, its links' masses are not"
+                f"robot {self.name!r} has no dynamics: its DH table is known, but not the masses of its links"
             )
 
     @property
     def active_drives(self) -> Drives | None:
-        """The drives that act, `None` where they are ideal."""
+        """Active drives, `None` if they are ideal."""
         return None if self.drive_mode == "ideal" else self.drives
 
     @property
     def drive_torque_max(self) -> np.ndarray:
-        """What the drives that act give at standstill (n,), in [N m]; that of ideal ones is `tau_max`."""
+        """Torque limits (n,) of the active drives at standstill, in [N m]; `tau_max` for ideal drives."""
         return self.tau_max if self.active_drives is None else self.active_drives.torque_max
 
     @cached_property
     def passive(self) -> tuple[int, ...]:
-        """The tree joints that no motor turns."""
+        """Indices of the tree joints without a motor."""
         return tuple(i for i in range(self.tree.n) if i not in self.driven)
 
     def tree_positions(self, q: np.ndarray) -> np.ndarray:
-        """Positions (..., n_tree) of all joints of the tree, in [rad], from `q` (..., n)."""
+        """Return the positions (..., n_tree) of all joints of the tree, in [rad], for `q` (..., n)."""
         return q @ self.embedding.T + self.embedding_offset
 
     def passive_angles(self, q: np.ndarray) -> np.ndarray:
-        """Positions (..., n_tree - n) of the passive joints, in [rad], from `q` (..., n)."""
+        """Return the positions (..., n_tree - n) of the passive joints, in [rad], for `q` (..., n)."""
         passive = list(self.passive)
         return q @ self.embedding[passive].T + self.embedding_offset[passive]
 
     @cached_property
     def kernels(self) -> Any:
-        """The compiled functions of this geometry; see `twin.multibody.kernels.kernels_for`."""
+        """Compiled functions of this geometry; see `twin.multibody.kernels.kernels_for`."""
         from twin.multibody.kernels import kernels_for
 
         return kernels_for(self.tree, self.embedding, self.embedding_offset, self.loops)
 
     @cached_property
     def single_sample(self) -> SingleSample:
-        """Those functions for one sample, with the checks that a public function must make."""
+        """Compiled functions for a single sample, with checks of their arguments."""
         from twin.multibody.single_sample import SingleSample
 
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
     def with_payload(self, payload: Payload | None) -> Robot:
-        """The same robot with that payload, or with none, in place of what it carries."""
+        """Return the robot with another payload, or without one for `None`."""
         bare = self.tree if self.bare is None else self.bare
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
@@ -244,38 +246,38 @@ class Robot(Portable):
         return replace(self, tree=loaded, payload=payload, bare=bare)
 
     def with_gravity(self, gravity: Sequence[float] | np.ndarray) -> Robot:
-        """The same robot under the acceleration of gravity `gravity`: (3,), base frame, in [m/s^2]."""
+        """Return the robot with another acceleration of gravity: (3,), base frame, in [m/s^2]."""
         vector = frozen(real_array(gravity, "gravity"))
         if vector.shape != (3,) or not np.all(np.isfinite(vector)):
             raise ValueError(f"expected a gravity vector of 3 finite numbers, got {vector.tolist()}")
         return replace(self, gravity=vector)
 
     def with_drives(self, mode: str, drives: Drives | None = None) -> Robot:
-        """The same robot with its drives `"ideal"`, `"rigid"` or `"elastic"`.
+        """Return the robot with `"ideal"`, `"rigid"` or `"elastic"` drives.
 
         Args:
-            mode: what of them is there, see `twin.robot.drives.drives.MODES`.
-            drives: put in the place of its own, if given.
+            mode: drive model, see `twin.robot.drives.drives.MODES`.
+            drives: drives that replace those of the robot, if given.
 
         Raises:
             UnknownNameError: there is no such mode.
-            RobotError: the drives are not known, are those of another number of joints, or turn a robot whose
-                masses are not known.
+            RobotError: the drives are unknown, or for another number of joints, or the robot's masses are
+                unknown.
         """
         known = self.drives if drives is None else drives
         if known_mode(mode) != "ideal":
             self.require_inertia()
             if known is None:
                 raise RobotError(
-                    f"robot {self.name!r} has no drives that could be {mode}, for its file has no table "
-                    "[drives]: only ideal ones are left"
+                    f"robot {self.name!r} cannot have {mode} drives, because its file has no table [drives]: "
+                    "expected ideal drives"
                 )
         if known is not None and known.n != self.n:
-            raise RobotError(f"robot {self.name!r} has {self.n} joints, got drives of {known.n}")
+            raise RobotError(f"robot {self.name!r} has {self.n} joints, got drives for {known.n}")
         return replace(self, drives=known, drive_mode=mode)
 
     def mounted(self, where: str) -> Robot:
-        """The same robot mounted on the `"floor"`, on a `"wall"` (base x axis up) or `"inverted"`."""
+        """Return the robot mounted on the `"floor"`, on a `"wall"` (base x axis up) or `"inverted"`."""
         if where not in MOUNTINGS:
             raise UnknownNameError(f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}")
         return self.with_gravity(MOUNTINGS[where])
@@ -285,7 +287,7 @@ def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:
     """Return the transform of every row, `A = Rz(theta) Tz(d) Tx(a) Rx(alpha)`.
 
     Args:
-        dh: a table of n rows; where a joint slides, its column d may be of shape (..., n).
+        dh: table of n rows; for a prismatic joint, its column d may be of shape (..., n).
         theta: (..., n) DH angles, in [rad]; `twin.kinematics.dh_from_joint_angles` converts joint
             angles to them.
 
@@ -313,11 +315,11 @@ def dh_poses(dh: DH, theta: ArrayLike) -> Floats:
     """Return the poses of frames 1 to n in the base frame, `T_0i = A_1 ... A_i`.
 
     Args:
-        dh: as for `dh_transforms`.
+        dh: table as for `dh_transforms`.
         theta: (..., n) DH angles, in [rad].
 
     Returns:
-        (..., n, 4, 4); the last one is that of the flange, `forward_kinematics` of the same robot.
+        (..., n, 4, 4); the last one is the flange's, equal to `forward_kinematics` of the same robot.
 
     Raises:
         ValueError: theta is not of shape (..., n).

@@ -39,7 +39,7 @@ def test_wrong_use_prints_one_sentence_and_exits_with_2(words, expected, capsys)
     ("words", "expected"),
     [
         (["--robot", "irb140", "irb99"], "unknown robot 'irb99'"),
-        (["--drives", "rigid", "--robot", "youbot"], "no drives that could be rigid"),
+        (["--drives", "rigid", "--robot", "youbot"], "cannot have rigid drives"),
         (["--controller", "lqr"], "unknown controller 'lqr'"),
         (["--mode", "spiral"], "valid is 'joint' or 'pose' or 'path'"),
         (["--position-gain", "21"], "0 to 20"),

@@ -182,7 +182,7 @@ def test_a_mesh_that_is_missing_is_a_warning(write):
     report = Report(write(text))
     assert report.passes
     assert report.agreement is not None
-    assert "'one.stl': there is no such file" in report.findings[0].text
+    assert "'one.stl': no such file" in report.findings[0].text
 
 
 def test_ranges_without_meaning_are_not_gone_through(write):
@@ -199,7 +199,7 @@ def test_the_robots_of_this_project(name, here):
     report = Report(twin.load(name).file)
     assert report.passes
     assert (report.agreement is None) == (not report.check.robot.has_inertia)
-    told = [finding.text for finding in report.findings if "taken as" not in finding.text]
+    told = [finding.text for finding in report.findings if "assumed to be" not in finding.text]
     if name in twin.robot_names():
         assert report.findings == []
     elif name in ("two_link", "youbot"):
@@ -209,11 +209,11 @@ def test_the_robots_of_this_project(name, here):
             "link 'link_6': the centre of mass lies outside the link, by 0.0866 m for a size of 0.125 m"
         ]
     elif name == "youbot3":
-        assert told[0] == "link 'link_1': moved by a joint, and without mass"
+        assert told[0] == "link 'link_1': moved by a joint, but massless"
         assert told[1].startswith("links 'link_2', 'link_3': the centre of mass lies outside the link")
-        assert told[2].startswith("unphysical, says the file: link 1 has inertia and no mass")
+        assert told[2].startswith("unphysical, as stated in the file: link 1 has inertia and no mass")
     else:
-        assert told == ["no masses: kinematics only, nothing to simulate"]
+        assert told == ["no masses: only kinematics, no simulation"]
 
 
 def test_passive_joints_and_loops_are_shown(irb1400, capsys):
@@ -263,7 +263,7 @@ def test_files_of_others_leave_no_traceback(path):
         "laikago/laikago_toes_zup_lores.urdf": True,
         "differential/diff_ring.urdf": False,  # gears far denser than lead
         "kuka_iiwa/model_for_sdf.urdf": True,  # collision meshes are not there, of which it warns
-        "xarm/xarm6_robot.urdf": False,  # inertias that no body can have
+        "xarm/xarm6_robot.urdf": False,  # inertias that which are impossible
     }.items(),
 )
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning:trimesh")  # of a sphere of radius 0

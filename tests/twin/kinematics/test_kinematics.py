@@ -105,7 +105,7 @@ def test_tool_composes(arm, states):
             "expected q to be real numbers, got text",
         ),
         (lambda r: twin.jacobian(r, [0, 0, np.nan, 0, 0, 0]), r"expected q to be finite, got nan at \[2\]"),
-        (lambda r: twin.jacobian_dot(r, np.zeros((2, 6)), np.zeros((3, 6))), r"shapes that fit together"),
+        (lambda r: twin.jacobian_dot(r, np.zeros((2, 6)), np.zeros((3, 6))), r"compatible shapes"),
         (lambda r: twin.forward_kinematics(r, np.zeros(6), np.eye(3)), r"T_flange_tool of shape \(4, 4\)"),
         (
             lambda r: twin.forward_kinematics(r, np.zeros(6), 2 * np.eye(4)),

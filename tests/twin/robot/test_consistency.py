@@ -71,7 +71,7 @@ def altered(arm, tmp_path):
 )
 def test_a_limit_that_the_urdf_does_not_have(altered, old, new, told):
     """The URDF's would hold, whatever the facts say."""
-    with pytest.raises(RobotError, match=rf"{told}.*; write the URDF anew with python -m urdf\.build"):
+    with pytest.raises(RobotError, match=rf"{told}.*; write the URDF again with python -m urdf\.build"):
         altered((old, new))
 
 
@@ -80,14 +80,14 @@ def test_passive_joints_without_a_loop(arm, altered):
     text = arm.file.read_text()
     loop = text[text.index("[loop.parallelogram]") : text.index("[rating]")]
     with pytest.raises(
-        RobotError, match="no motor turns joint_elbow and joint_rod and no closed loop holds them: expected"
+        RobotError, match="neither a motor nor a closed loop moves joint_elbow and joint_rod: expected"
     ):
         altered((loop, ""))
 
 
 def test_a_loop_that_holds_nothing(altered):
     """Lever and rod share the pin between them anyway."""
-    with pytest.raises(RobotError, match="joint_elbow and joint_rod and no closed loop holds them"):
+    with pytest.raises(RobotError, match="closed loop moves joint_elbow and joint_rod"):
         altered(
             ('["rod", "3"]', '["rod", "lever"]'),
             ("[[-0.020, 0, 1.075], [-0.020, 0, 1.075]]", "[[-0.020, 0, 0.475], [-0.020, 0, 0.475]]"),
@@ -100,7 +100,7 @@ def test_a_loop_that_holds_nothing(altered):
 def test_only_the_joint_that_is_free_is_named(arm, links, free):
     first, second = map(arm.tree.links.index, links)
     robot = replace(arm, loops=(Loop("odd", (first, second), frozen([[0.1, 0.2, 0.3]] * 2)),))
-    with pytest.raises(RobotError, match=f"no motor turns {free} and no closed loop holds it: expected"):
+    with pytest.raises(RobotError, match=f"neither a motor nor a closed loop moves {free}: expected"):
         consistency._check_passive_joints(arm.file, robot)
 
 

@@ -115,7 +115,7 @@ def test_meshes_are_found_from_elsewhere(load, tmp_path):
     [
         ("far.obj", FLAT.replace("f 1 2 3", "f 1 2 99999999"), "far.obj "),
         ("zero.obj", "", "zero.obj "),
-        ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or some without their corners"),
+        ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or triangles without vertices"),
         ("cut.stl", "solid cut\nfacet normal", "cut.stl "),
         ("broken.dae", "<COLLADA><library_geometries><geometry><mesh>", "broken.dae cannot be read"),
         ("other.txt", "a mesh", "other.txt cannot be read"),
@@ -135,7 +135,7 @@ def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, na
 def test_meshes_that_are_missing_are_told_and_not_drawn(load):
     """The rest is drawn; sticks if nothing is left. A public URDF rarely comes with its meshes."""
     missing = visual('<mesh filename="package://arm/none.obj"/>')
-    told = r"no mesh file package:/arm/none\.obj, beside the URDF or in a folder above it: not drawn, and n"
+    told = r"mesh file package:/arm/none\.obj not found beside the URDF or in a folder above it: the shape is not"
     with pytest.warns(ShapeWarning, match=told):
         (box,) = link_shapes.link_shapes(load(arm(shape=missing + BOX)))
     assert len(box.mesh.faces) == 12

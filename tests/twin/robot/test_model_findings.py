@@ -86,49 +86,49 @@ FINDINGS = {
         "error",
         "'one' has an inertial .* not finite",
     ),
-    "no such body": ('ixx="0.004" iyy="0.03"', 'ixx="0.07" iyy="0.03"', "error", "'one' .* no body can have"),
-    "no mass": (INERTIAL, "", "warning", "link 'one': moved by a joint, and without mass"),
-    "no speed": (' velocity="3"', "", "warning", "joint 'turn': no speed limit, or 0, taken as unlimited"),
+    "no such body": ('ixx="0.004" iyy="0.03"', 'ixx="0.07" iyy="0.03"', "error", "'one' .* which are impossible"),
+    "no mass": (INERTIAL, "", "warning", "link 'one': moved by a joint, but massless"),
+    "no speed": (' velocity="3"', "", "warning", "joint 'turn': no speed limit, or 0, assumed to be unlimited"),
     "no effort": (
         'effort="50"',
         'effort="0"',
         "warning",
-        "joint 'slide': no effort limit, or 0, taken as unlimited",
+        "joint 'slide': no effort limit, or 0, assumed to be unlimited",
     ),
-    "no range": (TURN, "", "warning", "joint 'turn': no range, taken as endless"),
+    "no range": (TURN, "", "warning", "joint 'turn': no range, assumed to be endless"),
     "range upside down": (TURN, 'lower="2" upper="1"', "error", "joint 'turn' has the range 2 to 1"),
-    "range of a point": (TURN, 'lower="1" upper="1"', "warning", "joint 'turn': a range of a single point"),
+    "range of a point": (TURN, 'lower="1" upper="1"', "warning", "joint 'turn': the range is a single point"),
     "range in degrees": (TURN, 'lower="-180" upper="180"', "warning", "joint 'turn': .* is it in degrees?"),
     "mimic": (
         AXIS,
         f'{AXIS}<mimic joint="nobody"/>',
         "warning",
-        "joint 'slide': made to mimic another, free here",
+        "joint 'slide': mimics another joint, but",
     ),
     "damping": (
         AXIS,
         f'{AXIS}<dynamics damping="2"/>',
         "note",
-        "joint 'slide': damping and friction are left out",
+        "joint 'slide': damping and friction are ignored",
     ),
     "no mesh": (
         '<box size="0.3 0.1 0.1"/>',
         '<mesh filename="one.stl"/>',
         "warning",
-        "mesh 'one.stl': there is no such",
+        "mesh 'one.stl': no such file",
     ),
     "odd shape": ('<box size="0.3 0.1 0.1"/>', "<capsule/>", "note", "link 'one': shapes of unknown extent"),
     "shape only": (
         "</robot>",
         PLATE,
         "note",
-        "link 'plate': shapes but no <inertial>, taken as without mass",
+        "link 'plate': shapes but no <inertial>, assumed massless",
     ),
     "two ends": (
         "</robot>",
         FRAMES + BRANCH,
         "note",
-        "2 ends and no link 'tool0': the tool is taken .* end of 'two'",
+        "2 ends and no link 'tool0': the tool is assumed .* end of 'two'",
     ),
 }
 # What follows from a fault beside what is said of it.
@@ -222,7 +222,7 @@ def test_a_robot_all_in_millimetres(write):
         (SOUND.replace('name="base"', 'name="elsewhere"'), "cannot be read as a URDF"),
         (
             SOUND.replace("</robot>", '<link name="isle"/></robot>'),
-            "links 'base', 'isle' hang on no joint, expected one",
+            "links 'base', 'isle' have no joint, expected one",
         ),
         (
             SOUND.replace('child link="two"', 'child link="one"'),
@@ -230,7 +230,7 @@ def test_a_robot_all_in_millimetres(write):
         ),
         (
             SOUND.replace('parent link="base"', 'parent link="two"'),
-            "joints of links 'one', 'two' go round in a circle",
+            "joints of links 'one', 'two' form a circle",
         ),
         (SOUND.replace('"prismatic"', '"floating"'), "joint 'slide' is of type 'floating'"),
         (

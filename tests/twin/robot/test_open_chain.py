@@ -141,7 +141,7 @@ def test_a_branched_tree_is_no_chain(tmp_path):
     carriers = len(tree.tree.carriers(tree.tree.flange_joint))
     assert carriers < 6
     with pytest.raises(
-        RobotError, match=rf"robot 'random' has {carriers} joints on the way to its flange, not 6"
+        RobotError, match=rf"robot 'random' has {carriers} joints from the base to its flange, expected 6"
     ):
         open_chain(tree)
 
@@ -149,5 +149,5 @@ def test_a_branched_tree_is_no_chain(tmp_path):
 def test_motors_that_do_not_move_the_chain_independently_make_no_chain(arm):
     G = arm.embedding.copy()
     G[arm.tree.names.index("joint_elbow")] = [0, 1, 0, 0, 0, 0]
-    with pytest.raises(RobotError, match=r"moves the joints .* in fewer ways than it has motors"):
+    with pytest.raises(RobotError, match=r"its 6 motors do not move all joints from the base"):
         open_chain(replace(arm, embedding=G))

@@ -115,7 +115,7 @@ def test_an_encoder_wants_a_motor_with_counts(irb140):
     reference, law = sample(path(irb140, 0.01), PERIOD), controllers.make("pd_gravity", irb140)
     bare = replace(irb140, drives=None)
     part = irb140.with_drives("ideal", replace(irb140.drives, encoder_counts=[64, 64, 0, 64, 64, 64]))
-    for robot, told in ((bare, "its drives are not known"), (part, "the drive of axis 3 has no encoder")):
+    for robot, told in ((bare, "its file has no table"), (part, "the drive of axis 3 has no encoder")):
         with pytest.raises(RobotError, match=told):
             run_closed_loop(AnalyticPlant(robot), law, reference, sensors=Sensors(encoder=True))
         with pytest.raises(RobotError, match=told):

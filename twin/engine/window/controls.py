@@ -126,7 +126,7 @@ class StatusText:
                 f"joint {j}",
                 f"{robot.joint_names[j]}  {scale * q[j]:.2f} {unit}  {scale * qd[j]:.1f} {unit}/s  "
                 f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){note}",
-                RED if said else GREY,
+                RED if note else GREY,
             )
 
     def _pace_text(self) -> str:

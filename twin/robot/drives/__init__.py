@@ -1,1 +1,1 @@
-"""Between the torque that a controller demands and the joint: motors, gears, friction, springs; sensors."""
+"""Drives between the demanded torque and the joint: motors, gears, friction, springs; and sensors."""

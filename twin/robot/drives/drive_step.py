@@ -1,22 +1,22 @@
-"""One time step of an arm with its drives, and the drive train that takes such steps.
+"""Time step of an arm with its drives.
 
-Engine, analytic plant and rollouts hand it their mass matrix M and bias h, and it gives the speeds after the
-step and the torque that the arm got.  Rigid drives:
+Engine, analytic plant and rollouts supply the mass matrix M and the bias h.  A step computes the speeds after
+it and the torque on the arm.  Rigid drives obey
 
     (M + A) qdd = tau - h - R^T F(R qd+),     A = N^T J N,  tau = N^T tau_m
 
-`R qd` are the speeds of the shafts that rub, in joint units: those of the motors, or of the joints.  Where
-joints are elastic their motors have angles `theta = q_motor` of their own:
+where `R qd` are the speeds of the shafts with friction, those of the motors or the joints, in joint units.
+The motors of elastic joints have separate angles `theta = q_motor`:
 
     M qdd + h = T,     A thetadd = tau - T - R^T F(R thetad+),     T = K (theta - q) + D (thetad - qd)
 
-with the spring at `e + dt (thetad+ - thetad - qd+ + qd) / 4`, where `e = theta - q` before the step, and the
-damper at the mean of the speeds before and after it.  With the engine's recursion `q+ = q + dt qd+` this is
-the average of the spring's torques at three neighbouring steps, 1/4, 1/2 and 1/4, and so Newmark's method of
-constant average acceleration: stable at any stiffness, without damping of its own.
+The spring is evaluated at `e + dt (thetad+ - thetad - qd+ + qd) / 4`, where `e = theta - q` before the step,
+and the damper at the mean of the speeds before and after it.  With the engine's recursion `q+ = q + dt qd+`
+this is the average of the spring's torques at three neighbouring steps, with weights 1/4, 1/2 and 1/4.  It
+equals Newmark's method of constant average acceleration: stable at any stiffness, without numerical damping.
 
-Unknowns are the accelerations of the joints and of the elastic joints' motors, m together, in coordinates of
-which each is the speed of one shaft that rubs, so that friction couples none of them.
+The unknowns are the accelerations of the joints and of the elastic joints' motors, m together.  They are
+expressed in coordinates that are each the angle of one shaft with friction, so friction couples none of them.
 
 Sources: Norrlöf 1999, eq. (3.70); Ljubljana lab manual, eq. (6.93); N. Newmark, "A method of computation for
 structural dynamics", J. Eng. Mech. Div. ASCE 85 (1959), beta = 1/4.
@@ -43,16 +43,16 @@ from twin.robot.drives.friction import (
 
 
 class DriveNumbers(NamedTuple):
-    """The drives of n joints, of which e are elastic, as compiled code takes them; m = n + e shafts.
+    """Drives of n joints for compiled code; e joints are elastic, and there are m = n + e shafts.
 
     Attributes:
-        dt: the step, in [s].
-        inertia: (m, m), all of the equations' matrix but M: rotors, springs, dampers and viscous friction.
+        dt: time step, in [s].
+        inertia: (m, m) matrix of the equations without M: rotors, springs, dampers and viscous friction.
         friction: (4, m), see `twin.robot.drives.friction`.
         springs: (2, e) stiffness in [N m/rad] and damping in [N m s/rad].
-        elastic: (e,) the elastic joints.
-        shafts: (2, m, m) from the speeds of joints and motors to those of the shafts, and back;
-            (2, 0, 0) where they are the same.
+        elastic: (e,) indices of the elastic joints.
+        shafts: (2, m, m) matrices from the speeds of joints and motors to those of the shafts, and back;
+            (2, 0, 0) if these are the same.
     """
 
     dt: float
@@ -64,25 +64,25 @@ class DriveNumbers(NamedTuple):
 
 
 def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
-    """What a step of `dt`, in [s], needs to know of `"rigid"` or `"elastic"` drives; empty for ideal ones."""
+    """Return `"rigid"` or `"elastic"` drives for a step `dt`, in [s]; empty for ideal drives."""
     if drives is None:
         empty, none = np.zeros((2, 0, 0)), np.zeros(0, dtype=np.int64)
         return DriveNumbers(float(dt), empty[0], np.zeros((4, 0)), np.zeros((2, 0)), none, empty)
     n, A = drives.n, drives.reflected_inertia
     elastic = np.flatnonzero(np.isfinite(drives.stiffness)) if mode == "elastic" else np.zeros(0, dtype=int)
     m = n + len(elastic)
-    own = np.arange(n)  # which coordinate the motor of a joint is
-    own[elastic] = np.arange(n, m)
+    motor = np.arange(n)  # index of the coordinate of each joint's motor
+    motor[elastic] = np.arange(n, m)
     thetad, twist = np.zeros((n, m)), np.zeros((len(elastic), m))
-    thetad[np.arange(n), own] = 1.0
+    thetad[np.arange(n), motor] = 1.0
     for row, joint in enumerate(elastic):
-        twist[row, own[joint]], twist[row, joint] = 1.0, -1.0
+        twist[row, motor[joint]], twist[row, joint] = 1.0, -1.0
     springs = np.array([drives.stiffness[elastic], drives.damping[elastic]])
     inertia = thetad.T @ A @ thetad
     inertia += twist.T @ ((dt**2 / 4 * springs[0] + dt / 2 * springs[1])[:, None] * twist)
     rows, friction, shafts = friction_rows(drives), np.zeros((4, m)), np.eye(m)
     for joint, side in enumerate(drives.friction_at):
-        shaft = own[joint] if side == MOTOR else joint
+        shaft = motor[joint] if side == MOTOR else joint
         if side == MOTOR:
             shafts[shaft] = drives.coupling[joint] @ thetad
         friction[:, shaft] = rows[:, joint]
@@ -95,7 +95,7 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
 
 
 def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
-    """Whether friction can hold a joint (n,): there is some on all shafts that its speed hangs on."""
+    """Return whether friction can hold a joint (n,): all shafts that determine its speed have friction."""
     m, n = len(numbers.inertia), len(numbers.inertia) - len(numbers.elastic)
     rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] > 0.0
     back = numbers.shafts[1] if numbers.shafts.size else np.eye(m)
@@ -104,7 +104,7 @@ def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
 
 @compiled
 def to_shafts(shafts, M, H, w, force):
-    """Add the arm's M (n, n) to H (m, m), and take the speeds w and `force` (m,) over to the shafts."""
+    """Add the arm's M (n, n) to H (m, m), and transform the speeds w and `force` (m,) to the shafts."""
     n, m = len(M), len(w)
     back, speed, torque, M_back = shafts[1], w.copy(), force.copy(), np.zeros((n, m))
     for k in range(n):
@@ -123,7 +123,7 @@ def to_shafts(shafts, M, H, w, force):
 
 @compiled
 def from_shafts(shafts, a, held):
-    """Take accelerations (m,) back from the shafts; joints and motors stand still if all their shafts do."""
+    """Transform accelerations (m,) back from the shafts; joints and motors rest if all their shafts do."""
     back, of_shafts, shafts_held, m = shafts[1], a.copy(), held.copy(), len(a)
     for i in range(m):
         a[i], held[i] = 0.0, 1
@@ -135,30 +135,30 @@ def from_shafts(shafts, a, held):
 
 @partial(compiled, inline="always")
 def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
-    """The speeds after a step, and what the arm got.
+    """Compute the speeds after a step, and the torque on the arm.
 
     Args:
-        numbers: of the drives.
+        numbers: numbers of the drives.
         M: (n, n) mass matrix of the arm without drives, in [kg m^2].
-        h: (n,) its Coriolis and gravity torque, less what acts on it from outside, in [N m].
+        h: (n,) Coriolis and gravity torque of the arm, less the torque of external forces, in [N m].
         tau: (n,) torque of the motors at the joints, N^T tau_m, in [N m].
         q: (n,) positions of the joints, in [rad].
-        qd: (n,) their speeds, in [rad/s].
-        q_motor: (n,) positions of the motors in joint units, in [rad]; of a rigid drive not looked at.
-        qd_motor: (n,) their speeds, in [rad/s].
-        next_qd: (n,) filled with the joints' speeds after the step, in [rad/s].
-        next_qd_motor: (n,) filled with those of the motors; of a rigid drive they are the joint's.
-        tau_joint: (n,) filled with the torque that the arm gets from its drives in the step, in [N m].
+        qd: (n,) speeds of the joints, in [rad/s].
+        q_motor: (n,) positions of the motors in joint units, in [rad]; unused for a rigid drive.
+        qd_motor: (n,) speeds of the motors, in [rad/s].
+        next_qd: (n,) output: the joints' speeds after the step, in [rad/s].
+        next_qd_motor: (n,) output: the motors' speeds after the step; for a rigid drive that of the joint.
+        tau_joint: (n,) output: torque of the drives on the arm in the step, in [N m].
 
     Returns:
-        Whether some joint or motor sticks.
+        True if a joint or a motor sticks.
     """
-    # Local names: reaching into a tuple counts references, every time.
+    # Local names, because every access to a tuple counts references.
     dt, elastic, springs, shafts = numbers.dt, numbers.elastic, numbers.springs, numbers.shafts
     inertia, friction = numbers.inertia, numbers.friction
     n, e = len(q), len(elastic)
     m, coupled = n + e, shafts.shape[1] > 0
-    # One array in the place of four: setting them aside would take as long as solving.
+    # One array instead of four, because their allocation would take as long as solving.
     work = np.empty((m + 3, m))
     H, w, force, a = work[:m], work[m], work[m + 1], work[m + 2]
     for i in range(n):
@@ -201,12 +201,12 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
 
 @compiled
 def rest_motors(numbers, h, motors):
-    """Move the motors from where the joints are to where the springs carry the arm, and move on with it.
+    """Move the motors from the joints' positions to those at which the springs carry the moving arm.
 
     Args:
-        numbers: of the drives.
+        numbers: numbers of the drives.
         h: (n,) Coriolis and gravity torque, in [N m].
-        motors: (2, n) positions and speeds of the motors in joint units; those of the joints, altered.
+        motors: (2, n) positions and speeds of the joints, replaced by those of the motors in joint units.
     """
     for k in range(len(numbers.elastic)):
         joint = numbers.elastic[k]
@@ -215,7 +215,7 @@ def rest_motors(numbers, h, motors):
 
 @compiled
 def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, tau_joint):
-    """Advance N arms by a step each, in place, of which every array has a row: see `drive_step`."""
+    """Advance N arms by one step in place; every array has a row per arm, see `drive_step`."""
     next_qd, next_qd_motor = np.empty(q.shape[1]), np.empty(q.shape[1])
     for k in range(len(q)):
         drive_step(
@@ -229,23 +229,23 @@ def drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, tau_joint):
 
 
 TAU, H, Q, QD, Q_MOTOR, QD_MOTOR, NEXT_QD, NEXT_QD_MOTOR, TAU_JOINT = range(9)
-"""The rows of a drive train's signals: what goes into a step, the motors' state, and what comes out."""
+"""Rows of a drive train's signals: inputs of a step, the motors' state, and outputs of the step."""
 
 
 class DriveTrain:
-    """Between the torque that a plant is stepped with and the torque that its arm gets.
+    """Drives between the torque of the motors and the torque on the arm.
 
     Attributes:
-        signals: (9, n) all that `drive_step` reads and writes, a row each; see `TAU` and the others.
-        tau_joint: (n,) torque that the arm got from its drives in the last step, in [N m].
-        next_qd: (n,) the joints' speeds after it, in [rad/s].
-        sticks: whether a joint or a motor stuck in it.
-        can_stick: (n,) whether friction can hold the joint itself, not the motor of its spring alone.
+        signals: (9, n) inputs and outputs of `drive_step`, one row each; see `TAU` and the others.
+        tau_joint: (n,) torque of the drives on the arm in the last step, in [N m].
+        next_qd: (n,) speeds of the joints after that step, in [rad/s].
+        sticks: whether a joint or a motor stuck in that step.
+        can_stick: (n,) whether friction can hold the joint itself, not only the motor of its spring.
 
     Args:
-        drives: of the arm.
+        drives: drives of the arm.
         mode: `"rigid"` or `"elastic"`.
-        time_step: of the integration, in [s].
+        time_step: integration step, in [s].
     """
 
     def __init__(self, drives: Drives, mode: str, time_step: float) -> None:
@@ -257,42 +257,42 @@ class DriveTrain:
         self.can_stick = joints_that_can_stick(self._numbers)
 
     def reset(self, q: np.ndarray, qd: np.ndarray, h: np.ndarray) -> None:
-        """Put the motors where the springs carry the arm: where they move on with it, under the bias h.
+        """Place the motors where the springs carry the moving arm under the bias h.
 
         Args:
             q: (n,) positions of the arm, in [rad].
-            qd: (n,) its velocities, in [rad/s].
-            h: (n,) Coriolis and gravity torque there, in [N m].
+            qd: (n,) velocities of the arm, in [rad/s].
+            h: (n,) Coriolis and gravity torque in that state, in [N m].
         """
         self._motors[:] = q, qd
         rest_motors(self._numbers, h, self._motors)
         self.tau_joint[:] = h
 
     def motor_state(self, state: np.ndarray) -> np.ndarray:
-        """Positions and speeds (2, n) of the motors in joint units, in [rad, rad/s].
+        """Return positions and speeds (2, n) of the motors in joint units, in [rad, rad/s].
 
         Args:
-            state: (2, n) of the joints, which rigid drives follow.
+            state: (2, n) positions and speeds of the joints, which rigid drives follow.
         """
         motors = state.copy()
         motors[:, self._elastic] = self._motors[:, self._elastic]
         return motors
 
     def step(self, M: np.ndarray, h: np.ndarray, tau: np.ndarray, q: np.ndarray, qd: np.ndarray) -> None:
-        """Advance the motors; of the arm it fills `next_qd` and `tau_joint`.
+        """Advance the motors by one step, and compute `next_qd` and `tau_joint` of the arm.
 
         Args:
             M: (n, n) mass matrix of the arm, in [kg m^2].
-            h: (n,) its bias, in [N m].
+            h: (n,) bias of the arm, in [N m].
             tau: (n,) torque of the motors at the joints, in [N m].
             q: (n,) positions of the arm, in [rad].
-            qd: (n,) its velocities, in [rad/s].
+            qd: (n,) velocities of the arm, in [rad/s].
         """
         self.signals[TAU : QD + 1] = tau, h, q, qd
         self.advance(M)
 
     def advance(self, M: np.ndarray) -> None:
-        """The same where `signals` has the torque, the bias and the state already."""
+        """Advance by one step; `signals` already contains the torque, the bias and the state."""
         self.sticks = advance(*self._numbers, M, self.signals)
 
 
@@ -300,7 +300,8 @@ class DriveTrain:
 def advance(dt, inertia, friction, springs, elastic, shafts, M, signals):
     """Make a step on the signals of a `DriveTrain`, and move the motors of elastic joints.
 
-    The `DriveNumbers` come one by one, since finding out the type of such a tuple costs as much as the step.
+    The members of `DriveNumbers` are separate arguments, because numba needs as long as for a step to
+    determine the type of such a tuple.
     """
     numbers = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
     inputs, motors = signals[TAU : QD + 1], signals[Q_MOTOR : QD_MOTOR + 1]
@@ -316,12 +317,12 @@ def advance(dt, inertia, friction, springs, elastic, shafts, M, signals):
 
 
 class DriveModel(NamedTuple):
-    """The drives of n joints as laws take them.
+    """Drives of n joints for control laws.
 
     Attributes:
-        inertia: (n, n) of the rotors at the joints, A, in [kg m^2]; zeros where drives are ideal.
+        inertia: (n, n) inertia A of the rotors at the joints, in [kg m^2]; zeros for ideal drives.
         friction: (4, n), see `twin.robot.drives.friction`.
-        shafts: (n, n) from joint speeds to those of the shafts that rub; (0, 0) where they are the same.
+        shafts: (n, n) matrix from joint speeds to those of the shafts with friction; (0, 0) if equal.
     """
 
     inertia: np.ndarray
@@ -330,7 +331,7 @@ class DriveModel(NamedTuple):
 
     @classmethod
     def of(cls, drives: Drives | None, n: int) -> DriveModel:
-        """What is known of these drives of n joints; `None` stands for ideal ones."""
+        """Return the model of these drives of n joints; `None` stands for ideal drives."""
         if drives is None:
             return cls(np.zeros((n, n)), np.zeros((4, n)), np.zeros((0, 0)))
         shafts = drives.friction_matrix.copy()
@@ -341,14 +342,14 @@ class DriveModel(NamedTuple):
 
 @compiled
 def add_drive_torque(drives, qd, qdd, period, tau):
-    """Add to `tau` what the drives take for themselves on the way to an acceleration.
+    """Add to `tau` the torque that the drives consume for an acceleration.
 
     Args:
         drives: a `DriveModel`.
         qd: (n,) joint speeds, in [rad/s].
-        qdd: (n,) the accelerations that are wanted, in [rad/s^2].
-        period: for which they last, in [s].
-        tau: (n,), in [N m], added to.
+        qdd: (n,) desired accelerations, in [rad/s^2].
+        period: duration of the accelerations, in [s].
+        tau: (n,) torque, in [N m]; changed in place.
     """
     n, coupled = len(qd), len(drives.shafts) > 0
     for i in range(n):
@@ -364,7 +365,7 @@ def add_drive_torque(drives, qd, qdd, period, tau):
                 before += drives.shafts[i, j] * qd[j]
                 after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
         rub = drives.friction[VISCOUS, i] * after
-        if abs(after) > AT_REST:  # else the shaft sticks by itself, and needs no torque to
+        if abs(after) > AT_REST:  # otherwise the shaft sticks, and needs no torque
             rub += friction_level(drives.friction, i, before) * np.sign(after)
         if coupled:
             for j in range(n):

@@ -1,9 +1,9 @@
-"""The drive trains of a robot: motors, gears, friction and elastic joints, as its file states them.
+"""Drive trains of a robot: motors, gears, friction and elastic joints.
 
-Motor angles follow the joints through `theta_m = N q`, with `N = diag(ratio) coupling`; the coupling is the
-identity but for wrists whose motors turn together.  So motor torques act on the joints as `N^T tau_m`, and
-the rotors appear there as the inertia `A = N^T J N`.  In elastic joints the motors have angles of their own,
-told "in joint units", `q_motor = N^-1 theta_m`: a spring that is at rest has `q_motor = q`.
+Motor angles follow the joints as `theta_m = N q`, with `N = diag(ratio) coupling`.  The coupling is the
+identity except for wrists whose motors turn together.  Motor torques act on the joints as `N^T tau_m`, and
+the rotors appear there as the inertia `A = N^T J N`.  The motors of elastic joints have separate angles,
+which are expressed in joint units, `q_motor = N^-1 theta_m`: a relaxed spring has `q_motor = q`.
 
 Sources: Norrlöf 1999, eq. (3.69), (3.70); Norrlöf, lecture 3; Ljubljana lab manual, eq. (6.93).
 """
@@ -21,19 +21,19 @@ from twin.errors import UnknownNameError
 from twin.multibody.tree import Portable, frozen
 
 MODES = ("ideal", "rigid", "elastic")
-"""What of the drives is there: nothing but torque limits, all but the springs, or all."""
+"""Drive models: only torque limits, everything but the springs, or everything."""
 
 MOTOR, JOINT = "motor", "joint"
 
 Column: TypeAlias = Any
-"""(n,) numbers; `Drives` takes one number for all joints, too, but for the ratio."""
+"""(n,) numbers; `Drives` also accepts one number for all joints, except for the ratio."""
 
 
 def known_mode(mode: str) -> str:
-    """The mode itself.
+    """Return the mode if it is valid.
 
     Raises:
-        UnknownNameError: it is none of `MODES`.
+        UnknownNameError: it is not one of `MODES`.
     """
     if mode not in MODES:
         raise UnknownNameError(f"unknown drives {mode!r}: known are {', '.join(MODES)}")
@@ -42,31 +42,31 @@ def known_mode(mode: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Drives(Portable):
-    """One drive a joint; arrays are (n,).
+    """One drive per joint; arrays are (n,).
 
-    What the motor has is told on its side of the gear, what the joint has on the joint's: torques differ by
-    the ratio, inertia, friction, stiffness and damping by its square.
+    Quantities of the motor refer to the motor's side of the gear, those of the joint to the joint's side.
+    Torques differ by the ratio; inertia, friction, stiffness and damping differ by its square.
 
     Attributes:
-        ratio: turns of the motor for one of the joint, negative where they turn against each other.
-        rotor_inertia: of the rotor and the gear's input, at the motor, in [kg m^2].
+        ratio: motor turns per turn of the joint, negative if they turn in opposite directions.
+        rotor_inertia: inertia of the rotor and the gear's input, at the motor, in [kg m^2].
         coupling: (n, n), 1 on its diagonal: `theta_m = diag(ratio) coupling q`.
-        motor_torque_max: in [N m].
-        motor_speed_rated: up to which the motor gives that torque, in [rad/s]; from there on what it gives
-            falls linearly, to nothing at `motor_speed_max`.
-        motor_speed_max: in [rad/s].
-        encoder_counts: in a turn of the motor; 0 where unknown.
-        coulomb: friction of a moving joint at small speed, in [N m].
-        static: torque at which a joint that sticks breaks away, in [N m].
-        stribeck_speed: at which friction is on its way from `static` to `coulomb`, in [rad/s]; where 0, it
-            drops at once.
-        viscous: friction that grows with speed, in [N m s/rad].
-        stiffness: of the gear, in [N m/rad]; infinite where it is rigid.
-        damping: of that spring, in [N m s/rad].
-        friction_at: `"motor"` or `"joint"`, one a joint: on which side of the spring friction acts.
+        motor_torque_max: largest torque of the motor, in [N m].
+        motor_speed_rated: largest speed with that torque, in [rad/s]; above it the torque decreases
+            linearly, to 0 at `motor_speed_max`.
+        motor_speed_max: largest speed of the motor, in [rad/s].
+        encoder_counts: counts per turn of the motor; 0 if unknown.
+        coulomb: friction of a moving joint at low speed, in [N m].
+        static: breakaway torque of a sticking joint, in [N m].
+        stribeck_speed: speed that scales the transition from `static` to `coulomb`, in [rad/s]; with 0 the
+            friction drops at once.
+        viscous: friction per speed, in [N m s/rad].
+        stiffness: stiffness of the gear, in [N m/rad]; infinite for a rigid gear.
+        damping: damping of the gear, in [N m s/rad].
+        friction_at: `"motor"` or `"joint"` for each joint: the side of the spring on which friction acts.
 
     Raises:
-        ValueError: naming the axis, the value, and what is valid.
+        ValueError: a value is invalid; the message contains axis, value, and what is valid.
     """
 
     ratio: Column
@@ -98,7 +98,7 @@ class Drives(Portable):
         self._check_shafts()
 
     def _check_numbers(self) -> None:
-        """Raise `ValueError` where a number is none that a drive can have."""
+        """Raise `ValueError` if a number is impossible for a drive."""
         top, inf = self.motor_speed_max, np.inf
         for name, valid, wanted in (
             ("ratio", (self.ratio != 0) & (np.abs(self.ratio) < inf), "a finite number other than 0"),
@@ -119,7 +119,7 @@ class Drives(Portable):
             ),
             ("stribeck_speed", _amount(self.stribeck_speed), "at least 0 rad/s"),
             ("viscous", _amount(self.viscous), "at least 0 N m s/rad"),
-            ("stiffness", self.stiffness > 0, "above 0 N m/rad, inf where the joint is rigid"),
+            ("stiffness", self.stiffness > 0, "above 0 N m/rad, inf for a rigid joint"),
             ("damping", _amount(self.damping), "at least 0 N m s/rad"),
         ):
             if not np.all(valid):
@@ -129,11 +129,11 @@ class Drives(Portable):
                 raise ValueError(f"drives: {name} of axis {axis + 1} is {value:g}, expected {wanted}{beside}")
 
     def _check_shafts(self) -> None:
-        """Raise `ValueError` unless the motors, and what rubs, turn independently."""
+        """Raise `ValueError` unless the motors, and the shafts with friction, turn independently."""
         if not np.all(np.diagonal(self.coupling) == 1.0):
-            raise ValueError("drives: expected coupling with 1 on its diagonal, for the ratios are in ratio")
+            raise ValueError("drives: expected coupling with 1 on its diagonal, as the ratios are in ratio")
         if not np.linalg.cond(self.coupling) < 1e8:
-            raise ValueError("drives: coupling is singular, so that some motion of the joints turns no motor")
+            raise ValueError("drives: coupling is singular, so some motion of the joints turns no motor")
         for axis, side in enumerate(self.friction_at, start=1):
             if side not in (MOTOR, JOINT):
                 raise ValueError(f"drives: friction_at of axis {axis} is {side!r}, expected motor or joint")
@@ -141,8 +141,7 @@ class Drives(Portable):
             raise ValueError(f"drives: expected friction_at of {self.n} axes, got {len(self.friction_at)}")
         if not np.linalg.cond(self.friction_matrix) < 1e8:
             raise ValueError(
-                "drives: motors and joints at which friction acts, by coupling and friction_at, do not turn "
-                "independently"
+                "drives: the shafts with friction, by coupling and friction_at, do not turn independently"
             )
 
     @property
@@ -152,34 +151,34 @@ class Drives(Portable):
 
     @cached_property
     def motor_matrix(self) -> Floats:
-        """N (n, n): motor angles are `theta_m = N q`."""
+        """Matrix N (n, n) of the motor angles `theta_m = N q`."""
         return frozen(self.ratio[:, None] * self.coupling)
 
     @cached_property
     def reflected_inertia(self) -> Floats:
-        """A = N^T J N (n, n), what the rotors add to the mass matrix at the joints, in [kg m^2]."""
+        """Inertia A = N^T J N (n, n) of the rotors at the joints, in [kg m^2]."""
         N = self.motor_matrix
         return frozen(N.T @ (self.rotor_inertia[:, None] * N))
 
     @cached_property
     def friction_matrix(self) -> Floats:
-        """R (n, n): the shafts that rub turn with `R qd`, in joint units, where no spring bends."""
+        """Matrix R (n, n): with rigid gears, shafts with friction turn at `R qd`, in joint units."""
         at_motor = np.array([side == MOTOR for side in self.friction_at])
         return frozen(np.where(at_motor[:, None], self.coupling, np.eye(self.n)))
 
     @property
     def torque_max(self) -> Floats:
-        """What each motor gives at standstill, behind its gear (n,), in [N m]."""
+        """Torque limit of each motor at standstill, at the joint's side of the gear (n,), in [N m]."""
         return np.abs(self.ratio) * self.motor_torque_max
 
     def with_columns(self, **columns: Floats) -> Drives:
-        """The same drives with other numbers, (n,) each; in a fifth of the time that `replace` takes.
+        """Return the drives with other numbers, (n,) each; five times as fast as `replace`.
 
         Args:
-            columns: by name, any but `coupling` and `friction_at`, whose checks are what takes time.
+            columns: numbers by name; `coupling` and `friction_at`, whose checks are slow, are not allowed.
 
         Raises:
-            ValueError: naming the axis, the value, and what is valid.
+            ValueError: a value is invalid; the message contains axis, value, and what is valid.
         """
         other = object.__new__(Drives)
         for item in fields(self):
@@ -190,16 +189,16 @@ class Drives(Portable):
         return other
 
     def without_friction(self) -> Drives:
-        """The same drives, if nothing rubbed."""
+        """Return the drives without friction."""
         return replace(self, coulomb=0.0, static=0.0, viscous=0.0)
 
     def without_rotors(self) -> Drives:
-        """The same drives, if the rotors had no inertia."""
+        """Return the drives without rotor inertia."""
         return replace(self, rotor_inertia=0.0)
 
 
 def _column(name: str, value: Any, n: int) -> Floats:
-    """A number a joint, (n,), or the coupling, (n, n)."""
+    """Return a quantity as an array: (n,), or (n, n) for the coupling."""
     array = real_array(value, f"{name} of the drives")
     shape = (n, n) if name == "coupling" else (n,)
     if array.shape not in (shape, () if name not in ("ratio", "coupling") else shape):
@@ -210,5 +209,5 @@ def _column(name: str, value: Any, n: int) -> Floats:
 
 
 def _amount(values: np.ndarray) -> np.ndarray:
-    """Where numbers are finite and not negative."""
+    """Return whether numbers are finite and not negative."""
     return (values >= 0) & (values < np.inf)

@@ -1,19 +1,19 @@
-"""Friction solved together with a time step.
+"""Friction, solved together with a time step.
 
     F(v) = [Fc + (Fs - Fc) exp(-(v / vs)^2)] sgn(v) + Fv v,    |F(0)| at most Fs
 
-The level, what is in brackets, is taken at the speed before the step; the sign, sticking, and the viscous
-part at the speed after it.  So a step is the minimum of a strictly convex function, and has one solution,
-whatever the friction.  (With the level at the speed after the step it would have several: a wrist's inertia
-is below `dt (Fs - Fc) / vs`.)
+The level, in brackets, is evaluated at the speed before the step.  The sign, sticking, and the viscous part
+are evaluated at the speed after it.  A step is therefore the minimum of a strictly convex function, and has
+one solution for any friction.  (With the level at the speed after the step it would have several, because a
+wrist's inertia is below `dt (Fs - Fc) / vs`.)
 
-Every shaft either sticks, or slides one way.  The set of these that fits is found by block pivoting: all that
-do not fit are changed at once, which takes a round or two (six at most in 20,000 random cases); should it
-ever not end, one is changed at a time, which does end.
+Every shaft either sticks, or slides in one direction.  Block pivoting finds the consistent set: all
+inconsistent shafts are changed at once, which takes one or two rounds (at most six in 20,000 random cases).
+If this did not end, one shaft would be changed at a time, which always ends.
 
 Sources: J. Judice, F. Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear
 complementarity problems", Computers and Operations Research 21 (1994); the law: P. Obal, P. Gierlak, Acta
-Mechanica et Automatica 19 (2025), of the ABB IRB 2400.
+Mechanica et Automatica 19 (2025), for the ABB IRB 2400.
 """
 
 from functools import partial
@@ -24,23 +24,23 @@ from twin.jit import compiled
 from twin.robot.drives.drives import Drives
 
 COULOMB, EXCESS, STRIBECK, VISCOUS = 0, 1, 2, 3
-"""The rows of the friction of m shafts (4, m): Fc, Fs - Fc, vs and Fv."""
+"""Rows of the friction of m shafts (4, m): Fc, Fs - Fc, vs and Fv."""
 
 AT_REST = 1e-12
-"""A shaft that is slower than this, in [rad/s], sticks: motors that turn together are held at such speeds."""
+"""Speed below which a shaft sticks, in [rad/s]; coupled motors that stick have such speeds by rounding."""
 
 GONE = 40.0
-"""At so many times its Stribeck speed a shaft has Coulomb friction alone: e^-1600 is 0."""
+"""Speed, in Stribeck speeds, above which there is only Coulomb friction: e^-1600 is 0."""
 
 FITS = 1e-12
-"""How far above the level a torque that holds may be, over the torques that it is the sum of: rounding."""
+"""Tolerance of a holding torque above the level, relative to the summed torques: rounding."""
 
 BLOCK_ROUNDS = 10
 MOST_ROUNDS = 2000
 
 
 def friction_rows(drives: Drives) -> np.ndarray:
-    """The friction (4, n) of n drives, see `COULOMB` and the others."""
+    """Return the friction (4, n) of n drives, see `COULOMB` and the others."""
     rows = np.empty((4, drives.n))
     rows[COULOMB], rows[EXCESS] = drives.coulomb, drives.static - drives.coulomb
     rows[STRIBECK], rows[VISCOUS] = drives.stribeck_speed, drives.viscous
@@ -49,7 +49,7 @@ def friction_rows(drives: Drives) -> np.ndarray:
 
 @compiled
 def friction_level(friction, i, speed):
-    """The level of shaft i at a speed, in [N m]."""
+    """Return the level of shaft i at a speed, in [N m]."""
     coulomb, excess, stribeck = friction[COULOMB, i], friction[EXCESS, i], friction[STRIBECK, i]
     if excess == 0.0 or abs(speed) > max(GONE * stribeck, AT_REST):
         return coulomb
@@ -67,20 +67,20 @@ def sliding_friction(friction, w, F):
             F[k, i] = level * np.sign(w[k, i]) + friction[VISCOUS, i] * w[k, i]
 
 
-# Inlined, as is what calls it: calls that pass so many arrays take a fifth of the time of a step.
+# Inlined, as its callers are: calls that pass so many arrays take a fifth of the time of a step.
 @partial(compiled, inline="always")
 def solve(H, f, held, a, work):
-    """Solve `H a = f` where a[i] is given wherever held[i]; H is symmetric and positive definite.
+    """Solve `H a = f` for the elements of a that are not held; H is symmetric and positive definite.
 
-    Elimination goes from the last unknown to the first and passes over zeros: motors of elastic joints come
-    last, and each is tied to its joint alone.
+    Elimination goes from the last unknown to the first and skips zeros: motors of elastic joints come last,
+    and each is coupled only to its joint.
 
     Args:
-        H: (m, m); its lower half is read.
-        f: (m,).
-        held: (m,) of integers, not 0 where a is given.
-        a: (m,), completed.
-        work: of at least m rows, (m, m) of it overwritten.
+        H: (m, m) matrix; its lower half is read.
+        f: (m,) right-hand side.
+        held: (m,) integers, nonzero where a is given.
+        a: (m,) unknowns; the elements that are not given are computed.
+        work: work array of at least m rows; (m, m) of it are overwritten.
     """
     m = len(f)
     for i in range(m):
@@ -89,7 +89,7 @@ def solve(H, f, held, a, work):
         if held[i] == 0:
             a[i] = f[i]
     for j in range(m):
-        if held[j] != 0:  # what is known goes to the right, and leaves the equation a[j] = a[j]
+        if held[j] != 0:  # move given values to the right, and leave the equation a[j] = a[j]
             for i in range(m):
                 if held[i] == 0:
                     a[i] -= (H[j, i] if i < j else H[i, j]) * a[j]
@@ -118,23 +118,23 @@ def accelerations_with_friction(H, f, friction, w, dt, a):
     """Solve `H a = f - level s` with the sign s of every shaft's speed `w + dt a` after the step.
 
     Args:
-        H: (m, m) inertia, `dt` times viscous friction on its diagonal included, in [kg m^2].
-        f: (m,) torque on each shaft, viscous friction at `w` taken off, in [N m].
+        H: (m, m) inertia, including `dt` times viscous friction on its diagonal, in [kg m^2].
+        f: (m,) torque on each shaft, less viscous friction at `w`, in [N m].
         friction: (4, m), see `COULOMB` and the others.
         w: (m,) speeds before the step, in [rad/s].
-        dt: the step, in [s].
-        a: (m,) filled with the accelerations, in [rad/s^2]; with NaN where some torque is not finite.
+        dt: time step, in [s].
+        a: (m,) output: accelerations, in [rad/s^2]; NaN if some torque is not finite.
 
     Returns:
-        held (m,), not 0 where a shaft sticks: there `a = -w / dt`.
+        held (m,), nonzero where a shaft sticks, so that `a = -w / dt`.
     """
     m = len(f)
-    # One array in the place of four: setting them aside would take as long as solving.
+    # One array instead of four, because their allocation would take as long as solving.
     work, held = np.zeros((m + 3, m)), np.zeros(m, dtype=np.int64)
     level, load, sign = work[m], work[m + 1], work[m + 2]
     rubs = False
     for i in range(m):
-        if not abs(f[i]) < np.inf:  # else a joint that sticks would hide it
+        if not abs(f[i]) < np.inf:  # otherwise a sticking joint would hide it
             a[:] = np.nan
             return held
         level[i] = friction_level(friction, i, w[i])

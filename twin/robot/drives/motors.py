@@ -1,4 +1,4 @@
-"""What motors can give: the limit of their torque, and how it falls with speed."""
+"""Torque limits of motors, and their decrease with speed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from twin.robot.drives.drives import Drives
 
 
 class MotorLimits(NamedTuple):
-    """The limits of n motors in joint units, as compiled code takes them.
+    """Limits of n motors in joint units, for compiled code.
 
     Attributes:
         limits: (3, n) torque at standstill in [N m], rated speed and maximum speed in [rad/s].
-        coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) where each motor turns one joint alone.
+        coupling: (2, n, n) the drives' coupling R and R^-T; (2, 0, 0) if each motor turns one joint.
     """
 
     limits: np.ndarray
@@ -23,7 +23,7 @@ class MotorLimits(NamedTuple):
 
     @classmethod
     def of(cls, drives: Drives | None, tau_max: np.ndarray) -> MotorLimits:
-        """The limits of these drives; torque limits `tau_max` (n,), in [N m], alone where there are none."""
+        """Return the limits of these drives; for `None`, the torque limits `tau_max` (n,), in [N m]."""
         n = len(tau_max)
         alone = np.zeros((2, 0, 0))
         if drives is None:
@@ -37,14 +37,14 @@ class MotorLimits(NamedTuple):
 
 
 def motor_side(coupling: np.ndarray, which: int, values: np.ndarray) -> np.ndarray:
-    """Speeds (`which` 0) or torques (1) of the motors (..., n) in joint units, of those of the joints."""
+    """Convert speeds (`which` 0) or torques (1) of joints (..., n) to those of motors in joint units."""
     return values @ coupling[which].T if coupling.shape[1] > 0 else values
 
 
 def available_torque(motors: MotorLimits, torque: np.ndarray, speed: np.ndarray) -> np.ndarray:
-    """Return what motors give (..., n) in the direction of a torque (..., n) at a speed (..., n), in [N m].
+    """Return the torque limit of motors (..., n) for torques (..., n) at speeds (..., n), in [N m].
 
-    See `torque_at_speed`: less at high speed, but for braking.
+    It decreases at high speed, except for braking; see `torque_at_speed`.
     """
     limit, rated, top = motors.limits
     fast = np.abs(speed)
@@ -58,7 +58,7 @@ def available_torque(motors: MotorLimits, torque: np.ndarray, speed: np.ndarray)
 
 @compiled
 def torque_at_speed(limits, i, torque, speed):
-    """What motor i gives of a torque at a speed; while it brakes, what it gives at standstill."""
+    """Return the torque limit of motor i at a speed; while it brakes, that at standstill."""
     limit, rated, top = limits[0, i], limits[1, i], limits[2, i]
     fast = abs(speed)
     if fast > rated and top < np.inf and torque * speed > 0.0:
@@ -72,17 +72,17 @@ def torque_at_speed(limits, i, torque, speed):
 
 @compiled
 def limited_torque(limits, coupling, demand, qd_motor, tau):
-    """Fill `tau` (n,) with what the motors make of a demand (n,), both at the joints in [N m].
+    """Limit the demand (n,) to the motors' torques, and store it in `tau` (n,), both at the joints, in [N m].
 
     Args:
         limits: see `MotorLimits`.
         coupling: see `MotorLimits`.
-        demand: (n,), in [N m]; NaN stays NaN.
+        demand: (n,) demanded torque, in [N m]; NaN remains NaN.
         qd_motor: (n,) speeds of the motors in joint units, in [rad/s].
-        tau: (n,), equal to the demand to the bit where no motor is at its limit.
+        tau: (n,) output; equal to the demand, to the bit, if no motor is at its limit.
 
     Returns:
-        Whether the torques are finite.
+        True if the torques are finite.
     """
     finite = True
     if coupling.shape[1] > 0:
@@ -97,18 +97,18 @@ def limited_torque(limits, coupling, demand, qd_motor, tau):
 
 @compiled
 def limit_together(limits, coupling, demand, qd_motor, tau):
-    """`limited_torque` of motors that are coupled: each by its own torque R^-T demand and speed R qd."""
-    n, own, beyond = len(demand), np.empty(len(demand)), False
+    """Apply `limited_torque` to coupled motors, with their torques R^-T demand and speeds R qd."""
+    n, limited, beyond = len(demand), np.empty(len(demand)), False
     for i in range(n):
         torque, speed = 0.0, 0.0
         for j in range(n):
-            if coupling[1, i, j] != 0.0:  # a NaN stays with the motors that have a part in it
+            if coupling[1, i, j] != 0.0:  # a NaN affects only the motors that it is coupled to
                 torque += coupling[1, i, j] * demand[j]
             speed += coupling[0, i, j] * qd_motor[j]
-        own[i] = torque_at_speed(limits, i, torque, speed)
-        beyond = beyond or own[i] != torque
+        limited[i] = torque_at_speed(limits, i, torque, speed)
+        beyond = beyond or limited[i] != torque
     for i in range(n):
         tau[i] = 0.0 if beyond else demand[i]
         for j in range(n):
             if beyond and coupling[0, j, i] != 0.0:
-                tau[i] += coupling[0, j, i] * own[j]
+                tau[i] += coupling[0, j, i] * limited[j]

@@ -1,16 +1,17 @@
-"""What a controller sees of the motors: encoder counts, noise, speeds that are differences, and delay.
+"""Sensors of the motors: encoder counts, noise, speeds from differences, and delay.
 
-A measurement is made at every sample.  Of a motor's position, in joint units, the noise comes first, then the
-encoder, which rounds the motor's angle to whole counts:
+A measurement is made at every sample.  Noise is added to a motor's position, in joint units.  Then the
+encoder
+rounds the motor's angle to whole counts:
 
     y = N^-1 (2 pi / c) round(c / (2 pi) N (q_motor + noise))
 
-The speed is the true one, or the difference of two positions through a low-pass filter of first order, which
-is discretised exactly for an input that is held:
+The speed is the true one, or the difference of two positions through a low-pass filter of first order,
+discretised exactly for an input that is constant within a sample:
 
     v+ = v + (1 - exp(-2 pi f T)) ((y+ - y) / T - v)
 
-It starts with the true speed, as the filter of an arm that has been running does.
+It starts with the true speed, like the filter of an arm that has been running.
 """
 
 import operator
@@ -26,19 +27,19 @@ from twin.robot.drives.drives import Drives
 
 @dataclass(frozen=True)
 class Sensors:
-    """What is between the motors and what a controller sees of them; by default nothing.
+    """Sensors between the motors and the controller; by default ideal.
 
     Attributes:
-        encoder: round the motors' angles to the counts of `Drives.encoder_counts`.
+        encoder: whether the motors' angles are rounded to the counts of `Drives.encoder_counts`.
         noise: standard deviation of white noise in the positions, at the joint, in [rad].
-        speed_cutoff: of the low-pass filter behind the differences of positions, in [Hz]; 0: the true speed;
-            infinite: the differences as they are.
-        delay: whole samples from a measurement to the torque that it leads to; before there is such an early
-            one, the first stands for it.
-        seed: of the noise; two runs of one seed are the same to the bit.
+        speed_cutoff: cut-off frequency of the low-pass filter of the speeds, in [Hz]; 0: the true speed;
+            infinite: unfiltered differences.
+        delay: delay from a measurement to its torque, in whole samples; the first measurement replaces the
+            missing earlier ones.
+        seed: seed of the noise; runs with the same seed are identical, to the bit.
 
     Raises:
-        ValueError: naming the value, and what is valid.
+        ValueError: a value is invalid; the message contains the value, and what is valid.
     """
 
     encoder: bool = False
@@ -65,36 +66,36 @@ class Sensors:
                 raise ValueError(f"expected the sensors' {name} to be an integer of at least 0, got {got!r}")
 
     def _number(self, name: str) -> float:
-        """A member as a number, NaN where it is none."""
+        """Return a member as a number; NaN if it is not one."""
         value = getattr(self, name)
         if not isinstance(value, float | int | np.floating | np.integer) or isinstance(value, bool):
             raise ValueError(f"expected the sensors' {name} to be a number, got {value!r}")
         return float(value)
 
     def draws(self, run: int, N: int, n: int) -> np.ndarray:
-        """Standard normal numbers (N, n) for a run of a batch, 0 where there is one; zeros without noise."""
+        """Return standard normal numbers (N, n) for a run of a batch, or zeros without noise."""
         if self.noise == 0:
             return np.broadcast_to(np.zeros(n), (N, n))
         return self.random(run).standard_normal((N, n))
 
     def random(self, run: int) -> np.random.Generator:
-        """Where the noise in a run of a batch comes from; a run by itself is number 0."""
+        """Return the generator of the noise in a run of a batch; a single run is number 0."""
         return np.random.default_rng([self.seed, run])
 
     def past(self, N: int, n: int) -> np.ndarray:
-        """What `observe` keeps of the measurements in a run of N samples, (delay + 1, 2, n) at most."""
+        """Return the buffer of `observe` for past measurements in N samples: at most (delay + 1, 2, n)."""
         return np.zeros((min(self.delay, max(N - 1, 0)) + 1, 2, n))
 
 
 class SensorNumbers(NamedTuple):
-    """Sensors of n motors as compiled code takes them.
+    """Sensors of n motors for compiled code.
 
     Attributes:
-        noise: in [rad].
-        speed_gain: of the low-pass filter, 0 where the speed is the true one.
-        period: of the samples, in [s].
-        encoder: (2, n, n) from positions in joint units to counts, and back; (2, 0, 0) where nothing is
-            rounded.
+        noise: standard deviation of the noise, in [rad].
+        speed_gain: gain of the low-pass filter, 0 for the true speed.
+        period: sampling period, in [s].
+        encoder: (2, n, n) matrices from positions in joint units to counts, and back; (2, 0, 0) without
+            rounding.
     """
 
     noise: float
@@ -104,15 +105,15 @@ class SensorNumbers(NamedTuple):
 
 
 def sensor_numbers(sensors: Sensors, drives: Drives | None, period: float) -> SensorNumbers:
-    """What a sample needs to know of the sensors.
+    """Return the numbers of the sensors for compiled code.
 
     Args:
-        sensors: between motors and controller.
-        drives: of the robot, whether they act or not, for their encoders.
-        period: of the samples, in [s].
+        sensors: sensors between motors and controller.
+        drives: drives of the robot, active or not, for their encoders.
+        period: sampling period, in [s].
 
     Raises:
-        RobotError: there are to be encoders, and the drives or their counts are not known.
+        RobotError: encoders are requested, but the drives or their counts are unknown.
     """
     gain = -np.expm1(-2.0 * np.pi * float(sensors.speed_cutoff) * period)
     encoder = _encoder(drives) if sensors.encoder else np.zeros((2, 0, 0))
@@ -120,27 +121,27 @@ def sensor_numbers(sensors: Sensors, drives: Drives | None, period: float) -> Se
 
 
 def _encoder(drives: Drives | None) -> np.ndarray:
-    """The maps (2, n, n) from joint units to counts, and back."""
+    """Return the matrices (2, n, n) from joint units to counts, and back."""
     if drives is None:
-        raise RobotError("the robot has no encoders: its drives are not known, for its file has no [drives]")
+        raise RobotError("the robot has no encoders: its file has no table [drives]")
     if not np.all(drives.encoder_counts > 0):
         axis = int(np.argmin(drives.encoder_counts > 0)) + 1
-        raise RobotError(f"the drive of axis {axis} has no encoder: its encoder_counts are 0, or not given")
+        raise RobotError(f"the drive of axis {axis} has no encoder: its encoder_counts are 0 or missing")
     counts = drives.encoder_counts[:, None] / (2.0 * np.pi) * drives.motor_matrix
     return np.array([counts, np.linalg.inv(counts)])
 
 
 @compiled
 def observe(sensors, k, motors, draw, past, seen):
-    """What the controller sees at sample k; to be called at every one.
+    """Compute the measurement at sample k; it must be called at every sample.
 
     Args:
         sensors: a `SensorNumbers`.
         k: number of the sample.
         motors: (2, n) positions and speeds of the motors in joint units, in [rad, rad/s].
         draw: (n,) standard normal numbers.
-        past: see `Sensors.past`.
-        seen: (2, n), filled.
+        past: buffer, see `Sensors.past`.
+        seen: (2, n) output.
     """
     n, slots, counting = motors.shape[1], past.shape[0], sensors.encoder.shape[1] > 0
     now, before, then = k % slots, (k - 1) % slots, max(k - slots + 1, 0) % slots

@@ -1,9 +1,10 @@
-"""Robots known by a Denavit-Hartenberg table alone, with inertia or without.
+"""Robots made from a Denavit-Hartenberg table alone, with or without inertia.
 
-Row i of the table, `A_i = Rz(theta) Tz(d) Tx(a) Rx(alpha)`, leads from frame i - 1 to frame i, and joint i
-turns about (or slides along) z of frame i - 1; the base is frame 0 and the flange the last frame.  Frame i
-moves with link i, so masses are taken in it, as laboratory manuals print them: a link's centre of mass from
-the origin of frame i, at the link's far end, and its tensor about that centre along the axes of frame i.
+Row i of the table, `A_i = Rz(theta) Tz(d) Tx(a) Rx(alpha)`, leads from frame i - 1 to frame i.  Joint i turns
+about (or slides along) z of frame i - 1; the base is frame 0 and the flange the last frame.  Frame i moves
+with link i.  Masses are expressed in it, as in laboratory manuals: the centre of mass of a link is measured
+from the origin of frame i, at the link's far end, and its tensor is about that centre, in the axes of frame
+i.
 
 Source of the convention: Aliaga 2019, eq. (2.1)-(2.4); Ljubljana lab manual, eq. (1.1), (1.2).
 """
@@ -27,11 +28,11 @@ KINDS = ("revolute", "prismatic")
 
 
 class LinkBody(NamedTuple):
-    """What link i weighs, in DH frame i.
+    """Mass properties of link i, in DH frame i.
 
     Attributes:
-        mass: in [kg].
-        com: (3,) centre of mass from the origin of frame i, in [m].
+        mass: mass, in [kg].
+        com: (3,) centre of mass relative to the origin of frame i, in [m].
         inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
     """
 
@@ -54,24 +55,25 @@ def dh_robot(
     unphysical: bool = False,
     file: Path | None = None,
 ) -> Robot:
-    """Make a robot of its DH table.
+    """Return a robot made from its DH table.
 
     Args:
-        name: of the robot.
-        dh: its table, n rows.
-        kinds: `"revolute"` or `"prismatic"`, one a joint; all revolute by default.
-        bodies: what each link weighs, `None` for nothing; left out, the robot has kinematics only.
-        joint_names: `joint_1` and so on by default.
+        name: name of the robot.
+        dh: DH table of n rows.
+        kinds: `"revolute"` or `"prismatic"` for each joint; all revolute by default.
+        bodies: mass properties of each link, `None` for a massless one; without this argument the robot has
+            only kinematics.
+        joint_names: names of the joints, `joint_1` and so on by default.
         q_min: (n,) lower ends of the joint ranges, in [rad] or [m]; none by default.
-        q_max: (n,) upper ends.
+        q_max: (n,) upper ends of the joint ranges.
         qd_max: (n,) speed limits, in [rad/s] or [m/s]; none by default.
         tau_max: (n,) torque or force limits, in [N m] or [N]; none by default.
-        unphysical: whether bodies that cannot exist are accepted, for numbers printed of such.
-        file: where all that was read.
+        unphysical: accept impossible bodies, for published numbers of such bodies.
+        file: file with the table.
 
     Raises:
-        ValueError: arrays of the wrong shape, or not finite.
-        RobotError: a body that cannot exist, a joint that moves no mass, or an empty range.
+        ValueError: an array has the wrong shape, or is not finite.
+        RobotError: a body is impossible, a joint moves no mass, or a range is empty.
     """
     columns = [
         np.array(real_array(column, f"DH {letter}")) for letter, column in zip(DH._fields, dh, strict=True)
@@ -92,14 +94,12 @@ def dh_robot(
         ("bodies", len(moves if bodies is None else bodies)),
     ):
         if count != n:
-            raise ValueError(f"expected {n} {what}, one a row of the DH table, got {count}")
+            raise ValueError(f"expected {n} {what}, one per row of the DH table, got {count}")
     if len(set(names)) < n or not all(names):
-        raise ValueError(
-            f"expected joint_names that differ, none of them empty, got {', '.join(map(repr, names))}"
-        )
+        raise ValueError(f"expected different, non-empty joint_names, got {', '.join(map(repr, names))}")
     for kind in moves:
         if kind not in KINDS:
-            raise ValueError(f"expected joints of the kinds {' or '.join(KINDS)}, got {kind!r}")
+            raise ValueError(f"expected joints of kind {' or '.join(KINDS)}, got {kind!r}")
     tails = [link_tail(*row) for row in zip(*columns[1:], strict=True)]
     none = frozen(np.zeros(0))
     tree = _tree(names, moves, columns[0], tails, _parameters(name, bodies, tails, unphysical))
@@ -133,7 +133,7 @@ def _tree(
     tails: list[np.ndarray],
     inertias: np.ndarray,
 ) -> Tree:
-    """A chain whose link frames lie on the joints' axes, z along them, x along that of the next DH frame."""
+    """Return a chain with link frames on the joints' axes: z along the axis, x as in the next DH frame."""
     n = len(names)
     before = [np.eye(4), *tails]
     return Tree(
@@ -152,7 +152,7 @@ def _tree(
 def _parameters(
     name: str, bodies: Sequence[LinkBody | None] | None, tails: list[np.ndarray], unphysical: bool
 ) -> np.ndarray:
-    """Inertial parameters (n, 10) of the links in their own frames."""
+    """Return the inertial parameters (n, 10) of the links in their own frames."""
     inertias = np.zeros((len(tails), 10))
     for i, body in enumerate(bodies or ()):
         if body is None:
@@ -174,20 +174,20 @@ def _parameters(
 
 def _require_possible(where: str, mass: float, inertia: np.ndarray) -> None:
     moments = np.linalg.eigvalsh(inertia)
-    slack = 1e-6 * abs(moments[2])  # what rounding to six printed digits can do
+    slack = 1e-6 * abs(moments[2])  # error due to rounding to six printed digits
     if mass == 0 and np.any(inertia != 0):
         raise RobotError(f"{where} has inertia but no mass; give it a mass above 0 kg")
-    if not moments[2] <= moments[0] + moments[1] + slack:  # nor can one be below 0 then
+    if not moments[2] <= moments[0] + moments[1] + slack:  # this also excludes negative moments
         raise RobotError(
             f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, which "
-            "no body can have: none may be below 0, nor the largest exceed the sum of the others"
+            "are impossible: expected none below 0, and none above the sum of the others"
         )
 
 
 def _limits(
     name: str, names: Sequence[str], n: int, *given: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The limits, (n,) each, infinite where they are not given."""
+    """Return the limits, (n,) each, infinite where they are not given."""
     arrays = []
     for what, values, none in zip(
         ("q_min", "q_max", "qd_max", "tau_max"), given, (-np.inf, np.inf, np.inf, np.inf), strict=True
@@ -208,26 +208,26 @@ def _limits(
 
 
 def _turn(theta: float) -> np.ndarray:
-    """`Rz(theta)` (4, 4)."""
+    """Return `Rz(theta)` (4, 4)."""
     c, s = _cosine_sine(theta)
     return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=np.float64)
 
 
 def link_tail(d: float, a: float, alpha: float) -> np.ndarray:
-    """`Tz(d) Tx(a) Rx(alpha)` (4, 4): from the moved joint to the DH frame behind it."""
+    """Return `Tz(d) Tx(a) Rx(alpha)` (4, 4), from the moved joint to the DH frame behind it."""
     c, s = _cosine_sine(alpha)
     return np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, d], [0, 0, 0, 1]], dtype=np.float64)
 
 
 def _cosine_sine(angle: float) -> tuple[float, float]:
-    """Cosine and sine, exact at quarter turns: a 6e-17 in their place would be carried along for ever."""
+    """Return cosine and sine, exact at quarter turns, where an error of 6e-17 would remain in all results."""
     pair = np.cos(angle), np.sin(angle)
     c, s = (float(np.round(x)) if abs(x - np.round(x)) < 1e-15 else float(x) for x in pair)
     return c, s
 
 
 def robot_of_table(path: Path, facts: Mapping[str, Any]) -> Robot:
-    """The robot of a `dh.toml` with these facts, see `urdf/dh_facts.py`."""
+    """Return the robot of a `dh.toml` with these facts, see `urdf/dh_facts.py`."""
     table, joints, links = facts["dh"], facts.get("joints", {}), facts.get("link", {})
     n = len(table["d"])
     bodies = [_link_body(links[str(i + 1)]) if str(i + 1) in links else None for i in range(n)]

@@ -1,7 +1,7 @@
-"""What the links of a robot look like: the `<visual>` shapes of its URDF, or sticks where there is none.
+"""Shapes of the links of a robot: the `<visual>` shapes of its URDF, or sticks if there are none.
 
-A shape has no part in the motion.  It is read here, in this process and into triangles, since PyBullet ends
-the process over some broken mesh files and draws nothing for others.
+A shape does not influence the motion.  It is read into triangles here, because PyBullet ends the process for
+some broken mesh files and draws nothing for others.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 PLAIN = (1.0, 1.0, 1.0, 1.0)
 SIDES = 48
-"""Of a cylinder, so many that it looks round."""
+"""Number of sides of a cylinder, enough to look round."""
 
 SLENDER = 0.04
-"""Thickness of the sticks that stand for the links of a robot without shapes, as a part of the longest."""
+"""Thickness of the sticks that replace missing shapes, as a share of the longest stick."""
 
 LARGEST_MESH = 100_000_000
-"""Bytes: a mesh file beyond that would be read for minutes."""
+"""Largest size of a mesh file, in bytes; reading a larger one would take minutes."""
 
 
 class Shape(NamedTuple):
-    """A shape: the joint that moves its link (-1 for the base), its colour, and its triangles in that link.
+    """Shape: the joint that moves its link (-1 for the base), its colour, and its triangles in that link.
 
     The colour is red, green, blue and opacity, 0 to 1; the triangles are a `trimesh.Trimesh`, in [m].
     """
@@ -48,26 +48,26 @@ class Shape(NamedTuple):
 
 
 def link_shapes(robot: Robot) -> list[Shape]:
-    """The shapes of all links of a robot.
+    """Return the shapes of all links of a robot.
 
     Raises:
-        RobotError: its file is not there any more, or a shape in it cannot be drawn.
+        RobotError: its file is missing, or a shape in it cannot be drawn.
 
     Warns:
-        ShapeWarning: mesh files are missing, whose shapes are left out; sticks stand in if all are.
+        ShapeWarning: mesh files are missing; their shapes are omitted, or replaced by sticks if none is left.
     """
     return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot.tree)
 
 
 def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
-    """The shapes of a file, on the links of a tree: these are found by the joints that move them."""
+    """Return the shapes of a file on the links of a tree, which are found by the joints that move them."""
     root = read_document(urdf)
     links, moving = placed_links(urdf, parsed(urdf, root))
     elements = {link.get("name"): link for link in root.iterfind("link")}
     named = [material for material in root.iter("material") if material.find("color") is not None]
     colors = {material.get("name"): material for material in reversed(named)}
     joints = [
-        tree.names.index(joint.said.name) if joint.said.name in tree.names else None for joint in moving
+        tree.names.index(joint.joint.name) if joint.joint.name in tree.names else None for joint in moving
     ]
     shapes, missing = [], []
     for name, index, T_link in links:
@@ -87,8 +87,8 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
     if missing:
         others = f" and {len(missing) - 1} more" if missing[1:] else ""
         warnings.warn(
-            f"{urdf}: there is no mesh file {missing[0]}{others}, beside the URDF or in a folder above it: "
-            "not drawn, and nothing else depends on it",
+            f"{urdf}: mesh file {missing[0]}{others} not found beside the URDF or in a folder above it: the "
+            "shape is not drawn; nothing else depends on it",
             ShapeWarning,
             stacklevel=2,
         )
@@ -96,7 +96,7 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
 
 
 def _origin(visual: ET.Element) -> np.ndarray:
-    """The pose (4, 4) of a shape in the frame of its own link."""
+    """Return the pose (4, 4) of a shape in the frame of its link."""
     T, origin = np.eye(4), visual.find("origin")
     T[:3, :3] = Rotation.from_euler("xyz", _numbers(origin, "rpy", 3, np.zeros(3))).as_matrix()
     T[:3, 3] = _numbers(origin, "xyz", 3, np.zeros(3))
@@ -104,7 +104,7 @@ def _origin(visual: ET.Element) -> np.ndarray:
 
 
 def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
-    """The colour that a shape's material says or names."""
+    """Return the colour that a shape's material defines or refers to."""
     material = visual.find("material")
     if material is None:
         return PLAIN
@@ -115,14 +115,14 @@ def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[fl
 
 
 def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
-    """The triangles of a shape in its own frame; `None` for a kind of geometry that is not known."""
+    """Return the triangles of a shape in its frame; `None` for an unknown kind of geometry."""
     import trimesh
 
     for element in visual.iterfind("geometry/*"):
         if element.tag == "box":
             return trimesh.creation.box(_numbers(element, "size", 3))
         if element.tag == "sphere":
-            ball = trimesh.creation.icosphere(subdivisions=3)  # of radius 1: it cannot be made of radius 0
+            ball = trimesh.creation.icosphere(subdivisions=3)  # radius 1, as trimesh rejects radius 0
             return trimesh.Trimesh(ball.vertices * _number(element, "radius"), ball.faces, process=False)
         if element.tag in ("cylinder", "capsule"):
             make = trimesh.creation.cylinder if element.tag == "cylinder" else trimesh.creation.capsule
@@ -135,13 +135,13 @@ def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
     return None
 
 
-@lru_cache(maxsize=64)  # a file often serves twice
+@lru_cache(maxsize=64)  # several links often use the same file
 def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The vertices (k, 3) and triangles (m, 3) of a mesh file, unscaled.
+    """Return the vertices (k, 3) and triangles (m, 3) of a mesh file, unscaled.
 
     Raises:
-        FileNotFoundError: it is missing.
-        ValueError: it is too large, or no mesh that can be drawn.
+        FileNotFoundError: the file is missing.
+        ValueError: it is too large, or not a mesh that can be drawn.
     """
     import trimesh
 
@@ -154,18 +154,18 @@ def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         mesh: Any = trimesh.load(str(path), force="mesh", process=False, skip_materials=True)
         vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
-    except Exception as error:  # trimesh lets through whatever its readers raise
+    except Exception as error:  # trimesh passes on any exception of its readers
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"the mesh file {printable(str(path))} cannot be read ({reason})") from error
     if not (len(faces) and np.all(np.isfinite(vertices)) and 0 <= faces.min() <= faces.max() < len(vertices)):
         raise ValueError(
-            f"the mesh file {printable(str(path))} has no triangles, or some without their corners"
+            f"the mesh file {printable(str(path))} has no triangles, or triangles without vertices"
         )
     return vertices, faces
 
 
 def resolve_mesh(filename: str, folder: Path) -> str:
-    """The absolute path of a mesh file, looked for beside the URDF and in the folders above it."""
+    """Return the absolute path of a mesh file beside the URDF or in a folder above it."""
     relative = filename.partition("://")[2] or filename
     for base in (folder, *folder.parents):
         for tail in (relative, relative.partition("/")[2]):  # with and without the name of a package
@@ -175,7 +175,7 @@ def resolve_mesh(filename: str, folder: Path) -> str:
 
 
 def _sticks(tree: Tree) -> list[Shape]:
-    """Cylinders from every joint to what its link carries."""
+    """Return cylinders from every joint to the joints that its link carries."""
     import trimesh
 
     ends = [(parent, T[:3, 3]) for parent, T in zip(tree.parents, tree.T_parent_joint, strict=True)]
@@ -202,10 +202,10 @@ def _number(element: ET.Element, name: str) -> float:
 def _numbers(
     element: ET.Element | None, name: str, count: int, default: np.ndarray | None = None
 ) -> np.ndarray:
-    """An attribute as finite numbers (count,), or the default where it is left out.
+    """Return an attribute as finite numbers (count,), or the default if it is missing.
 
     Raises:
-        ValueError: it is missing without a default, or is no such numbers.
+        ValueError: it is missing without a default, or does not contain such numbers.
     """
     text = None if element is None else element.get(name)
     if text is None and default is not None:
@@ -219,9 +219,9 @@ def _numbers(
 
 
 class Extent(NamedTuple):
-    """A shape: whether it is `"visual"` or `"collision"`, the corners (8, 3) of a box about it, its volume.
+    """Extent of a `"visual"` or `"collision"` shape: the corners (8, 3) of a box around it, and its volume.
 
-    The volume, in [m^3], is that of its triangles, and of a mesh file that of the box about them.
+    The volume, in [m^3], is that of its triangles; for a mesh file it is that of the box.
     """
 
     kind: str
@@ -230,12 +230,12 @@ class Extent(NamedTuple):
 
 
 def shape_extent(kind: str, shape: ET.Element, folder: Path) -> Extent | None:
-    """The extent of a `<visual>` or `<collision>`; `None` where it cannot be known.
+    """Return the extent of a `<visual>` or `<collision>`; `None` if it cannot be determined.
 
     Args:
-        kind: which of the two it is.
+        kind: `"visual"` or `"collision"`.
         shape: the element.
-        folder: where the URDF is.
+        folder: folder of the URDF.
     """
     try:
         mesh, T = _mesh(shape, folder), _origin(shape)
@@ -246,13 +246,13 @@ def shape_extent(kind: str, shape: ET.Element, folder: Path) -> Extent | None:
     low, high = mesh.bounds
     closed = shape.find("geometry/mesh") is None
     corners = np.array(list(product(*zip(low, high, strict=True))))
-    # trimesh's own volume divides by it, which may be 0: this is the sum of tetrahedra from the origin.
+    # trimesh's volume divides by itself, which fails for 0: sum tetrahedra with the origin instead.
     volume = np.sum(np.linalg.det(mesh.triangles)) / 6 if closed else np.prod(high - low)
     return Extent(kind, corners @ T[:3, :3].T + T[:3, 3], float(volume))
 
 
 def meshes_by_colour(shapes: list[Shape], link: int) -> list[tuple[tuple[float, ...], Trimesh]]:
-    """The shapes of a link (-1 for the base), those of one colour as one mesh, the largest surface first."""
+    """Return the shapes of a link (-1 for the base) as one mesh per colour, the largest surface first."""
     import trimesh
 
     coloured: dict[tuple[float, ...], list[Trimesh]] = {}

@@ -1,4 +1,4 @@
-"""Loads robots: by name, from a URDF, from a `robot.toml` with its URDF beside it, from a DH table alone."""
+"""Loading of robots: by name, from a URDF, from a `robot.toml` with its URDF, or from a DH table alone."""
 
 import math
 import warnings
@@ -22,12 +22,12 @@ from twin.sibling_packages import PROJECT
 
 
 def robot_names() -> tuple[str, ...]:
-    """The arms that `load` knows by name: those with a URDF and a `robot.toml`."""
+    """Return the names of the built-in arms, which have a URDF and a `robot.toml`."""
     return _folders_with("robot.toml")
 
 
 def laboratory_names() -> tuple[str, ...]:
-    """The robots that `load` knows by name too, by a DH table alone: those with a `dh.toml`."""
+    """Return the names of the built-in laboratory robots, which have only a DH table, a `dh.toml`."""
     return _folders_with("dh.toml")
 
 
@@ -36,12 +36,12 @@ def _folders_with(file: str) -> tuple[str, ...]:
 
 
 def robot_title(name: str) -> str:
-    """What the robot of that name is: its title, or its file if that is a URDF, which has none.
+    """Return the title of a named robot, or its file name if that is a URDF, which has no title.
 
-    Of its file only the head is read, down to the first table.
+    Only the head of the file is read, up to the first table.
 
     Raises:
-        PluginError, RobotError: a package announces it, and it does not load.
+        PluginError, RobotError: a package provides the robot, and it does not load.
     """
     from urdf.schema import tomllib
 
@@ -50,7 +50,7 @@ def robot_title(name: str) -> str:
         return file.name
     try:
         return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
-    except (OSError, ValueError, KeyError):  # the whole file says what is wrong, or has it elsewhere
+    except (OSError, ValueError, KeyError):  # reading the whole file reports the error
         return robot_facts(file)["title"]
 
 
@@ -58,14 +58,13 @@ def load(name_or_path: str | Path) -> Robot:
     """Load a robot.
 
     Args:
-        name_or_path: a name from `robot_names()`, `laboratory_names()` or `plugin_robots()`; a `.urdf`
-            file; a `robot.toml`, which has its URDF beside it under the name that it gives; or a file whose
-            name ends in `dh.toml`.
+        name_or_path: name from `robot_names()`, `laboratory_names()` or `plugin_robots()`; path of a `.urdf`
+            file, of a `robot.toml` beside its URDF, or of a file whose name ends in `dh.toml`.
 
     Raises:
         UnknownNameError: there is no robot of that name.
-        RobotError: the file is missing, malformed, or describes a body that cannot exist.
-        PluginError: the package that announces the robot does not load.
+        RobotError: the file is missing, malformed, or describes an impossible body.
+        PluginError: the package that provides the robot does not load.
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `twin.robot.loading.model_parts`.
@@ -94,7 +93,7 @@ def _loaded(name_or_path: str | Path) -> Robot:
 
 
 def _home(name: str) -> Path:
-    """The file of a robot that is known by name; names of ours come first."""
+    """Return the file of a named robot; built-in names take precedence."""
     if name not in (*robot_names(), *laboratory_names()):
         return plugin_robot_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
@@ -102,12 +101,12 @@ def _home(name: str) -> Path:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a TOML file is that of a robot known by its DH table alone."""
+    """Return whether a TOML file defines a robot by its DH table alone."""
     return path.name.endswith("dh.toml")
 
 
 def robot_facts(path: Path) -> dict[str, Any]:
-    """The contents of a robot.toml or a dh.toml; `RobotError` if there is a fault in them."""
+    """Return the contents of a robot.toml or a dh.toml; raise `RobotError` if they are invalid."""
     from urdf import dh_facts, facts
     from urdf.schema import FactsError
 
@@ -118,11 +117,11 @@ def robot_facts(path: Path) -> dict[str, Any]:
 
 
 def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
-    """The URDF that belongs to a `robot.toml` with these facts; `RobotError` if there is none."""
+    """Return the URDF that belongs to a `robot.toml` with these facts; raise `RobotError` without one."""
     urdf = path.parent / f"{facts['name']}.urdf"
     if not urdf.exists():
         raise RobotError(
-            f"{path}: there is no {urdf.name} beside it; write it with python -m urdf.build {path}"
+            f"{path}: {urdf.name} beside it is missing; write it with python -m urdf.build {path}"
         )
     return urdf
 
@@ -188,7 +187,7 @@ def _from_toml(path: Path) -> Robot:
 
 
 def _drives(path: Path, facts: dict[str, Any]) -> Drives | None:
-    """The drives of a table `[drives]`, `None` where there is none."""
+    """Return the drives of a table `[drives]`, `None` without one."""
     if "drives" not in facts:
         return None
     try:
@@ -198,7 +197,7 @@ def _drives(path: Path, facts: dict[str, Any]) -> Drives | None:
 
 
 def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
-    """The robot of the URDF with the pendant's joints as its coordinates: the others follow them."""
+    """Return the robot of the URDF with the teach pendant's joints as coordinates of all joints."""
     tree, names = robot.tree, facts["joints"]["names"]
     rows = {name: joint["q"] for name, joint in facts.get("joint", {}).items() if "q" in joint}
     for name in (*names, *rows):
@@ -232,12 +231,12 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
 
 
 def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
-    """The loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
+    """Return the loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
     tree, joints, points = robot.tree, [], []
     frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
     for link, point in zip(facts["links"], facts["at"], strict=True):
         if f"link_{link}" not in tree.links:
-            raise RobotError(f"{path}: loop {name!r} names link {link!r}, which no joint of the URDF moves")
+            raise RobotError(f"{path}: no joint of the URDF moves link {link!r} of loop {name!r}")
         joint = tree.links.index(f"link_{link}")
         joints.append(joint)
         points.append(np.array(frames.R[joint]).T @ (np.array(point) - np.array(frames.o[joint])))

@@ -1,4 +1,4 @@
-"""What the twin makes of a robot file: its joints and links, what is suspicious, whether it can be used."""
+"""Check of a robot file: its joints and links, suspicious numbers, and whether the twin can use it."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -18,23 +18,23 @@ from twin.robot.robot import Robot
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
 OUTSIDE, ROUGHLY_OUTSIDE = 0.1, 0.5
-"""How far beyond its link a centre of mass may lie, as a part of the link's size: shapes are rough, and where
-there are none, a box about the joints is rougher."""
+"""Largest distance of a centre of mass from its link, as a share of the link's size.  Shapes are
+approximate, and without shapes a box around the joints is even coarser."""
 SLIP = 100.0
-"""A length that is wrong by more than this is not one that somebody chose."""
+"""Factor by which a length is certainly in a wrong unit."""
 DENSEST, LIGHTEST = 22_590.0, 1.2
 """Densities of osmium and of air, in [kg/m^3]."""
 SMALLEST = 1 / 300
-"""Radius of gyration over a link's size below which its moments are not those of that link."""
+"""Smallest radius of gyration, as a share of a link's size, that fits the link."""
 LARGE = 100.0  # m: no robot is larger
 
 
 class Finding(NamedTuple):
-    """A fact about a robot file that its user should know.
+    """Finding about a robot file.
 
     Attributes:
-        severity: `"error"` (wrong, whatever was meant), `"warning"` (likely to be wrong), or `"note"` (what
-            this program makes of it).
+        severity: `"error"` (certainly wrong), `"warning"` (probably wrong), or `"note"` (an assumption of the
+            program).
         text: one sentence.
     """
 
@@ -43,19 +43,19 @@ class Finding(NamedTuple):
 
 
 def findings(parts: Parts, masses_known: bool = True) -> Iterator[Finding]:
-    """All findings about the parts of a file.
+    """Yield all findings about the parts of a file.
 
     Args:
-        parts: of the file.
-        masses_known: whether there are masses to speak of.
+        parts: parts of the file.
+        masses_known: whether masses are known.
     """
     reach = robot_size(parts)
-    if reach > LARGE:  # what is not finite is an error of its own
+    if reach > LARGE:  # lengths that are not finite are reported as errors elsewhere
         yield Finding(WARNING, f"the robot measures {reach:.4g} m: are its lengths in mm?")
     if masses_known:
         massless = [group.name for group in parts.groups if group.moves and group.mass == 0]
         if massless:
-            yield Finding(WARNING, f"{_listed('link', massless)}: moved by a joint, and without mass")
+            yield Finding(WARNING, f"{_enumerate('link', massless)}: moved by a joint, but massless")
         yield from _centres(parts, reach)
         yield from _moments(parts, reach)
         yield from _densities(parts)
@@ -65,7 +65,7 @@ def findings(parts: Parts, masses_known: bool = True) -> Iterator[Finding]:
 
 
 def robot_size(parts: Parts) -> float:
-    """About the largest distance in the robot, in [m]: the sizes of its links along the longest chain."""
+    """Return the robot's approximate extent, in [m]: the sizes of the links along the longest chain."""
     sizes = {group.name: group.size for group in parts.groups}
     parents = _parents(parts)
 
@@ -76,13 +76,13 @@ def robot_size(parts: Parts) -> float:
 
 
 def _parents(parts: Parts) -> dict[str, str]:
-    """By the name of each group that moves, that of the group that carries it."""
+    """Return the name of each moving group's parent group, by the name of the moving group."""
     home = {link.name: group.name for group in parts.groups for link, _ in group.links}
     return {joint.child: home[joint.parent] for joint in parts.joints if joint.kind != "fixed"}
 
 
 class _Case(NamedTuple):
-    """A link with a length that does not fit it, in [m], and the size of the link."""
+    """Link with a length that does not fit it, in [m], and the size of the link, in [m]."""
 
     link: str
     length: float
@@ -90,21 +90,21 @@ class _Case(NamedTuple):
 
 
 def _worst(cases: list[_Case]) -> str:
-    """Of several links the one that is furthest off: `0.3 m for a size of 0.1 m`."""
+    """Return the worst of several cases as text, `0.3 m for a size of 0.1 m`."""
     case = max(cases, key=lambda case: case.length / case.size)
     which = f" of {case.link!r}" if len(cases) > 1 else ""
     return f"{case.length:.3g} m for a size{which} of {case.size:.3g} m"
 
 
-def _told(severity: str, cases: list[_Case], text: str, hint: str = "") -> Iterator[Finding]:
-    """One finding about all links of a kind, if there are any; `text` has `{}` for the worst figures."""
+def _finding(severity: str, cases: list[_Case], text: str, hint: str = "") -> Iterator[Finding]:
+    """Yield one finding about all cases, if there are any; `{}` in `text` stands for the worst figures."""
     if cases:
-        links = _listed("link", [case.link for case in cases])
+        links = _enumerate("link", [case.link for case in cases])
         yield Finding(severity, f"{links}: {text.format(_worst(cases))}{hint}")
 
 
 def _bodies(parts: Parts) -> Iterator[tuple[Group, LinkPart, np.ndarray]]:
-    """The links with a mass, and their centres of mass (3,) in the frame of their group."""
+    """Yield the links with a mass, and their centres of mass (3,) in the frame of their group."""
     for group in parts.groups:
         for link, T in group.links:
             com = T[:3, :3] @ link.com + T[:3, 3]
@@ -113,7 +113,7 @@ def _bodies(parts: Parts) -> Iterator[tuple[Group, LinkPart, np.ndarray]]:
 
 
 def _centres(parts: Parts, reach: float) -> Iterator[Finding]:
-    """Centres of mass outside the box about a link's shapes and joints, or further off than all the robot."""
+    """Yield findings about centres of mass outside a link's box, or farther away than the robot is large."""
     slipped, lost, outside = [], [], []
     for group, link, com in _bodies(parts):
         low, high = group.box()
@@ -125,13 +125,13 @@ def _centres(parts: Parts, reach: float) -> Iterator[Finding]:
             lost.append(_Case(link.name, distance, reach))
         elif size > 0 and beyond > (OUTSIDE if group.shaped else ROUGHLY_OUTSIDE) * size:
             outside.append(_Case(link.name, beyond, size))
-    yield from _told(ERROR, slipped, "the centre of mass lies outside the link, by {}", "; is it in mm?")
-    yield from _told(ERROR, lost, "the centre of mass lies further off than the whole robot is large, {}")
-    yield from _told(WARNING, outside, "the centre of mass lies outside the link, by {}")
+    yield from _finding(ERROR, slipped, "the centre of mass lies outside the link, by {}", "; is it in mm?")
+    yield from _finding(ERROR, lost, "the distance of the centre of mass exceeds the robot's size, {}")
+    yield from _finding(WARNING, outside, "the centre of mass lies outside the link, by {}")
 
 
 def _moments(parts: Parts, reach: float) -> Iterator[Finding]:
-    """Moments of inertia of a body much larger or smaller than the link, by its radius of gyration."""
+    """Yield findings about radii of gyration much larger or smaller than the link."""
     slipped, large, small = [], [], []
     for group, link, _ in _bodies(parts):
         if not np.all(np.isfinite(link.tensor)):
@@ -145,7 +145,7 @@ def _moments(parts: Parts, reach: float) -> Iterator[Finding]:
             slipped.append(case)
         elif radius > size:
             large.append(case)
-        elif not link.unread and radius < SMALLEST * link.size:  # it may be small beside its group
+        elif not link.unread and radius < SMALLEST * link.size:  # the link may be small within its group
             small.append(case._replace(size=link.size))
     body = "body, with a radius of gyration of {}"
     for severity, cases, which, hint in (
@@ -153,11 +153,11 @@ def _moments(parts: Parts, reach: float) -> Iterator[Finding]:
         (WARNING, large, "larger", ""),
         (WARNING, small, "far smaller", "; is the mass in g, or are they made up?"),
     ):
-        yield from _told(severity, cases, f"moments of inertia as of a {which} {body}", hint)
+        yield from _finding(severity, cases, f"moments of inertia as of a {which} {body}", hint)
 
 
 def _densities(parts: Parts) -> Iterator[Finding]:
-    """Links heavier than any metal or lighter than air, by the volume of their shapes."""
+    """Yield findings about links denser than any metal or lighter than air, by the volume of their shapes."""
     densities = {
         group.name: group.mass / group.volume
         for group in parts.groups
@@ -166,7 +166,7 @@ def _densities(parts: Parts) -> Iterator[Finding]:
     if not densities:
         return
     typical = float(np.median(list(densities.values())))
-    by_shapes = f"by their mass and the volume of their shapes ({typical:.2g} kg/m^3 in the middle)"
+    by_shapes = f"by their mass and the volume of their shapes (median {typical:.2g} kg/m^3)"
     if typical > 4 * DENSEST:
         yield Finding(ERROR, f"most links are denser than any metal, {by_shapes}; are masses in g?")
         return
@@ -178,11 +178,11 @@ def _densities(parts: Parts) -> Iterator[Finding]:
         ("lighter than air", [name for name, value in densities.items() if value < LIGHTEST]),
     ):
         if names:
-            yield Finding(WARNING, f"{_listed('link', names)}: {what}, by mass and the volume of shapes")
+            yield Finding(WARNING, f"{_enumerate('link', names)}: {what}, by mass and volume of their shapes")
 
 
 def _offsets(parts: Parts) -> Iterator[Finding]:
-    """Joints that are far off the shapes of the link that carries them."""
+    """Yield findings about joints far outside the shapes of their parent link."""
     far = []
     for group in parts.groups:
         corners = group.shape_corners()
@@ -191,31 +191,31 @@ def _offsets(parts: Parts) -> Iterator[Finding]:
             distance = float(np.min(np.linalg.norm(corners - place, axis=1), initial=np.inf))
             if size > 0 and distance > SLIP * size:
                 far.append(_Case(group.name, distance, size))
-    yield from _told(ERROR, far, "a joint lies outside the link, by {}", "; is one of the two in mm?")
+    yield from _finding(ERROR, far, "a joint lies outside the link, by {}", "; is one of the two in mm?")
 
 
 def _joints(parts: Parts) -> Iterator[Finding]:
     moving = [joint for joint in parts.joints if joint.kind != "fixed" and not joint.passive]
     ranged = [joint for joint in moving if joint.kind != "continuous"]
     for severity, text, found in (
-        (WARNING, "no range, taken as endless", [j for j in ranged if j.low is None or j.high is None]),
-        (WARNING, "no speed limit, or 0, taken as unlimited", [j for j in moving if j.speed is None]),
-        (WARNING, "no effort limit, or 0, taken as unlimited", [j for j in moving if j.effort is None]),
+        (WARNING, "no range, assumed to be endless", [j for j in ranged if j.low is None or j.high is None]),
+        (WARNING, "no speed limit, or 0, assumed to be unlimited", [j for j in moving if j.speed is None]),
+        (WARNING, "no effort limit, or 0, assumed to be unlimited", [j for j in moving if j.effort is None]),
         (
             WARNING,
-            "a range of a single point, which no motion keeps",
+            "the range is a single point, so the joint cannot move",
             [j for j in ranged if j.low is not None and j.low == j.high],
         ),
         (
             WARNING,
-            "a range of several turns; is it in degrees?",
+            "the range is several turns; is it in degrees?",
             [j for j in ranged if j.kind == "revolute" and _in_degrees(j.low, j.high)],
         ),
-        (WARNING, "made to mimic another, free here, with a motor", [j for j in moving if j.mimics]),
-        (NOTE, "damping and friction are left out", [j for j in moving if j.damped]),
+        (WARNING, "mimics another joint, but is driven independently here", [j for j in moving if j.mimics]),
+        (NOTE, "damping and friction are ignored", [j for j in moving if j.damped]),
     ):
         if found:
-            yield Finding(severity, f"{_listed('joint', [joint.name for joint in found])}: {text}")
+            yield Finding(severity, f"{_enumerate('joint', [joint.name for joint in found])}: {text}")
 
 
 def _in_degrees(low: float | None, high: float | None) -> bool:
@@ -225,21 +225,21 @@ def _in_degrees(low: float | None, high: float | None) -> bool:
 def _files(parts: Parts) -> Iterator[Finding]:
     missing = list(dict.fromkeys(file for link in parts.links for file in link.missing))
     if missing:
-        yield Finding(WARNING, f"{_listed('mesh', missing, 'meshes')}: there is no such file")
+        yield Finding(WARNING, f"{_enumerate('mesh', missing, 'meshes')}: no such file")
     unread = [link.name for link in parts.links if link.unread and not link.missing]
     if unread:
-        yield Finding(NOTE, f"{_listed('link', unread)}: shapes of unknown extent, compared with nothing")
+        yield Finding(NOTE, f"{_enumerate('link', unread)}: shapes of unknown extent, ignored by these checks")
     bare = [
         link.name for link in parts.links if link.mass is None and link.extents and link.name != parts.base
     ]
     if bare:
         yield Finding(
-            NOTE, f"{_listed('link', bare)}: shapes but no <inertial>, taken as without mass (PyBullet: 1 kg)"
+            NOTE, f"{_enumerate('link', bare)}: shapes but no <inertial>, assumed massless (PyBullet: 1 kg)"
         )
 
 
-def _listed(what: str, names: Iterable[str], plural: str = "") -> str:
-    """`joint 'a'`, or `joints 'a', 'b', 'c' and 3 others`."""
+def _enumerate(what: str, names: Iterable[str], plural: str = "") -> str:
+    """Return names as text: `joint 'a'`, or `joints 'a', 'b', 'c' and 3 others`."""
     shown = [repr(name) for name in names]
     if len(shown) == 1:
         return f"{what} {shown[0]}"
@@ -252,13 +252,13 @@ ORDER = (ERROR, WARNING, NOTE)
 
 @dataclass(frozen=True, eq=False)
 class ModelCheck:
-    """What a robot file says, and what is to be said of it.
+    """Contents of a robot file, and the findings about them.
 
     Attributes:
-        path: the file.
-        parts: its links and joints.
-        robot: what `twin.load` makes of it; `None` where it refuses it, which is among the findings.
-        findings: the gravest first.
+        path: path of the file.
+        parts: links and joints of the file.
+        robot: robot that `twin.load` returns, or `None` if it rejects the file, which is one of the findings.
+        findings: findings, the most severe first.
     """
 
     path: Path
@@ -273,63 +273,63 @@ class ModelCheck:
 
     @property
     def moving_joints(self) -> tuple[JointPart, ...]:
-        """The joints that move."""
+        """Moving joints."""
         return tuple(joint for joint in self.parts.joints if joint.kind != "fixed")
 
     @property
     def massive_links(self) -> tuple[LinkPart, ...]:
-        """The links with mass properties, or moved by a joint."""
+        """Links with mass properties, or moved by a joint."""
         moved = {joint.child for joint in self.moving_joints}
         return tuple(link for link in self.parts.links if link.mass or link.name in moved)
 
     @property
     def mass(self) -> float:
-        """Of all links, the base included, in [kg]."""
+        """Mass of all links, the base included, in [kg]."""
         return sum(link.mass or 0.0 for link in self.parts.links)
 
 
 def check_model(path: Path) -> ModelCheck:
-    """Look a robot file over.
+    """Check a robot file.
 
     Args:
-        path: of a URDF, a `robot.toml` or a `dh.toml`.
+        path: path of a URDF, a `robot.toml` or a `dh.toml`.
 
     Raises:
-        RobotError: the file cannot be read, or is none of these.
+        RobotError: the file cannot be read, or is of another kind.
     """
     if path.suffix not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
     if path.name.endswith("dh.toml"):
         robot = _quietly_loaded(path)
-        told = _of_table(robot, robot_facts(path).get("unphysical")) + _of_drives(robot)
-        return ModelCheck(path, tree_parts(robot), robot, _sorted(told))
+        found = _of_table(robot, robot_facts(path).get("unphysical")) + _of_drives(robot)
+        return ModelCheck(path, tree_parts(robot), robot, _sorted(found))
     urdf = path
     if path.suffix == ".toml":
         urdf = sibling_urdf(path, robot_facts(path))
-    told = [Finding(ERROR, text) for text in faults(urdf)]
+    found = [Finding(ERROR, text) for text in faults(urdf)]
     parts = urdf_parts(urdf)
     robot = None
     try:
         robot = _quietly_loaded(path)
     except RobotError as error:
-        if not told:
-            told.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
+        if not found:
+            found.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
     if robot is not None:
         parts = _passive_marked(parts, robot)
-        told += _of_robot(robot, parts) + _of_drives(robot)
-    told += findings(parts)
-    return ModelCheck(path, parts, robot, _sorted(told))
+        found += _of_robot(robot, parts) + _of_drives(robot)
+    found += findings(parts)
+    return ModelCheck(path, parts, robot, _sorted(found))
 
 
 def _quietly_loaded(path: Path) -> Robot:
-    """The robot, whose warnings are among the findings."""
+    """Load the robot without warnings, which are among the findings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriveWarning)
         return load(path)
 
 
 def _of_drives(robot: Robot) -> list[Finding]:
-    """What is to be said of the drive trains."""
+    """Return the findings about the drive trains."""
     return [Finding(WARNING, sentence.partition(": ")[2]) for sentence in weak_motors(robot)]
 
 
@@ -341,28 +341,26 @@ def _passive_marked(parts: Parts, robot: Robot) -> Parts:
 
 
 def _of_robot(robot: Robot, parts: Parts) -> list[Finding]:
-    """What is taken for granted of a URDF that has no link `tool0`."""
+    """Return the assumptions about a URDF without a link `tool0`."""
     tree = robot.tree
     ends = [name for i, name in enumerate(tree.links) if i not in tree.parents]
     if len(ends) == 1 or any(link.name == "tool0" for link in parts.links):
         return []
     at = tree.links[tree.flange_joint]
-    told = [
-        Finding(NOTE, f"{len(ends)} ends and no link 'tool0': the tool is taken to be at the end of {at!r}")
-    ]
+    found = [Finding(NOTE, f"{len(ends)} ends and no link 'tool0': the tool is assumed at the end of {at!r}")]
     if len(ends) > 2 and any(link.name == parts.base and link.mass for link in parts.links):
-        told.append(Finding(NOTE, f"link {parts.base!r} is fixed to the world here, it does not float"))
-    return told
+        found.append(Finding(NOTE, f"link {parts.base!r} is fixed to the world, it does not float"))
+    return found
 
 
 def _of_table(robot: Robot, unphysical: str | None) -> list[Finding]:
-    told = list(findings(tree_parts(robot), masses_known=robot.has_inertia))
+    found = list(findings(tree_parts(robot), masses_known=robot.has_inertia))
     if unphysical is not None:
-        told.append(Finding(WARNING, f"unphysical, says the file: {' '.join(unphysical.split())}"))
+        found.append(Finding(WARNING, f"unphysical, as stated in the file: {' '.join(unphysical.split())}"))
     if not robot.has_inertia:
-        told.append(Finding(NOTE, "no masses: kinematics only, nothing to simulate"))
-    return told
+        found.append(Finding(NOTE, "no masses: only kinematics, no simulation"))
+    return found
 
 
-def _sorted(told: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(dict.fromkeys(told), key=lambda finding: ORDER.index(finding.severity)))
+def _sorted(found: list[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(dict.fromkeys(found), key=lambda finding: ORDER.index(finding.severity)))

@@ -1,7 +1,7 @@
-"""Parts of a robot file, as they stand there, before anything is made of them: for `model_check.py`.
+"""Links and joints of a robot file as written there, for the check in `model_check.py`.
 
-Links that are fixed to each other move as one, a `Group`.  Its extent is a box about all its shapes and about
-the joints that it hangs on and carries, in the frame of the group's first link.
+Links that are fixed to each other form a `Group`.  Its extent is a box around all its shapes, its own joint
+and the joints that it carries, in the frame of the group's first link.
 """
 
 import xml.etree.ElementTree as ET
@@ -17,11 +17,11 @@ from twin.robot.loading.urdf_reader import parsed, read_document
 from twin.robot.robot import Robot
 
 BASE = "base_link"
-"""What the base of a robot that has no URDF is called."""
+"""Name of the base of a robot without a URDF."""
 
 
 class JointPart(NamedTuple):
-    """A joint: limits are `None` where the file gives none."""
+    """Joint; limits are `None` if the file does not contain them."""
 
     name: str
     kind: str
@@ -32,15 +32,15 @@ class JointPart(NamedTuple):
     high: float | None = None
     speed: float | None = None
     effort: float | None = None
-    mimics: bool = False  # another joint
+    mimics: bool = False  # whether the joint mimics another one
     damped: bool = False
-    passive: bool = False  # no motor drives it
+    passive: bool = False  # whether no motor drives it
 
 
 class LinkPart(NamedTuple):
-    """A link: mass in [kg], centre (3,) in [m] and tensor (3, 3) in [kg m^2], in its frame; and its shapes.
+    """Link: mass in [kg], centre (3,) in [m], tensor (3, 3) in [kg m^2], in the link's frame; and its shapes.
 
-    `mass` is `None` where the file gives no mass properties.
+    `mass` is `None` if the file does not contain mass properties.
     """
 
     name: str
@@ -48,18 +48,18 @@ class LinkPart(NamedTuple):
     com: np.ndarray
     tensor: np.ndarray
     extents: tuple[Extent, ...] = ()
-    missing: tuple[str, ...] = ()  # mesh files that are not there
-    unread: bool = False  # whether some shape's extent is not known
+    missing: tuple[str, ...] = ()  # missing mesh files
+    unread: bool = False  # whether the extent of some shape is unknown
 
     @property
     def size(self) -> float:
-        """The diagonal of the box about its own shapes, in [m]; 0 without any."""
+        """Diagonal of the box around the link's shapes, in [m]; 0 without shapes."""
         corners = [extent.corners for extent in self.extents]
         return float(np.linalg.norm(np.ptp(np.concatenate(corners), axis=0))) if corners else 0.0
 
     @property
     def moments(self) -> np.ndarray:
-        """The principal moments of inertia (3,), in [kg m^2]; NaN where the file gives none."""
+        """Principal moments of inertia (3,), in [kg m^2]; NaN if the file does not contain them."""
         if not np.all(np.isfinite(self.tensor)):
             return np.full(3, np.nan)
         return np.linalg.eigvalsh(self.tensor)
@@ -67,12 +67,12 @@ class LinkPart(NamedTuple):
 
 @dataclass
 class Group:
-    """Links that move as one.
+    """Links that are fixed to each other.
 
     Attributes:
-        links: with the pose (4, 4) of each in the frame of the first.
-        moves: whether a joint moves it.
-        joints: (k, 3) where the joints that it carries are; its own is the origin.
+        links: the links, and the pose (4, 4) of each in the frame of the first.
+        moves: whether a joint moves the group.
+        joints: (k, 3) positions of the joints that it carries; its own joint is at the origin.
     """
 
     links: list[tuple[LinkPart, np.ndarray]]
@@ -81,40 +81,40 @@ class Group:
 
     @property
     def name(self) -> str:
-        """The name of its first link."""
+        """Name of the first link."""
         return self.links[0][0].name
 
     @property
     def mass(self) -> float:
-        """Of all its links, in [kg]."""
+        """Mass of all its links, in [kg]."""
         return sum(link.mass or 0.0 for link, _ in self.links)
 
     @property
     def shaped(self) -> bool:
-        """Whether there are shapes, all of a known extent."""
+        """Whether it has shapes, all of known extent."""
         return any(link.extents for link, _ in self.links) and not any(link.unread for link, _ in self.links)
 
     def shape_corners(self) -> np.ndarray:
-        """The corners (k, 3) of the boxes about its shapes."""
+        """Return the corners (k, 3) of the boxes around its shapes."""
         corners = [
             extent.corners @ T[:3, :3].T + T[:3, 3] for link, T in self.links for extent in link.extents
         ]
         return np.concatenate(corners) if corners else np.zeros((0, 3))
 
     def box(self) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and highest corner (3,) of its extent, joints included."""
+        """Return the lowest and highest corner (3,) of its extent, joints included."""
         points = np.concatenate([np.zeros((1, 3)), np.reshape(self.joints, (-1, 3)), self.shape_corners()])
         return points.min(axis=0), points.max(axis=0)
 
     @property
     def size(self) -> float:
-        """The diagonal of its extent, in [m]."""
+        """Diagonal of its extent, in [m]."""
         low, high = self.box()
         return float(np.linalg.norm(high - low))
 
     @property
     def volume(self) -> float:
-        """Of its visual or its collision shapes, whatever is more, in [m^3]: an upper bound with meshes."""
+        """Volume of its visual or collision shapes, the larger one, in [m^3]; with meshes an upper bound."""
         by_kind = {"visual": 0.0, "collision": 0.0}
         for link, _ in self.links:
             for extent in link.extents:
@@ -123,7 +123,7 @@ class Group:
 
 
 class Parts(NamedTuple):
-    """All links and joints of a file, and how they hang together."""
+    """All links and joints of a file, and the groups of links fixed to each other."""
 
     links: tuple[LinkPart, ...]
     joints: tuple[JointPart, ...]
@@ -132,7 +132,7 @@ class Parts(NamedTuple):
 
 
 def urdf_parts(path: Path) -> Parts:
-    """The parts of a URDF.
+    """Return the parts of a URDF.
 
     Raises:
         RobotError: the file cannot be read as a URDF.
@@ -147,7 +147,7 @@ def urdf_parts(path: Path) -> Parts:
 
 
 def tree_parts(robot: Robot) -> Parts:
-    """The parts of a robot that has no URDF, by its tree."""
+    """Return the parts of a robot without a URDF, from its tree."""
     tree = robot.tree
     names = [BASE, *tree.links]
     links = [LinkPart(BASE, 0.0, np.zeros(3), np.zeros((3, 3)))]
@@ -188,7 +188,7 @@ def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
                 unread = True
             else:
                 extents.append(extent)
-    # Where one kind of shape cannot be read, the other may do.
+    # If the visual shapes cannot be read, the collision shapes may be readable, and vice versa.
     whole = [kind for kind in ("visual", "collision") if _all_read(kind, element, extents)]
     if unread and whole:
         extents, unread = [extent for extent in extents if extent.kind in whole], False
@@ -197,7 +197,7 @@ def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
             link.name, None, np.zeros(3), np.zeros((3, 3)), tuple(extents), tuple(missing), unread
         )
     T, mass = link.inertial.origin, float(link.inertial.mass)
-    with np.errstate(invalid="ignore"):  # what is not finite is among the findings
+    with np.errstate(invalid="ignore"):  # values that are not finite are reported as findings
         tensor = T[:3, :3] @ link.inertial.inertia @ T[:3, :3].T
     return LinkPart(link.name, mass, T[:3, 3], tensor, tuple(extents), tuple(missing), unread)
 
@@ -234,7 +234,7 @@ LIMITS = ("lower", "upper", "velocity", "effort")
 
 
 def _groups(links: tuple[LinkPart, ...], joints: tuple[JointPart, ...], base: str) -> tuple[Group, ...]:
-    """The links that move as one, parents first."""
+    """Return the groups of links fixed to each other, parents first."""
     by_name = {link.name: link for link in links}
     carried: dict[str, list[JointPart]] = {}
     for joint in joints:

@@ -1,7 +1,7 @@
-"""Reads a URDF into a `Tree` and joint limits, and refuses what no simulation could mean.
+"""Reading of a URDF into a `Tree` and joint limits, with rejection of impossible robots.
 
-urchin (the maintained fork of urdfpy) parses; it accepts a negative mass, NaN, or a joint type that nothing
-simulates, and gives a link without `<inertial>` 1 kg, so everything is checked here.
+urchin (the maintained fork of urdfpy) parses the file.  It accepts a negative mass, NaN, and unsupported
+joint types, and assigns 1 kg to a link without `<inertial>`.  Therefore everything is checked here.
 """
 
 import importlib
@@ -35,14 +35,14 @@ NUMBERS = {
     "dynamics": {"damping": 1, "friction": 1},
     "mimic": {"multiplier": 1, "offset": 1},
 }
-"""Of the elements that say what moves, how many numbers each attribute holds."""
+"""Number of values of each attribute, for the elements that define the motion."""
 
 
 def read_document(path: Path) -> ET.Element:
-    """The root element of a URDF, its numbers checked to be numbers as far as they say what moves.
+    """Return the root element of a URDF, after a check of the numbers that define the motion.
 
     Raises:
-        RobotError: the file is missing, is not XML or no URDF, or a number or a name in it is none.
+        RobotError: the file is missing, is not XML or not a URDF, or a number or a name in it is invalid.
     """
     if path.is_dir():
         raise RobotError(f"expected a robot file, {path} is a folder")
@@ -50,11 +50,11 @@ def read_document(path: Path) -> ET.Element:
         raise RobotError(f"no such robot file: {path}")
     try:
         if path.stat().st_size > LARGEST:
-            raise RobotError(f"{path} is larger than the {LARGEST // 1_000_000} MB that are read of a URDF")
+            raise RobotError(f"{path} is larger than {LARGEST // 1_000_000} MB, the limit for a URDF")
         root = _parsed(path.read_bytes())
     except OSError as error:
         raise RobotError(f"cannot read {path}: {error.strerror}") from error
-    except (ET.ParseError, ValueError, LookupError) as error:  # the latter two of an unknown encoding
+    except (ET.ParseError, ValueError, LookupError) as error:  # the latter two for an unknown encoding
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
@@ -77,11 +77,11 @@ def _parsed(text: bytes) -> ET.Element:
         try:
             return ET.fromstring(tidy)
         except ET.ParseError:
-            raise error from None  # what it says of lines holds for the file as it is
+            raise error from None  # its line numbers refer to the original file
 
 
 def _check_extent(path: Path, root: ET.Element) -> None:
-    """Raise `RobotError` for what readers that call themselves do not survive, or that takes hours."""
+    """Raise `RobotError` for a file that exceeds the recursion limit of readers, or takes hours to read."""
     links = sum(1 for _ in root.iterfind("link"))
     if links > MOST_LINKS:
         raise RobotError(f"{path} has {links} links, expected at most {MOST_LINKS}")
@@ -89,7 +89,7 @@ def _check_extent(path: Path, root: ET.Element) -> None:
     while level:
         level, depth = [element for above in level for element in above], depth + 1
         if depth > DEEPEST:
-            raise RobotError(f"{path} has elements within elements more than {DEEPEST} deep")
+            raise RobotError(f"{path} has elements nested more than {DEEPEST} deep")
 
 
 def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
@@ -108,9 +108,9 @@ def _check_numbers(path: Path, owner: ET.Element, element: ET.Element) -> None:
 
 
 def parse_numbers(text: str) -> list[float]:
-    """The numbers of an attribute, as every reader of URDFs understands them; none if a word is no number.
+    """Return the numbers of an attribute as every URDF reader reads them; empty if a word is not a number.
 
-    Python's `float` takes more than C's: digits of other scripts, underscores, spaces that are not ASCII.
+    Python's `float` accepts more than C: digits of other scripts, underscores, spaces that are not ASCII.
     """
     if not (text.isascii() and "_" not in text):
         return []
@@ -121,9 +121,9 @@ def parse_numbers(text: str) -> list[float]:
 
 
 def check_connections(path: Path, root: ET.Element) -> None:
-    """Raise `RobotError` if there is more than one base, or if links hang on each other in a circle.
+    """Raise `RobotError` if there is more than one base, or if links form a circle.
 
-    Joints that lack an end, or share one, are left to the loader.
+    Joints without a parent or child, and links with two parents, are rejected elsewhere.
     """
     names = [link.get("name") for link in root.iterfind("link")]
     ends = [(joint.find("parent"), joint.find("child")) for joint in root.iterfind("joint")]
@@ -132,25 +132,24 @@ def check_connections(path: Path, root: ET.Element) -> None:
         return
     bases = [name for name in names if name not in carried]
     if len(bases) > 1:
-        told = ", ".join(map(repr, bases))
-        raise RobotError(f"{path}: links {told} hang on no joint, expected one such link, the base")
+        raise RobotError(f"{path}: links {', '.join(map(repr, bases))} have no joint, expected one base link")
     reached = set(bases)
     for _ in names:
         reached |= {child for child, parent in carried.items() if parent in reached}
     circling = [repr(name) for name in names if name not in reached]
     if circling:
-        raise RobotError(f"{path}: the joints of links {', '.join(circling)} go round in a circle")
+        raise RobotError(f"{path}: the joints of links {', '.join(circling)} form a circle")
 
 
-KEPT = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit")}
+USED = {"link": ("inertial",), "joint": ("parent", "child", "origin", "axis", "limit")}
 MOVING = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
 NOISE = 1e-15
-"""Moments of inertia that are nothing, in [kg m^2]: such stand in files for links that are frames."""
+"""Moments of inertia that count as zero, in [kg m^2]; some files have them for links that are frames."""
 SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 
 
 class UrdfModel(NamedTuple):
-    """What a URDF says: its name, its tree, and (n,) limits, infinite where absent."""
+    """Contents of a URDF: its name, its tree, and (n,) limits, infinite where absent."""
 
     name: str
     tree: Tree
@@ -161,7 +160,7 @@ class UrdfModel(NamedTuple):
 
 
 class PlacedLink(NamedTuple):
-    """A link of the file: the index of the moving joint that carries it, -1 for none, and its pose there."""
+    """Link of the file: index of the moving joint that carries it, -1 for none, and its pose there."""
 
     name: str
     index: int
@@ -169,9 +168,9 @@ class PlacedLink(NamedTuple):
 
 
 class MovingJoint(NamedTuple):
-    """A joint that moves, as urchin read it: the index of the one that carries it, and its pose there."""
+    """Moving joint as read by urchin: index of the joint that carries it, -1 for none, and its pose there."""
 
-    said: Any
+    joint: Any
     parent: int
     T: np.ndarray
 
@@ -179,11 +178,12 @@ class MovingJoint(NamedTuple):
 def read_urdf(path: Path) -> UrdfModel:
     """Read and check a URDF.
 
-    Fixed joints are merged, so a link of the tree is all that moves together.  The flange is the link `tool0`
-    where there is one, else the end of the longest chain.  A speed or effort limit of 0 counts as absent.
+    Fixed joints are merged, so that a link of the tree contains all links fixed to each other.  The flange is
+    the link `tool0`, or without it the end of the longest chain.  A speed or effort limit of 0 counts as
+    absent.
 
     Raises:
-        RobotError: the file is missing or malformed, or a joint or link in it cannot exist.
+        RobotError: the file is missing or malformed, or a joint or link in it is impossible.
     """
     root = read_document(path)
     document = parsed(path, root)
@@ -192,24 +192,24 @@ def read_urdf(path: Path) -> UrdfModel:
     if not moving:
         raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
     stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
-    moved = {joint.said.child for joint in moving}
+    moved = {joint.joint.child for joint in moving}
     inertias = np.zeros((len(moving), 10))
     for link, index, T in links:
         if link in stated:
             body = _body(path, document.link_map[link], moved=link in moved)
             if index >= 0:
                 inertias[index] += transformed_parameters(body, T)
-    # How many joints carry each joint; the base, of index -1, is the last.
+    # Number of joints from the base to each joint; the base, of index -1, is the last element.
     depths = [0] * (len(moving) + 1)
     for index, joint in enumerate(moving):
         depths[index] = depths[joint.parent] + 1
     _, flange_joint, T_joint_flange = max(links, key=lambda link: (link.name == "tool0", depths[link.index]))
     if flange_joint < 0:
         raise RobotError(
-            f"{path}: no joint moves link 'tool0': it is fixed to the base, and a tool or payload could not "
-            "hang there; expected it behind a joint that moves, or under another name"
+            f"{path}: no joint moves link 'tool0', so no tool or payload could be attached to it; expected "
+            "it behind a moving joint, or under another name"
         )
-    joints = [joint.said for joint in moving]
+    joints = [joint.joint for joint in moving]
     limits = np.array([_limits(path, joint) for joint in joints])
     tree = Tree(
         names=tuple(joint.name for joint in joints),
@@ -226,7 +226,7 @@ def read_urdf(path: Path) -> UrdfModel:
 
 
 def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[MovingJoint]]:
-    """The links of a document, parents first, and its moving joints: what is fixed together moves as one.
+    """Return the links of a document, parents first, and its moving joints.
 
     Raises:
         RobotError: the origin of a joint is not finite.
@@ -237,7 +237,7 @@ def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[Movi
     links: list[PlacedLink] = []
     moving: list[MovingJoint] = []
     waiting: list[tuple[str, Any, int, np.ndarray]] = [(document.base_link.name, None, -1, np.eye(4))]
-    while waiting:  # a loop, for a chain may be longer than Python's calls may be deep
+    while waiting:  # no recursion, because a chain may exceed Python's recursion limit
         link, joint, index, T = waiting.pop()
         if joint is not None and joint.joint_type != "fixed":
             moving.append(MovingJoint(joint, index, T))
@@ -249,10 +249,10 @@ def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[Movi
 
 
 def faults(path: Path) -> list[str]:
-    """What `read_urdf` refuses in single links and joints of a URDF, all of it: a sentence each.
+    """Return a sentence for everything that `read_urdf` rejects in single links and joints of a URDF.
 
     Raises:
-        RobotError: as `read_urdf`, where the document as a whole is at fault.
+        RobotError: as `read_urdf`, if the document as a whole is invalid.
     """
     root = read_document(path)
     document = parsed(path, root)
@@ -278,16 +278,16 @@ def faults(path: Path) -> list[str]:
 
 
 class _File(io.BytesIO):
-    """Text that urchin takes for a file."""
+    """Text that urchin accepts as a file."""
 
-    name = "/"  # an empty one would stand for the working directory, whose name need not be UTF-8
+    name = "/"  # an empty name would mean the working directory, whose name may not be UTF-8
 
 
 def _urchin() -> ModuleType:
-    """Import urchin, but not yet trimesh: that takes most of a second, and only meshes need it."""
+    """Import urchin without trimesh, which takes most of a second and is only needed for meshes."""
     if sys.modules.keys() & {"urchin", "trimesh"}:
         return importlib.import_module("urchin")
-    later = ModuleType("trimesh")  # urchin's modules find this one, and go on using it
+    later = ModuleType("trimesh")  # urchin's modules import and use this stand-in
     later.__getattr__ = lambda name: getattr(importlib.import_module("trimesh"), name)
     sys.modules["trimesh"] = later
     try:
@@ -297,11 +297,11 @@ def _urchin() -> ModuleType:
 
 
 def parsed(path: Path, root: ET.Element) -> Any:
-    """The document as urchin reads it: its links without shapes, which move nothing.
+    """Return the document as read by urchin, without shapes, which do not influence the motion.
 
     Raises:
-        RobotError: an element is missing, a name names nothing, a joint is of a kind that is not known, or
-            links hang together otherwise than from one base.
+        RobotError: an element is missing, a name is unknown, a joint type is unknown, or the links do not
+            form one tree.
     """
     urchin = _urchin()
     if root.find("link") is None:
@@ -313,37 +313,37 @@ def parsed(path: Path, root: ET.Element) -> Any:
                 f"supported are {', '.join(SUPPORTED)}"
             )
     check_connections(path, root)
-    text = _File(ET.tostring(_what_moves(root)))
+    text = _File(ET.tostring(_moving_parts(root)))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return urchin.URDF.load(text, lazy_load_meshes=True)
     except KeyError as error:
         raise RobotError(f"{path}: an element or attribute {error} is missing or names nothing") from error
-    except Exception as error:  # urchin lets through whatever its parts raise
+    except Exception as error:  # urchin passes on any exception
         reason = printable(str(error)).rstrip(".") or type(error).__name__
         raise RobotError(f"{path} cannot be read as a URDF: {reason}") from error
 
 
-def _what_moves(root: ET.Element) -> ET.Element:
-    """The document without what says nothing of the motion, and with the limits that may be left out."""
-    kept = ET.Element("robot", root.attrib)
+def _moving_parts(root: ET.Element) -> ET.Element:
+    """Return the document reduced to the elements that define the motion, with optional limits filled in."""
+    reduced = ET.Element("robot", root.attrib)
     for owner in root:
-        if owner.tag in KEPT:
-            copy = ET.SubElement(kept, owner.tag, owner.attrib)
-            copy.extend(deepcopy(element) for element in owner if element.tag in KEPT[owner.tag])
-    for limit in kept.iter("limit"):
+        if owner.tag in USED:
+            copy = ET.SubElement(reduced, owner.tag, owner.attrib)
+            copy.extend(deepcopy(element) for element in owner if element.tag in USED[owner.tag])
+    for limit in reduced.iter("limit"):
         for name in ("effort", "velocity"):
-            limit.set(name, limit.get(name, "0"))  # which counts as absent
-    return kept
+            limit.set(name, limit.get(name, "0"))  # 0 counts as absent
+    return reduced
 
 
 def _check_joints(path: Path, root: ET.Element) -> None:
-    """Raise `RobotError` for what urchin passes over: a link with two parents, an axis of length 0."""
+    """Raise `RobotError` for errors that urchin ignores: a link with two parents, an axis of length 0."""
     carried: dict[str, str] = {}
     for joint in root.iterfind("joint"):
         name, axis = joint.get("name", ""), joint.find("axis")
-        child = joint.find("child").get("link", "")  # type: ignore[union-attr]  # urchin has asked for it
+        child = joint.find("child").get("link", "")  # type: ignore[union-attr]  # required by urchin
         if child in carried:
             raise RobotError(
                 f"{path}: link {child!r} is the child of joints {carried[child]!r} and {name!r}, expected one"
@@ -358,9 +358,9 @@ def _check_joints(path: Path, root: ET.Element) -> None:
 
 
 def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
-    """The checked inertial parameters (10,) of a URDF link, in its own frame; `moved` by a joint of its own.
+    """Return the checked inertial parameters (10,) of a URDF link, in the link's frame.
 
-    A fixed link without mass is a frame, whatever inertia its file gives it.
+    A massless link that is not `moved` by its own joint is a frame; its inertia in the file is ignored.
     """
     mass, tensor, T = link.inertial.mass, link.inertial.inertia, _snapped(link.inertial.origin)
     where = f"{path}: link {link.name!r}"
@@ -369,7 +369,7 @@ def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
     if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
         raise RobotError(f"{where} has an inertial element that is not finite")
     moments, axes = np.linalg.eigh(tensor)
-    slack = 1e-6 * abs(moments[2]) + NOISE  # what rounding to six printed digits can do
+    slack = 1e-6 * abs(moments[2]) + NOISE  # error due to rounding to six printed digits
     if mass == 0 and not moved:
         return np.zeros(10)
     if mass == 0 and np.any(tensor != 0):
@@ -381,7 +381,7 @@ def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
     if not moments[2] <= moments[0] + moments[1] + slack:
         raise RobotError(
             f"{where} has principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
-            "which no body can have: the largest must not exceed the sum of the others"
+            "which are impossible: the largest must not exceed the sum of the others"
         )
     possible = consistent_moments(moments)
     if not np.array_equal(moments, possible):
@@ -390,7 +390,7 @@ def _body(path: Path, link: Any, moved: bool) -> np.ndarray:
 
 
 def _origin(path: Path, joint: Any) -> np.ndarray:
-    """The checked pose of a joint in its parent link's frame."""
+    """Return the checked pose of a joint in its parent link's frame."""
     if not np.all(np.isfinite(joint.origin)):
         raise RobotError(f"{path}: joint {joint.name!r} has an origin that is not finite")
     return _snapped(joint.origin)
@@ -404,7 +404,7 @@ def _axis(path: Path, joint: Any) -> np.ndarray:
 
 
 def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
-    """Position range, speed and effort limit of a joint."""
+    """Return position range, speed limit and effort limit of a joint."""
     limit = joint.limit
     low = high = None
     if limit is not None and joint.joint_type != "continuous":
@@ -426,7 +426,7 @@ def _limits(path: Path, joint: Any) -> tuple[float, float, float, float]:
 
 
 def _snapped(T: np.ndarray) -> np.ndarray:
-    """A pose whose rotation is taken as a signed permutation where it is one to an ulp (rpy of half pi)."""
+    """Return a pose, its rotation rounded to a signed permutation if that is within an ulp (rpy of pi/2)."""
     T = np.array(T, dtype=float)
     nearest = np.round(T[:3, :3])
     if np.all(np.abs(T[:3, :3] - nearest) < 1e-15):
