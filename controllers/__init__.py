@@ -1,12 +1,12 @@
-"""Control laws: callables ``(state, reference) -> tau`` that know a robot model and nothing of the engine.
+"""Controllers: callables ``(state, reference) -> tau`` that know a robot model, but nothing of the engine.
 
-The same law runs against PyBullet, against the analytic plant, on a recorded log, or on a real arm.
+The same controller runs against PyBullet, against the analytic plant, on a recorded log, or on a real arm.
 
 >>> controller = controllers.make("computed_torque", robot, bandwidth=20.0)
 >>> tau = controller(state, reference)
 
-Wherever a name is taken, a law of your own will do: `./my.py:Law`, `package.module:Law`, or what an installed
-package announces; see `controllers.plugin_controllers`.
+A user's controller is named `./my.py:Law` or `package.module:Law`, or by an installed package; see
+`controllers.plugin_controllers`.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ _LAWS = {
 }
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
-"""The control laws that `make` knows, from the simplest to the one with the whole model."""
+"""Names of the built-in controllers, from the simplest to the one with the whole model."""
 
 
 class Controller(Protocol):
-    """What a control law looks like from outside."""
+    """Interface of a controller."""
 
     name: str
 
     def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded joint torques.
+        """Return the demanded joint torques.
 
         Args:
-            state: measured: time t in [s], positions q: (n,) in [rad], velocities qd: (n,) in [rad/s].
-            reference: wanted: q: (n,) in [rad], qd: (n,) in [rad/s], qdd: (n,) in [rad/s^2].
+            state: measured time t in [s], positions q: (n,) in [rad], velocities qd: (n,) in [rad/s].
+            reference: desired q: (n,) in [rad], qd: (n,) in [rad/s], qdd: (n,) in [rad/s^2].
 
         Returns:
-            tau: (n,) in [N m], a new array, before the drive limits it.
+            tau: (n,) in [N m], a new array, not limited to the drive's torque.
         """
         ...
 
     def reset(self) -> None:
-        """Forget the past, so that the next run is the same as the first."""
+        """Reset the controller, so that the next run equals the first."""
         ...
 
 
 def law(name: str) -> type:
-    """The class of our control law called `name`.
+    """Return the class of a built-in controller.
 
     Raises:
-        UnknownNameError: if there is none; the message lists those that exist.
+        UnknownNameError: there is none of that name; the message lists the known names.
     """
     if name not in _LAWS:
         raise UnknownNameError(f"unknown controller {name!r}: known are {', '.join(NAMES)}")
@@ -72,7 +72,7 @@ def law(name: str) -> type:
 
 
 def plugin_names() -> tuple[str, ...]:
-    """The control laws that installed packages announce, but for those with a name of ours."""
+    """Return the names of the controllers of installed packages, except for built-in names."""
     from controllers import plugin_controllers
 
     return tuple(
@@ -81,10 +81,10 @@ def plugin_names() -> tuple[str, ...]:
 
 
 def require_known(name: str) -> None:
-    """Check the name of a control law, ours or not, without loading it.
+    """Check the name of a controller, built-in or not, without loading it.
 
     Raises:
-        UnknownNameError: there is no such name or file; the message says what would do.
+        UnknownNameError: there is no such name or file; the message states what is valid.
     """
     from controllers import plugin_controllers
 
@@ -92,10 +92,10 @@ def require_known(name: str) -> None:
 
 
 def title(name: str) -> str:
-    """What the control law of that name is, in a line; of ours read from the source, which compiles nothing.
+    """Return the description of a controller in a line; for built-in ones it is read from the source text.
 
     Raises:
-        UnknownNameError, PluginError: there is none, or it does not load.
+        UnknownNameError, PluginError: the controller does not exist, or does not load.
     """
     if name not in _LAWS:
         return (_found(name).__doc__ or "").strip().partition("\n")[0]
@@ -107,17 +107,17 @@ def title(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """A short text for tables and names of files: `./my.py:Law` -> `Law`."""
+    """Return a short text for tables and file names: `./my.py:Law` -> `Law`."""
     from controllers import plugin_controllers
 
     return name if name in NAMES else plugin_controllers.label(name)
 
 
 def labels(names: Iterable[str]) -> dict[str, str]:
-    """Labels of several control laws; those that would share one get their file or module before it.
+    """Return the labels of several controllers; equal labels are preceded by the file or module.
 
     Args:
-        names: as `make` takes them.
+        names: names as for `make`.
     """
     from controllers import plugin_controllers
 
@@ -127,17 +127,17 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     for name in shared:
         place = Path(plugin_controllers.parts(name)[0]).name.removesuffix(".py")
         result[name] = f"{place}.{result[name]}"
-    for number, name in enumerate(shared, start=1):  # one file name in two folders
+    for number, name in enumerate(shared, start=1):  # the same file name in two folders
         if list(result.values()).count(result[name]) > 1:
             result[name] = f"{result[name]}-{number}"
     return result
 
 
 def settings(name: str) -> tuple[str, ...]:
-    """The settings of a control law, which `make` takes as keywords; `bandwidth` and `period` if it has them.
+    """Return the settings of a controller, keywords of `make`, with `bandwidth` and `period` if it has them.
 
     Raises:
-        UnknownNameError, PluginError: there is no such law, or it does not load.
+        UnknownNameError, PluginError: there is no such controller, or it does not load.
     """
     from controllers import plugin_controllers
 
@@ -145,10 +145,10 @@ def settings(name: str) -> tuple[str, ...]:
 
 
 def defaults(name: str) -> dict[str, Any]:
-    """The defaults of the settings of a control law; `None` is one that the law derives.
+    """Return the defaults of a controller's settings; `None` means that the controller derives the value.
 
     Raises:
-        UnknownNameError, PluginError: there is no such law, or it does not load.
+        UnknownNameError, PluginError: there is no such controller, or it does not load.
     """
     from controllers import plugin_controllers
 
@@ -156,7 +156,7 @@ def defaults(name: str) -> dict[str, Any]:
 
 
 def _found(name: str) -> Any:
-    """The class of a law of ours, or what a name of another stands for."""
+    """Return the class of a built-in controller, or the object that another name refers to."""
     from controllers import plugin_controllers
 
     plugin_controllers.require_known(name, NAMES)
@@ -166,19 +166,19 @@ def _found(name: str) -> Any:
 def make(
     name: str, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3, **settings: Any
 ) -> Controller:
-    """Make the control law called `name` for a robot.
+    """Make a controller for a robot.
 
     Args:
-        name: one of `NAMES`, or that of another law, see `controllers.plugin_controllers`.
-        robot: the controller's own model of the robot, its drives included; the plant may differ from it.
-        bandwidth: omega, the place of the closed loop's poles, scalar or (n,), in [rad/s].
-        period: time between two calls, in [s], for laws that integrate or foresee friction.
-        settings: of that law, as Kp of `pd`, see `settings`.
+        name: one of `NAMES`, or the name of a user's controller, see `controllers.plugin_controllers`.
+        robot: the controller's model of the robot, drives included; the plant may differ from it.
+        bandwidth: omega of the closed loop's poles, scalar or (n,), in [rad/s].
+        period: time between two calls, in [s], for controllers that integrate or predict friction.
+        settings: settings of the controller, as Kp of `pd`, see `settings`.
 
     Raises:
-        UnknownNameError: if there is no such law.
-        PluginError: a law that is not ours does not load or cannot be made; the law has no such setting.
-        ValueError: if the bandwidth, the period or a setting is not what it must be.
+        UnknownNameError: there is no such controller.
+        PluginError: a user's controller does not load, cannot be made, or has no such setting.
+        ValueError: the bandwidth, the period or a setting is invalid.
     """
     from controllers import plugin_controllers
 

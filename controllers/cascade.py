@@ -1,23 +1,23 @@
-"""What drives of industrial robots run: a proportional position loop around a speed loop with an integral.
+"""Cascade of industrial drives: a proportional position loop around a speed loop with an integral.
 
     u   = qd_ref + kp (q_ref - q) - qd
     tau = Kv (u + int(u dt) / Ti) + tau_forward + tau_hold
 
-`u` is the error of the speed loop, whose set value is what the position loop asks for on top of the
-reference's own speed (speed feed-forward).  `tau_forward` is the torque feed-forward, the model's torque
-along the reference: rotors and friction of its drives included, nothing of it measured.  `tau_hold` is a
-constant torque that carries the arm from the beginning.
+`u` is the error of the speed loop.  Its set point is the output of the position loop plus the reference's
+speed (speed feed-forward).  `tau_forward` is the torque feed-forward: the model's torque along the reference,
+including rotors and friction, without any measurement.  `tau_hold` is a constant torque that can carry the
+arm from the beginning.
 
-With an exact model of ideal drives the feed-forward leaves the loops nothing to correct.  With friction it
-may: it does not see whether a joint has broken away, and where friction falls with speed (Stribeck) an error
-of rounding grows until the loops notice.
+With an exact model of ideal drives the feed-forward leaves no error to correct.  With friction it may: it
+does not detect whether a joint has broken away.  Where friction falls with speed (Stribeck), a rounding error
+grows until the loops react.
 
-The loops close on the motor's side of a gear, in joint units, for that is where the encoder sits.  Each joint
-is controlled on its own, as with PID; the gains are derived in `controllers.gains`.  The integral is summed
-by the rectangle rule, the present error included, and stops while the motor is at its limit and the error
-would push it further, as that of `controllers.pid`.
+The loops close on the motor's side of a gear, in joint units, where the encoder is.  Each joint is controlled
+separately, as with PID; the gains are derived in `controllers.gains`.  The integral is summed by the
+rectangle rule, including the present error.  It stops while the motor is at its limit and the error would
+increase the demand, as in `controllers.pid`.
 
-Source: the usual scheme; with constant gains and without the torque feed-forward it is the controller of the
+Source: the usual scheme.  With constant gains and without the torque feed-forward it is the controller of the
 Manutec r3 in the Modelica Standard Library (Mechanics.MultiBody.Examples.Systems.RobotR3).
 """
 
@@ -35,7 +35,7 @@ from twin.trajectories.sampling import Reference, State
 def cascade(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with kp, Kv, Ti, tau_hold and the share of feed-forward; the integral is its memory."""
+    """Return the torque; parameters: kp, Kv, Ti, tau_hold and the share of feed-forward; memory: integral."""
     kp, Kv, Ti, hold, share = parameters[0], parameters[1], parameters[2], parameters[3], parameters[4]
     given = hold
     if share[0] != 0.0:
@@ -56,7 +56,7 @@ def cascade(
 
 
 class Cascade(ControlLaw):
-    """Position loop around a speed loop with an integral, speed and torque fed forward, as drives have it."""
+    """Position loop around a speed loop with an integral, with speed and torque feed-forward."""
 
     name = "cascade"
     parameter_names = (*CascadeGains._fields, "tau_hold", "feed_forward")
@@ -66,17 +66,17 @@ class Cascade(ControlLaw):
         kp: ArrayLike | None = None, Kv: ArrayLike | None = None, Ti: ArrayLike | None = None,
         feed_forward: bool = True, tau_hold: ArrayLike = 0.0,
     ) -> None:  # fmt: skip
-        """Derive the gains from the model, but for those that are given.
+        """Derive the gains from the model, except for those that are given.
 
         Args:
-            robot: the controller's own model of the robot, with the drives that it believes in.
+            robot: the controller's model of the robot, drives included.
             bandwidth: omega of the speed loop, scalar or (n,), in [rad/s].
             period: time between two calls, in [s].
-            kp: of the position loop, scalar or (n,), in [1/s].
-            Kv: of the speed loop, scalar or (n,), at the joint, in [N m s/rad].
-            Ti: of its integral, scalar or (n,), in [s]; infinite for none.
+            kp: gain of the position loop, scalar or (n,), in [1/s].
+            Kv: gain of the speed loop, scalar or (n,), at the joint, in [N m s/rad].
+            Ti: integral time of the speed loop, scalar or (n,), in [s]; infinite for no integral.
             feed_forward: whether the model's torque along the reference is added.
-            tau_hold: added at all times, scalar or (n,), in [N m].
+            tau_hold: torque that is always added, scalar or (n,), in [N m].
 
         Raises:
             ValueError: the bandwidth or the period is not positive and finite; Ti is not positive; a gain or
@@ -90,10 +90,10 @@ class Cascade(ControlLaw):
 
     @property
     def gains(self) -> CascadeGains:
-        """kp, Kv, Ti."""
+        """Gains kp, Kv, Ti."""
         return CascadeGains(*self.parameters[:3])
 
     @property
     def integral(self) -> NDArray:
-        """The integral of the speed error (n,), in [rad]."""
+        """Integral of the speed error (n,), in [rad]."""
         return self.memory[0]

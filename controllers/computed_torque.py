@@ -1,19 +1,19 @@
-"""Computed torque: the model's own torque for the acceleration that the error asks for.
+"""Computed torque: the model's torque for the reference acceleration plus feedback.
 
     tau = M(q) [qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)] + C(q, qd) qd + g(q)
     Kp = diag(omega_i^2),  Kv = diag(2 omega_i)                 (Aliaga 2019, eqs. (2.28)-(2.29))
 
-On a robot that is the model, every joint becomes `edd + 2 omega ed + omega^2 e = 0`, whatever the others
-do. The right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one
-call of the recursive Newton-Euler kernel; no mass matrix is formed.
+If the model is exact, every joint obeys `edd + 2 omega ed + omega^2 e = 0`, independent of the others.  The
+right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one call of the
+recursive Newton-Euler kernel; no mass matrix is formed.
 
-A model with drives has rotors and friction, whose torque is added (elastic drives are taken for rigid ones):
+For a model with drives, the torque of rotors and friction is added (elastic drives are treated as rigid):
 
     tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
 
-with the friction F that the coming step meets: its level at the measured speed, its sign and its viscous
-part at the speed `qd + T a` that the acceleration leads to within the period T
-(`twin/robot/drives/drive_step.py`). On a plant with the same drives that is exact, through every reversal.
+F is the friction in the coming step: its level at the measured speed, its sign and its viscous part at the
+speed `qd + T a` after the period T (`twin/robot/drives/drive_step.py`).  On a plant with the same drives this
+is exact, also at reversals.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ from twin.trajectories.sampling import Reference, State
 def computed_torque(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with Kp and Kv as parameters; see `twin.control.control_law`."""
+    """Return the torque; Kp and Kv are the parameters, see `twin.control.control_law`."""
     Kp, Kv = parameters[0], parameters[1]
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     tau = np.empty(len(qdd))
@@ -42,7 +42,7 @@ def computed_torque(
 def computed_torque_with_drives(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The same of a model that knows rotors and friction."""
+    """Return the torque for a model with rotors and friction; Kp and Kv are the parameters."""
     Kp, Kv = parameters[0], parameters[1]
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     tau = np.empty(len(qdd))
@@ -60,14 +60,14 @@ class ComputedTorque(ControlLaw):
         self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
         Kp: ArrayLike | None = None, Kv: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        """Place the poles, or take the gains that are given.
+        """Derive the gains from the bandwidth, except for those that are given.
 
         Args:
-            robot: the controller's own model of the robot, with the drives that it believes in.
+            robot: the controller's model of the robot, drives included.
             bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
-            period: time between two calls, in [s], at whose end friction is foreseen.
-            Kp: scalar or (n,), in [1/s^2].
-            Kv: scalar or (n,), in [1/s].
+            period: time between two calls, in [s]; friction is predicted at its end.
+            Kp: position gain, scalar or (n,), in [1/s^2].
+            Kv: speed gain, scalar or (n,), in [1/s].
         """
         gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
         law = computed_torque if robot.active_drives is None else computed_torque_with_drives
@@ -75,15 +75,15 @@ class ComputedTorque(ControlLaw):
 
     @property
     def gains(self) -> AccelerationGains:
-        """Kp, Kv."""
+        """Gains Kp, Kv."""
         return AccelerationGains(*self.parameters)
 
     @property
     def Kp(self) -> NDArray:
-        """omega^2 (n,), in [1/s^2]."""
+        """Position gain, by default omega^2 (n,), in [1/s^2]."""
         return self.parameters[0]
 
     @property
     def Kv(self) -> NDArray:
-        """2 omega (n,), in [1/s]."""
+        """Speed gain, by default 2 omega (n,), in [1/s]."""
         return self.parameters[1]

@@ -1,24 +1,26 @@
-"""Gains derived from one number, the bandwidth omega, and the robot's own inertia.
+"""Gains derived from the bandwidth omega and the robot's inertia.
 
-Feedback without a model treats every joint as a constant inertia of its own, `Mbar = diag M(0)`, the
-diagonal of the mass matrix at the zero pose, driven by a torque and disturbed by everything else
-(gravity, Coriolis torque, the other joints, and the change of the inertia along the motion):
+Feedback without a model treats every joint as a constant inertia `Mbar = diag M(0)`, the diagonal of the mass
+matrix at the zero pose, driven by a torque and disturbed by everything else (gravity, Coriolis torque, the
+other joints, and the change of the inertia along the motion):
 
     Mbar_i qdd_i = tau_i - d_i
 
-With `e = q_ref - q` the closed loop of a feedback law is linear in every joint, and its gains follow
-from where its poles should lie. A multiple real pole at `-omega` is the fastest choice that does not
-oscillate, and the same omega makes different laws comparable:
+With `e = q_ref - q` the closed loop is linear in every joint, and the gains follow from the desired poles.  A
+multiple real pole at `-omega` is the fastest choice that does not oscillate, and the same omega makes
+different
+controllers comparable:
 
 - PD, `tau = Kp e + Kd ed`:   Mbar s^2 + Kd s + Kp = Mbar (s + omega)^2, so
   `Kp = omega^2 Mbar`, `Kd = 2 omega Mbar`.
 - PID, `tau = Kp e + Ki int(e) + Kd ed`:   Mbar s^3 + Kd s^2 + Kp s + Ki = Mbar (s + omega)^3, so
   `Kd = 3 omega Mbar`, `Kp = 3 omega^2 Mbar`, `Ki = omega^3 Mbar`.
-- Computed torque has M itself in the law, so its loop is `s^2 + Kv s + Kp = (s + omega)^2` with the
-  thesis' `Kp = omega^2`, `Kv = 2 omega` (Aliaga 2019, eq. (2.29)).
+- Computed torque contains M, so its closed loop is `s^2 + Kv s + Kp = (s + omega)^2` with the thesis'
+  `Kp = omega^2`, `Kv = 2 omega` (Aliaga 2019, eq. (2.29)).
 - Cascade, `tau = Kv (u + int(u) / Ti)` with the speed error `u = ed + kp e`.  Its speed loop alone is
-  `Mbar s^2 + Kv s + Kv / Ti`, and gets the double pole at `-omega`: `Kv = 2 omega Mbar`, `Ti = 2 / omega`.
-  The position loop around it is a quarter as fast, `kp = omega / 4`, so that it hardly disturbs it.  Together
+  `Mbar s^2 + Kv s + Kv / Ti`, with a double pole at `-omega`: `Kv = 2 omega Mbar`, `Ti = 2 / omega`.
+  The position loop around it is a quarter as fast, `kp = omega / 4`, to have little influence on it.
+  Together
 
       Mbar s^3 + Kv s^2 + Kv (kp + 1/Ti) s + Kv kp / Ti
           = Mbar (s^3 + 2 omega s^2 + 3/2 omega^2 s + 1/4 omega^3),
@@ -30,10 +32,10 @@ gains are a spring and a damper), the PID loop, by Routh's criterion, as long as
 `M < 9 Mbar`, and the cascade as long as `Kv (kp + 1/Ti) > M kp / Ti`, that is for `M < 12 Mbar`. (Its speed
 loop alone is stable for every M > 0.)
 
-Drives bring their rotors: a motor turns the joint's inertia and, through the gear, the rotor's, which is
-constant and, at ratios of a hundred, as large. Where the robot has drives that are not ideal,
-`Mbar = diag M(0) + diag A`, with the reflected inertia `A = N^T J N` of the rotors. Their friction is one
-disturbance more.
+Drives add their rotors: a motor accelerates the joint's inertia and, through the gear, the rotor's, which is
+constant and, at ratios of a hundred, as large.  For a robot whose drives are not ideal,
+`Mbar = diag M(0) + diag A`, with the reflected inertia `A = N^T J N` of the rotors.  Friction is a further
+disturbance.
 """
 
 from __future__ import annotations
@@ -50,21 +52,21 @@ if TYPE_CHECKING:
 
 
 class PDGains(NamedTuple):
-    """Kp: (n,) in [N m/rad]; Kd: (n,) in [N m s/rad]."""
+    """Gains of PD: Kp (n,) in [N m/rad], Kd (n,) in [N m s/rad]."""
 
     Kp: NDArray
     Kd: NDArray
 
 
 class AccelerationGains(NamedTuple):
-    """Of computed torque, Kp: (n,) in [1/s^2]; Kv: (n,) in [1/s]."""
+    """Gains of computed torque: Kp (n,) in [1/s^2], Kv (n,) in [1/s]."""
 
     Kp: NDArray
     Kv: NDArray
 
 
 class CascadeGains(NamedTuple):
-    """kp: (n,) in [1/s]; Kv: (n,) in [N m s/rad]; Ti: (n,) in [s]."""
+    """Gains of the cascade: kp (n,) in [1/s], Kv (n,) in [N m s/rad], Ti (n,) in [s]."""
 
     kp: NDArray
     Kv: NDArray
@@ -72,7 +74,7 @@ class CascadeGains(NamedTuple):
 
 
 class PIDGains(NamedTuple):
-    """Kp: (n,) in [N m/rad]; Ki: (n,) in [N m/(rad s)]; Kd: (n,) in [N m s/rad]."""
+    """Gains of PID: Kp (n,) in [N m/rad], Ki (n,) in [N m/(rad s)], Kd (n,) in [N m s/rad]."""
 
     Kp: NDArray
     Ki: NDArray
@@ -83,14 +85,14 @@ Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains)
 
 
 def with_chosen(gains: Gains, **chosen: ArrayLike | None) -> Gains:
-    """The gains with those that somebody chose in the place of the derived ones.
+    """Return gains in which the given values replace the derived ones.
 
     Args:
-        gains: derived.
-        chosen: by name, scalar or (n,); `None` for the derived one.
+        gains: derived gains.
+        chosen: values by name, scalar or (n,); `None` for the derived value.
 
     Raises:
-        ValueError: a value is not one number, or n.
+        ValueError: a value is neither one number nor n numbers.
     """
     n = len(gains[0])
     for name, value in chosen.items():
@@ -98,13 +100,13 @@ def with_chosen(gains: Gains, **chosen: ArrayLike | None) -> Gains:
             continue
         array = real_array(value, name)
         if array.shape not in ((), (n,)) or np.any(np.isnan(array)):
-            raise ValueError(f"expected {name} to be one number or {n}, one a joint, got {value}")
+            raise ValueError(f"expected {name} to be one number, or one for each of {n} joints, got {value}")
         gains = gains._replace(**{name: np.broadcast_to(array, (n,))})
     return gains
 
 
 def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
-    """One natural frequency a joint from a scalar or from one value a joint.
+    """Return the natural frequency of each joint.
 
     Args:
         bandwidth: scalar or (n,), in [rad/s].
@@ -114,7 +116,7 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
         omega: (n,) in [rad/s].
 
     Raises:
-        ValueError: if the shape is neither, or a value is not positive and finite.
+        ValueError: the shape is wrong, or a value is not positive and finite.
     """
     omega = real_array(bandwidth, "bandwidth")
     if omega.shape not in ((), (n,)):
@@ -125,11 +127,11 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
 
 
 def diagonal_inertia(robot: Robot) -> NDArray:
-    """Mbar: (n,) in [kg m^2], what each motor turns at the zero pose with the other joints locked.
+    """Return Mbar (n,), in [kg m^2]: the inertia at each joint at the zero pose, the other joints locked.
 
-    The diagonal of M(0), and of the rotors' reflected inertia where the robot's drives are not ideal.
+    It is the diagonal of M(0), plus that of the rotors' reflected inertia if the drives are not ideal.
     """
-    from twin.dynamics.equation_of_motion import mass_matrix  # compiles the model: not at the module's top
+    from twin.dynamics.equation_of_motion import mass_matrix  # slow to import: it compiles the model
 
     inertia = np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
     if robot.active_drives is not None:
@@ -138,7 +140,7 @@ def diagonal_inertia(robot: Robot) -> NDArray:
 
 
 def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:
-    """Kp = omega^2 Mbar and Kd = 2 omega Mbar: a double pole at -omega.
+    """Return Kp = omega^2 Mbar and Kd = 2 omega Mbar, for a double pole at -omega.
 
     Args:
         robot: the controller's model.
@@ -150,7 +152,7 @@ def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:
 
 
 def pid_gains(robot: Robot, bandwidth: ArrayLike) -> PIDGains:
-    """Kp = 3 omega^2 Mbar, Ki = omega^3 Mbar and Kd = 3 omega Mbar: a triple pole at -omega.
+    """Return Kp = 3 omega^2 Mbar, Ki = omega^3 Mbar and Kd = 3 omega Mbar, for a triple pole at -omega.
 
     Args:
         robot: the controller's model.
@@ -162,7 +164,7 @@ def pid_gains(robot: Robot, bandwidth: ArrayLike) -> PIDGains:
 
 
 def cascade_gains(robot: Robot, bandwidth: ArrayLike) -> CascadeGains:
-    """Kv = 2 omega Mbar and Ti = 2 / omega, a double pole of the speed loop, and kp = omega / 4 around it.
+    """Return Kv = 2 omega Mbar and Ti = 2 / omega, for a double pole of the speed loop, and kp = omega / 4.
 
     Args:
         robot: the controller's model.
@@ -173,7 +175,7 @@ def cascade_gains(robot: Robot, bandwidth: ArrayLike) -> CascadeGains:
 
 
 def acceleration_gains(robot: Robot, bandwidth: ArrayLike) -> AccelerationGains:
-    """Kp = omega^2 and Kv = 2 omega, of errors in acceleration units (Aliaga 2019, eq. (2.29)).
+    """Return Kp = omega^2 and Kv = 2 omega, for errors in acceleration units (Aliaga 2019, eq. (2.29)).
 
     Args:
         robot: the controller's model.

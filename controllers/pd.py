@@ -1,10 +1,10 @@
-"""Proportional-derivative feedback, alone and with the weight of the arm taken off.
+"""Proportional-derivative feedback, without and with compensation of gravity.
 
     PD:         tau = Kp (q_ref - q) + Kd (qd_ref - qd)
     PDGravity:  tau = Kp (q_ref - q) + Kd (qd_ref - qd) + g(q)
 
-Both ignore the inertial torque that the motion itself needs, so their tracking error is about that
-missing torque over Kp. The plain law also sags: at rest `Kp e = g(q_ref - e)`. The gains are derived in
+Neither contains the inertial torque of the motion, so the tracking error is about that torque over Kp.
+Without compensation the arm also sags: at rest `Kp e = g(q_ref - e)`.  The gains are derived in
 `controllers.gains`.
 """
 
@@ -19,7 +19,7 @@ from twin.trajectories.sampling import Reference, State
 
 @compiled_law
 def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
-    """The law with Kp and Kd as parameters; see `twin.control.control_law`."""
+    """Return the torque; Kp and Kd are the parameters, see `twin.control.control_law`."""
     Kp, Kd = parameters[0], parameters[1]
     return Kp * (reference.q - state.q) + Kd * (reference.qd - state.qd)
 
@@ -28,7 +28,7 @@ def pd(state: State, reference: Reference, parameters: NDArray, memory: NDArray,
 def pd_gravity(
     state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
 ) -> NDArray:
-    """The law with Kp and Kd as parameters; see `twin.control.control_law`."""
+    """Return the torque with gravity compensation; Kp and Kd are the parameters."""
     Kp, Kd = parameters[0], parameters[1]
     weight = np.empty(len(state.q))
     model.gravity_torque(state.q, model.inertias, model.gravity, weight)
@@ -45,21 +45,21 @@ class PD(ControlLaw):
         self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
         Kp: ArrayLike | None = None, Kd: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        """Derive the gains from the model, but for those that are given.
+        """Derive the gains from the model, except for those that are given.
 
         Args:
-            robot: the controller's own model of the robot.
+            robot: the controller's model of the robot.
             bandwidth: omega, scalar or (n,), in [rad/s].
-            period: between two calls, in [s], which the law does not ask for.
-            Kp: scalar or (n,), in [N m/rad].
-            Kd: scalar or (n,), in [N m s/rad].
+            period: time between two calls, in [s]; not used.
+            Kp: position gain, scalar or (n,), in [N m/rad].
+            Kd: speed gain, scalar or (n,), in [N m s/rad].
         """
         gains = with_chosen(pd_gains(robot, bandwidth), Kp=Kp, Kd=Kd)
         super().__init__(robot, self.function, gains, period=period)
 
     @property
     def gains(self) -> PDGains:
-        """Kp, Kd."""
+        """Gains Kp, Kd."""
         return PDGains(*self.parameters)
 
 

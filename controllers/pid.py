@@ -2,12 +2,12 @@
 
     tau = Kp e + Ki int(e dt) + Kd ed,      e = q_ref - q       (Aliaga 2019, eq. (2.27))
 
-The integral finds the weight of the arm by itself, so a constant pose is held without error. It is
-summed by the rectangle rule, once a control period, the present error included.
+The integral compensates the weight of the arm, so that a constant pose is held without error.  It is summed
+by the rectangle rule, once per control period, including the present error.
 
-Anti-windup is conditional integration: while the torque that a joint demands lies beyond what its drive
-can give, and its error would push the demand further out, that joint's integral stands still. A joint
-whose error already drives it back goes on integrating, and the other joints are not affected.
+Anti-windup is conditional integration: while the demanded torque of a joint exceeds the drive's limit, and
+its error would increase the demand, the integral of that joint stops.  If the error would reduce the demand,
+the integral continues.  Other joints are not affected.
 """
 
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from twin.trajectories.sampling import Reference, State
 
 @compiled_law
 def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model) -> NDArray:
-    """The law with Kp, Ki and Kd as parameters, and the integral as memory."""
+    """Return the torque; Kp, Ki and Kd are the parameters, the integral is the memory."""
     Kp, Ki, Kd = parameters[0], parameters[1], parameters[2]
     error = reference.q - state.q
     feedback = Kp * error + Kd * (reference.qd - state.qd)
@@ -34,7 +34,7 @@ def pid(state: State, reference: Reference, parameters: NDArray, memory: NDArray
 
 
 class PID(ControlLaw):
-    """PD feedback with the integral of the error, which stops while the drive is at its limit."""
+    """PD feedback with an integral of the error, which stops while the drive is at its limit."""
 
     name = "pid"
 
@@ -42,28 +42,28 @@ class PID(ControlLaw):
         self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
         Kp: ArrayLike | None = None, Ki: ArrayLike | None = None, Kd: ArrayLike | None = None,
     ) -> None:  # fmt: skip
-        """Derive the gains from the model, but for those that are given.
+        """Derive the gains from the model, except for those that are given.
 
         Args:
-            robot: the controller's own model of the robot; what its drives give at standstill is the limit.
+            robot: the controller's model of the robot; the drives' torque at standstill limits the integral.
             bandwidth: omega, scalar or (n,), in [rad/s].
             period: time between two calls, in [s].
-            Kp: scalar or (n,), in [N m/rad].
-            Ki: scalar or (n,), in [N m/(rad s)].
-            Kd: scalar or (n,), in [N m s/rad].
+            Kp: position gain, scalar or (n,), in [N m/rad].
+            Ki: integral gain, scalar or (n,), in [N m/(rad s)].
+            Kd: speed gain, scalar or (n,), in [N m s/rad].
 
         Raises:
-            ValueError: if the bandwidth or the period is not positive and finite, or a gain not a number.
+            ValueError: the bandwidth or the period is not positive and finite, or a gain is not a number.
         """
         gains = with_chosen(pid_gains(robot, bandwidth), Kp=Kp, Ki=Ki, Kd=Kd)
         super().__init__(robot, pid, gains, memory=1, period=period)
 
     @property
     def gains(self) -> PIDGains:
-        """Kp, Ki, Kd."""
+        """Gains Kp, Ki, Kd."""
         return PIDGains(*self.parameters)
 
     @property
     def integral(self) -> NDArray:
-        """The integral of the error (n,), in [rad s]."""
+        """Integral of the error (n,), in [rad s]."""
         return self.memory[0]

@@ -1,13 +1,14 @@
-"""Control laws that are not ours: how they are named, found, made and called.
+"""Controllers of users: their names, and how they are found, made and called.
 
-A law of your own is named as `./my.py:Law`, as `package.module:Law`, or as an installed package announces it
-by an entry point of the group `irb_twin.controllers`.  What is found there may be
+A user's controller is named `./my.py:Law` or `package.module:Law`, or by an entry point of the group
+`irb_twin.controllers` of an installed package.  The name refers to
 
-- a class or a factory `(robot, *, bandwidth, period, ...)`, which gets those keywords that it has, and the
-  settings that the user chose; it makes a `twin.ControlLaw`, or anything to call with (state, reference),
-- a plain function `(state, reference) -> tau`, which may have settings as keywords, too.
+- a class or a factory `(robot, *, bandwidth, period, ...)`.  It gets those of the keywords that it has, and
+the
+  settings that the user chose.  It returns a `twin.ControlLaw`, or any callable `(state, reference)`;
+- or a plain function `(state, reference) -> tau`, which may have settings as keywords, too.
 
-A function is a factory if its first argument is called `robot` or if it needs one argument at most.
+A function is a factory if its first argument is named `robot`, or if it has at most one required argument.
 """
 
 from __future__ import annotations
@@ -35,51 +36,51 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 
 
 def parts(name: str) -> tuple[str, str]:
-    """`./my.py:Law` -> `./my.py`, `Law`; the name is "" where there is none."""
+    """Split `./my.py:Law` into `./my.py` and `Law`; the second part is "" if it is missing."""
     where, _, inner = name.rpartition(":")
-    if not where or os.sep in inner:  # `C:\laws.py` has a colon, too
+    if not where or os.sep in inner:  # the drive letter of `C:\laws.py` also ends with a colon
         return name, ""
     return where, inner
 
 
-def is_own(name: str) -> bool:
-    """Whether the name is written as that of a law in somebody's file or module."""
+def is_user_controller(name: str) -> bool:
+    """Return whether a name refers to a controller in a user's file or module."""
     return name.endswith(".py") or bool(parts(name)[1])
 
 
 def require_known(name: str, ours: tuple[str, ...]) -> None:
-    """Check the name of a law without loading it.
+    """Check the name of a controller without loading it.
 
     Args:
-        name: of a law, in whatever way it is named.
-        ours: the names of the laws that need no loading.
+        name: name of a controller, built-in or not.
+        ours: names of the built-in controllers.
 
     Raises:
-        UnknownNameError: there is no such name or file; the message says what would do.
+        UnknownNameError: there is no such name or file; the message states what is valid.
     """
     if name in ours or name in plugin_entries(GROUP):
         return
-    if not is_own(name):
+    if not is_user_controller(name):
         known = ", ".join((*ours, *plugin_entries(GROUP)))
         raise UnknownNameError(
-            f"unknown controller {name!r}: known are {known}, or one of your own as ./my.py:Law or "
-            "package.module:Law"
+            f"unknown controller {name!r}: known are {known}, or that of a file or a "
+            "module, ./my.py:Law or package.module:Law"
         )
     where, inner = parts(name)
     if where.endswith(".py") and not Path(where).is_file():
-        raise UnknownNameError(f"there is no controller file {where!r}")
+        raise UnknownNameError(f"no such controller file: {where!r}")
     if not inner:
-        raise UnknownNameError(f"controller {name!r}: say which class or function of the file, as {name}:Law")
+        raise UnknownNameError(f"controller {name!r}: add the class or function of the file, as {name}:Law")
 
 
 def found(name: str) -> Callable[..., Any]:
-    """The class, factory or function of a name that `require_known` lets pass.
+    """Return the class, factory or function of a name that `require_known` accepts.
 
     Raises:
-        PluginError: it does not load, or is nothing that can be called.
+        PluginError: it does not load, or is not callable.
     """
     entry = plugin_entries(GROUP).get(name)
-    if entry is not None and not is_own(name):
+    if entry is not None and not is_user_controller(name):
         thing = entry.load()
     else:
         where, inner = parts(name)
@@ -92,20 +93,20 @@ def found(name: str) -> Callable[..., Any]:
 
 
 def label(name: str) -> str:
-    """A short name for tables and files: `./my.py:Law` -> `Law`."""
+    """Return a short name for tables and files: `./my.py:Law` -> `Law`."""
     where, inner = parts(name)
     return inner or Path(where).name.removesuffix(".py")
 
 
 def settings(thing: Callable[..., Any]) -> tuple[str, ...]:
-    """The settings of a law: the keywords of its class, factory or function, but for its first arguments."""
+    """Return the settings of a controller: the keywords of its class, factory or function."""
     parameters = _parameters(thing)
     first = 2 if _is_plain(thing) else int(_takes_robot(thing))
     return tuple(item.name for item in parameters[first:] if item.kind in NAMED)
 
 
 def defaults(thing: Callable[..., Any]) -> dict[str, Any]:
-    """The defaults of those settings that have one."""
+    """Return the defaults of the settings that have one."""
     parameters = {item.name: item.default for item in _parameters(thing)}
     return {
         name: parameters[name] for name in settings(thing) if parameters[name] is not inspect.Parameter.empty
@@ -119,18 +120,18 @@ def make(
     usual: Mapping[str, Any],
     chosen: Mapping[str, Any],
 ) -> Any:
-    """The law that a class, a factory or a function stands for.
+    """Return the controller of a class, a factory or a function.
 
     Args:
-        thing: it.
-        name: under which it was found.
-        robot: the controller's own model of the robot.
-        usual: `bandwidth` in [rad/s] and `period` in [s], for laws that ask for them.
+        thing: the class, factory or function.
+        name: name of the controller.
+        robot: the controller's model of the robot.
+        usual: `bandwidth` in [rad/s] and `period` in [s], for controllers with these keywords.
         chosen: settings that the user chose.
 
     Raises:
-        PluginError: it has no such setting, fails, or makes something else than a law.
-        ValueError: it refuses a value.
+        PluginError: it has no such setting, fails, or returns something else than a controller.
+        ValueError: it rejects a value.
     """
     from twin.control.control_law import ControlLaw
 
@@ -138,21 +139,21 @@ def make(
     anything = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in _parameters(thing))
     unknown = [key for key in chosen if key not in offered]
     if unknown and not anything:
-        told = f"it has {', '.join(offered)}" if offered else "it has none"
-        raise PluginError(f"controller {name!r} has no setting {unknown[0]!r}: {told}")
+        known = f"it has {', '.join(offered)}" if offered else "it has none"
+        raise PluginError(f"controller {name!r} has no setting {unknown[0]!r}: {known}")
     if _is_plain(thing):
         return MyController(label(name), lambda: partial(thing, **chosen) if chosen else thing)
     keywords = {key: value for key, value in usual.items() if anything or key in offered} | dict(chosen)
     made = partial(_made, name, thing, (robot,) if _takes_robot(thing) else (), keywords)
     law = made()
     if isinstance(law, ControlLaw):
-        law.name = label(name)  # not one of ours that it may have inherited
+        law.name = label(name)  # replaces a name inherited from a built-in controller
         return law
     return MyController(label(name), made, law)
 
 
 class MyController:
-    """A law of somebody's, called as ours are; forgetting the past is its own `reset`, or making it anew."""
+    """User's controller with the interface of a built-in one; without a `reset`, it is made again."""
 
     def __init__(self, name: str, make: Callable[[], Any], law: Any = None) -> None:
         self.name = name
@@ -160,10 +161,10 @@ class MyController:
         self._law = make() if law is None else law
 
     def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Demanded torques (n,) in [N m]; see `controllers.Controller`.
+        """Return the demanded torques (n,) in [N m]; see `controllers.Controller`.
 
         Raises:
-            PluginError: the law fails.
+            PluginError: the controller raises an exception.
         """
         try:
             return self._law(state, reference)
@@ -173,7 +174,7 @@ class MyController:
             raise PluginError(f"controller {self.name!r} failed at t = {state.t:.6g} s: {place}") from error
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Reset the controller."""
         if callable(reset := getattr(self._law, "reset", None)):
             try:
                 reset()
@@ -186,7 +187,7 @@ class MyController:
 
 
 def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What a class or a factory makes, if it can be called with a state and a reference."""
+    """Return the result of a class or a factory, if it is a callable (state, reference)."""
     missing = [
         item.name
         for item in _parameters(thing)[len(arguments) :]
@@ -194,8 +195,8 @@ def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keyw
     ]
     if missing:
         raise PluginError(
-            f"controller {name!r} needs a value of {missing[0]!r}: give it with --set {missing[0]}=..., or "
-            "have it default to something"
+            f"controller {name!r} needs a value of {missing[0]!r}: use --set {missing[0]}=..., or "
+            "give it a default"
         )
     try:
         law = thing(*arguments, **keywords)
@@ -208,17 +209,15 @@ def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keyw
         place = describe_error_with_location(error, file, *plugin_files())
         raise PluginError(f"controller {name!r} cannot be made: {place}") from error
     if not callable(law):
-        raise PluginError(
-            f"controller {name!r} made {law!r}, expected something to call with (state, reference)"
-        )
+        raise PluginError(f"controller {name!r} made {law!r}, expected a callable (state, reference)")
     return law
 
 
 def _is_plain(thing: Callable[..., Any]) -> bool:
-    """Whether it is a law itself, no class and no factory of laws.
+    """Return whether an object is itself a control law, neither a class nor a factory.
 
     Raises:
-        PluginError: it can be none of them.
+        PluginError: it is none of them.
     """
     needed = [
         item.name for item in _parameters(thing) if item.kind in POSITIONAL and item.default is item.empty
@@ -235,7 +234,7 @@ def _is_plain(thing: Callable[..., Any]) -> bool:
 
 
 def _takes_robot(thing: Callable[..., Any]) -> bool:
-    """Whether the first argument of a class or factory is the robot: it needs it, or calls it so."""
+    """Return whether the first argument of a class or factory is the robot, by its name or as required."""
     first = next(iter(_parameters(thing)), None)
     if first is None or first.kind not in (*POSITIONAL, inspect.Parameter.VAR_POSITIONAL):
         return False
@@ -243,13 +242,13 @@ def _takes_robot(thing: Callable[..., Any]) -> bool:
 
 
 def _parameters(thing: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The arguments of a function or of a class."""
+    """Return the arguments of a function or of a class."""
     try:
         return list(
             (_signature if isinstance(thing, Hashable) else inspect.signature)(thing).parameters.values()
         )
     except (TypeError, ValueError):
-        raise PluginError(f"cannot tell which arguments {thing!r} has") from None
+        raise PluginError(f"cannot determine the arguments of {thing!r}") from None
 
 
-_signature = lru_cache(inspect.signature)  # as much time as the rest of making a law
+_signature = lru_cache(inspect.signature)  # it takes as long as the rest of making a controller

@@ -231,7 +231,7 @@ def run(config: Config) -> Log:
         line_error=tracked.error,
         decayed_error=decayed_error(law, tracked.error[0], len(samples.t), T, integration),
         drift_bound=drift_bound(law, tracked.samples, desired, T, integration),
-        left_over=law.left_over(tracked.samples.q, tracked.samples.qd, desired),
+        left_over=law.remainder(tracked.samples.q, tracked.samples.qd, desired),
     )
 
 

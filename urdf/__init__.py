@@ -1,1 +1,1 @@
-"""What each robot is: its URDF, and the facts (`robot.toml`) that the URDF is built from."""
+"""Definition of each robot: its facts (`robot.toml`), and the URDF that is built from them."""

@@ -1,10 +1,10 @@
-"""Writes the URDF of a robot beside the facts that it follows from, its `robot.toml`.
+"""Writing of a robot's URDF beside its facts, the `robot.toml`.
 
     python -m urdf.build irb140                  a robot of this project; all of them when none is named
-    python -m urdf.build my_arm/robot.toml       a robot of your own: my_arm/<name>.urdf, as the file names it
-    python -m urdf.build --check ...             writes nothing, says whether the URDFs are up to date
+    python -m urdf.build my_arm/robot.toml       a user's robot: my_arm/<name>.urdf, by the name in the file
+    python -m urdf.build --check ...             check whether the URDFs are up to date, write nothing
 
-What a `robot.toml` holds is said in `urdf/facts.py`, how the URDF follows in `urdf/urdf_text.py`.
+`urdf/facts.py` describes the `robot.toml`; `urdf/urdf_text.py` derives the URDF.
 """
 
 import argparse
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 
 class Parser(argparse.ArgumentParser):
-    """One that says in one sentence what is wrong."""
+    """Parser that reports an error as one sentence."""
 
     def error(self, message: str) -> NoReturn:
         """Raise `FactsError`."""
@@ -29,12 +29,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def robots() -> list[str]:
-    """The robots of this project that have a `robot.toml`."""
+    """Return the names of the built-in robots that have a `robot.toml`."""
     return sorted(path.parent.name for path in HERE.glob("*/robot.toml"))
 
 
 def facts_file(robot: str) -> Path:
-    """The `robot.toml` of a robot of this project, or that of this path."""
+    """Return the `robot.toml` of a built-in robot, or the one at a path."""
     if robot in robots():
         return HERE / robot / "robot.toml"
     path = Path(robot)
@@ -48,10 +48,10 @@ def facts_file(robot: str) -> Path:
 
 
 def built(path: Path) -> tuple[Path, str]:
-    """The URDF that belongs to a `robot.toml`: its path and its text.
+    """Return the path and the text of the URDF that belongs to a `robot.toml`.
 
     Raises:
-        FactsError: the file is missing or malformed, or describes a body that cannot exist.
+        FactsError: the file is missing or malformed, or describes an impossible body.
     """
     facts = read(path, parse_float=Decimal)
     ours = path.parent.resolve().parent == HERE.resolve()
@@ -65,7 +65,7 @@ def built(path: Path) -> tuple[Path, str]:
 
 
 def is_current(path: Path, text: str) -> bool:
-    """Whether the file holds this text."""
+    """Return whether the file contains this text."""
     try:
         return path.read_text(encoding="utf-8") == text
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def is_current(path: Path, text: str) -> bool:
 
 
 def replace(path: Path, content: str) -> None:
-    """Write a file; what was there stays until the new one is complete.
+    """Write a file atomically: an existing file remains until the new one is complete.
 
     Raises:
         OSError: it cannot be written.
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Write the URDFs of the named robots.
 
     Args:
-        argv: the words after the command's name; `None` for those of the process.
+        argv: arguments of the command; `None` for those of the process.
 
     Returns:
         The exit status: 0; 1 if a file could not be written, or with `--check` if one is not up to date; 2,
@@ -105,7 +105,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help="a name, or the path of a robot.toml")
-    parser.add_argument("--check", action="store_true", help="write nothing; say which URDFs are out of date")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; list the URDFs that are out of date"
+    )
     try:
         given = parser.parse_args(argv)
         pairs = [built(facts_file(robot)) for robot in given.robots or robots()]
@@ -116,15 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def check(pairs: list[tuple[Path, str]]) -> int:
-    """Say of each file whether it is up to date; 1 if one is not."""
+    """Print whether each file is up to date; return 1 if one is not."""
     current = [is_current(path, text) for path, text in pairs]
     for (path, _), holds in zip(pairs, current, strict=True):
-        sys.stdout.write(f"{path}: {'up to date' if holds else 'differs, or is missing: write it anew'}\n")
+        sys.stdout.write(f"{path}: {'up to date' if holds else 'differs, or is missing: write it again'}\n")
     return 0 if all(current) else 1
 
 
 def write(pairs: list[tuple[Path, str]]) -> int:
-    """Write the files; 1 if one cannot be written, which costs only itself."""
+    """Write the files; return 1 if one cannot be written, which does not affect the others."""
     status = 0
     for path, text in pairs:
         try:

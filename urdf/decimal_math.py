@@ -19,7 +19,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 
 def arc_tangent(y: Decimal, x: Decimal) -> Decimal:
-    """Angle of the point (x, y) from the x axis, in (-pi, pi], in [rad]; 0 at the origin."""
+    """Return the angle of the point (x, y) from the x axis, in (-pi, pi], in [rad]; 0 at the origin."""
     if y == 0:
         return PI if x < 0 else Decimal(0)
     if x < 0:
@@ -39,22 +39,22 @@ def arc_tangent(y: Decimal, x: Decimal) -> Decimal:
 
 
 def radians(degrees: Decimal) -> Decimal:
-    """An angle in [deg] as [rad]."""
+    """Convert an angle from degrees to radians."""
     return degrees * PI / 180
 
 
 def matmul(A: Matrix, B: Matrix) -> Matrix:
-    """Product of two (3, 3) matrices."""
+    """Return the product of two (3, 3) matrices."""
     return [[sum((A[i][k] * B[k][j] for k in range(3)), Decimal(0)) for j in range(3)] for i in range(3)]
 
 
 def rotate(R: Matrix, v: Sequence[Decimal]) -> Vector:
-    """A (3, 3) matrix times a (3,) vector."""
+    """Return the product of a (3, 3) matrix and a (3,) vector."""
     return [sum((R[i][k] * v[k] for k in range(3)), Decimal(0)) for i in range(3)]
 
 
 def roll_pitch_yaw(R: Matrix) -> Vector:
-    """The URDF angles of a rotation, `R = Rz(yaw) Ry(pitch) Rx(roll)`.
+    """Return the URDF angles of a rotation, `R = Rz(yaw) Ry(pitch) Rx(roll)`.
 
     Args:
         R: (3, 3) rotation matrix.
@@ -71,9 +71,9 @@ def roll_pitch_yaw(R: Matrix) -> Vector:
 
 
 def principal_axes(inertia: Matrix) -> tuple[Vector, Matrix]:
-    """Principal moments and axes of an inertia tensor, by Jacobi's rotations.
+    """Return principal moments and axes of an inertia tensor, by Jacobi's rotations.
 
-    Every rotation turns by at most 45 degrees, and a tensor that is diagonal already is left alone, so the
+    Every rotation is by at most 45 degrees, and a diagonal tensor remains unchanged.  Therefore the
     axes stay in the order of the frame's axes and right-handed, with no sign left to choose.
 
     Args:
@@ -103,5 +103,5 @@ def principal_axes(inertia: Matrix) -> tuple[Vector, Matrix]:
 
 
 def precisely():
-    """A context manager inside which `Decimal` works with `DIGITS` digits."""
+    """Return a context manager inside which `Decimal` works with `DIGITS` digits."""
     return localcontext(Context(prec=DIGITS))

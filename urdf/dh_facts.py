@@ -1,4 +1,4 @@
-"""Reads a `dh.toml`, the facts of a robot known by its Denavit-Hartenberg table alone.
+"""Reading of a `dh.toml`, the facts of a robot with only a Denavit-Hartenberg table.
 
 Row i of the table is `Rz(theta) Tz(d) Tx(a) Rx(alpha)`. Joint i turns about z of frame i - 1, by `theta = q
 + theta0`, or where it is "prismatic" slides along it: `d + q` takes the place of d. SI units unless a key's
@@ -40,7 +40,7 @@ KINDS = ("revolute", "prismatic")
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The checked contents of a `dh.toml`; errors as of `urdf.schema.read_checked`."""
+    """Return the checked contents of a `dh.toml`; errors as in `urdf.schema.read_checked`."""
     return read_checked(path, check)
 
 
@@ -54,7 +54,7 @@ def check(facts: dict[str, Any]) -> None:
     check_keys("dh", facts["dh"], TABLES["dh"])
     rows = facts["dh"]["d"]
     if not isinstance(rows, list) or not rows:
-        raise FactsError(f"dh.d: expected a list of numbers, one a row, got {rows!r}")
+        raise FactsError(f"dh.d: expected a list of numbers, one per row, got {rows!r}")
     check_table("dh", facts["dh"], TABLES["dh"], len(rows))
     check_kinds(facts["dh"].get("kinds"), len(rows))
     if "joints" in facts:
@@ -68,21 +68,21 @@ def check(facts: dict[str, Any]) -> None:
 
 
 def check_kinds(kinds: Any, rows: int) -> None:
-    """Raise `FactsError` unless every row's joint is of a kind that there is."""
+    """Raise `FactsError` unless every row's joint is of a known kind."""
     if kinds is None:
         return
     if len(kinds) != rows:
-        raise FactsError(f"dh.kinds: expected {rows} kinds, one a row, got {len(kinds)}")
+        raise FactsError(f"dh.kinds: expected {rows} kinds, one per row, got {len(kinds)}")
     for kind in kinds:
         if kind not in KINDS:
             raise FactsError(f"dh.kinds: expected {' or '.join(KINDS)}, got {kind!r}")
 
 
 def check_joints(joints: dict[str, Any], rows: int) -> None:
-    """Raise `FactsError` where names are too few, a range is empty, or a speed or effort not above 0."""
+    """Raise `FactsError` if names are missing, a range is empty, or a speed or effort is not above 0."""
     names = joints.get("names", [f"joint_{i + 1}" for i in range(rows)])
     if len(names) != rows:
-        raise FactsError(f"joints.names: expected {rows} names, one a row, got {len(names)}")
+        raise FactsError(f"joints.names: expected {rows} names, one per row, got {len(names)}")
     if ("q_min" in joints) != ("q_max" in joints):
         raise FactsError("table [joints]: expected q_min and q_max together, got one of them")
     for i, name in enumerate(names):
@@ -96,13 +96,13 @@ def check_joints(joints: dict[str, Any], rows: int) -> None:
 
 
 def check_links(facts: dict[str, Any], rows: int) -> None:
-    """Raise `FactsError` where a link is none of the table's, has no mass, or no source."""
+    """Raise `FactsError` if a link is not in the table, or has no mass, or no source."""
     links = check_keys("link", facts.get("link", {}), {"*": "table"})
     if bool(links) != ("links" in facts):
         raise FactsError("expected tables [link.<i>] together with [links] and its source, got one of them")
     for link, values in links.items():
         if link not in {str(i + 1) for i in range(rows)}:
-            raise FactsError(f"there is no link.{link}: expected link.1 to link.{rows}")
+            raise FactsError(f"unknown link.{link}: expected link.1 to link.{rows}")
         check_table(f"link.{link}", values, TABLES["link.*?"], rows)
         if "mass" not in values and "unphysical" not in facts:
             raise FactsError(

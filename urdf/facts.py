@@ -1,4 +1,4 @@
-"""Reads a `robot.toml`, the facts of one robot, and refuses what it does not understand.
+"""Reading of a `robot.toml`, the facts of one robot, with rejection of unknown entries.
 
 The schema is flat. Every table has the keys listed in `TABLES` and no others; `source` (text) says where the
 numbers of a table come from. Units are SI unless the key's name ends in one. Lengths of arrays are counted in
@@ -108,7 +108,7 @@ COLORS = {
 
 
 def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The checked contents of a `robot.toml`, with what it leaves out filled in.
+    """Return the checked contents of a `robot.toml`, with defaults filled in.
 
     Arguments and errors as of `urdf.schema.read_checked`.
     """
@@ -116,12 +116,12 @@ def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any
 
 
 def parsed(path: Path, text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """The same of a file that has, or will have, this text."""
+    """Return the checked contents of a `robot.toml` with this text, which may not be written yet."""
     return completed(text_checked(path, text, check, parse_float))
 
 
 def completed(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts, with what they leave out filled in."""
+    """Return the facts with defaults filled in."""
     facts["joints"].setdefault("effort", [math.inf] * len(facts["joints"]["names"]))
     facts.setdefault("colors", COLORS)
     facts.setdefault("poses", {})
@@ -134,7 +134,7 @@ def completed(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def looks(solid: dict[str, Any] | None, color: str | None) -> list[dict[str, Any]]:
-    """The shapes of a link that tells none: its solid, from outside."""
+    """Return the shapes of a link without shapes in the file: its solid, from outside."""
     if solid is None or color is None:
         return []
     shape = {"box" if key == "hollow_box" else key: solid[key] for key in solid if key != "wall"}
@@ -174,7 +174,7 @@ def check(facts: dict[str, Any]) -> None:
 
 
 def check_limits(joints: dict[str, Any]) -> None:
-    """Raise `FactsError` where a joint has no range, no speed or no effort."""
+    """Raise `FactsError` if a joint has an empty range, or a speed or effort that is not above 0."""
     for i, name in enumerate(joints["names"]):
         low, high = joints["q_min_deg"][i], joints["q_max_deg"][i]
         if not low < high:
@@ -221,7 +221,7 @@ def check_mass(link: str, values: dict[str, Any], facts: dict[str, Any]) -> None
 
 
 def check_poses(facts: dict[str, Any]) -> None:
-    """Raise `FactsError` where a published pose has no tolerance, or the tour an unknown pose."""
+    """Raise `FactsError` if a published pose has no tolerance, or the tour contains an unknown pose."""
     poses = facts.get("poses", {})
     for name, pose in poses.items():
         if ("flange" in pose) != ("flange_tolerance" in pose):

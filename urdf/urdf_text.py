@@ -79,7 +79,7 @@ def inertial(link: str, bulk: Bulk, mass: Decimal, origin: decimal_math.Vector) 
 
 
 def geometry(kind: str, shape: dict[str, Any], origin: decimal_math.Vector) -> list[str]:
-    """The `<visual>` or `<collision>` (`kind`) of one shape, moved from the base frame to the link's."""
+    """Return the `<visual>` or `<collision>` (`kind`) of a shape, moved from the base frame to the link's."""
     if "cylinder" in shape:  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
         start, end = shape["from"], shape["to"]
         center = [(Decimal(start[k]) + Decimal(end[k])) / 2 for k in range(3)]
@@ -106,9 +106,9 @@ def geometry(kind: str, shape: dict[str, Any], origin: decimal_math.Vector) -> l
 
 
 def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
-    """The attributes of a joint's `<limit>`.
+    """Return the attributes of a joint's `<limit>`.
 
-    A passive joint is as fast as the pendant's joints make it at their top speeds, and has no effort.
+    The speed limit of a passive joint follows from those of the driven joints; it has no effort.
     """
     joints = facts["joints"]
     if name in joints["names"]:
@@ -120,7 +120,7 @@ def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
         low, high = passive["range_deg"]
         speed = sum(abs(c) * top for c, top in zip(passive["q"], joints["qd_max_deg_s"], strict=True))
         effort = 0
-    effort = effort if effort < math.inf else 0  # a URDF's word for no limit
+    effort = effort if effort < math.inf else 0  # 0 means no limit in a URDF
     angles = {"lower": low, "upper": high, "velocity": speed}
     return {**{key: decimal_math.radians(Decimal(angle)) for key, angle in angles.items()}, "effort": effort}
 
@@ -128,7 +128,7 @@ def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
 def joint(
     moved: Joint, facts: dict[str, Any], offset: decimal_math.Vector, axis: decimal_math.Vector
 ) -> list[str]:
-    """A `<joint>`; `offset` from the parent's frame and `axis`, (3,) in base axes."""
+    """Return a `<joint>`; `offset` from the parent's frame and `axis` are (3,) in base axes."""
     limit = limits(moved.name, facts)
     return [
         f'  <joint name="{moved.name}" type="revolute">',
@@ -142,7 +142,7 @@ def joint(
 
 
 def tool(parent: str, offset: decimal_math.Vector, R: decimal_math.Matrix) -> list[str]:
-    """The frame `tool0` of an arm's last link, massless: a link without `<inertial>` would weigh 1 kg."""
+    """Return the frame `tool0` of an arm's last link, massless, as without `<inertial>` it would be 1 kg."""
     return [
         '  <link name="tool0">',
         "    <inertial>",
@@ -162,7 +162,7 @@ def tool(parent: str, offset: decimal_math.Vector, R: decimal_math.Matrix) -> li
 def placed(
     joints: list[Joint], facts: dict[str, Any]
 ) -> tuple[dict[str, decimal_math.Vector], dict[str, decimal_math.Vector]]:
-    """Origin of every link's frame and axis of every joint, by name, (3,) in base axes at the zero pose."""
+    """Return the origin of every link's frame and the axis of every joint, (3,), base axes, zero pose."""
     frames, listed = dh_frames(facts["dh"]), facts.get("joint", {})
     origins, axes = {"base": frames[0][1]}, {}
     for i, moved in enumerate(joints):
@@ -177,7 +177,7 @@ def placed(
 
 
 def sense(i: int, facts: dict[str, Any]) -> Decimal:
-    """1 if joint i turns as its DH angle does, -1 if the other way, as row i of dh.coupling says."""
+    """Return 1 if joint i turns like its DH angle, -1 if opposite, from row i of dh.coupling."""
     names = facts["joints"]["names"]
     row = facts["dh"].get("coupling", {i: [int(i == j) for j in range(len(names))]})[i]
     if abs(row[i]) != 1 or any(row[j] for j in range(len(names)) if j != i):
@@ -191,7 +191,7 @@ def sense(i: int, facts: dict[str, Any]) -> Decimal:
 def body(
     link: str, values: dict[str, Any], spread: Bulk, mass: Decimal, origin: decimal_math.Vector
 ) -> list[str]:
-    """The `<link>` of one link whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
+    """Return the `<link>` whose frame has its origin at `origin`, (3,) in the base frame, in [m]."""
     lines = [f'  <link name="{link_name(link)}">', *inertial(link, spread, mass, origin)]
     for kind in ("visual", "collision"):
         for shape in values[kind]:
@@ -200,11 +200,11 @@ def body(
 
 
 def urdf(facts: dict[str, Any], source: str | None = None) -> str:
-    """The whole URDF of an arm as text.
+    """Return the URDF of an arm as text.
 
     Args:
-        facts: of a `robot.toml`, read with `parse_float=Decimal`.
-        source: what to say after `python -m urdf.build` to have it written anew; its name by default.
+        facts: contents of a `robot.toml`, read with `parse_float=Decimal`.
+        source: argument of `python -m urdf.build` that writes it again; its name by default.
     """
     source = source or facts["name"]
     with decimal_math.precisely():
@@ -231,10 +231,10 @@ def urdf(facts: dict[str, Any], source: str | None = None) -> str:
 
 
 def step(start: decimal_math.Vector, end: decimal_math.Vector) -> decimal_math.Vector:
-    """The way from one point to another, (3,)."""
+    """Return the vector from one point to another, (3,)."""
     return [end[k] - start[k] for k in range(3)]
 
 
 def link_name(link: str) -> str:
-    """The URDF's name of a link."""
+    """Return the name of a link in the URDF."""
     return "base_link" if link == "base" else f"link_{link}"

@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def sentences(self) -> Iterator[tuple[str, str]]:
-        """All sentences, each after `worse`, `warning` or `note`."""
+        """Sentences of the comparison, each after `worse`, `warning` or `note`."""
         yield from (("worse", sentence) for sentence in self.worse)
         yield from (("warning", sentence) for sentence in (*self.grown, *self.missing))
         yield from (("note", sentence) for sentence in self.notes)

@@ -118,7 +118,7 @@ def test_the_integral_stops_at_the_motors_limit_and_only_there(robot):
     [
         ({"Ti": 0.0}, "expected Ti above 0 s, inf for no integral, got 0.0"),
         ({"Ti": [0.1, -1, 1, 1, 1, 1]}, "expected Ti above 0 s"),
-        ({"kp": np.nan}, "expected kp to be one number or 6, one a joint, got nan"),
+        ({"kp": np.nan}, "expected kp to be one number, or one for each of 6 joints, got nan"),
         ({"tau_hold": [1.0, 2.0]}, r"parameters of 'cascade' of shape \(m, 6\)"),
         ({"bandwidth": -1.0}, "positive, finite bandwidth"),
         ({"period": 0.0}, "positive, finite control period in s, got 0.0"),

@@ -159,7 +159,7 @@ def test_a_module_in_the_current_folder_and_a_name_within_a_name(laws, irb140):
             r"'./laws.py:Needs' needs a value of 'boundary': give it with --set boundary=...",
         ),
         ("Breaks", r"'./laws.py:Breaks' cannot be made: .*laws.py, line 50: AttributeError"),
-        ("NoLaw", "made <own_file.*, expected something to call with"),
+        ("NoLaw", "made <own_file.*, expected a callable"),
         (
             "compiled_form",
             r"expected a law .* got a function of state, reference, parameters, memory, m",
@@ -186,11 +186,11 @@ def test_a_setting_that_a_law_does_not_have(laws, irb140):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("./gone.py:Law", "there is no controller file './gone.py'"),
-        ("./laws.py", "say which class or function of the file, as ./laws.py:Law"),
+        ("./gone.py:Law", "no such controller file: './gone.py'"),
+        ("./laws.py", "add the class or function of the file, as ./laws.py:Law"),
         (
             "lqr",
-            "unknown controller 'lqr': known are pd, .*, or one of your own as ./my.py:Law",
+            "unknown controller 'lqr': known are pd, .*, or that of a file or a module, ./my.py:Law",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_five_joints_leave_least_squares_residual_in_other_poses():
     motion = laboratory.tool_path(robot, q, Config(**QUICK))(np.array(0.3))
     qd = law.speeds(q, motion)
     J_A = twin.kinematics.analytic_jacobian(robot, q)
-    left = law.left_over(q, qd, motion)
+    left = law.remainder(q, qd, motion)
     assert np.linalg.norm(left) > 0.01
     np.testing.assert_allclose(J_A.T @ left, 0, rtol=0, atol=1e-13)  # least squares
 

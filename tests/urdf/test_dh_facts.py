@@ -55,16 +55,16 @@ MALFORMED = {
         r"expected a name of letters, digits and _, got 'my arm'",
     ),
     "short row": ("a = [0.3, 0]", "a = [0.3]", r"dh\.a: expected 2 numbers, got 1"),
-    "no rows": ("d = [0.1, 0.2]", "d = []", r"dh\.d: expected a list of numbers, one a row, got \[\]"),
-    "no list": ("d = [0.1, 0.2]", "d = 0.1", r"dh\.d: expected a list of numbers, one a row, got 0\.1"),
+    "no rows": ("d = [0.1, 0.2]", "d = []", r"dh\.d: expected a list of numbers, one per row, got \[\]"),
+    "no list": ("d = [0.1, 0.2]", "d = 0.1", r"dh\.d: expected a list of numbers, one per row, got 0\.1"),
     "not a number": ("a = [0.3, 0]", "a = [nan, 0]", r"dh\.a: expected finite numbers, got nan"),
     "a screw": ('"prismatic"', '"screw"', r"dh\.kinds: expected revolute or prismatic, got 'screw'"),
     "one kind": (
         '["revolute", "prismatic"]',
         '["revolute"]',
-        r"dh\.kinds: expected 2 kinds, one a row, got 1",
+        r"dh\.kinds: expected 2 kinds, one per row, got 1",
     ),
-    "one name": ('["turn", "slide"]', '["turn"]', r"joints\.names: expected 2 names, one a row, got 1"),
+    "one name": ('["turn", "slide"]', '["turn"]', r"joints\.names: expected 2 names, one per row, got 1"),
     "twins": ('["turn", "slide"]', '["turn", "turn"]', r"joints\.names: expected a list of different names"),
     "half a range": ("q_min = [-1, 0]\n", "", r"expected q_min and q_max together"),
     "range upside down": (
@@ -76,7 +76,11 @@ MALFORMED = {
     "a link too many": ("[link.2]", "[link.3]", r"there is no link\.3: expected link\.1 to link\.2"),
     "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
     "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
-    "no such body": ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", r"link 1 of robot 'arm' .* which are impossible"),
+    "no such body": (
+        "[0.1, 0.1, 0.1, 0",
+        "[0.1, 0.1, 0.3, 0",
+        r"link 1 of robot 'arm' .* which are impossible",
+    ),
     "a pose too short": (
         "[links]",
         '[poses.home]\nq = [0.1]\nsource = "ours"\n\n[links]',

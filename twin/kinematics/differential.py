@@ -1,4 +1,4 @@
-"""Jacobians of the tool's coordinates, and the joint motions that make a motion of the tool.
+"""Jacobians of the tool's coordinates, and the joint motions for a motion of the tool.
 
 The analytic Jacobian is the derivative of the coordinates of the tool's pose
 (`twin.kinematics.differential`), `xd = J_A qd`, as the geometric one gives the twist, `V = J qd`.  The
@@ -23,7 +23,7 @@ from twin.rotations.rotations import float_array, pose_vector, quaternion_rate, 
 Coordinates: TypeAlias = Literal["zyx", "zyz", "quaternion"]
 
 SIZES = {"zyx": 6, "zyz": 6, "quaternion": 7}
-"""How many numbers each kind of coordinates has."""
+"""Number of coordinates of each kind."""
 
 Rates: TypeAlias = Literal["twist", "zyx", "zyz", "quaternion"]
 
@@ -145,18 +145,18 @@ def inverse_velocity(
         q: (..., n) joint angles, in [rad].
         rates: (..., 6) twist `[v; omega]`, base frame, or the rates of coordinates, (..., 7) of a quaternion.
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        coordinates: what the rates are of, "twist", "zyx", "zyz" or "quaternion".
-        least_squares: where the arm cannot move so, take what comes nearest in these coordinates.
+        coordinates: kind of the rates, "twist", "zyx", "zyz" or "quaternion".
+        least_squares: return the best approximation in these coordinates if the motion is impossible.
 
     Returns:
         (..., n), in [rad/s].
 
     Raises:
-        SingularityError: the arm cannot move so, by more than 1e-10 of the rates; what is missing is named.
+        SingularityError: the motion is impossible, by more than 1e-10 of the rates; the message has the rest.
 
     Source: Norrlöf 1999, eq. (2.66), (2.68) and the rank test below it; Aliaga 2019, eq. (2.18).
     """
-    J, rates = _jacobian(robot, q, T_flange_tool, coordinates), _wanted(rates, "rates", coordinates)
+    J, rates = _jacobian(robot, q, T_flange_tool, coordinates), _checked_rates(rates, "rates", coordinates)
     return solution_in_range(J, rates, "the velocity of the tool", least_squares=least_squares)
 
 
@@ -179,28 +179,28 @@ def inverse_acceleration(
         accelerations: (..., 6) time derivative of the twist, or second derivatives of coordinates, (..., 7)
             of a quaternion.
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        coordinates: what the accelerations are of, "twist", "zyx", "zyz" or "quaternion".
-        least_squares: where the arm cannot accelerate so, take what comes nearest in these coordinates.
+        coordinates: kind of the accelerations, "twist", "zyx", "zyz" or "quaternion".
+        least_squares: return the best approximation in these coordinates if the motion is impossible.
 
     Returns:
-        (..., n), in [rad/s^2], of least norm where several fit.
+        (..., n), in [rad/s^2], of least norm if there are several.
 
     Raises:
-        SingularityError: the arm cannot accelerate so; what is missing is named.
+        SingularityError: the motion is impossible; the message contains the missing part.
 
     Source: Norrlöf 1999, eq. (2.67), (2.69); Aliaga 2019, eq. (2.19), which prints a plus before Jd qd.
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     J = _jacobian(robot, q, T_flange_tool, coordinates)
-    wanted = _wanted(accelerations, "accelerations", coordinates)
+    desired = _checked_rates(accelerations, "accelerations", coordinates)
     if coordinates == "twist":
         J_dot = jacobian_dot(robot, q, qd, T_flange_tool)
     else:
         J_dot = analytic_jacobian_dot(robot, q, qd, T_flange_tool, coordinates)
     of_speed = np.einsum("...ij,...j->...i", J_dot, qd)
-    size = np.linalg.norm(wanted, axis=-1) + np.linalg.norm(of_speed, axis=-1)
+    size = np.linalg.norm(desired, axis=-1) + np.linalg.norm(of_speed, axis=-1)
     what = "the acceleration of the tool"
-    return solution_in_range(J, wanted - of_speed, what, size=size, least_squares=least_squares)
+    return solution_in_range(J, desired - of_speed, what, size=size, least_squares=least_squares)
 
 
 def _jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None, coordinates: Rates) -> Floats:
@@ -211,7 +211,7 @@ def _jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None, coord
     return analytic_jacobian(robot, q, T_flange_tool, coordinates)
 
 
-def _wanted(values: ArrayLike, name: str, coordinates: Rates) -> Floats:
+def _checked_rates(values: ArrayLike, name: str, coordinates: Rates) -> Floats:
     """Return rates or accelerations as a finite array of the right last dimension."""
     array = float_array(values, name, (SIZES.get(coordinates, 6),))
     if not np.all(np.isfinite(array)):
@@ -248,7 +248,7 @@ def coordinates_from_pose(T: ArrayLike, coordinates: Coordinates) -> Floats:
 
 
 def coordinate_rates(x: ArrayLike, twist: ArrayLike, coordinates: Coordinates) -> Floats:
-    """Return the rates of coordinates that a twist of the tool makes, `xd = T_A(x)^-1 V`.
+    """Return the rates of coordinates for a twist of the tool, `xd = T_A(x)^-1 V`.
 
     Args:
         x: (..., 6) or (..., 7) coordinates.
@@ -301,7 +301,7 @@ def coordinate_accelerations(
 
 
 def require_coordinates(coordinates: str, *others: str) -> None:
-    """Raise `ValueError` for a kind of coordinates that is none of the three, nor of the others."""
+    """Raise `ValueError` unless the kind of coordinates is one of the three, or of the others."""
     known = (*others, *SIZES)
     if coordinates not in known:
         raise ValueError(f"unknown coordinates {coordinates!r}: known are {', '.join(map(repr, known))}")

@@ -1,4 +1,4 @@
-"""Where the tool is and how it moves: forward kinematics and Jacobians.
+"""Forward kinematics and Jacobians of the tool.
 
 Every function takes one sample `(n,)` or a batch `(..., n)` of joint angles in [rad], and the tool's pose on
 the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
@@ -17,7 +17,7 @@ from twin.rotations.rotations import quaternion_from_matrix, quaternion_rate, ri
 
 
 def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-    """Pose of the tool in the base frame.
+    """Return the pose of the tool in the base frame.
 
     Args:
         robot: the robot.
@@ -40,7 +40,7 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
 
 
 def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-    """Geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
+    """Return the geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
 
     Args:
         robot: the robot.
@@ -61,7 +61,7 @@ def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None)
 def jacobian_dot(
     robot: Robot, q: ArrayLike, qd: ArrayLike, T_flange_tool: ArrayLike | None = None
 ) -> np.ndarray:
-    """Time derivative of `jacobian` along the motion, so that `[vd; omegad] = J qdd + Jd qd`.
+    """Return the time derivative of `jacobian` along the motion, so that `[vd; omegad] = J qdd + Jd qd`.
 
     Args:
         robot: the robot.
@@ -81,7 +81,7 @@ def jacobian_dot(
 
 
 def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-    """Jacobian of the pose vector `[x y z a b c d]`: its rates are this matrix times `qd`.
+    """Return the Jacobian of the pose vector `[x y z a b c d]`, whose rates are this matrix times `qd`.
 
     The rows of the quaternion (scalar first, `a >= 0`) follow from its rate equation
     `quat_dot = 1/2 (0, omega) * quat`.
@@ -104,13 +104,13 @@ def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = 
 
 
 def dh_from_joint_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
+    """Return the Denavit-Hartenberg angles of joint angles: `theta = S q + theta0`.
 
-    Where the joints are not coupled, S is the identity; the parallelogram of an IRB 1400 is in its S.  The
+    S is the identity for independent joints; for an IRB 1400 it contains the parallelogram.  The
     angle of a prismatic joint is constant.
 
     Args:
-        robot: one with a DH table.
+        robot: robot with a DH table.
         q: (..., n) joint angles as the pendant shows them, in [rad].
 
     Returns:
@@ -126,17 +126,17 @@ def dh_from_joint_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
 
 
 def joint_from_dh_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
-    """Joint angles of Denavit-Hartenberg angles, the inverse of `dh_from_joint_angles`; his `dh2abb`.
+    """Return the joint angles of Denavit-Hartenberg angles; the inverse of `dh_from_joint_angles`.
 
     Args:
-        robot: one with a DH table.
+        robot: robot with a DH table.
         theta: (..., n) DH angles, in [rad].
 
     Returns:
         (..., n) joint angles as the pendant shows them, in [rad].
 
     Raises:
-        RobotError: the robot has no DH table, or a prismatic joint, whose position is in no angle.
+        RobotError: the robot has no DH table, or a prismatic joint, whose position is not an angle.
     """
     (theta,) = joint_vectors(robot, theta=theta)
     if "prismatic" in robot.joint_kinds:
@@ -152,7 +152,7 @@ def _dh(robot: Robot) -> DH:
 
 
 def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
-    """The checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
+    """Return the checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
     if T_flange_tool is None:
         return FLANGE
     T = np.array(real_array(T_flange_tool, "T_flange_tool"))
@@ -162,7 +162,7 @@ def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
 
 
 def link_poses(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Pose of every moving link in the base frame, passive links of closed loops included.
+    """Return the pose of every moving link in the base frame, passive links of closed loops included.
 
     Args:
         robot: the robot.

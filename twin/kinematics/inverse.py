@@ -30,9 +30,9 @@ from twin.threads import in_chunks
 
 @lru_cache(maxsize=16)
 def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return what the kernel needs of an arm of the family.
+    """Return the constants of an arm of the family for the kernel.
 
-    Remembered for the last robots asked for (they are immutable): the checks cost as much as twenty poses.
+    They are cached for the last robots, which are immutable, because the checks cost as much as twenty poses.
 
     Args:
         robot: any robot.
@@ -65,8 +65,8 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
             if choices is None or any(abs(value - choice) <= 1e-12 for choice in choices):
                 continue
             unit, scale = ("degrees", 180.0 / math.pi) if letter == "alpha" else ("m", 1.0)
-            wanted = " or ".join(f"{choice * scale:g}" for choice in choices)
-            raise RobotError(f"{outside} DH {letter}_{axis} is {value * scale:g} {unit}, expected {wanted}")
+            expected = " or ".join(f"{choice * scale:g}" for choice in choices)
+            raise RobotError(f"{outside} DH {letter}_{axis} is {value * scale:g} {unit}, expected {expected}")
     for name, length in (("a_2", abs(dh.a[1])), ("hypot(a_3, d_4)", math.hypot(dh.a[2], dh.d[3]))):
         if not length > 0:
             raise RobotError(f"{outside} DH {name} is {length:g} m, expected more than 0")
@@ -88,7 +88,7 @@ BRANCHES = tuple(
     for lower_arm in ("in front of", "behind")
     for axis_5 in ("positive", "negative")
 )
-"""What each of the eight rows is, in words; the row is the number `cfx` of RAPID's `confdata`."""
+"""Description of each of the eight rows; the row is the number `cfx` of RAPID's `confdata`."""
 
 _rigidity_error = compiled(rigidity_error)
 
@@ -136,7 +136,7 @@ def inverse_kinematics(
         robot: the arm; its DH table and joint limits are used.
         T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m].
         T_flange_tool: (4, 4) pose of the tool in the flange frame; None means the flange itself.
-        limits: whether the joint limits hold, those between joints (ranges of passive joints) included.
+        limits: whether joint limits apply, including those between joints (ranges of passive joints).
         near: (..., 6) joint angles in [rad] to stay close to; broadcasts against the poses.
 
     Returns:
@@ -178,7 +178,7 @@ def inverse_kinematics(
 
 @lru_cache(maxsize=32)
 def _constants(robot: Robot, limits: bool) -> tuple[NDArray[np.float64], ...]:
-    """Return what `solve` asks for between the poses and the result, for solutions near q = 0."""
+    """Return the arguments of `solve` between the poses and the result, for solutions near q = 0."""
     arm, theta0, inverse_S = arm_constants(robot)
     bounds, folding = np.array([[-np.inf] * 6, [np.inf] * 6]), np.empty((0, 9))
     if limits:
@@ -193,7 +193,7 @@ def _constants(robot: Robot, limits: bool) -> tuple[NDArray[np.float64], ...]:
 
 @lru_cache(maxsize=32)
 def _packed(robot: Robot, limits: bool) -> NDArray[np.float64]:
-    """Return these one after the other: each array that is handed over costs a tenth of a microsecond."""
+    """Return the constants as one array, because passing each array costs a tenth of a microsecond."""
     packed = np.concatenate([array.ravel() for array in _constants(robot, limits)])
     _one_pose(np.eye(4), packed, np.empty((8, 6)))
     if hasattr(_one_pose, "disable_compile"):
@@ -230,7 +230,7 @@ def _poses(T_base_tool: ArrayLike) -> NDArray[np.float64]:
 
 @compiled
 def _one_pose(T, packed, q):
-    """Fill q (8, 6) with the solutions of one pose; false, and nothing is done, if it is no pose (4, 4)."""
+    """Fill q (8, 6) with the solutions of one pose; return false, without effect, if T is no pose (4, 4)."""
     if T.shape != (4, 4) or not _rigidity_error(T) <= RIGID_TOLERANCE:
         return False
     arm, theta0, inverse_S = packed[:8], packed[8:14], packed[14:50].reshape(6, 6)
@@ -251,7 +251,7 @@ def _all_rigid(T):
 
 
 PRINTED_ORDER = [0, 1, 3, 2]
-"""Of the compiled rows, `2 * rear + elbow`: behind axis 1 the elbow that is up is the other one."""
+"""Compiled rows, `2 * rear + elbow`, in the report's order; behind axis 1 the other elbow is up."""
 
 
 def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
@@ -267,7 +267,7 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
     Elbow up is a positive angle in (2.33), where a2 is the length of the lower arm: axis 3 is then above the
     line from axis 2 to the wrist centre, unless the latter is horizontally between axes 1 and 2.
 
-    A row is NaN where the wrist centre is out of its reach; joint limits are not asked. An angle that is
+    A row is NaN where the wrist centre is out of reach; joint limits are ignored. An angle that is
     undefined, theta_1 with the wrist centre on axis 1 or theta_2 with it on axis 2, is that of q = 0.
 
     Args:
@@ -295,7 +295,7 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
 
 
 def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the DH angles of the wrist that turn frame 6 so against frame 3: both solutions, and the flag s.
+    """Return both solutions for the wrist's DH angles, given the orientation of frame 6 in frame 3.
 
     At a wrist singularity, where axes 4 and 6 are in line, theta_4 is that of q = 0 in both rows, and theta_6
     makes up the rest.
@@ -329,7 +329,7 @@ def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64
 
 
 def _finite(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """Return the values; `ValueError` names the first of them that is not finite."""
+    """Return the values; raise `ValueError` for the first value that is not finite."""
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         where = wrong[0].tolist()

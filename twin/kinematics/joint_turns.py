@@ -1,6 +1,6 @@
-"""From Denavit-Hartenberg angles to joint angles: which of the angles modulo 2 pi, compiled.
+"""Conversion of Denavit-Hartenberg angles to joint angles modulo 2 pi, compiled.
 
-For many at once: what is done to all solutions of a block of poses is done joint by joint.
+Each operation processes all solutions of a block of poses, joint by joint.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 from twin.jit import compiled
 
 STEEP = 0.66
-"""Above this slope the angle is reckoned from the diagonal, half a right angle."""
+"""Slope above which the angle is computed from the diagonal, at 45 degrees."""
 
 # The rational function by which Cephes (S. L. Moshier, 1989, atan.c) continues atan(t) = t + t^3 ... for
 # |t| <= 0.66: within two units of the last digit, tests/twin/kinematics/test_arc_tangents.py.
@@ -35,7 +35,7 @@ def arc_tangents(y, x, angle):
 
 @compiled
 def _arc_tangent(y, x):
-    """Return the angle of one direction, each choice being a select, not a branch."""
+    """Return the angle of one direction; choices are selects, not branches."""
     across, along = abs(y), abs(x)
     short, long = (along, across) if across > along else (across, along)
     steep = short > STEEP * long
@@ -52,7 +52,7 @@ def _arc_tangent(y, x):
 
 
 LIMIT_TOLERANCE = 1e-12
-"""An angle beyond its limit by no more than this, in [rad], is rounding and is put onto the limit."""
+"""Largest excess of an angle over its limit, in [rad], that is rounding; it is moved to the limit."""
 
 TURN = 2.0 * math.pi
 PER_TURN = 1.0 / TURN  # their product is 1 exactly, so that -pi, too, is rounded to a whole number of turns
@@ -140,7 +140,7 @@ def take_solutions(q, folding, solutions):
         folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
         solutions: (N, 8, 6) joint angles in [rad], the result.
     """
-    void = np.zeros(q.shape[1])  # added to a column: 0 or NaN, where a choice of ways could not be foreseen
+    void = np.zeros(q.shape[1])  # added to a column: 0 or NaN, as branches would be mispredicted
     for joint in range(6):
         _add(0.0, q[joint], 0.0, void)
     for passive in range(len(folding)):
@@ -157,7 +157,7 @@ def take_solutions(q, folding, solutions):
 
 @compiled
 def _void_beyond(angles, lower, upper, void):
-    """Add NaN to void (N,) where angles (N,) are not within their range, and 0 elsewhere."""
+    """Add NaN to void (N,) where angles (N,) are outside their range, and 0 elsewhere."""
     for i in range(len(angles)):
         beyond = max(lower - angles[i], angles[i] - upper)
         void[i] += 0.0 if beyond <= LIMIT_TOLERANCE else math.nan

@@ -1,4 +1,4 @@
-"""How well the tool moves and pushes from a configuration, and what it cannot do in a singular one.
+"""Manipulability: ellipsoids of the tool's speeds and forces, and lost motions in singular configurations.
 
 The tool's twist is `V = J qd`, and a wrench F that it exerts costs `tau = J^T F`.  Joint speeds in a unit
 ball make twists in an ellipsoid whose axes are the singular directions of J; torques in a unit ball,
@@ -38,10 +38,10 @@ class Ellipsoid(NamedTuple):
 
 
 class SingularConfiguration(NamedTuple):
-    """What a configuration takes away.
+    """Rank of the Jacobian in a configuration, and the lost and idle motions.
 
     Attributes:
-        rank: how many independent motions the tool has.
+        rank: number of independent motions of the tool.
         values: the singular values of the Jacobian, from the largest to the least.
         lost: (m - rank, m) unit twists, base axes, that the tool cannot make; as wrenches they cost no
             torque.
@@ -66,7 +66,7 @@ def manipulability_measure(
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        part: of the twist that counts.
+        part: part of the twist, "all", "linear" or "angular".
 
     Returns:
         (...,) for revolute joints in [m^3] (all and linear) or [1] (angular).
@@ -87,13 +87,13 @@ def velocity_ellipsoid(
     part: Part = "all",
     speeds: ArrayLike | None = None,
 ) -> Ellipsoid:
-    """Return the twists that joint speeds with `sum((qd / speeds)^2) <= 1` make.
+    """Return the ellipsoid of the twists of joint speeds with `sum((qd / speeds)^2) <= 1`.
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        part: of the twist that counts.
+        part: part of the twist, "all", "linear" or "angular".
         speeds: (n,) in [rad/s], `robot.qd_max` for instance; 1 rad/s each by default.
 
     Returns:
@@ -115,7 +115,7 @@ def force_ellipsoid(
     part: Part = "all",
     torques: ArrayLike | None = None,
 ) -> Ellipsoid:
-    """Return the wrenches that the tool exerts with `sum((tau / torques)^2) <= 1`, the arm at rest.
+    """Return the ellipsoid of the tool's wrenches with `sum((tau / torques)^2) <= 1`, the arm at rest.
 
     With `part` other than "all" the rest of the wrench is 0.
 
@@ -123,11 +123,11 @@ def force_ellipsoid(
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        part: of the wrench that counts.
+        part: part of the wrench, "all", "linear" or "angular".
         torques: (n,) in [N m], `robot.tau_max` for instance, as if the arm had no weight; 1 N m by default.
 
     Returns:
-        lengths in [N] or [N m], infinite where the structure carries the load.
+        lengths in [N] or [N m], infinite in directions in which the structure bears the load.
 
     Raises:
         ValueError: a torque that is not positive.
@@ -151,7 +151,7 @@ def singular_configuration(
         robot: the robot.
         q: (n,) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        part: of the twist that counts.
+        part: part of the twist, "all", "linear" or "angular".
     """
     found = singular_values(_rows(robot, joint_vector(robot, "q", q), T_flange_tool, part))
     rank = int(found.rank)
@@ -166,7 +166,7 @@ def _rows(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None, part: Par
 
 
 def _scale(robot: Robot, name: str, values: ArrayLike | None) -> Floats:
-    """Return what counts as 1 of each joint (n,)."""
+    """Return the scale of each joint (n,)."""
     if values is None:
         return np.ones(robot.n)
     scale = joint_vector(robot, name, values)

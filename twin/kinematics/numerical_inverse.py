@@ -7,8 +7,8 @@ orientation as a rotation vector, each step solves
 
 The damping keeps steps finite in singular configurations and fades on the way to the solution, so that the
 last steps are Newton's and end at round-off.  Joints are held within their limits: one that a step would
-take beyond is put onto its limit, and left there while the error would drive it on outwards.  What a start
-does not lead to, another may: random starts follow, the same ones for every pose.
+take beyond is moved to its limit, and held there while the error would drive it outwards.  If a start
+fails, random starts follow, the same for every pose.
 
 All poses of a batch step together, each with its own damping and until its own end, so that each has the same
 solution as alone, to the bit.
@@ -30,7 +30,7 @@ STEPS = 200
 """The most steps from one start; ten are common, some dozens at full stretch, where convergence is linear."""
 
 LEAST_ERROR = 1e-12
-"""The damping falls no lower than that of this error, lest round-off throw singular joints about."""
+"""Error of the least damping, so that round-off does not move singular joints."""
 
 
 def numerical_inverse_kinematics(
@@ -46,7 +46,7 @@ def numerical_inverse_kinematics(
 ) -> Floats:
     """Return joint angles that reach a tool pose.
 
-    It is the solution that the first successful start leads to: the one from `near` if possible, often but
+    It is the solution of the first successful start, from `near` if possible, which is often but
     not always the nearest.  An arm of fewer than six joints reaches few poses; one of more has many
     solutions.
 
@@ -55,16 +55,16 @@ def numerical_inverse_kinematics(
         T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m].
         near: (..., n) joint angles to start from, in [rad]; the middle of the joint ranges by default.
         T_flange_tool: (4, 4) pose of the tool on the flange.
-        limits: whether the joint limits hold, those between joints (ranges of passive joints) included.
-        restarts: how many random starts may follow.
-        seed: of the random starts.
+        limits: whether joint limits apply, including those between joints (ranges of passive joints).
+        restarts: largest number of random starts.
+        seed: seed of the random starts.
         tolerance: the largest error of position over the arm's length, and of orientation in [rad].
 
     Returns:
         (..., n) joint angles, in [rad].
 
     Raises:
-        UnreachableError: no start leads there; with the pose, and how near the best came.  It is no proof
+        UnreachableError: no start succeeds; the message contains the pose and the best error.  It is no proof
             that there is no solution.
         ValueError: an array of the wrong shape, not finite, or a pose that is not rigid.
 
@@ -107,7 +107,7 @@ def numerical_inverse_kinematics(
 def _descend(
     robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, length: float
 ) -> tuple[Floats, Floats]:
-    """Return where (N, n) the iterations end, and the largest component (N,) of the error there.
+    """Return the results (N, n) of the iterations, and the largest component (N,) of each error.
 
     T is (N, 4, 4); the poses step together, and those that are done leave.
     """
@@ -125,7 +125,7 @@ def _descend(
         q_next = np.clip(q_now + _step(np.where(held[:, None], 0.0, J), e, damping), low, high)
         e_next = _pose_error(robot, T[going], tool, q_next) * scale
         better = np.sum(e_next**2, axis=1) < square
-        done = ~better & ((raised > 1e6) | (square < 1e-30))  # no way down, or round-off
+        done = ~better & ((raised > 1e6) | (square < 1e-30))  # no descent, or round-off
         q[going[better]], error[going[better]] = q_next[better], e_next[better]
         raised = np.where(better, np.maximum(raised / 4.0, 1.0), raised * 10.0)[~done]
         going = going[~done]
@@ -133,7 +133,7 @@ def _descend(
 
 
 def _step(J: Floats, error: Floats, damping: Floats) -> np.ndarray:
-    """Return the damped steps (N, n), exactly 0 where a column of J (N, 6, n) is.
+    """Return the damped steps (N, n), exactly 0 where a column of J (N, 6, n) is 0.
 
     They are least squares of J with the root of the damping below it, by QR, which does not square J.
     """
@@ -146,14 +146,14 @@ def _step(J: Floats, error: Floats, damping: Floats) -> np.ndarray:
 
 
 def _pose_error(robot: Robot, T: Floats, tool: Floats, q: Floats) -> Floats:
-    """Return the ways and rotation vectors (N, 6) from the poses of q to T, base axes, in [m] and [rad]."""
+    """Return displacements and rotation vectors (N, 6) from the poses of q to T, base axes, in [m, rad]."""
     there = evaluate(robot.kernels.tool_pose_batch, (q,), (tool,), (4, 4))
     turn = Rotation.from_matrix(T[:, :3, :3] @ np.swapaxes(there[:, :3, :3], 1, 2)).as_rotvec()
     return np.concatenate([T[:, :3, 3] - there[:, :3, 3], turn], axis=1)
 
 
 def arm_length(robot: Robot, tool: Floats) -> float:
-    """Return the length of the way from joint to joint to the tool (4, 4), in [m]: the unit of positions."""
+    """Return the unit of positions: the summed distances from joint to joint and to the tool, in [m]."""
     tree = robot.tree
     ways = [tree.T_parent_joint[joint, :3, 3] for joint in tree.carriers(tree.flange_joint)]
     total = sum(float(np.linalg.norm(way)) for way in (*ways, (tree.T_joint_flange @ tool)[:3, 3]))
@@ -161,12 +161,12 @@ def arm_length(robot: Robot, tool: Floats) -> float:
 
 
 def _random_start(rng: np.random.Generator, low: Floats, high: Floats) -> Floats:
-    """Return random joint angles (n,) within the limits; where there is none, within a turn about 0."""
+    """Return random joint angles (n,) within the limits, or within a turn about 0 without limits."""
     return rng.uniform(np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi))
 
 
 def _failure(robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high: Floats, starts: int) -> str:
-    """Return what was not reached, how near the best came, and which joints stopped it."""
+    """Return a sentence with the unreached pose, the best error, and the joints at their limits."""
     error = _pose_error(robot, T[None], tool, q[None])[0]
     stopped = [name for name, at in zip(robot.joint_names, (q <= low) | (q >= high), strict=True) if at]
     held = f", with {', '.join(stopped)} at a limit" if stopped else ""

@@ -20,7 +20,7 @@ from twin.jit import compiled
 from twin.kinematics.joint_turns import arc_tangents, joint_angles_of, principal, take_solutions
 
 REACH_TOLERANCE = 1e-12
-"""How far out of reach, relative to the arm's length, still counts as rounding of a fully stretched pose.
+"""Largest excess over the reach, relative to the arm's length, that is rounding of a fully stretched pose.
 
 Forward kinematics and a tool offset leave about 1e-15; the pose is then met to within this tolerance.
 """
@@ -32,7 +32,7 @@ It is some hundred roundings wide, and the most by which the pose is then missed
 """
 
 AXIS_1_FREE, AXIS_2_FREE, AXIS_4_FREE = 1, 2, 4
-"""Of a solution, which angles are undefined; they may add up."""
+"""Flags of a solution's undefined angles; several may be set."""
 
 
 @compiled
@@ -186,7 +186,7 @@ def _main_angles(y, x, angle, at, row, arm, theta_free):
     theta_1 = theta_free[0] if undefined else angle[at + rear]
     theta_1 = theta_1 if straight >= 0.0 else math.nan
     against_arm, phi = angle[at + 4 + rear], 2.0 * angle[at + 6 + rear]
-    phi = phi - math.pi if arm[2] < 0.0 else phi  # then the link points along minus x of its own frame
+    phi = phi - math.pi if arm[2] < 0.0 else phi  # then the link points along minus x of its frame
     side = -1.0 if other_elbow and bent > 0.0 and straight > 0.0 else 1.0
     undefined = y[at + 2 + rear] == 0.0 and x[at + 2 + rear] == 0.0
     theta_2 = theta_free[1] if undefined else angle[at + 2 + rear] - side * against_arm
@@ -195,7 +195,7 @@ def _main_angles(y, x, angle, at, row, arm, theta_free):
 
 @compiled
 def _wrist_orientation(T, theta_1, theta_23, arm):
-    """Return what `_wrist_directions` needs of U = R03^T R06, Norrlöf eq. (2.46): first two rows, and u33."""
+    """Return the first two rows and u33 of U = R03^T R06, Norrlöf eq. (2.46), for `_wrist_directions`."""
     sigma = arm[6]
     c1, s1, c23, s23 = math.cos(theta_1), math.sin(theta_1), math.cos(theta_23), math.sin(theta_23)
     # The columns of R06 along x (forward) and z (axis 2) of frame 1; its y axis is down, minus the last row.
@@ -244,13 +244,13 @@ orientation, and that of the wrist centre over the length of the arm.
 """
 
 FREE_STEPS = 12
-"""Where limits forbid a solution with an angle that is free, others are tried: so many to half a turn."""
+"""Number of values of a free angle per half turn that are tried if limits forbid a solution."""
 
 FREE_AXES = np.array([[0, AXIS_1_FREE], [1, AXIS_2_FREE], [3, AXIS_4_FREE]])
-"""Which DH angles may be free, and how that is flagged."""
+"""DH axes whose angle may be free, and their flags."""
 
 BLOCK = 32
-"""Poses at a time: what is known of them then stays in the processor's nearest memory."""
+"""Number of poses in a block, whose data fit into the processor's fastest cache."""
 
 
 @compiled
@@ -265,7 +265,7 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, tolera
         limits: (2, 6) lower and upper joint limits in [rad], infinite for none.
         theta_free: (N, 6) DH angles that axes 1, 2 and 4 take where they are undefined, in [rad]; of this
             and of q_near one row (1, 6) will do for all poses.
-        q_near: (N, 6) joint angles whose nearest representative modulo 2 pi is wanted, in [rad].
+        q_near: (N, 6) joint angles, in [rad]; results are the nearest representatives modulo 2 pi.
         folding: (p, 9) of each passive joint its row of G, its angle at q = 0 and its range, in [rad].
         tolerance: below which an angle counts as undefined, `SINGULAR_TOLERANCE` or `NOISE_TOLERANCE`.
         q: (N, 8, 6) joint angles in [rad], the result, NaN rows for none.
@@ -291,13 +291,13 @@ def solve(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, tolera
 
 @compiled
 def _solve_block(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding, tolerance, q, free_axes):
-    """Fill in the solutions of n poses, at most a block, and what a choice of free angles might add to them.
+    """Fill in the solutions of n poses, at most a block, and flag those that other free angles may improve.
 
     The arguments are those of `solve`. Where it returns true, free_axes (8 n,) has the flags of
     `_worth_trying`.
     """
     block = 8 * len(T)
-    space = np.empty((18, block))  # one piece: a piece takes a hundredth of the time of one pose
+    space = np.empty((18, block))  # one allocation, as each takes a hundredth of the time of one pose
     theta, work, near = space[:6], space[6:12], space[12:]
     any_free = all_dh_angles(T, arm, theta_free, tolerance, work, theta, free_axes)
     for joint in range(6):
@@ -321,7 +321,7 @@ def _solve_block(T, arm, theta0, inverse_S, limits, theta_free, q_near, folding,
 
 @compiled
 def _worth_trying(singular, theta, q):
-    """Return which of the free angles of a forbidden solution may change that; none where it is out of reach.
+    """Return the flags of free angles that may make a forbidden solution valid; none if it is out of reach.
 
     The wrist is singular in every second pose of practice, so that axis 4 is only tried where it is the wrist
     that is out of its range.

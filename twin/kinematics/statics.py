@@ -1,9 +1,9 @@
 """Velocities and forces of one body seen from two frames, their duality, and the mobility of a mechanism.
 
 A twist is `[v; omega]`, a wrench `[f; mu]`, linear parts first, both with respect to the origin of a frame
-and along its axes.  Power is the same in every frame, so what carries twists from A to B carries wrenches,
-transposed, from B to A; and a Jacobian, which carries joint speeds to twists, carries wrenches to joint
-torques.
+and along its axes.  Power is the same in every frame, so the matrix that transforms twists from A to B
+transforms wrenches, when transposed, from B to A.  A Jacobian maps joint speeds to twists; its transpose maps
+wrenches to joint torques.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def cross_matrix(r: ArrayLike) -> Floats:
 
 
 def twist_transform(T_AB: ArrayLike) -> Floats:
-    """Return the matrix that makes the twist of frame A, in its axes, that of frame B in its own.
+    """Return the matrix that transforms the twist of frame A, in its axes, to frame B, in the axes of B.
 
     Both frames are fixed to the same body: `V_B = X V_A`.
 
@@ -52,7 +52,7 @@ def twist_transform(T_AB: ArrayLike) -> Floats:
 
 
 def wrench_transform(T_AB: ArrayLike) -> Floats:
-    """Return the matrix that makes a wrench at frame B, in its axes, the same wrench at A in those of A.
+    """Return the matrix that transforms a wrench at frame B, in its axes, to frame A, in the axes of A.
 
     It is `twist_transform(T_AB)` transposed: `F_A = X^T F_B`.
 
@@ -70,10 +70,10 @@ def wrench_transform(T_AB: ArrayLike) -> Floats:
 def wrench_torque(
     robot: Robot, q: ArrayLike, wrench: ArrayLike, T_flange_tool: ArrayLike | None = None
 ) -> Floats:
-    """Return what a wrench at the tool amounts to at the joints, `tau = J^T F`.
+    """Return the joint torques of a wrench at the tool, `tau = J^T F`.
 
-    Drives that give these torques, beside those that carry the arm, exert F on what the tool touches, with
-    the arm at rest.  Of an F that acts on the robot they are the effect, which the drives must oppose.
+    Drives that produce these torques, besides those that carry the arm, exert F on the environment, with
+    the arm at rest.  If F acts on the robot, the drives must oppose these torques.
 
     Args:
         robot: the robot.
@@ -109,7 +109,7 @@ def mobility(moving_links: int, joint_freedoms: Sequence[int]) -> int:
     one for each leg, which may turn about itself.
     """
     if not (moving_links >= 0 and int(moving_links) == moving_links):
-        raise ValueError(f"expected a whole number of moving links, got {moving_links}")
+        raise ValueError(f"expected an integer number of moving links, got {moving_links}")
     for freedoms in joint_freedoms:
         if freedoms not in (1, 2, 3, 4, 5):
             raise ValueError(f"expected joints of 1 to 5 freedoms, got {freedoms}")

@@ -1,4 +1,4 @@
-"""Motions of joints and tools: time laws, paths, along recordings, samples, and their limits."""
+"""Motions of joints and tools: time laws, paths, recordings, samples, and limits."""
 
 import lazy_loader
 

@@ -1,15 +1,15 @@
 """Closed-loop inverse kinematics: joint angles that follow a tool path by feedback, without solving for them.
 
-With x the coordinates of the wanted pose and `x_hat = k(q_hat)` those of the pose that the joint angles give,
+With x the coordinates of the desired pose and `x_hat = k(q_hat)` those of the pose of the joint angles,
 the joints move at
 
     q_hat_dot = J_A(q_hat)^-1 (xd + K e),    e = x - x_hat          Ljubljana lab manual, (3.43), (3.45)
 
-so that `e_dot + K e = 0` (3.46): with K positive definite any error dies away as `exp(-K t) e(0)`, that of a
+so that `e_dot + K e = 0` (3.46): with K positive definite any error decays as `exp(-K t) e(0)`, that of a
 wrong start as well as the drift of the integration.  This holds exactly for Euler angles and six joints or
 more, away from singularities.  The error of a quaternion is at right angles to it and turns as it does:
 with one gain for all its length dies away so, but for higher orders of it.  An arm of fewer joints does
-what comes nearest, and what it cannot do stays in the error.
+its best approximation, and the rest remains in the error.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ Integration: TypeAlias = Literal["euler", "runge-kutta"]
 ORDERS = {"euler": 1, "runge-kutta": 4}
 
 LARGEST_STEP = 0.5
-"""In [rad] and [m]: a Jacobian says little of where a step as long as that leads, and the path is lost."""
+"""Largest step, in [rad] and [m]: a Jacobian does not predict a longer one, so the path is lost."""
 
 
 class TrackedPath(NamedTuple):
@@ -83,7 +83,7 @@ class FeedbackLaw:
         object.__setattr__(self, "gain", gain_matrix(self.gain, SIZES[self.coordinates]))
 
     def error(self, q_hat: ArrayLike, T_base_tool: ArrayLike) -> Floats:
-        """Return the error e (..., 6) or (..., 7) of joint angles (..., n) from wanted poses (..., 4, 4)."""
+        """Return the error e (..., 6) or (..., 7) of joint angles (..., n) for desired poses (..., 4, 4)."""
         x_hat = tool_coordinates(self.robot, q_hat, self.T_flange_tool, self.coordinates)
         return coordinate_error(coordinates_from_pose(T_base_tool, self.coordinates), x_hat, self.coordinates)
 
@@ -92,21 +92,21 @@ class FeedbackLaw:
 
         Args:
             q_hat: (..., n) joint angles, in [rad].
-            motion: the wanted motion of the tool.
+            motion: desired motion of the tool.
 
         Raises:
             SingularityError: the analytic Jacobian lacks rank, or the Euler angles of a pose are singular.
         """
         J_A = analytic_jacobian(self.robot, q_hat, self.T_flange_tool, self.coordinates)
-        return _times(full_rank_inverse(J_A, "the analytic Jacobian"), self._wanted(q_hat, motion))
+        return _times(full_rank_inverse(J_A, "the analytic Jacobian"), self._desired(q_hat, motion))
 
-    def left_over(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
-        """Return what joints moving at qd (..., n) leave of the rates `xd + K e`: (..., 6) or (..., 7).
+    def remainder(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
+        """Return the part (..., 6) or (..., 7) of the rates `xd + K e` that speeds qd (..., n) miss.
 
-        Nothing but rounding of `speeds` of six joints or more; of fewer, what they cannot do.
+        For `speeds` of at least six joints, it is rounding; for fewer joints, the part that is impossible.
         """
         J_A = analytic_jacobian(self.robot, q_hat, self.T_flange_tool, self.coordinates)
-        return self._wanted(q_hat, motion) - _times(J_A, np.asarray(qd))
+        return self._desired(q_hat, motion) - _times(J_A, np.asarray(qd))
 
     def accelerations(self, q_hat: ArrayLike, qd: ArrayLike, motion: ToolMotion) -> Floats:
         """Return the time derivative (..., n) of `speeds`, in [rad/s^2], of joints moving at qd (..., n)."""
@@ -116,19 +116,19 @@ class FeedbackLaw:
         inverse = full_rank_inverse(J_A, "the analytic Jacobian")
         x, _ = self._coordinates(q_hat, motion)
         error_rate = coordinate_rates(x, motion.twist, coordinates) - _times(J_A, np.asarray(qd))
-        wanted_rate = coordinate_accelerations(x, motion.twist, motion.twist_rate, coordinates)
-        wanted_rate = wanted_rate + _times(np.asarray(self.gain), error_rate)
-        law_rate = _times(pseudo_inverse_dot(J_A, inverse, J_A_dot), self._wanted(q_hat, motion))
-        return _times(inverse, wanted_rate) + law_rate
+        desired_rate = coordinate_accelerations(x, motion.twist, motion.twist_rate, coordinates)
+        desired_rate = desired_rate + _times(np.asarray(self.gain), error_rate)
+        law_rate = _times(pseudo_inverse_dot(J_A, inverse, J_A_dot), self._desired(q_hat, motion))
+        return _times(inverse, desired_rate) + law_rate
 
-    def _wanted(self, q_hat: ArrayLike, motion: ToolMotion) -> Floats:
+    def _desired(self, q_hat: ArrayLike, motion: ToolMotion) -> Floats:
         """Return `xd + K e`."""
         x, x_hat = self._coordinates(q_hat, motion)
         error = coordinate_error(x, x_hat, self.coordinates)
         return coordinate_rates(x, motion.twist, self.coordinates) + _times(np.asarray(self.gain), error)
 
     def _coordinates(self, q_hat: ArrayLike, motion: ToolMotion) -> tuple[Floats, Floats]:
-        """Return the wanted coordinates, a quaternion on the side of the other one, and those that are."""
+        """Return desired and actual coordinates; the signs of quaternions are made equal."""
         x_hat = tool_coordinates(self.robot, q_hat, self.T_flange_tool, self.coordinates)
         x = coordinates_from_pose(motion.T_base_tool, self.coordinates)
         return _on_the_side_of(x_hat, x, self.coordinates), x_hat
@@ -138,8 +138,8 @@ def coordinate_error(x: ArrayLike, x_hat: ArrayLike, coordinates: Coordinates) -
     """Return `x - x_hat`, angles modulo 2 pi within [-pi, pi], quaternions on the same side.
 
     Args:
-        x: (..., 6) or (..., 7) wanted coordinates.
-        x_hat: those of the pose that there is, with the sign of the quaternion that counts.
+        x: (..., 6) or (..., 7) desired coordinates.
+        x_hat: actual coordinates, whose quaternion determines the sign.
         coordinates: "zyx", "zyz" or "quaternion".
     """
     require_coordinates(coordinates)
@@ -151,7 +151,7 @@ def coordinate_error(x: ArrayLike, x_hat: ArrayLike, coordinates: Coordinates) -
 
 
 def error_decay(error: ArrayLike, gain: ArrayLike, t: ArrayLike) -> Floats:
-    """Return what the law leaves of an error after some time, `exp(-K t) e`.
+    """Return an error after some time under the law, `exp(-K t) e`.
 
     Args:
         error: (m,) at time 0.
@@ -172,7 +172,7 @@ def gain_matrix(gain: ArrayLike, size: int) -> Floats:
     """Return the gain K (size, size), in [1/s], from a number, its diagonal, or itself.
 
     Raises:
-        ValueError: another shape, or not positive definite, without which the error would not die away.
+        ValueError: another shape, or not positive definite, so that the error would not decay.
     """
     given = real_array(gain, "gain")
     if given.shape not in ((), (size,), (size, size)):
@@ -193,7 +193,7 @@ def track(
 ) -> TrackedPath:
     """Return the joint angles that follow a tool path by closed-loop inverse kinematics.
 
-    Joint limits are not looked at: pass the samples to `twin.robot.limits.check_limits`.
+    Joint limits are not checked: pass the samples to `twin.trajectories.sampling.check_limits`.
 
     Args:
         law: robot, tool, gain and coordinates.
@@ -245,7 +245,7 @@ def track(
 
 
 def step_decay(gain: Floats, period: float, integration: Integration) -> Floats:
-    """Return what one step of the integration makes of an error, for a path that stands still.
+    """Return the matrix by which one step of the integration multiplies an error, for a constant path.
 
     Args:
         gain: K (m, m), in [1/s].
@@ -286,7 +286,7 @@ def _times(A: Floats, b: Floats) -> Floats:
 
 
 def decayed_error(law: FeedbackLaw, error: Floats, N: int, period: float, integration: Integration) -> Floats:
-    """Return what is left of an error after 0, 1, ... N-1 steps, of a path without acceleration.
+    """Return an error after 0, 1, ... N-1 steps along a path without acceleration.
 
     Args:
         law: of Euler angles, with a diagonal gain.
@@ -307,7 +307,7 @@ def decayed_error(law: FeedbackLaw, error: Floats, N: int, period: float, integr
 def drift_bound(
     law: FeedbackLaw, samples: Samples, motion: ToolMotion, period: float, integration: Integration
 ) -> Floats:
-    """Return how far the error may be from `decayed_error`, for each coordinate: (2).
+    """Return the bound of the distance of the error from `decayed_error`, for each coordinate: (2).
 
     J_A_dot(qd) qd is taken at both ends of every step, and so is xdd; between them it is larger by no more
     than a share of second order in the step.
@@ -315,7 +315,7 @@ def drift_bound(
     Args:
         law: of Euler angles, with a diagonal gain.
         samples: of `track`: joint angles and speeds at N instants.
-        motion: the wanted motion at these.
+        motion: desired motion at these instants.
         period: T, in [s].
         integration: as given to `track`.
 
@@ -338,12 +338,12 @@ def drift_bound(
         J_A_dot = analytic_jacobian_dot(robot, end, qd, tool, coordinates)
         turning = np.maximum(turning, np.abs(np.einsum("kij,kj->ki", J_A_dot, qd)))
     d = np.max(np.maximum(xdd[:-1], xdd[1:]) + turning, axis=0)
-    r = np.max(np.abs(law.left_over(samples.q, samples.qd, motion)), axis=0)
+    r = np.max(np.abs(law.remainder(samples.q, samples.qd, motion)), axis=0)
     return (period * r + 0.5 * period**2 * d) / (1.0 - factor)
 
 
 def _step_factors(law: FeedbackLaw, period: float, integration: Integration) -> Floats:
-    """Return what one step makes of each coordinate's error: (6,)."""
+    """Return the factor (6,) by which one step multiplies each coordinate's error."""
     K = np.asarray(law.gain)
     factors = np.diagonal(step_decay(K, period, integration))
     diagonal = np.count_nonzero(K) == len(K)  # positive definite, so that no entry there is 0

@@ -39,7 +39,7 @@ KINDS = (
 
 
 def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Floats]:
-    """Return how far an arm with a spherical wrist is from its three kinds of singularity, and the rates.
+    """Return the distances of an arm with a spherical wrist from its three singularities, and their rates.
 
     The determinant of its Jacobian is, but for a constant, the product of the three.
 
@@ -76,10 +76,10 @@ def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Flo
 
 
 def nearest_singularity(robot: Robot, q: Floats) -> str:
-    """Return what of the three an arm that is close to a singularity is close to, as a part of a sentence.
+    """Return the nearest of the three singularities as a part of a sentence.
 
     Args:
-        robot: any robot; of those outside the family of `inverse_kinematics` nothing is told.
+        robot: any robot; outside the family of `inverse_kinematics` the text is empty.
         q: (n,) joint angles in [rad].
     """
     try:
@@ -105,7 +105,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
         samples: N samples of the motion; `qdd` is not used.
 
     Raises:
-        SingularityError: of the earliest sample, the kind, time, joints and distance, and what is needed.
+        SingularityError: the message contains the earliest sample's kind, time, joints and distance.
     """
     distances, rates = singular_distances(robot, samples.q, samples.qd)
     step = np.diff(samples.t).max(initial=0.0)
@@ -115,7 +115,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
     k, kind = np.argwhere(near)[0]
     name, axis, what, unit = KINDS[kind]
     value, covered = abs(distances[k, kind]), abs(rates[k, kind]) * step
-    need = f"at least {SINGULAR:g}{unit} is needed"
+    need = f"expected at least {SINGULAR:g}{unit}"
     if value > SINGULAR:
         need = f"the motion covers {covered:.3g}{unit} in one sample, so it passes through"
     turning = ", ".join(  # where joints are coupled, several turn one DH axis
@@ -131,7 +131,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
 TURN = 2.0 * np.pi
 
 STEP_TOLERANCE = 0.1, 0.01
-"""How far a joint's step may be from what its speeds make of the period: as a fraction of the step, and of
+"""Tolerance of a joint's step relative to the step by its speeds: as a fraction of the step, and of
 what top speed makes. Close to a singularity accelerations change much within a period; a jump is far more."""
 
 

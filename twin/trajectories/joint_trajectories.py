@@ -228,7 +228,7 @@ Motion: TypeAlias = tuple[Floats, Floats, Floats]
 
 
 class Trajectory(Protocol):
-    """What sampling asks of a trajectory."""
+    """Interface of a trajectory."""
 
     @property
     def duration(self) -> float:

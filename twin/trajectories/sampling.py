@@ -62,7 +62,7 @@ class Samples(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """What a controller is to follow at one instant: q, qd, qdd (n,) in [rad], [rad/s], [rad/s^2]."""
+    """Desired state at one instant: q, qd, qdd (n,) in [rad], [rad/s], [rad/s^2]."""
 
     q: Floats
     qd: Floats
@@ -70,7 +70,7 @@ class Reference(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a controller measures at one instant: t in [s]; q, qd (n,) in [rad], [rad/s]."""
+    """Measured state at one instant: t in [s]; q, qd (n,) in [rad], [rad/s]."""
 
     t: float
     q: Floats

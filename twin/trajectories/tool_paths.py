@@ -47,7 +47,7 @@ class ToolMotion(NamedTuple):
 
 
 class ToolPath(Protocol):
-    """What `joint_path` asks of a tool path."""
+    """Interface of a tool path."""
 
     @property
     def duration(self) -> float:
@@ -176,7 +176,7 @@ def eased_time(
 
 
 def _lag(x: Floats) -> Floats:
-    """Return by how much u falls behind t: the integral of `1 - (3 x^2 - 2 x^3)` from 0, 1/2 at x = 1."""
+    """Return the lag of u behind t: the integral of `1 - (3 x^2 - 2 x^3)` from 0, 1/2 at x = 1."""
     return x - x**3 + 0.5 * x**4
 
 
@@ -190,13 +190,13 @@ def through_poses(
     """Return the path through a few tool poses, each segment from rest to rest.
 
     One quintic time law drives the straight line and the slerp of a segment, so that both end together. The
-    tool turns the shorter way; at exactly half a turn both ways are as short, and one is taken.
+    tool turns in the shorter direction; at exactly half a turn both are equal, and one is chosen.
 
     Args:
         poses: (K, 4, 4) matrices or (K, 7) pose vectors `[x y z a b c d]`, K >= 2, in the base frame, [m].
         durations: (K-1,) of the segments, or one for all, in [s]; None for the shortest within the speeds.
-        speed: the most the tool origin may reach, in [m/s].
-        angular_speed: the most the tool may turn at, in [rad/s].
+        speed: largest speed of the tool's origin, in [m/s].
+        angular_speed: largest angular speed of the tool, in [rad/s].
 
     Raises:
         ValueError: poses of wrong shape or not rigid, or a duration or a speed that is not positive.
@@ -234,7 +234,7 @@ def through_recording(recorded: ToolRecording) -> RecordedPath:
         recorded: from `tool_recording` or `read_recording`.
 
     Raises:
-        RecordingError: the tool turns so far between samples, or the steps are so uneven, that scipy's
+        RecordingError: the turns between samples are so large, or the steps so uneven, that scipy's
             iteration for the rotation spline does not reach a continuous acceleration.
     """
     t = recorded.t - recorded.t[0]
@@ -308,7 +308,7 @@ def straight_line(T_start: ArrayLike, T_end: ArrayLike, *, speed: float, acceler
 
     Speed and acceleration are those along the axis of the base frame on which the tool origin goes furthest,
     as in the manual; the other axes and the turn, if there is one, follow in proportion. The tool turns the
-    shorter way; at exactly half a turn both ways are as short, and one is taken.
+    shorter direction; at exactly half a turn both are equal, and one is chosen.
 
     Args:
         T_start: (4, 4) pose of the tool in the base frame.

@@ -76,7 +76,7 @@ def test_gains_of_ours_are_taken_as_given(irb140):
     np.testing.assert_array_equal(law.gains.Kd, SIX)
     np.testing.assert_array_equal(law.gains.Ki, derived.Ki)
     for name, wrong in (("pd", {"Kp": [1.0, 2.0]}), ("computed_torque", {"Kv": np.nan})):
-        with pytest.raises(ValueError, match="to be one number or 6, one a joint"):
+        with pytest.raises(ValueError, match="to be one number, or one for each of 6 joints"):
             controllers.make(name, irb140, **wrong)
 
 

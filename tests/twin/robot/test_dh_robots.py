@@ -170,7 +170,11 @@ def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
         ({"bodies": [LinkBody(-1.0), None]}, RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
         ({"bodies": [None, LinkBody(np.nan)]}, RobotError, "link 2 of robot 'bad' has a mass below 0 kg"),
         ({"bodies": [LinkBody(0.0, (0, 0, 0), TENSOR), None]}, RobotError, "inertia but no mass"),
-        ({"bodies": [LinkBody(1.0, (0, 0, 0), np.diag([1.0, 1, 3])), None]}, RobotError, "which are impossible"),
+        (
+            {"bodies": [LinkBody(1.0, (0, 0, 0), np.diag([1.0, 1, 3])), None]},
+            RobotError,
+            "which are impossible",
+        ),
         ({"bodies": [LinkBody(1.0, (0, 0, 0), TENSOR), None]}, RobotError, "joint 'joint_2' moves no mass"),
         ({"bodies": [LinkBody(1.0, (0, 0), TENSOR), None]}, ValueError, "com of shape"),
         ({"bodies": [LinkBody(1.0, (0, 0, 0), TENSOR + np.eye(3, k=1)), None]}, ValueError, "symmetric"),

@@ -62,7 +62,7 @@ FINDINGS = {
         CAN,
         'xyz="0 0 7" rpy',
         "error",
-        "'two': the centre of mass lies further off than the whole",
+        "'two': the distance of the centre of mass exceeds the robot's size",
     ),
     "moments too large": (
         ROD,
@@ -86,9 +86,19 @@ FINDINGS = {
         "error",
         "'one' has an inertial .* not finite",
     ),
-    "no such body": ('ixx="0.004" iyy="0.03"', 'ixx="0.07" iyy="0.03"', "error", "'one' .* which are impossible"),
+    "no such body": (
+        'ixx="0.004" iyy="0.03"',
+        'ixx="0.07" iyy="0.03"',
+        "error",
+        "'one' .* which are impossible",
+    ),
     "no mass": (INERTIAL, "", "warning", "link 'one': moved by a joint, but massless"),
-    "no speed": (' velocity="3"', "", "warning", "joint 'turn': no speed limit, or 0, assumed to be unlimited"),
+    "no speed": (
+        ' velocity="3"',
+        "",
+        "warning",
+        "joint 'turn': no speed limit, or 0, assumed to be unlimited",
+    ),
     "no effort": (
         'effort="50"',
         'effort="0"',

@@ -1,1 +1,1 @@
-"""What a person sees and presses in PyBullet's window; PyBullet itself is handed in by `twin.engine`."""
+"""Display and controls of PyBullet's window; PyBullet itself is passed in by `twin.engine`."""

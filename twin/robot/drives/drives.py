@@ -100,7 +100,7 @@ class Drives(Portable):
     def _check_numbers(self) -> None:
         """Raise `ValueError` if a number is impossible for a drive."""
         top, inf = self.motor_speed_max, np.inf
-        for name, valid, wanted in (
+        for name, valid, expected in (
             ("ratio", (self.ratio != 0) & (np.abs(self.ratio) < inf), "a finite number other than 0"),
             ("rotor_inertia", _amount(self.rotor_inertia), "at least 0 kg m^2"),
             ("motor_torque_max", self.motor_torque_max > 0, "above 0 N m"),
@@ -126,7 +126,9 @@ class Drives(Portable):
                 axis = int(np.argmin(valid))
                 value = getattr(self, name)[axis]
                 beside = f" of {self.coulomb[axis]:g} N m" if name == "static" else ""
-                raise ValueError(f"drives: {name} of axis {axis + 1} is {value:g}, expected {wanted}{beside}")
+                raise ValueError(
+                    f"drives: {name} of axis {axis + 1} is {value:g}, expected {expected}{beside}"
+                )
 
     def _check_shafts(self) -> None:
         """Raise `ValueError` unless the motors, and the shafts with friction, turn independently."""

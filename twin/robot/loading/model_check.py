@@ -228,7 +228,9 @@ def _files(parts: Parts) -> Iterator[Finding]:
         yield Finding(WARNING, f"{_enumerate('mesh', missing, 'meshes')}: no such file")
     unread = [link.name for link in parts.links if link.unread and not link.missing]
     if unread:
-        yield Finding(NOTE, f"{_enumerate('link', unread)}: shapes of unknown extent, ignored by these checks")
+        yield Finding(
+            NOTE, f"{_enumerate('link', unread)}: shapes of unknown extent, ignored by these checks"
+        )
     bare = [
         link.name for link in parts.links if link.mass is None and link.extents and link.name != parts.base
     ]

@@ -123,7 +123,7 @@ class Group:
 
 
 class Parts(NamedTuple):
-    """All links and joints of a file, and the groups of links fixed to each other."""
+    """Links and joints of a file, and the groups of links fixed to each other."""
 
     links: tuple[LinkPart, ...]
     joints: tuple[JointPart, ...]
