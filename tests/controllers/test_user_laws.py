@@ -128,14 +128,14 @@ def test_a_class_gets_the_keywords_that_it_has(laws, irb140):
     assert greedy._law.settings == {"bandwidth": 20.0, "period": 1e-3, "depth": 3}
 
 
-def test_a_law_without_a_reset_is_made_anew(laws, irb140):
+def test_controller_without_reset_is_made_again(laws, irb140):
     law = controllers.make(laws("Counts"), irb140)
     assert [law(REST, ONES)[0] for _ in range(2)] == [1.0, 2.0]
     law.reset()
     assert law(REST, ONES)[0] == 1.0
 
 
-def test_what_is_inherited_from_ours_has_a_name_of_its_own(laws, irb140):
+def test_subclass_of_a_builtin_controller_has_its_own_name(laws, irb140):
     law = controllers.make(laws("Inherits"), irb140, Kp=1.0)
     assert law.name == "Inherits"
     assert controllers.settings(laws("Inherits")) == ("bandwidth", "period", "Kp", "Kd")
@@ -166,12 +166,12 @@ def test_a_module_in_the_current_folder_and_a_name_within_a_name(laws, irb140):
         ),
     ],
 )
-def test_what_is_no_law_is_told_in_a_sentence(laws, irb140, name, told):
+def test_object_that_is_no_controller_is_rejected(laws, irb140, name, told):
     with pytest.raises(PluginError, match=told):
         controllers.make(laws(name), irb140)
 
 
-def test_a_value_that_a_law_refuses_stays_its_own_sentence(laws, irb140):
+def test_error_of_a_rejected_value_is_passed_on(laws, irb140):
     with pytest.raises(ValueError, match=r"^expected a boundary above 0$"):
         controllers.make(laws("Refuses"), irb140)
 
@@ -214,7 +214,7 @@ def test_a_file_that_does_not_load(tmp_path, irb140, text):
         controllers.make(f"{tmp_path}/law.py:Law", irb140)
 
 
-def test_a_file_that_was_changed_is_loaded_anew(tmp_path, irb140):
+def test_changed_file_is_loaded_again(tmp_path, irb140):
     file = tmp_path / "law.py"
     for value in ("1.5", "2.5", "20.25"):  # of one length, within one second
         file.write_text(f"def law(state, reference):\n    return {value}\n", encoding="utf-8")

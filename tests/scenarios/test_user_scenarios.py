@@ -209,7 +209,7 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("fault", ["syntax", "exit"])
-def test_package_file_that_does_not_load_is_listed_and_fails(fault, package, capsys, monkeypatch):
+def test_package_file_with_an_error_appears_in_the_list_and_fails(fault, package, capsys, monkeypatch):
     monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # other processes know another package
     parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
     user_scenarios.write(package / f"broken_{fault}.py", **parts)

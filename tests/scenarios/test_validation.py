@@ -32,7 +32,7 @@ METRICS = """def metrics(log):
 """
 
 
-def own(folder, name="mine.py", **parts):
+def write_scenario(folder, name="mine.py", **parts):
     return registry.find(user_scenarios.write(folder / name, **parts))
 
 
@@ -54,7 +54,7 @@ def test_default_plan_has_all_scenarios_with_their_robots():
 
 
 def test_selected_controller_restricts_runs_and_variants(tmp_path):
-    mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     assert names(planned(["irb140"], [mine], Selection(["pd"]))) == ["irb140, mine, pd"]
     assert names(planned(["irb140"], [mine], Selection(["pid"]))) == [
         "irb140, mine, pid",
@@ -64,7 +64,7 @@ def test_selected_controller_restricts_runs_and_variants(tmp_path):
 
 
 def test_setting_applies_to_every_run_and_duplicates_run_once(tmp_path):
-    mine = own(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     plan = planned(
         ["irb140"], [mine], Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
     )
@@ -77,11 +77,11 @@ def test_plan_uses_default_robot_of_scenario(tmp_path):
     made_for = (
         "@dataclass(frozen=True)\nclass Config(base.Config):\n    robot: str = option('irb1400', 'x')\n"
     )
-    mine = own(tmp_path, config=made_for)
+    mine = write_scenario(tmp_path, config=made_for)
     assert {config.robot for _, config in planned((), [mine]).runs} == {"irb1400"}
     assert {config.robot for _, config in planned(["irb140"], [mine]).runs} == {"irb140"}
     suits = "def suits(robot):\n    return robot.name == 'irb1400'\n"
-    fussy = own(tmp_path, "fussy.py", config=user_scenarios.PARTS["config"] + suits)
+    fussy = write_scenario(tmp_path, "fussy.py", config=user_scenarios.PARTS["config"] + suits)
     plan = planned((), [fussy])
     assert {config.robot for _, config in plan.runs} == {"irb1400"}
     assert plan.unsuited == (("fussy", "irb140"), ("fussy", "irb1600"))
@@ -91,7 +91,7 @@ def test_unknown_controller_and_invalid_setting_raise(tmp_path):
     with pytest.raises(UnknownNameError, match="pd_gravitas"):
         planned(["irb140"], (), Selection(["pd_gravitas"]))
     with pytest.raises(ValueError, match="bandwidth"):
-        planned(["irb140"], [own(tmp_path)], Selection((), {"bandwidth": -1.0}))
+        planned(["irb140"], [write_scenario(tmp_path)], Selection((), {"bandwidth": -1.0}))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def file(tmp_path):
     return path
 
 
-def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_draft(file):
+def test_interrupted_write_leaves_the_old_file_and_no_draft(file):
     with disk_full_after(1000), pytest.raises(OSError, match=r"a\.txt"), atomic_write(file) as draft:
         draft.write_text("x" * 2000)
     assert file.read_text() == "good"

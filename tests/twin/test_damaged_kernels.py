@@ -87,7 +87,7 @@ def one_flipped(content, rng):
     return content[:place] + bytes([content[place] ^ (1 << int(rng.integers(8)))]) + content[place + 1 :]
 
 
-def test_damaged_files_are_made_anew(cache, rng):
+def test_damaged_files_are_created_again(cache, rng):
     """Of every kind: machine code, its index, modules, their code."""
     for damage in (cut_short, zeroed, flipped, one_flipped):
         whole = files(cache, ".nbc", ".nbi", ".py", ".code")

@@ -50,7 +50,7 @@ def kernels_folder(tmp_path, monkeypatch):
     jit._folder.cache_clear()
 
 
-def test_options_are_told_apart(kernels_folder):
+def test_options_have_separate_cache_entries(kernels_folder):
     """Which numba does not."""
     options = {}, {}, {"boundscheck": True}
     functions = [compiled(rigidity_error, **each) for each in options]
@@ -61,7 +61,7 @@ def twice(x):
     return 2.0 * x
 
 
-def test_the_function_of_a_user_is_not_kept(kernels_folder):
+def test_user_function_is_not_cached(kernels_folder):
     """Nothing is known of what it uses."""
     function = compiled(twice)
     assert function(21.0) == 42.0

@@ -104,7 +104,7 @@ def path(tmp_path):
     return file
 
 
-def test_a_table_of_one_s_own(path):
+def test_user_dh_table_loads(path):
     robot = twin.load(path)
     assert (robot.name, robot.joint_names, robot.file, robot.urdf) == ("arm", ("turn", "slide"), path, None)
     assert robot.joint_kinds == ("revolute", "prismatic")
@@ -153,7 +153,7 @@ def test_committed_tables_are_named_as_their_folders(name):
 
 @pytest.mark.parametrize("wrong", ["{ a = 1 }", "[1]", "3", "true", "nan", "1" + "0" * 400, "[[]]", '""'])
 @pytest.mark.parametrize("key", ["name", "title", "source", "dh", "kinds", "d", "names", "mass", "com", "1"])
-def test_whatever_stands_at_a_key_is_told_in_a_sentence(key, wrong):
+def test_wrong_value_of_any_key_is_rejected_with_one_sentence(key, wrong):
     """Or is right: `d = [1]` is, of a table of one row."""
     facts = tomllib.loads(
         """name = "arm"

@@ -59,7 +59,7 @@ def test_walls_of_steel_make_up_the_mass(bulks):
     np.testing.assert_allclose(densities, 250 / sum(volumes.values()), rtol=1e-15)
 
 
-def test_masses_are_those_that_the_file_tells():
+def test_masses_equal_those_of_the_file():
     told = {"base": 66, "1": 91, "2": 38, "3": 41, "4": 11.5, "5": 1.5, "6": 0.9}
     by_cad = {"base": 73, "1": 101, "2": 26, "3": 41, "4": 7.6, "5": 0.5, "6": 0.1}
     total = sum(volume for volume, _ in CAD.values())

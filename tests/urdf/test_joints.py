@@ -219,7 +219,7 @@ def test_the_tree_is_the_chain_and_then_the_others_parents_first():
     assert others == [Joint("joint_3", "1", "lever"), Joint("joint_rod", "lever", "rod")]
 
 
-def test_a_link_that_hangs_on_a_circle_is_told_of_the_circle():
+def test_message_for_a_link_on_a_circle_names_the_circle():
     facts = read(TOML)
     facts["joint"]["joint_3"]["parent"] = "rod"
     facts["joint"]["joint_spare"] = {**facts["joint"]["joint_rod"], "parent": "rod", "child": "spare"}

@@ -59,7 +59,7 @@ def test_a_file_anywhere_is_built_beside_itself(arm, tmp_path, capsys):
     assert "python -m urdf.build robot.toml" in (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
 
 
-def test_check_tells_what_is_out_of_date(arm, tmp_path, capsys):
+def test_check_reports_outdated_files(arm, tmp_path, capsys):
     path = arm()
     assert build.main(["--check", str(path)]) == 0
     arm(("at = [0.500, 0, 0.850]", "at = [0.501, 0, 0.850]"), build_it=False)
@@ -79,7 +79,7 @@ def test_check_tells_what_is_out_of_date(arm, tmp_path, capsys):
         ("--chek", "unrecognized arguments: --chek"),
     ],
 )
-def test_wrong_use_is_told_in_a_sentence(word, told, capsys):
+def test_wrong_use_is_rejected_with_one_sentence(word, told, capsys):
     assert build.main([word]) == 2
     error = capsys.readouterr().err
     assert told in error
@@ -99,7 +99,7 @@ def test_help_of_the_builder():
 
 
 @pytest.mark.parametrize("use", [twin.load, twin.check_model])
-def test_a_robot_toml_without_its_urdf_says_how_to_write_it(arm, use):
+def test_message_for_a_missing_urdf_has_the_command(arm, use):
     path = arm(build_it=False)
     with pytest.raises(
         RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m urdf\.build "
@@ -161,7 +161,7 @@ def test_without_efforts_torques_have_no_limit(arm, tmp_path):
     assert (tmp_path / "my_robot.urdf").read_text(encoding="utf-8").count('effort="0"') == 6
 
 
-def test_masses_of_the_links_say_what_shares_by_volume_say(tmp_path):
+def test_link_masses_equal_shares_by_volume(tmp_path):
     """The IRB 140 told in the other way, its CAD's tensors scaled to the masses: the same URDF."""
     file = FILES["irb140"]
     known = facts.read(file.toml, parse_float=Decimal)
@@ -201,7 +201,7 @@ def test_what_contradicts_itself_is_refused(arm, old, new, told, capsys):
     assert re.search(told, error), error
 
 
-def test_a_joint_that_turns_the_other_way(arm):
+def test_joint_with_reversed_axis(arm):
     """Signs in the coupling: the flange of an independent product of DH matrices, at q and not at -q."""
     robot = twin.load(arm(("[rating]\n", TURNED)))
     signs = np.array([-1, 1, 1, -1, 1, -1])

@@ -90,7 +90,7 @@ def test_help_and_list_come_at_once(word):
     assert min(float(python(code).stdout) for _ in range(3)) < 0.8
 
 
-def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
+def test_help_of_a_scenario_shows_description_and_settings(capsys):
     assert main(["run", "pose_path", "--help"]) == 0
     text = capsys.readouterr().out
     assert "What must hold:" in text
@@ -116,7 +116,7 @@ def test_help_of_a_scenario_says_what_it_shows_and_offers_its_settings(capsys):
         (["model_agreement", "parallelogram"], "in s (default 1.0 in model_agreement, 0.4 in parallelogram)"),
     ],
 )
-def test_help_tells_the_defaults_of_the_scenarios_that_are_named(scenarios, told, capsys):
+def test_help_shows_defaults_of_the_named_scenarios(scenarios, told, capsys):
     assert main(["run", *scenarios, "--help"]) == 0
     assert told in " ".join(capsys.readouterr().out.split())
 
@@ -232,7 +232,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.json", "mine.py"]
 
 
-def test_validate_writes_junit_and_json_and_tells_what_fails(own, tmp_path, monkeypatch, capsys):
+def test_validate_writes_junit_and_json_and_prints_failures(own, tmp_path, monkeypatch, capsys):
     """One quick scenario stands in for all; it holds under the laws with a model alone."""
     monkeypatch.setattr(registry, "titles", lambda: {own: "mine"})
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"

@@ -140,7 +140,7 @@ def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
     assert file.read_text() == "good"
 
 
-def test_a_program_that_calls_the_command_keeps_its_own_handlers():
+def test_command_preserves_signal_handlers_of_the_caller():
     code = (
         "import signal\n"
         "from scenarios.cli.command_line import main\n"

@@ -101,7 +101,7 @@ def test_on_the_command_line(tmp_path, capfd):
     assert "there is no setting 'Ki': pd has bandwidth, Kp, Kd" in capfd.readouterr().err
 
 
-def test_a_payload_told_as_text():
+def test_payload_from_text():
     assert payload_of("2").mass == 2.0
     body = payload_of("2,0.1,0.2,0.3,1,2,2.5,0.1,0.2,0.3")
     np.testing.assert_array_equal(body.com, [0.1, 0.2, 0.3])
@@ -115,7 +115,7 @@ def test_a_payload_told_as_text():
         payload_of("1,0,0,0,1,1,5,0,0,0")
 
 
-def test_a_tool_told_as_text():
+def test_tool_from_text():
     np.testing.assert_array_equal(pose_vector(tool_of("0.12")), [0, 0, 0.12, 1, 0, 0, 0])
     np.testing.assert_allclose(
         pose_vector(tool_of("1,2,3,0,0.6,0,0.8")), [1, 2, 3, 0, 0.6, 0, 0.8], atol=1e-15
@@ -125,14 +125,14 @@ def test_a_tool_told_as_text():
             tool_of(text)
 
 
-def test_a_tool_in_millimetres_is_told():
+def test_tool_in_millimetres_is_rejected():
     for text in ("120", "0,0,-120", "5.1,0,0,1,0,0,0"):
         with pytest.raises(ValueError, match=r"expected a tool in metres, at most 5 m from the flange, got"):
             tool_of(text)
     tool_of("5")
 
 
-def test_the_tool_of_a_run_is_where_it_is_told(irb140):
+def test_run_uses_the_given_tool(irb140):
     """The laboratory's line is one of the tool, and the log's poses are the tool's."""
     from scenarios import laboratory
     from twin.kinematics.forward import forward_kinematics
@@ -146,7 +146,7 @@ def test_the_tool_of_a_run_is_where_it_is_told(irb140):
     assert all(metric.passes for metric in laboratory.metrics(log))
 
 
-def test_what_the_law_believes_to_be_carried():
+def test_controller_model_has_the_model_payload():
     config = Config(payload="3", model_payload="0")
     robot = config.load_robot()
     assert robot.payload is not None
@@ -159,7 +159,7 @@ def test_what_the_law_believes_to_be_carried():
     assert Config().known_law
 
 
-def test_scenarios_keep_what_the_arm_was_given_to_carry(irb140):
+def test_scenarios_use_the_given_payload(irb140):
     carrying = irb140.with_payload(twin.Payload(1.5, (0.0, 0.0, 0.05)))
     assert with_rated_payload(carrying) is carrying
     log = payload_mismatch.run(payload_mismatch.Config(payload="1.5,0,0,0.05", time_step=4e-3))
@@ -176,6 +176,6 @@ def test_a_wrong_belief_of_the_payload_shows_in_what_the_model_predicts():
     assert wrong[0] > 1e-5
 
 
-def test_a_cascade_with_gains_of_its_own_is_not_the_published_one():
+def test_cascade_with_chosen_gains_differs_from_the_published_one():
     assert manutec_move.has_published_gains(manutec_move.Config())
     assert not manutec_move.has_published_gains(manutec_move.Config(law_settings=(("Kv", 1.0),)))

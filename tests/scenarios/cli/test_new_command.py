@@ -45,7 +45,7 @@ def test_what_is_written_passes_its_test_outside_the_house(kind, tmp_path, monke
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_files_bear_their_name_and_what_to_type_is_told(kind, tmp_path, monkeypatch, capsys):
+def test_files_have_the_given_name_and_next_commands_are_printed(kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
     assert main(["new", kind, "big_swing", "--folder", "mine"]) == 0
@@ -64,7 +64,7 @@ def test_the_files_bear_their_name_and_what_to_type_is_told(kind, tmp_path, monk
     assert f"  irb-twin {told[kind]}" in out
 
 
-def test_the_law_and_the_scenario_run_as_it_says(tmp_path, monkeypatch, capsys):
+def test_printed_commands_run_controller_and_scenario(tmp_path, monkeypatch, capsys):
     """The law beside one of ours, in the scenario: the commands that were told."""
     monkeypatch.chdir(tmp_path)
     assert main(["new", "controller", "swaying"]) == 0
@@ -83,7 +83,7 @@ def test_the_robot_is_built_as_the_builder_builds_it(tmp_path, monkeypatch, caps
 
 
 @pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
-def test_a_bad_name_is_told(name, tmp_path, monkeypatch, capsys):
+def test_bad_name_is_rejected(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "controller", name]) == 2
     err = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_a_bad_name_is_told(name, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["numpy", "random", "twin", "test_law"])
-def test_a_name_that_would_hide_a_module_is_told(name, tmp_path, monkeypatch, capsys):
+def test_name_that_hides_a_module_is_rejected(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "scenario", name]) == 2
     assert f"{name!r} is the name of a module of Python or pytest" in capsys.readouterr().err
@@ -112,7 +112,7 @@ def test_what_is_there_stays(kind, tmp_path, monkeypatch, capsys):
     assert found(tmp_path) == {there.name}
 
 
-def test_a_folder_that_is_not_there_is_told(capsys):
+def test_missing_folder_is_rejected(capsys):
     assert main(["new", "robot", "swing", "--folder", "/nowhere"]) == 2
     assert capsys.readouterr().err == "irb-twin: --folder /nowhere: there is no such folder\n"
 

@@ -66,7 +66,7 @@ def test_the_table_has_a_row_a_run(folder):
     assert not (folder / "a.csv.parts").exists()
 
 
-def test_the_summary_says_what_the_table_says(folder):
+def test_summary_agrees_with_the_table(folder):
     rows, told = rows_of(folder / "a.csv"), json.loads((folder / "a.json").read_text())
     for place, law in enumerate(told["laws"]):
         own = rows[40 * place : 40 * place + 40]
@@ -108,7 +108,7 @@ def test_each_law_has_a_picture(folder):
     assert all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
-def test_a_disagreement_is_said_loudly(monkeypatch):
+def test_disagreement_with_pybullet_fails_the_sweep(monkeypatch):
     """Rollouts that are a little off: PyBullet finds them out."""
     sound = evaluation.outcomes
 
@@ -154,7 +154,7 @@ def _only_nominal(outcomes):
     return of_nominal
 
 
-def test_what_can_vary_is_listed():
+def test_list_contains_quantities_that_can_vary():
     status, out, _ = given([*SHORT, "--list", "--controller", "pd", "--drives", "rigid"])
     names = [line.split()[0] for line in out.splitlines()]
     assert status == 0
@@ -207,7 +207,7 @@ def test_it_takes_one_scenario_that_can_vary(words, told):
     assert (status, told in err) == (2, True)
 
 
-def test_progress_counts_runs_and_tells_what_is_left(capsys, monkeypatch):
+def test_progress_shows_finished_runs_and_remaining_time(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 40.0, 80.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     with progress.counted("pd", 100) as tell:

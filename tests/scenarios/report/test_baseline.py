@@ -70,7 +70,7 @@ def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tm
     assert "only the 1 runs in both are compared" in found.notes[0]
 
 
-def test_other_versions_are_told_and_other_defaults_are_not_compared(tmp_path):
+def test_other_versions_are_reported_and_other_defaults_are_not_compared(tmp_path):
     old = {"irb-twin": "0.0.1", "numpy": "1.0"}
     (note,) = compared(tmp_path, [run_of(0.5)], [run_of(0.5)], provenance=old).notes
     assert note.startswith(

@@ -33,7 +33,7 @@ def test_names_are_cut_to_the_width_and_stay_apart(names, width):
     assert all(new == old for new, old in zip(short, names, strict=True) if len(old) <= width)
 
 
-def test_names_are_cut_where_that_keeps_what_tells_them_apart():
+def test_shortened_names_remain_distinct():
     assert shorten(["left_shoulder_joint_of_the_arm", "right_shoulder_joint_of_the_arm"], 16) == [
         "left_s...the_arm",
         "right_...the_arm",

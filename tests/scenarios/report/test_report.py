@@ -28,7 +28,7 @@ def test_no_sample_has_no_error_not_even_zero():
         np.testing.assert_array_equal(size(np.empty((0, 6))), np.full(6, np.nan))
 
 
-def test_errors_are_what_their_names_say():
+def test_error_figures_have_their_definition():
     log = made_up_log("pd")
     expected = 0.01 * np.arange(1, 7)
     np.testing.assert_allclose(rms(joint_error(log)), expected, rtol=1e-12)
@@ -70,7 +70,7 @@ def test_the_tables_fit_the_page_and_lose_nothing(width):
     assert "its reason" not in text
 
 
-def test_a_check_that_fails_says_all_there_is_to_say():
+def test_failed_check_is_reported_with_value_place_and_reason():
     broken = Metric("the check", 2.0, "rad", 1.0, "what the loop allows", "joint_3 at t = 0.412 s")
     text = rendered(scenario_report("A swing.", [made_up_run("pid"), made_up_run("pd", broken)], 100))
     assert text.count("FAILS") == 1
@@ -79,7 +79,7 @@ def test_a_check_that_fails_says_all_there_is_to_say():
     assert text.splitlines()[-1] == "repeat: irb-twin run swing --controller pd"
 
 
-def test_a_nan_is_said_to_be_no_number_and_a_narrow_miss_is_told_in_full():
+def test_nan_fails_and_narrow_miss_is_printed_with_all_digits():
     nan = Metric("the check", np.nan, "rad", None, "its reason")
     narrow = Metric("the other", 1.0 + 1e-9, "", 1.0, "its reason")
     text = rendered(scenario_report("A swing.", [made_up_run("pd", nan, narrow)], 100))
@@ -95,7 +95,7 @@ def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
     )
 
 
-def test_reasons_are_told_once_and_name_whose_they_are_where_they_differ():
+def test_equal_reasons_are_printed_once_and_others_name_their_runs():
     runs = [made_up_run(name, Metric("check", 0.0, "", 1.0, f"because {name}")) for name in ("pd", "pid")]
     assert "(pd) because pd; (pid) because pid" in rendered(explanations(runs, 100))
     more = [*runs, dataclasses.replace(runs[0], scenario="nod")]
@@ -104,7 +104,7 @@ def test_reasons_are_told_once_and_name_whose_they_are_where_they_differ():
     assert rendered(explanations([made_up_run("pd"), made_up_run("pid")], 100)).count("its reason") == 1
 
 
-def test_a_run_without_a_log_is_told():
+def test_run_without_a_log_is_reported():
     run = Run("swing", Config(controller="pd"), None, (), 0.1, "joint_2 runs away")
     text = rendered(scenario_report("A swing.", [run, made_up_run("pid")], 100))
     assert "pd: did not finish: joint_2 runs away\ncause: " in text
@@ -144,7 +144,7 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
     assert "progress" not in run["config"]
 
 
-def test_junit_has_a_case_for_each_check_and_says_why_one_failed(tmp_path):
+def test_junit_has_a_case_per_check_with_the_reason_of_failure(tmp_path):
     path = tmp_path / "a.xml"
     broken = Metric("check", 2.0, "rad", 1.0, "< & >")
     lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")

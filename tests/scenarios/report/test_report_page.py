@@ -49,7 +49,7 @@ def written(runs, tmp_path_factory):
     return file, before, (threading.active_count(), len(os.listdir("/proc/self/fd")))
 
 
-def test_the_page_says_what_ran(written, runs):
+def test_page_contains_commands_and_settings(written, runs):
     text = written[0].read_text(encoding="utf-8")
     for part in (
         "Everything passes",
@@ -153,7 +153,7 @@ def test_long_runs_and_many_laws_stay_small(runs):
     assert len(json.dumps(curves.figures(many[:1], points))) < 1e6
 
 
-def test_gains_of_a_law_of_ones_own_are_found():
+def test_page_has_gains_of_a_user_controller():
     law = SimpleNamespace(Kp=np.arange(6.0), Kd=2, Ki="none", Kv=np.zeros(5), name="own")
     told = gains(law, 6)
     assert told["gain_names"].tolist() == ["Kp", "Kd"]

@@ -21,7 +21,7 @@ def pd():
     return log_of(controller="pd", drives="rigid")
 
 
-def told_of(log):
+def moment_and_text(log):
     moment = worst_moment(log)
     return moment, " ".join(reasons(moment))
 
@@ -62,13 +62,13 @@ def test_parts_of_the_torque_are_those_of_the_motion_in_the_engine(pd):
 
 
 def test_friction_that_the_law_does_not_know_is_found(pd):
-    _, told = told_of(pd)
+    _, told = moment_and_text(pd)
     assert "remained in the drive (friction, rotor, spring)" in told
     assert "at its limit" not in told
 
 
 def test_a_delay_is_found():
-    moment, told = told_of(log_of(controller="computed_torque", delay=4))
+    moment, told = moment_and_text(log_of(controller="computed_torque", delay=4))
     assert "The measured position of the joint differed" in told
     seen = moment.at(moment.log.q_seen - moment.log.q_motor)
     assert abs(seen) > 0.9 * moment.size
@@ -77,9 +77,9 @@ def test_a_delay_is_found():
 def test_a_motor_at_its_limit_is_found(pd):
     moment, saturated = worst_moment(pd), np.zeros_like(pd.saturated)
     saturated[moment.sample - 30 : moment.sample, moment.joint] = True
-    _, told = told_of(replace(pd, saturated=saturated))
+    _, told = moment_and_text(replace(pd, saturated=saturated))
     assert f"The motor of {moment.name} was at its limit in 30 of the " in told
-    _, told = told_of(replace(pd, saturated=np.roll(saturated, 1, axis=1)))
+    _, told = moment_and_text(replace(pd, saturated=np.roll(saturated, 1, axis=1)))
     assert "had a motor at its limit, which affects " in told
 
 
@@ -87,16 +87,16 @@ def test_a_loop_that_swings_is_found(pd):
     moment = worst_moment(pd)
     q = pd.q.copy()
     q[:, moment.joint] += 0.9 * moment.size * np.sin(2 * np.pi * 25 * pd.t)
-    _, told = told_of(replace(pd, q=q, q_motor=q, q_seen=q))
+    _, told = moment_and_text(replace(pd, q=q, q_motor=q, q_seen=q))
     assert "The error oscillates at about 2" in told
 
 
 def test_a_law_without_a_model_goes_with_the_torque_it_must_bring():
-    _, told = told_of(log_of(controller="pd", bandwidth=80.0, duration=2.0))
+    _, told = moment_and_text(log_of(controller="pd", bandwidth=80.0, duration=2.0))
     assert "correlates with the torque at the joint" in told
 
 
 def test_rounding_is_not_explained():
-    moment, told = told_of(log_of(controller="computed_torque"))
+    moment, told = moment_and_text(log_of(controller="computed_torque"))
     assert moment.size < 1e-12
     assert told == "This is a rounding error: there is nothing to explain."

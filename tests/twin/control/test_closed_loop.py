@@ -174,7 +174,7 @@ def test_a_controller_is_reset_and_cannot_rewrite_its_reference(irb140):
     assert not reference.q.any()
 
 
-def test_progress_is_told_seldom_and_at_the_end(irb140):
+def test_progress_is_reported_rarely_and_at_the_end(irb140):
     told = []
 
     def slow(*_):
@@ -193,7 +193,7 @@ def test_one_sample_is_a_run(irb140):
     assert log.model_residual() is None
 
 
-def test_a_plant_may_return_a_state_of_its_own(irb140):
+def test_plant_may_return_a_new_state_array(irb140):
     class Noisy(AnalyticPlant):
         def state(self, out=None):
             return super().state() + 1e-3

@@ -81,7 +81,7 @@ def test_drives_arrive_and_move_the_arm_alike(irb140, sent):
 
 
 @pytest.mark.parametrize("name", controllers.NAMES)
-def test_a_control_law_arrives_with_its_memory_which_is_its_own(irb140, name, sent):
+def test_copied_control_law_has_a_separate_memory(irb140, name, sent):
     law, reference = controllers.make(name, irb140, bandwidth=15.0), sample(path(irb140, 0.05), 1e-3)
     first = run_rollouts(irb140, law, reference)
     law.memory[:] = 0.25

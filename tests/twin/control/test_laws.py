@@ -189,7 +189,7 @@ def test_a_controller_that_remembers_and_a_plant_serve_one_loop_at_a_time(irb140
     assert len(run_closed_loop(plants[0], controllers.make("pid", irb140), still(irb140, 2)).t) == 2
 
 
-def test_only_our_own_laws_are_kept_and_they_use_nothing_that_could_change(irb140):
+def test_only_builtin_laws_are_cached_and_they_use_constants_only(irb140):
     for name in controllers.NAMES:
         law = controllers.make(name, irb140).law
         assert is_compiled(law)
@@ -216,7 +216,7 @@ print(*(float(run_rollouts(robot, ControlLaw(robot, each), still(robot, 1)).tau[
 """
 
 
-def test_users_laws_are_compiled_anew_in_every_process_and_leave_no_files(tmp_path):
+def test_user_laws_are_compiled_in_every_process_without_files(tmp_path):
     """An imported module's gain, a helper's helper and two functions on a line are what they are now."""
     (tmp_path / "law.py").write_text(TWO)
     helper = "from numba.extending import register_jitable\n@register_jitable\ndef inner(q):\n    return {}\n"

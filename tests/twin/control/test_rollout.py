@@ -127,7 +127,7 @@ def test_the_work_is_shared_in_blocks_and_none_is_left_out(robot, monkeypatch):
 
 
 @pytest.mark.parametrize(("law", "parameters", "memory"), [(filtered, SOFT, 2), (in_the_workspace, (), 0)])
-def test_a_law_of_one_s_own_compiled_and_not(arm, law, parameters, memory):
+def test_user_law_compiled_and_interpreted_agree(arm, law, parameters, memory):
     controller = ControlLaw(arm, law, parameters, memory=memory)
     reference = sample(path(arm), PERIOD)
     rollout = run_rollouts(arm, controller, reference)

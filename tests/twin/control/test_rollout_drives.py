@@ -174,7 +174,7 @@ def test_without_drives_and_sensors_a_record_has_no_more_rows(irb140):
 
 
 @SLOWLY
-def test_every_so_many_samples_has_the_torque_of_its_own_step(irb140):
+def test_thinned_samples_have_the_torque_of_their_step(irb140):
     plant, law = irb140.with_drives("elastic"), controllers.make("computed_torque", irb140)
     reference = sample(path(irb140), PERIOD)
     whole, few = (run_rollouts(plant, law, reference, sensors=SENSORS, every=every) for every in (1, 7))
@@ -206,7 +206,7 @@ def test_what_cannot_run_together_is_refused(irb140):
         run_rollouts(rigid, law, reference, integrator="rk4")
 
 
-def test_steps_that_are_too_long_for_a_spring_are_told(irb140):
+def test_too_long_steps_for_a_spring_warn(irb140):
     law, reference = ControlLaw(irb140, nothing), sample(path(irb140, 0.01), PERIOD)
     with pytest.warns(DriveWarning, match="steps of 0.001 s are too long for the springs of joint_5") as told:
         run_rollouts([irb140.with_drives("elastic")], law, reference)

@@ -35,7 +35,7 @@ def divergence(plant, controller, reference, **options):
     return rollout.value, run.value
 
 
-def test_a_run_away_is_told_as_in_the_closed_loop(arm):
+def test_diverged_rollout_has_the_message_of_the_closed_loop(arm):
     unstable = ControlLaw(
         arm, controllers.law("pd").function, (-np.full(6, 500.0), np.zeros(6)), name="wrong"
     )
@@ -49,7 +49,7 @@ def test_a_run_away_is_told_as_in_the_closed_loop(arm):
     assert np.isnan(rollout.log.tau[samples:]).all()
 
 
-def test_too_much_energy_is_told_as_in_the_closed_loop(arm):
+def test_excessive_energy_has_the_message_of_the_closed_loop(arm):
     """Six times the speed limits are no joint's end, but the heavy joints'; four times are nobody's."""
     heavy = arm.qd_max * [1, 1, 1, 0, 0, 0]
     rollout, run = divergence(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 6 * heavy))
@@ -58,7 +58,7 @@ def test_too_much_energy_is_told_as_in_the_closed_loop(arm):
     assert run_rollouts(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 4 * heavy))
 
 
-def test_a_parallelogram_that_folds_is_told_and_spares_the_others(irb1400):
+def test_folding_parallelogram_fails_only_its_rollout(irb1400):
     """Arms that fall: some fold sooner, some later, and those that are held not at all."""
     reference = still(irb1400, 900)
     falling = ControlLaw(irb1400, nothing)
@@ -87,7 +87,7 @@ def test_a_parallelogram_that_folds_is_told_and_spares_the_others(irb1400):
         )
 
 
-def test_a_torque_that_is_not_finite_is_told_as_in_the_closed_loop(robot):
+def test_non_finite_torque_has_the_message_of_the_closed_loop(robot):
     plant = replace(robot, tau_max=np.full(6, np.inf))
     with np.errstate(divide="ignore"):
         rollout, run = divergence(plant, ControlLaw(robot, impossible), still(robot, 30))

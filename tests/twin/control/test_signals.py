@@ -50,7 +50,7 @@ COUPLED = Drives(
 )
 
 
-def test_coupled_motors_are_limited_each_by_its_own_torque():
+def test_coupled_motors_are_limited_by_motor_torque():
     """`tau = R^T own` and `own = R^-T tau`: motor 2 bears half of joint 3's torque less."""
     torque, finite, cut = delivered(np.array([9.0, 22.0, 8.0]), COUPLED)  # own: 9, 18, 8 of 10, 20, 30
     assert finite

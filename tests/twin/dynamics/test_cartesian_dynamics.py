@@ -27,7 +27,7 @@ def condition(robot, q, tool):
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
-def test_it_is_the_equation_of_motion_in_other_words(name):
+def test_operational_space_dynamics_equal_the_equation_of_motion(name):
     robot = twin.load(name).with_payload(Payload(3.0, (0.02, 0.0, 0.05)))
     q, qd, qdd = states_of(robot, 200)
     space = operational_space(robot, q, qd, T_TOOL)

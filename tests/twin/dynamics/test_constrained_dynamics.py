@@ -197,7 +197,7 @@ def test_a_fixed_point_in_the_engine(robot):
 
 
 @pytest.mark.parametrize("surface_at", [plane_at, sphere_at, cylinder_at])
-def test_the_whole_system_and_the_reduced_one_say_the_same(robot, surface_at):
+def test_full_and_reduced_constrained_systems_agree(robot, surface_at):
     """One linear system in accelerations and multipliers; and coordinates that the constraint leaves free."""
     peer = Pinocchio(robot.urdf, robot.joint_names)
     for surface, _, q, qd, tau in states_on(robot, surface_at, np.random.default_rng(4), 30):

@@ -111,6 +111,6 @@ def test_friction_of_the_motor_is_that_of_the_equations():
         ({"coulomb": 2.0, "static": 1.0}, "static of axis 1 is 1, expected at least the Coulomb friction"),
     ],
 )
-def test_wrong_input_is_told(changed, told):
+def test_wrong_input_is_rejected(changed, told):
     with pytest.raises(ValueError, match=told):
         simulate_flexible_joint(**{"joint": FREE, "tau": [0.0], "time_step": 1e-3} | changed)

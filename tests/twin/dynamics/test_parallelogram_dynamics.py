@@ -104,7 +104,7 @@ def test_gauss_principle_on_the_free_tree_of_pinocchio(arm, states, pinocchio):
 
 @pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
 @pytest.mark.parametrize("where", MOUNTINGS)
-def test_pinocchio_s_own_solver_for_closed_loops(arm, states, where, payload):
+def test_closed_loop_solver_of_pinocchio_agrees(arm, states, where, payload):
     """It is told of the loop and of the motors, and finds the passive joints' accelerations itself."""
     robot = arm.mounted(where).with_payload(payload)
     peer = Reduced(arm, PinocchioLoops(arm.urdf, arm.tree.names, arm.loops))
@@ -199,7 +199,7 @@ def test_any_embedding_of_any_tree(tmp_path, seed):
     assert largest_relative_error(twin.energy(robot, q, qd)[:, None], energy) < 1e-12
 
 
-def test_another_embedding_has_kernels_of_its_own(arm):
+def test_another_embedding_has_other_kernels(arm):
     """They are kept by what they are made of: G and its offset are folded into them."""
     G, g0 = arm.embedding.copy(), arm.embedding_offset.copy()
     G[2, 1], g0[2] = 1.0, 0.1

@@ -54,7 +54,7 @@ def test_random_trees(tmp_path, seed):
     assert agrees(uncompiled(robot.with_drives("rigid", LINEAR)), rng, (6,))
 
 
-def test_friction_acts_at_a_speed_of_its_own(irb140, rng):
+def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
     robot = irb140.with_drives("rigid", LINEAR)
     q, qd, qdd = rng.uniform(-1, 1, (3, 20, 6))
     after = qd + 0.5 * qdd

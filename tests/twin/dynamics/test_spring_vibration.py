@@ -48,7 +48,7 @@ def test_one_spring_alone_is_exact(irb140):
 
 
 @pytest.mark.parametrize("dt", [1e-3, 2e-4])
-def test_a_step_answers_the_frequency_that_it_is_said_to(irb140, dt):
+def test_step_vibrates_at_the_predicted_frequency(irb140, dt):
     """One axis of the arm on its spring, all others held: its swing is counted."""
     drives = replace(irb140.drives.without_friction(), damping=0.0, stiffness=np.r_[9e5, np.full(5, np.inf)])
     drives = replace(drives, static=[0, 1e6, 1e6, 1e6, 1e6, 1e6])  # which holds the others

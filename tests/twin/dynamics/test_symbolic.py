@@ -130,7 +130,7 @@ def test_two_link_arm_is_the_kernel(load, rng):
     agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), robot, rng)
 
 
-def test_printed_formulas_compute_what_they_say(arm, rng):
+def test_printed_formulas_evaluate_to_the_model(arm, rng):
     p = main_axes_parameters(arm)
     q, qd = rng.uniform(-3, 3, (2, 3))
     values = {s.name: v for s, v in zip(main_axes_dynamics().parameters, parameters_of(p), strict=True)}

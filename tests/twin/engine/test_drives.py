@@ -193,7 +193,7 @@ def test_no_step_is_made_with_wrong_torques(irb140):
         np.testing.assert_array_equal((simulation.state(), simulation.motor_state()), before)
 
 
-def test_a_closed_simulation_says_so(irb140):
+def test_closed_simulation_raises(irb140):
     simulation = Simulation(irb140.with_drives("rigid"))
     simulation.close()
     for call in (

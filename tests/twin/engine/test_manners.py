@@ -37,7 +37,7 @@ def test_wrong_arguments(irb140):
             simulation.draw_path(np.zeros(3))
 
 
-def test_a_closed_simulation_says_so(irb140):
+def test_closed_simulation_raises(irb140):
     simulation = Simulation(irb140)
     simulation.close()
     simulation.close()

@@ -83,7 +83,7 @@ def test_reflected_inertia_is_that_of_rotors_geared_to_the_joints(request, name,
 @pytest.mark.parametrize(
     ("name", "torque", "share"), [("irb140", 0.26, 0.6), ("irb1400", 0.06, 0.2), ("irb1600", 0.17, 0.5)]
 )
-def test_what_rotors_do_as_gyroscopes_is_as_little_as_the_guide_says(name, torque, share):
+def test_gyroscopic_torque_of_rotors_is_as_small_as_documented(name, torque, share):
     """At the speed limits, every rotor on the link before its joint, along its axis z; h is its spin.
 
     The link feels omega x h, and the rotor its inertia times the part of the link's acceleration along z that

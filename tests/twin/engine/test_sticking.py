@@ -46,7 +46,7 @@ def test_below_its_static_friction_an_arm_stands_for_ten_seconds(arm):
         assert simulation.loop_gap < 1e-15
 
 
-def test_motors_that_turn_together_stand_as_well(irb140):
+def test_coupled_motors_stick_too(irb140):
     robot = with_coupled_wrist(irb140).with_drives("rigid")
     with Simulation(robot) as simulation:
         simulation.reset(AT)
@@ -54,7 +54,7 @@ def test_motors_that_turn_together_stand_as_well(irb140):
 
 
 @pytest.mark.parametrize("friction_at", ["motor", "joint"])
-def test_among_elastic_joints_it_stands_where_friction_is_its_own(arm, friction_at):
+def test_elastic_joint_with_joint_friction_sticks(arm, friction_at):
     """Axis 1 is rigid: it stands whatever the side; the others on springs do if their joints rub."""
     stiffness = np.r_[np.inf, arm.drives.stiffness[1:]]
     drives = replace(arm.drives, stiffness=stiffness, friction_at=(friction_at,) * 6)

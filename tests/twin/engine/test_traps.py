@@ -112,7 +112,7 @@ def test_two_simulations_are_two_worlds(irb140, rng):
             assert one_step_error(other, rng, 2) < 1e-11
 
 
-def test_a_later_simulation_answers_for_its_own_robot(irb140, load, rng):
+def test_later_simulation_uses_its_own_robot(irb140, load, rng):
     """PyBullet caches the model behind its inverse dynamics and Jacobian; payloads must not go through it."""
     robots = (irb140, load(arm()), irb140.with_payload(Payload(6.0, [0.0, 0.0, 0.08])), load(arm()))
     for robot in robots:

@@ -46,7 +46,7 @@ def test_their_number_is_the_rank_of_other_samples_and_of_other_code(arm, driven
     assert (*told(arm).K.shape, *told(driven).K.shape) == COUNTS[arm.name]
 
 
-def test_the_span_of_the_regressor_is_kept(driven):
+def test_base_parameters_span_the_regressor(driven):
     base = told(driven)
     q, qd, qdd = np.random.default_rng(8).uniform(-3, 3, (3, 80, 6))
     Y = twin.dynamics_regressor(driven, q, qd, qdd)
@@ -57,7 +57,7 @@ def test_the_span_of_the_regressor_is_kept(driven):
     np.testing.assert_array_equal(base.K[:, base.columns], np.eye(len(base.K)))
 
 
-def test_what_they_do_not_tell_changes_no_torque_and_what_they_tell_does(driven, rng):
+def test_only_base_parameters_change_torques(driven, rng):
     """The kernels' inverse dynamics, of arms whose parameters differ by what base parameters leave open."""
     K, pi = told(driven).K, twin.dynamics.dynamic_parameters(driven).values
     directions = np.linalg.svd(K)[2]
@@ -118,7 +118,7 @@ def test_a_planar_arm_has_those_of_the_textbooks():
     )
 
 
-def test_a_motion_tells_what_moves_in_it(irb140, rng):
+def test_motion_determines_parameters_of_moving_links(irb140, rng):
     """At rest these are first moments, which gravity pulls at."""
     q = rng.uniform(-1, 1, (100, 6))
     Y = twin.dynamics_regressor(irb140, q, 0 * q, 0 * q)

@@ -191,7 +191,7 @@ def test_validation_is_by_simulation_alone():
         ({"tau": -multisine(0)}, IdentificationError, "is not a response to its torque"),
     ],
 )
-def test_what_cannot_be_estimated_is_told(changed, error, told):
+def test_parameters_that_cannot_be_estimated_are_reported(changed, error, told):
     with pytest.raises(error, match=told):
         identify_elastic_joint(
             **{"tau": multisine(0), "speed": moved(NORRLOF, multisine(0)), "period": PERIOD, "r": R} | changed
@@ -254,6 +254,6 @@ def test_an_estimate_that_is_off_does_not_hold(log):
         ({"speed_noise": -1.0}, ValueError, "a speed noise of at least 0 rad/s, got -1"),
     ],
 )
-def test_wrong_settings_of_the_scenario_are_told(settings, error, told):
+def test_wrong_settings_of_the_scenario_are_rejected(settings, error, told):
     with pytest.raises(error, match=told):
         identify_joint.run(identify_joint.Config(**settings))

@@ -82,7 +82,7 @@ def test_a_series_that_does_not_begin_at_rest_is_refused(motion):
         replace(motion, period=0.0)
 
 
-def test_what_is_found_keeps_the_limits_and_tells_the_parameters(irb1400):
+def test_optimal_motion_satisfies_limits_and_determines_parameters(irb1400):
     robot, heard = irb1400.with_drives("rigid"), []
     found = optimal_excitation(robot, **FEW, progress=heard.append)
     assert within(robot, found)
@@ -135,7 +135,7 @@ def test_a_robot_without_limits_gets_a_motion():
     assert use[1:] == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_a_start_from_which_there_is_no_motion_is_told(irb140, irb1400):
+def test_start_without_a_feasible_motion_is_rejected(irb140, irb1400):
     with pytest.raises(IdentificationError, match="cannot start where joint_2 is at the end of its range"):
         optimal_excitation(irb140, start=irb140.q_max * [0, 1, 0, 0, 0, 0])
     folded = np.array([0.0, 0.0, irb1400.q_max[2], 0.0, 0.0, 0.0])
@@ -153,7 +153,7 @@ def test_a_start_from_which_there_is_no_motion_is_told(irb140, irb1400):
         optimal_excitation(irb140, draws=0)
 
 
-def test_what_is_kept_for_an_arm_does_for_it(arm):
+def test_stored_motion_suits_its_arm(arm):
     robot = arm.with_drives("rigid")
     motion = stored_excitation(robot)
     assert motion is not None

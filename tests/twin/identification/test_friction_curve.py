@@ -131,7 +131,7 @@ def test_the_law_comes_back_from_its_points():
     np.testing.assert_allclose(plain.torque(fast), friction(fast), rtol=1e-10)
 
 
-def test_the_deviations_are_those_of_the_law_as_it_is_told():
+def test_deviations_refer_to_the_stated_friction_law():
     """By differences of the law of the drives, in its own four numbers."""
     measured = friction(SPEEDS) + 0.1 * np.random.default_rng(0).standard_normal(len(SPEEDS))
     fit = fit_friction(SPEEDS, measured)
@@ -182,7 +182,7 @@ def test_the_deviations_are_honest_over_100_seeds():
         (SPEEDS, {"deviation": np.zeros(40)}, ValueError, "deviations above 0"),
     ],
 )
-def test_points_that_do_not_tell_are_refused(speed, settings, error, told):
+def test_insufficient_points_are_rejected(speed, settings, error, told):
     noise = np.random.default_rng(0).standard_normal(np.shape(speed))
     with pytest.raises(error, match=told):
         fit_friction(speed, 30.0 * np.sign(speed) + noise, **settings)

@@ -64,7 +64,7 @@ def test_its_urdf_is_the_one_that_its_facts_make(identified):
     assert "up to date" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
-def test_it_says_where_it_is_from_and_what_was_left_open(identified):
+def test_written_robot_states_source_and_undetermined_parameters(identified):
     text = identified.read_text(encoding="utf-8")
     assert "run.npz: exact steps of the engine" in text
     assert "By `irb-twin identify " in text
@@ -77,7 +77,7 @@ def test_it_says_where_it_is_from_and_what_was_left_open(identified):
 
 
 @pytest.mark.parametrize(("name", "file"), [("irb1400", "found.toml"), ("manutec_r3", "found_dh.toml")])
-def test_closed_loops_and_tables_are_written_as_well(name, file, tmp_path):
+def test_closed_loops_and_tables_are_written(name, file, tmp_path):
     robot = twin.load(name)
     assert robot.drives is not None
     robot = robot.with_drives("rigid", replace(robot.drives, static=robot.drives.coulomb))
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tm
     assert not list(tmp_path.iterdir())
 
 
-def test_a_urdf_alone_cannot_say_what_drives_have(log, identified, tmp_path):
+def test_urdf_alone_cannot_store_drives(log, identified, tmp_path):
     from_urdf = twin.load(identified.with_suffix(".urdf"))
     solution = physical_solution(twin.identify(from_urdf, log))
     with pytest.raises(IdentificationError, match=r"was not loaded from a robot\.toml or dh\.toml"):
@@ -151,7 +151,7 @@ def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp
     assert f"On validation recordings: {percent} % (B: by another filter)." in source
 
 
-def test_its_command_is_whole_and_the_filter_of_what_is_kept_out_is_told(log, tmp_path, monkeypatch, capsys):
+def test_header_has_the_whole_command_and_the_validation_filter(log, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = [f"{name}{joint}" for name in ("q", "tau") for joint in range(1, 7)]
     every = slice(None, None, 3)

@@ -113,7 +113,7 @@ def test_deviations_are_honest_over_a_hundred_seeds(linear, motion):
     assert np.max(np.mean(off, axis=0)) < 1.3  # 0.8 of a parameter without bias
 
 
-def test_more_rows_of_the_same_tell_no_more(linear, motion, rng):
+def test_repeated_rows_add_no_information(linear, motion, rng):
     t, q, tau = motion
     recording = twin.logs.torque_recording(t, q, tau + rng.normal(size=q.shape))
     few, many = (
@@ -123,7 +123,7 @@ def test_more_rows_of_the_same_tell_no_more(linear, motion, rng):
     assert np.median(many.deviations / few.deviations) == pytest.approx(1.0, abs=0.1)
 
 
-def test_weights_are_each_joint_s_own_noise(linear, motion, rng):
+def test_weights_are_the_noise_of_each_joint(linear, motion, rng):
     t, q, tau = motion
     noise = np.array([10, 5, 2, 0.5, 0.2, 0.1])
     recording = twin.logs.torque_recording(t, q, tau + noise * rng.normal(size=q.shape))
@@ -153,7 +153,7 @@ def test_triangles_are_the_equations(linear, motion):
     np.testing.assert_allclose(left, told.rms, rtol=1e-12)
 
 
-def test_what_comes_later_is_kept_out(linear, motion, rng):
+def test_later_part_is_used_for_validation(linear, motion, rng):
     t, q, tau = motion
     recording = twin.logs.torque_recording(t, q, tau + 0.1 * rng.normal(size=q.shape))
     found = twin.identify(linear, recording, split=3.5, filtering=Filtering(10.0))
@@ -201,7 +201,7 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
 
 
 @pytest.mark.parametrize("factor", [1 / 250, 1 / 5.5, 5.5, 250])
-def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
+def test_masses_far_from_the_model_warn(linear, motion, factor):
     """As of torques of the motors where no gear that is known explains the factor."""
     t, q, tau = (part[::5] for part in motion)
     message = rf"identified links are {factor:.3g}[\d.]* times as heavy .* of the motors \(motor_side\)"
@@ -209,7 +209,7 @@ def test_masses_far_from_the_robot_s_own_are_a_warning(linear, motion, factor):
         twin.identify(linear, twin.logs.torque_recording(t, q, factor * tau))
 
 
-def test_masses_far_from_the_data_sheet_s_are_a_warning(linear, motion):
+def test_masses_far_from_the_data_sheet_warn(linear, motion):
     t, q, tau = (part[::5] for part in motion)
     heavy = replace(linear, tree=replace(linear.tree, inertias=8.0 * linear.tree.inertias))
     said = r"573 kg; by the data sheet the arm weighs 98 kg with its base"
@@ -229,7 +229,7 @@ def test_too_little_motion(linear, motion):
     assert refused(linear, t, q, tau, "nothing was recorded from 9 s", start=9.0)
 
 
-def test_what_cannot_be_told_apart_is_named_with_a_motion_that_would(linear):
+def test_indistinguishable_parameters_are_named_with_a_better_motion(linear):
     """Without noise, as noise tells anything apart; the equations of a motion as it is told."""
 
     def measured(q, qd, qdd, t):

@@ -114,7 +114,7 @@ def test_inertia_at_joint_6_beside_that_of_its_motor_is_none(found):
     assert rotor["value"] == pytest.approx(1.0e-5, abs=2 * rotor["deviation"])
 
 
-def test_possible_links_explain_the_torques_nearly_as_well(found):
+def test_physical_links_explain_the_torques_nearly_as_accurately(found):
     physical = found["physical"]
     growth = np.array(physical["residuals"]["rms"]) / found["residuals"]["rms"]
     assert np.all(growth <= 1.1)
@@ -125,7 +125,7 @@ def test_possible_links_explain_the_torques_nearly_as_well(found):
     assert all(one["value"] > 0 for one in friction)
 
 
-def test_what_was_kept_out_is_predicted(robot_file):
+def test_validation_part_is_predicted(robot_file):
     found = identified(robot_file, *RECIPE, "--both-sides", "--split", "4.6")
     assert np.all(np.array(found["validation"]["rms"]) <= HELD_OUT)
     assert np.all(np.array(found["validation"]["rms"]) > 0.8 * np.array(HELD_OUT))

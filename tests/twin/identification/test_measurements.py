@@ -134,7 +134,7 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
     refused(["t", *NAMES], values, r"expected q_offset of shape \(6,\), got \(2,\)", form, error=ValueError)
 
 
-def test_times_that_a_computer_told_a_little_unevenly_are_even(recording):
+def test_slightly_uneven_times_count_as_even(recording):
     rng = np.random.default_rng(2)
     told = twin.logs.torque_recording(
         recording.t + 1e-3 * rng.uniform(-1, 1, recording.t.shape), recording.q, recording.tau
@@ -203,7 +203,7 @@ def test_differences_of_a_parabola_are_its_rates():
     np.testing.assert_allclose(qdd, -6.0, rtol=0, atol=1e-9)
 
 
-def test_speeds_of_the_engine_are_told_by_its_recursion(irb140, rng):
+def test_engine_speeds_are_recognized_by_the_recursion(irb140, rng):
     """Positions of semi-implicit Euler: the speed before a step, and that after it for friction."""
     dt, qdd = 1e-3, rng.normal(size=(300, 6))
     qd = dt * np.cumsum(np.concatenate([np.zeros((1, 6)), qdd]), axis=0)

@@ -90,7 +90,7 @@ def test_knowing_it_tracks(exact):
     assert np.max(np.abs(unknown.q - unknown.q_ref)) > 0.01
 
 
-def test_the_command_tells_it(files, capsys, tmp_path):
+def test_command_reports_the_payload(files, capsys, tmp_path):
     found = tmp_path / "found.json"
     names = [str(name) for name in files]
     assert main(["identify", names[0], "--without", names[1], "--payload", "--json", str(found)]) == 0
@@ -104,7 +104,7 @@ def test_the_command_tells_it(files, capsys, tmp_path):
     assert config.plant_payload.mass == pytest.approx(told["values"]["mass"])
 
 
-def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):
+def test_empty_flange_and_too_little_motion_are_reported(bare, loaded):
     with pytest.raises(IdentificationError, match="the recordings show no payload"):
         identify_payload(bare.robot.with_payload(twin.Payload(1.0)), noisy(bare, 4), bare=[noisy(bare, 3)])
     still = replace(loaded, **{name: getattr(loaded, name) * [1, 0, 0, 0, 0, 0] for name in ("qd",)},
@@ -124,7 +124,7 @@ def test_an_empty_flange_and_too_little_motion_are_told(bare, loaded):
         (["--payload", "--both-sides"], "--both-sides identifies the parameters of the arm"),
     ],
 )
-def test_options_that_do_not_go_together_are_told(files, capsys, words, sentence, tmp_path, monkeypatch):
+def test_conflicting_options_are_rejected(files, capsys, words, sentence, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["identify", str(files[0]), *words]) == 2
     assert sentence in capsys.readouterr().err

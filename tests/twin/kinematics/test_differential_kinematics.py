@@ -68,7 +68,7 @@ def test_jacobians_are_derivatives(arm, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("arm", ARMS, indirect=True)
-def test_twist_and_coordinates_tell_of_the_same_motion(arm, kind):
+def test_twist_and_coordinates_describe_the_same_motion(arm, kind):
     q, qd, qdd = states_of(arm)
     J, J_dot = twin.jacobian(arm, q, T_TOOL), twin.jacobian_dot(arm, q, qd, T_TOOL)
     x, V, Vd = tool_coordinates(arm, q, T_TOOL, kind), times(J, qd), times(J, qdd) + times(J_dot, qd)
@@ -244,7 +244,7 @@ def test_five_joints_cannot_do_everything(arm):
 
 
 @pytest.mark.parametrize(("arm", "kind"), [("rx90", "zyx"), ("rx90", "zyz")], indirect=["arm"])
-def test_angles_have_singularities_of_their_own(arm, kind):
+def test_euler_angles_have_additional_singularities(arm, kind):
     theta = {"zyx": np.pi / 2, "zyz": 0.0}[kind]
     q = np.array([0.4, -0.7, 1.9, 0.0, 0.6, 0.3])
     q[4] = theta - q[1] - q[2]  # all turns about parallel axes: the tool's z axis at theta from upright

@@ -76,7 +76,7 @@ def test_undefined_angles_are_those_of_the_zero_pose(robot):
 
 @pytest.mark.parametrize("alpha_4", [-HALF, HALF])
 @pytest.mark.parametrize("theta_5", [0.0, np.pi])
-def test_the_flag_tells_what_is_determined(irb1400, alpha_4, theta_5):
+def test_flag_shows_which_sum_of_angles_is_determined(irb1400, alpha_4, theta_5):
     alpha = np.array([-HALF, 0, -HALF, alpha_4, -alpha_4, 0])
     arm = replace(irb1400, dh=irb1400.dh._replace(alpha=alpha))
     sign = 1 if theta_5 == 0.0 else -1

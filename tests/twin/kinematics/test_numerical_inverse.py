@@ -134,7 +134,7 @@ def test_limits_hold_and_without_them_the_pose_is_reached(robot):
     np.testing.assert_allclose(free, q, rtol=0, atol=1e-13)
 
 
-def test_out_of_reach_the_nearest_is_told(robot):
+def test_unreachable_pose_error_names_the_nearest_pose(robot):
     T = np.eye(4)
     T[:3, 3] = 2.0, 0.0, 0.352  # 2 m from axis 1 at the height of axis 2, the tool upright
     with pytest.raises(

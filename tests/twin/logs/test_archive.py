@@ -215,7 +215,7 @@ def test_a_log_that_could_not_be_loaded_is_not_saved(log, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_columns_may_lie_either_way(log, tmp_path):
+def test_array_order_may_be_c_or_fortran(log, tmp_path):
     replace(log, q=np.asfortranarray(log.q)).save(tmp_path / "a.npz")
     assert log.identical(Log.load(tmp_path / "a.npz"))
 
@@ -233,7 +233,7 @@ def test_a_log_can_be_copied_and_pickled(copied, log):
         again.arrays["more"] = np.zeros(1)
 
 
-def test_the_arrays_of_a_log_are_its_own(log):
+def test_log_copies_its_arrays(log):
     arrays = {"mine": np.zeros(2)}
     other = replace(log, arrays=arrays)
     arrays["more"] = np.zeros(1)

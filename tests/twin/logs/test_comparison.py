@@ -104,7 +104,7 @@ def test_a_joint_that_slides_is_in_its_units_beside_one_that_turns():
         (broken_log, "pd (2) contains numbers that are not finite from 0.58 s on"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_said_in_a_sentence(other, note):
+def test_incomparable_logs_are_rejected(other, note):
     comparison = twin.compare([irb140_log(), other()])
     assert any(told.startswith(note) for told in comparison.notes), comparison.notes
     assert f"note: {note}" in str(comparison)
@@ -148,7 +148,7 @@ def test_where_a_run_is_finite():
     assert finite_part(log).t[-1] == pytest.approx(0.5 + 39 * PERIOD)
 
 
-def test_what_is_no_log_is_told(tmp_path):
+def test_file_that_is_no_log_is_rejected(tmp_path):
     with pytest.raises(ValueError, match="expected at least one log to compare, got none"):
         twin.compare([])
     with pytest.raises(ValueError, match="expected a Log or the path of one, got int"):

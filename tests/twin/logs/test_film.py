@@ -66,7 +66,7 @@ def test_half_the_speed_takes_twice_as_long(robot):
         assert times[-1] == 0.5, "the end is shown"
 
 
-def test_a_long_log_has_fewer_frames_a_second_and_says_so(robot):
+def test_long_log_has_a_lower_frame_rate_and_warns(robot):
     shown = tracks(made_log(robot, np.zeros((601, robot.n)), time_step=1.0))
     times, fps, note = films.frame_times(shown, 20.0, 1.0)
     assert len(times) == films.MOST_FRAMES
@@ -101,7 +101,7 @@ def test_the_arm_is_where_its_camera_has_it(arm):
     assert (np.abs(picture - alone)[inside].max(axis=-1) < 40).mean() > 0.8
 
 
-def test_two_logs_are_told_apart(robot):
+def test_two_logs_have_different_colours(robot):
     first, second = swing(robot, 0, 1.0, controller="pd"), swing(robot, 0, -1.0, controller="pid")
     scene = Scene(tracks([first, second]), SIZE, yaw_deg=50.0, pitch_deg=-20.0)
     picture = np.array(scene.picture([50, 20], 0.5, "")).astype(int)

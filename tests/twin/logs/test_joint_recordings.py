@@ -142,7 +142,7 @@ def test_joints_that_slide_are_in_metres(tmp_path):
         twin.read_recording(tmp_path / "path.csv", robot, angle_unit="deg")
 
 
-def test_columns_may_have_the_robots_own_names_of_its_joints(tmp_path):
+def test_columns_may_have_the_joint_names_of_the_robot(tmp_path):
     """Names that are like ours, but for other joints, are the robot's where all of them are there."""
     names = {f"joint_{k}": f"q{k - 1}" for k in range(1, 7)}
     tree = dataclasses.replace(ROBOT.tree, names=tuple(names.get(name, name) for name in ROBOT.tree.names))

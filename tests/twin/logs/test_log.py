@@ -68,7 +68,7 @@ def test_the_robot_comes_back_with_payload_and_mounting(log, tmp_path):
         np.testing.assert_array_equal(getattr(robot.payload, name), getattr(BODY, name))
 
 
-def test_a_robot_of_one_s_own_is_found_again_by_its_file(irb140, tmp_path):
+def test_user_robot_of_a_log_is_found_by_its_file(irb140, tmp_path):
     urdf = tmp_path / "mine.urdf"
     urdf.write_text(irb140.urdf.read_text())
     run(twin.load(urdf)).save(tmp_path / "run.npz")

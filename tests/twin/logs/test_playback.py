@@ -46,7 +46,7 @@ def test_time_runs_at_the_speed_and_stands_at_the_end(robot):
     assert (shown.time, shown.playing) == (shown.start, True), "from the end it begins anew"
 
 
-def test_a_loop_begins_anew_where_the_time_that_is_left_over_falls(robot):
+def test_loop_restarts_with_the_remaining_time(robot):
     shown = playback(swing(robot, 0, 1.0, start=3.0), loop=True)
     shown.advance(1.2)  # of 0.5 s
     assert shown.playing
@@ -65,7 +65,7 @@ def test_steps_are_samples_of_the_longest_log(robot):
         assert not shown.playing
 
 
-def test_what_is_not_finite_is_left_out_and_said(robot):
+def test_non_finite_samples_are_omitted_and_reported(robot):
     log = swing(robot, 0, 1.0)
     log.q[40:] = np.nan
     track = Track(log, "pid")
@@ -85,7 +85,7 @@ def test_a_folded_parallelogram_is_left_out(irb1400):
     assert Track(made_log(irb1400, q), "pd").samples.tolist() == [0, 2]
 
 
-def test_names_tell_logs_apart(robot, irb1400):
+def test_labels_of_logs_are_distinct(robot, irb1400):
     pd, pid, other = (
         swing(arm, 0, 1.0, samples=2, controller=law)
         for arm, law in ((robot, "pd"), (robot, "pid"), (irb1400, "pd"))

@@ -104,7 +104,7 @@ def test_millimetres_are_the_doubles_that_metres_would_be(tmp_path):
     np.testing.assert_array_equal(read, np.array([row[1:] for row in rows], dtype=float))
 
 
-def test_units_told_are_those_of_columns_that_name_none(tmp_path):
+def test_given_units_apply_to_columns_without_units(tmp_path):
     values = np.column_stack([1e3 * T, 1e3 * POSES[:, :2], POSES[:, 2:]])
     path = saved(tmp_path / "path.csv", "t,x,y,z[m],a,b,c,d", values)
     read = twin.read_recording(path, length_unit="mm", time_unit="ms")
@@ -133,7 +133,7 @@ def test_columns_of_other_names(tmp_path, plain, columns):
     np.testing.assert_allclose(read.poses, twin.read_recording(plain).poses, rtol=0, atol=3e-16)
 
 
-def test_the_header_says_what_is_recorded(tmp_path):
+def test_header_determines_the_kind_of_recording(tmp_path):
     both = saved(tmp_path / "both.csv", HEADER + ",q1,q2,q3,q4,q5,q6", np.column_stack([T, POSES, Q]))
     with pytest.raises(RecordingError, match=r"the header contains the tool's pose and .* tool or"):
         twin.read_recording(both, ROBOT)

@@ -71,7 +71,7 @@ def test_the_tool_of_an_exported_log_can_be_read_by_naming_it(log, tmp_path):
     np.testing.assert_allclose(recorded.poses, log.pose, rtol=0, atol=1e-15)
 
 
-def test_a_csv_with_a_joint_that_is_not_finite_says_where(log, tmp_path):
+def test_error_of_a_non_finite_csv_value_names_its_place(log, tmp_path):
     q = log.q.copy()
     q[5, 2] = np.nan
     write_csv(tmp_path / "a.csv", replace(log, q=q, q_motor=None, q_seen=None))
@@ -104,7 +104,7 @@ def test_parquet_has_the_same_table_and_knows_the_run(log, tmp_path):
 
 
 @pytest.mark.parametrize(("library", "what"), [("pandas", "a table of pandas"), ("pyarrow", "Parquet")])
-def test_a_library_that_is_not_installed_is_told_with_its_cure(log, tmp_path, monkeypatch, library, what):
+def test_missing_library_is_reported_with_the_extra_to_install(log, tmp_path, monkeypatch, library, what):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(TwinError, match=rf"{what} requires {library}.*pip install 'irb-twin\[tables\]'"):
         log.to_frame() if library == "pandas" else write_parquet(tmp_path / "a.parquet", log)

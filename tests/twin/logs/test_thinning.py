@@ -25,7 +25,7 @@ def test_no_extreme_is_lost(series, most):
 
 
 @given(SERIES, st.integers(5, 60))
-def test_every_part_keeps_its_own_extremes(series, most):
+def test_thinning_preserves_the_extremes_of_every_part(series, most):
     """Whatever sample is left out, near it on either side there are one at least as low and one as high."""
     kept, N = thinned(series, most), len(series)
     near = -(-N // ((most - 2) // 3))  # samples: the length of a part

@@ -29,7 +29,7 @@ def test_zeros_and_ones_fold_away():
     assert (x * y) is (x * y)
 
 
-def test_source_computes_what_the_trace_says():
+def test_source_computes_the_traced_values():
     t = trace.Trace()
     x, y, z = t.inputs("x", 3)
     shared = x * y - z

@@ -38,7 +38,7 @@ def metrics(log):
 '''
 
 
-def test_a_scenario_may_bring_a_law_of_its_own(tmp_path, capfd):
+def test_scenario_may_provide_a_controller(tmp_path, capfd):
     file = tmp_path / "slack.py"
     file.write_text(SCENARIO, encoding="utf-8")
     assert main(["run", str(file)]) == 0

@@ -71,7 +71,7 @@ def test_a_name_of_ours_stays_ours(installed):
         ("two", "expected 'my_arms.two' to be a package with a robot.toml, a dh.toml or one .urdf"),
     ],
 )
-def test_one_that_fails_is_told_and_costs_only_itself(installed, name, told, capsys):
+def test_failing_package_is_reported_and_does_not_affect_others(installed, name, told, capsys):
     with pytest.raises(PluginError, match=told.replace(".", r"\.")):
         twin.load(name)
     assert main(["run", "gravity_hold", "--robot", name]) == 1

@@ -55,7 +55,7 @@ def refused(monkeypatch, keep, few):
     return str(caught.value)
 
 
-def test_a_sweep_goes_on_with_nothing_but_its_own_code_robot_and_versions(tmp_path, monkeypatch, light_path):
+def test_sweep_resumes_only_with_the_same_code_robot_and_versions(tmp_path, monkeypatch, light_path):
     law = write_law(tmp_path / "mine", "numbers_of_mine", "from late_of_mine import LATE")
     late, helper = law.with_name("late_of_mine.py"), law.with_name("numbers_of_mine.py")
     late.write_text("LATE = 1\n")

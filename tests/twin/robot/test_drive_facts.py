@@ -185,7 +185,7 @@ def test_what_is_left_out_is_not_there(file):
     assert robot.with_drives("ideal").drive_mode == "ideal"
 
 
-def test_static_friction_is_the_coulomb_friction_where_it_is_not_told():
+def test_static_friction_defaults_to_coulomb_friction():
     drives = Drives([1.0, 2.0], 0.0, coulomb=[3.0, 4.0])
     np.testing.assert_array_equal(drives.static, [3.0, 4.0])
     np.testing.assert_array_equal(Drives([1.0], 0.0, motor_speed_max=5.0).motor_speed_rated, [5.0])
@@ -230,7 +230,7 @@ def test_drives_of_another_robot_are_refused(irb140):
         twin.load("rx90").with_drives("rigid", Drives(np.ones(6), 0.0))
 
 
-def test_a_motor_that_cannot_carry_the_arm_is_told_once_by_load_and_check_model(file):
+def test_weak_motor_is_reported_once_by_load_and_check_model(file):
     weak = spoilt(file, TORQUE, TORQUE.replace("7.6", "0.5"))
     with pytest.warns(
         DriveWarning,
@@ -267,14 +267,14 @@ def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(i
 
 
 @pytest.mark.parametrize("name", [*loading.robot_names(), *loading.laboratory_names()])
-def test_our_own_robots_carry_themselves(name):
+def test_builtin_robots_carry_their_weight(name):
     assert consistency.weak_motors(twin.load(name)) == []
 
 
 @pytest.mark.parametrize(
     ("name", "least", "most"), [("irb140", 11, 33), ("irb1400", 7, 27), ("irb1600", 5, 40)]
 )
-def test_motors_turn_faster_than_the_speed_limits_ask_by_what_their_files_say(name, least, most):
+def test_motor_speeds_exceed_the_limits_as_stated_in_the_files(name, least, most):
     robot = twin.load(name)
     asked = np.abs(robot.drives.motor_matrix) @ robot.qd_max
     above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)

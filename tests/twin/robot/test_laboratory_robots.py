@@ -113,7 +113,7 @@ def test_two_link_is_the_textbook_s_arm():
         ("figure_7_1", [np.pi / 2, 0.1, 0.3], [0.0, 0.5, 0.6], [0, 1, 0]),
     ],
 )
-def test_mechanisms_are_what_their_files_say(name, q, p, z):
+def test_mechanisms_agree_with_their_files(name, q, p, z):
     T = twin.forward_kinematics(plain(name), q)
     np.testing.assert_allclose(T[:3, 3], p, atol=1e-15)
     np.testing.assert_allclose(T[:3, 2], z, atol=1e-15)

@@ -132,7 +132,7 @@ def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, na
     assert "\n" not in str(raised.value)
 
 
-def test_meshes_that_are_missing_are_told_and_not_drawn(load):
+def test_missing_meshes_warn_and_are_not_drawn(load):
     """The rest is drawn; sticks if nothing is left. A public URDF rarely comes with its meshes."""
     missing = visual('<mesh filename="package://arm/none.obj"/>')
     told = r"mesh file package:/arm/none\.obj not found beside the URDF or in a folder above it: the shape"

@@ -102,7 +102,7 @@ def test_a_urdf_that_lacks_a_joint_of_the_facts(altered):
             altered("irb1400.urdf", (f'name="{name}"', 'name="joint_new"'))
 
 
-def test_a_joint_of_the_urdf_that_the_facts_do_not_tell_of(altered):
+def test_urdf_joint_missing_in_the_facts_is_rejected(altered):
     more = """<link name="link_more"><inertial><mass value="1"/>
       <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
       <joint name="joint_more" type="continuous"><parent link="link_6"/><child link="link_more"/></joint>

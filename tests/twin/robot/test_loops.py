@@ -73,7 +73,7 @@ def test_a_robot_without_loops_has_no_gaps(robot):
     assert loops.gaps(robot, np.zeros(6)).shape == (0, 3)
 
 
-def test_the_loop_knows_its_own_kernels(arm):
+def test_kernels_of_the_loop_compute_the_gap(arm):
     """A loop of other points is other code, though the tree is the same."""
     (loop,) = arm.loops
     points = loop.points.copy()
@@ -114,7 +114,7 @@ def turned(elbow_deg, lower_deg=10.0):
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-def test_the_range_between_the_arms_is_75_degrees_either_way(arm, side):
+def test_range_between_the_arms_is_75_degrees_on_both_sides(arm, side):
     inside, rounded, outside = (turned(side * (75 + more), -side * 30.0) for more in (-1e-6, 4e-8, 1e-6))
     for check in (check_folding, check_position):
         check(arm, inside)
@@ -156,7 +156,7 @@ def test_nan_folds(arm):
             check_folding(arm, q)
 
 
-def test_one_joint_beyond_its_own_range_is_told_first(arm):
+def test_joint_beyond_its_range_is_reported_first(arm):
     with pytest.raises(LimitError, match="joint_3 would be at 80 deg"):
         check_position(arm, np.deg2rad([0, 0, 80, 0, 0, 0]))
     with pytest.raises(LimitError, match=r"joint_elbow .* would be at 80 deg"):
@@ -171,7 +171,7 @@ def test_one_joint_beyond_its_own_range_is_told_first(arm):
         ([0.5, 0, 2, 0, -0.25, 0], "2 q3 + 0.5 q1 - 0.25 q5"),
     ],
 )
-def test_a_passive_joint_is_told_as_what_it_is_made_of(arm, row, told):
+def test_passive_joint_is_printed_as_a_combination_of_joints(arm, row, told):
     G = arm.embedding.copy()
     G[arm.passive[0]] = row
     odd = replace(arm, embedding=frozen(G))
@@ -179,12 +179,12 @@ def test_a_passive_joint_is_told_as_what_it_is_made_of(arm, row, told):
         check_folding(odd, np.array([1.0, 2.0, 4.0, 0, -3.0, 0]))
 
 
-def test_a_passive_joint_in_no_loop_is_told_without_one(arm):
+def test_message_of_a_passive_joint_without_a_loop(arm):
     with pytest.raises(LimitError, match=r"to 75 deg \(1\.309 rad\)$"):
         check_folding(replace(arm, loops=()), turned(76))
 
 
-def test_of_several_loops_the_passive_joint_s_own_is_told(arm):
+def test_message_names_the_loop_of_the_passive_joint(arm):
     other = Loop("other", (0, 1), frozen(np.ones((2, 3))))
     with pytest.raises(LimitError, match=r"link_rod would be 0\.0411 m from folding parallelogram flat$"):
         check_folding(replace(arm, loops=(other, *arm.loops)), turned(76))

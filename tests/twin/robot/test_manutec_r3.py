@@ -116,7 +116,7 @@ def test_the_engine_has_the_same_arm(loaded, rng):
     assert largest_relative_error([step], [np.linalg.solve(M, tau - library_bias(q, qd))]) < 1e-12
 
 
-def test_currents_and_springs_carry_the_arm_as_published_at_the_start(loaded):
+def test_initial_currents_and_springs_hold_the_arm_as_published(loaded):
     drives, hold = loaded.drives, twin.gravity_torque(loaded, loaded.poses["start"])
     current = hold / drives.ratio / TORQUE_CONSTANTS
     np.testing.assert_allclose(current, CURRENT, rtol=0, atol=4e-14)

@@ -255,7 +255,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence(write, text, told):
     assert "\n" not in str(refused.value)
 
 
-def test_a_length_that_is_no_number_is_told_once(write):
+def test_length_that_is_no_number_is_reported_once(write):
     found = check_model(write(SOUND.replace('xyz="0.3 0 0"', 'xyz="nan 0 0"'))).findings
     assert [told for _, told in found] == ["joint 'slide' has an origin that is not finite"]
 

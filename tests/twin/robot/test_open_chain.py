@@ -85,7 +85,7 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
     agrees(robot, peer, rng)
 
 
-def test_the_dh_angles_of_the_open_chain_are_its_own(arm, rng):
+def test_dh_angles_of_the_open_chain_are_its_joint_angles(arm, rng):
     """Uncoupled: forward kinematics by the table, and the closed-form inverse, meet the tree."""
     robot = open_chain(arm)
     np.testing.assert_array_equal(robot.dh_coupling, np.eye(6))
@@ -126,7 +126,7 @@ def test_payload_and_mounting_stay(arm, rng):
         np.testing.assert_allclose(twin.gravity_torque(bare, q), expected, rtol=1e-14, atol=1e-12)
 
 
-def test_a_robot_without_a_loop_is_its_own_open_chain(robot, rng):
+def test_open_chain_of_a_robot_without_a_loop_is_itself(robot, rng):
     q = rng.uniform(-1, 1, 6)
     for model in (without_loop_links, open_chain):
         same = model(robot)

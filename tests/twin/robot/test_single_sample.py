@@ -71,7 +71,7 @@ def test_a_very_long_vector_is_refused_before_anything_is_made_for_it(arm, name)
         getattr(twin, name)(arm, *[np.zeros(10_000_000)] * CALLS[name])
 
 
-def test_large_numbers_go_the_long_way_and_are_right(arm):
+def test_large_numbers_use_the_general_path(arm):
     """Their sum overflows, so the short way takes them for infinite."""
     qdd = np.array([1e308, 1e308, 0, 0, 0, 0])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -90,7 +90,7 @@ def test_a_payload_and_a_mounting_are_not_forgotten(arm):
     assert twin.gravity_torque(arm, q).tobytes() == plain.tobytes()
 
 
-def test_a_wrench_and_a_tool_go_the_long_way(arm, rng):
+def test_wrench_and_tool_use_the_general_path(arm, rng):
     q, F = rng.uniform(-0.5, 0.5, 6), rng.uniform(-9, 9, 6)
     zeros = np.zeros(6)
     moved = twin.inverse_dynamics(arm, q, zeros, zeros) - twin.inverse_dynamics(arm, q, zeros, zeros, F)
@@ -101,7 +101,7 @@ def test_a_wrench_and_a_tool_go_the_long_way(arm, rng):
     np.testing.assert_allclose(np.linalg.norm(apart), 0.1, rtol=1e-12)
 
 
-def test_robots_that_are_not_compiled_go_the_long_way(tmp_path, rng):
+def test_interpreted_robots_use_the_general_path(tmp_path, rng):
     path = tmp_path / "tree.urdf"
     path.write_text(random_urdf(rng, 3))
     robot = uncompiled(twin.load(path))

@@ -76,7 +76,7 @@ def test_what_does_not_matter_is_passed_over_by_the_engine_too(path, text, rng):
         ),
     ],
 )
-def test_what_matters_is_told_in_a_sentence(path, old, new, message):
+def test_invalid_document_is_rejected_with_one_sentence(path, old, new, message):
     assert old in TEXT
     path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(RobotError, match=message):

@@ -138,7 +138,7 @@ def test_a_vector_turns_as_by_the_matrix(angle):
 
 
 @pytest.mark.parametrize("angle", [*NEAR, 1.0, 2 * np.pi / 3, 2.5, *(np.pi - d for d in NEAR)])
-def test_both_ways_from_a_matrix_agree_to_round_off(angle):
+def test_both_conversions_from_a_matrix_agree(angle):
     quat = turns(angle)
     R = written_out(quat)
     found = quaternion_by_largest_axis(R)

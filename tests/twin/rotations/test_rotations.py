@@ -182,7 +182,7 @@ def test_a_printed_quaternion_is_normalised_and_a_wrong_one_refused():
             matrix_from_quaternion(wrong)
 
 
-def test_rigidity_is_told_as_the_way_to_the_nearest_rigid_pose():
+def test_rigidity_error_is_the_distance_to_the_nearest_rigid_pose():
     """The stretch of a polar decomposition is what is left of the nearest rotation."""
     rng = np.random.default_rng(6)
     T = np.zeros((200, 4, 4)) + np.eye(4)

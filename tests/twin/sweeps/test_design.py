@@ -50,7 +50,7 @@ def test_a_distribution_has_the_quantiles_of_its_kind(text, distribution):
         ("-7", [-7]),
     ],
 )
-def test_a_grid_has_the_points_told_in_their_order(text, points):
+def test_grid_has_the_given_points_in_order(text, points):
     variation = parse_variation("bandwidth", text)
     assert not variation.is_random
     assert variation.grid().tolist() == points
@@ -88,7 +88,7 @@ def test_a_grid_has_the_points_told_in_their_order(text, points):
         ("3~0", "the deviation must be above 0"),
     ],
 )
-def test_a_variation_that_cannot_be_is_told_in_one_sentence(text, sentence):
+def test_impossible_variation_is_rejected(text, sentence):
     with pytest.raises(VariationError) as caught:
         parse_variation("payload", text)
     shown = text if len(text) <= 60 else f"{text[:57]}..."
@@ -96,7 +96,7 @@ def test_a_variation_that_cannot_be_is_told_in_one_sentence(text, sentence):
 
 
 @pytest.mark.parametrize("text", ["", "much", "1:2:3:4", "1~2~3", "~", "3~10%", ":", "1,,2", "50%:80%", "+-"])
-def test_a_text_of_no_form_is_told_the_forms(text):
+def test_error_of_an_unknown_form_lists_the_forms(text):
     with pytest.raises(VariationError) as caught:
         parse_variation("payload", text)
     message = str(caught.value)
@@ -222,7 +222,7 @@ def test_how_many_draws_are_made_of_the_samples_asked_for(kind, samples, replica
 
 
 @pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
-def test_a_seed_gives_its_own_bits(kind):
+def test_seeds_give_reproducible_bits(kind):
     def values(seed):
         return Design(varied("0:1", "~1"), samples=64, kind=kind, seed=seed).points({"b": 2.0}).values
 

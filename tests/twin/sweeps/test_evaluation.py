@@ -91,7 +91,7 @@ def test_figures_are_those_of_the_samples(trials, table):
         assert row["tool_error_time"] == reference.t[np.argmax(distance)]
 
 
-def test_the_engine_says_the_same(trials, table):
+def test_engine_agrees(trials, table):
     engine = engine_outcomes(trials)
     assert np.array_equal(engine["passes"], table["passes"])
     assert np.array_equal(engine["trouble"], table["trouble"])

@@ -61,7 +61,7 @@ def test_a_row_is_the_run_of_its_inputs(sweep, robot, reference):
     assert np.array_equal(sweep.passes, holds)
 
 
-def test_a_draw_is_run_at_every_point_of_the_grid_with_its_own_noise(sweep):
+def test_draw_has_the_same_noise_at_every_grid_point(sweep):
     pairs = sweep.table.reshape(20, 2)
     assert np.array_equal(pairs["law.bandwidth"], np.tile([10.0, 30.0], (20, 1)))
     for name in ("draw", "payload", "model.mass", "sensors.noise", "sensors.seed"):
@@ -69,7 +69,7 @@ def test_a_draw_is_run_at_every_point_of_the_grid_with_its_own_noise(sweep):
     assert np.array_equal(pairs["sensors.seed"][:, 0], 7.0 + np.arange(20))
 
 
-def test_what_a_sweep_says(sweep):
+def test_repr_of_a_sweep(sweep):
     share = sweep.share
     assert share.share == np.mean(sweep.passes)
     assert share.low < share.share < share.high
@@ -85,7 +85,7 @@ def test_what_a_sweep_says(sweep):
     assert np.array_equal(frame["tool_error"], sweep.table["tool_error"])
 
 
-def test_names_change_their_own_side_alone(robot, reference):
+def test_quantity_changes_only_its_side(robot, reference):
     experiment = RobotExperiment(robot, PD, reference)
     nominal = experiment.trial({})
     assert same(nominal.plant, robot)

@@ -35,7 +35,7 @@ def test_a_factor_on_masses_is_one_on_weight_and_inertia_and_not_on_the_payload(
     assert close(compute(changed(arm, [("mass", 1.1)]).with_payload(LOAD), Q), 1.1 * bare + (loaded - bare))
 
 
-def test_the_mass_of_a_link_takes_its_inertia_along_as_in_a_file_that_says_so(load):
+def test_mass_of_a_link_scales_its_inertia(load):
     """By the name of the link, or of its joint; whatever the factor of all."""
     links = SOUND.split("</link>")
     (place,) = [k for k, link in enumerate(links) if 'mass value="3"' in link]
@@ -161,7 +161,7 @@ def test_what_a_robot_has_not_cannot_vary(irb140, load):
     assert "mass.link_1" not in [one.name for one in quantities(dataclasses.replace(irb140, tree=light))]
 
 
-def test_a_robot_of_the_laboratory_can_vary_as_well():
+def test_laboratory_robots_can_vary():
     robot = twin.load("youbot")
     assert quantity(robot, "mass").nominal == 1.0
     assert changed(robot, [("torque_limit.2", 5.0)]).tau_max[1] == 5.0

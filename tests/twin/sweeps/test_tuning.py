@@ -64,7 +64,7 @@ def test_the_largest_gain_that_holds_under_all_draws_is_found(known):
     assert done[-1] == result.evaluations * 4 <= 401 * 4
 
 
-def test_of_two_gains_the_worst_and_the_mean_have_their_own_figure(known):
+def test_worst_and_mean_have_different_optimal_gains(known):
     gains = (KP, Gain("law.Kd", 0.05, 5.0))
     for of, size in (("worst", 2.0), ("mean", 1.25)):
         result = known(bowl, gains, of=of, evaluations=600)

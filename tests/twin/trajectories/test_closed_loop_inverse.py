@@ -197,7 +197,7 @@ def test_errors_of_coordinates():
     assert matrix_from_quaternion(a).shape == (3, 3)
 
 
-def test_a_singularity_on_the_way_is_told_with_its_time(robot):
+def test_singularity_on_the_path_is_reported_with_its_time(robot):
     q = np.deg2rad([[10.0, 20, -30, 40, -20, 50], [10.0, 20, -30, 40, 20, 50]])
     path = through_poses(twin.forward_kinematics(robot, q), durations=0.5)
     q_start = np.deg2rad([10.0, 20, -30, 40, 0, 50])

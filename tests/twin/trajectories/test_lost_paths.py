@@ -11,7 +11,7 @@ from twin.trajectories.tool_paths import straight_line
 
 
 @pytest.mark.parametrize(("gain", "period"), [(10.0, 1e-3), (50.0, 1e-3), (10.0, 1e-2)])
-def test_a_line_out_of_reach_is_said_to_be_so_with_its_time_and_error(robot, gain, period):
+def test_unreachable_line_is_reported_with_time_and_error(robot, gain, period):
     start = robot.poses["test_3"]
     T = np.tile(twin.forward_kinematics(robot, start), (2, 1, 1))
     T[1, :3, 3] += [1.0, -1.0, 0.0]
@@ -22,6 +22,6 @@ def test_a_line_out_of_reach_is_said_to_be_so_with_its_time_and_error(robot, gai
         track(FeedbackLaw(robot, gain), line, start, period)
 
 
-def test_the_laboratory_says_so_too():
+def test_laboratory_scenario_reports_the_lost_path():
     with pytest.raises(UnreachableError, match="the joints lost the path"):
         laboratory.run(laboratory.Config(distance=1.5))

@@ -97,7 +97,7 @@ def test_a_period_that_is_not_positive_is_refused(period):
             make()
 
 
-def test_misuse_says_what_was_expected():
+def test_misuse_message_states_the_expectation():
     with pytest.raises(ValueError, match=r"expected q of shape \(N, n\), got \(6,\)"):
         semi_implicit_from_positions(Q0, 1e-3)
     with pytest.raises(ValueError, match="finite"):

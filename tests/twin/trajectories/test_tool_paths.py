@@ -209,7 +209,7 @@ def test_poses_of_six_decimals_are_taken_and_made_rigid():
     )
 
 
-def test_half_a_turn_is_made_one_way_or_the_other():
+def test_half_turn_has_either_direction():
     T = poses_at(np.zeros((2, 3)), Rotation.from_rotvec([[0, 0, 0], [0, 0, np.pi]]))
     path = through_poses(T, durations=1.0)
     np.testing.assert_allclose(
@@ -276,7 +276,7 @@ def test_eased_time_meets_its_conditions():
         (lambda: through_poses(POSES, durations=np.nan), "expected positive, finite durations"),
     ],
 )
-def test_misuse_says_what_was_expected(make, message):
+def test_misuse_message_states_the_expectation(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 

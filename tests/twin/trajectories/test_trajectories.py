@@ -219,12 +219,12 @@ def test_sequence_refuses_jumps():
         (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
     ],
 )
-def test_misuse_says_what_was_expected(make, message):
+def test_misuse_message_states_the_expectation(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
 
-def test_a_trajectory_keeps_its_own_ends():
+def test_trajectory_holds_its_ends():
     q0 = Q0.copy()
     move = quintic(q0, Q1, 1.0)
     q0[:] = 99.0

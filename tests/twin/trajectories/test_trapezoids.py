@@ -56,7 +56,7 @@ def test_the_platform_path_of_the_template():
     np.testing.assert_allclose(acceleration_time(1.0, 6.5, 0.1), 2.5, rtol=1e-15)
 
 
-def test_the_longest_way_gets_speed_and_acceleration_and_the_rest_keep_to_the_line():
+def test_longest_axis_has_the_limits_and_others_follow_the_line():
     p0, p1 = np.array([0.1, 0.7, -0.3]), np.array([0.3, -1.3, 0.2])
     move = cruising_trapezoid(p0, p1, 0.5, 2.0)
     t = np.linspace(0, move.duration, 1001)
@@ -165,6 +165,6 @@ def test_a_linear_phase_of_negative_length_is_refused():
         (lambda: acceleration_time(1.0, 1.0, -1.0), "expected positive acceleration, got [-1.]"),
     ],
 )
-def test_misuse_says_what_was_expected(make, message):
+def test_misuse_message_states_the_expectation(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()

@@ -61,7 +61,7 @@ def test_what_is_damaged_in_use_does_not_come_onto_the_list(folder):
     assert present(folder) == {"b.nbi", "c.code"}
 
 
-def test_what_is_written_again_is_listed_again(folder):
+def test_rewritten_file_is_recorded_again(folder):
     (folder / "a.nbc").write_bytes(b"damaged")
     files = VerifiedCache(folder)
     write(folder / "a.nbc", b"anew")
@@ -71,7 +71,7 @@ def test_what_is_written_again_is_listed_again(folder):
     assert (files.read("a.nbc"), files.read("b.nbi")) == (b"anew", b"grown")
 
 
-def test_what_another_process_listed_stays_on_the_list(folder):
+def test_entries_of_other_processes_are_preserved(folder):
     own, other = VerifiedCache(folder), VerifiedCache(folder)
     write(folder / "c.code", b"third")
     other.add_new()
@@ -111,7 +111,7 @@ def test_a_write_that_is_cut_short_leaves_nothing(tmp_path, monkeypatch, error):
     assert present(tmp_path) == set()
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(tmp_path):
+def test_unwritable_folder_disables_the_cache(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     files = VerifiedCache(tmp_path / "file")
     assert not write(tmp_path / "file" / "a.code", b"first")

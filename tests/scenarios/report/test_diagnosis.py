@@ -20,7 +20,7 @@ def undetermined(name):
     return dataclasses.replace(run, metrics=(dataclasses.replace(run.metrics[0], span=(0.5, 2.0)),))
 
 
-def test_of_a_run_that_holds_there_is_nothing_to_say():
+def test_passing_run_has_no_diagnosis():
     assert diagnose(made_up_run()) == ""
 
 
@@ -48,7 +48,7 @@ def test_of_a_run_that_holds_there_is_nothing_to_say():
         (Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no"), "the code of the scenario or of the"),
     ],
 )
-def test_it_is_told_from_what_does_not_hold(run, whose):
+def test_failed_check_determines_the_diagnosis(run, whose):
     assert diagnose(run, [run]).startswith(whose)
 
 
