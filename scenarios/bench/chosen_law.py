@@ -136,7 +136,7 @@ class LawPanel:
                 return self._next()
             return self._apply_sliders()
         except (TwinError, ValueError) as error:
-            self._bench.say("refused", describe_error(error))
+            self._bench.write_line("refused", describe_error(error))
             return ""
 
     def _next(self) -> str:
@@ -145,7 +145,7 @@ class LawPanel:
         # Controller settings are valid only for the controller that they were given with.
         self._law.choose(dataclasses.replace(self._law.config, controller=name, law_settings=()))
         self.rebuild()
-        self._bench.say("refused", "")
+        self._bench.write_line("refused", "")
         return f"law {self._law.label}"
 
     def _apply_sliders(self) -> str:
@@ -157,6 +157,6 @@ class LawPanel:
             self._law.choose(dataclasses.replace(self._law.config, bandwidth=bandwidth))
         if factors:
             self._law.scale_gains(factors)
-        self._bench.say("refused", "")
+        self._bench.write_line("refused", "")
         changed = [f"{name} x {factor:.3g}" for name, factor in factors.items() if factor != before[1][name]]
         return ", ".join([f"bandwidth {bandwidth:.3g} rad/s"] * (bandwidth != before[0]) + changed)

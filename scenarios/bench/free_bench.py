@@ -117,7 +117,7 @@ class FreeBench:
         self._laws.rebuild()
         self._jog.rebuild()
         self._view.restart()
-        self._bench.say("trouble", "")
+        self._bench.write_line("trouble", "")
 
     def _part(self) -> None:
         """Run the next part, 50 ms of simulated time."""
@@ -137,7 +137,7 @@ class FreeBench:
             )  # fmt: skip
             self._log.add(log)
         except DivergenceError as error:
-            self._bench.say("trouble", f"{error}: press r to restart")
+            self._bench.write_line("trouble", f"{error}: press r to restart")
             self._bench.wait_until(lambda: self._restart_requested)
 
     def _reference(self) -> Samples:
@@ -166,29 +166,29 @@ class FreeBench:
             self._go_through()
         if self._moves is None:
             self._jog.act(seconds)
-        self._bench.say("law", self._law.description)
+        self._bench.write_line("law", self._law.description)
         self._view.show(0, self._desired)
 
     def _teach_pose(self) -> None:
         """Teach the target of the reference, which is the position of the sliders."""
         poses = self.session.poses
         poses.append(self._follower.target.copy())
-        self._bench.say("poses", f"{len(poses)} pose{'s' * (len(poses) > 1)} taught")
+        self._bench.write_line("poses", f"{len(poses)} pose{'s' * (len(poses) > 1)} taught")
         if self._file is not None:
             try:
                 taught_poses.write(self._file, self.session.robot, poses, self._follower.qd_max)
             except OSError as error:
-                self._bench.say("refused", describe_error(error))
+                self._bench.write_line("refused", describe_error(error))
 
     def _go_through(self) -> None:
         if not self._follower.at_rest:
-            self._bench.say("refused", "the arm is moving: stop it (s), or wait until it arrives")
+            self._bench.write_line("refused", "the arm is moving: stop it (s), or wait until it arrives")
             return
         trajectory = taught_poses.motion([self._follower.q, *self.session.poses], self._follower.qd_max)
         if trajectory is None:
-            self._bench.say("refused", "teach a pose that differs from the current one")
+            self._bench.write_line("refused", "teach a pose that differs from the current one")
             return
-        self._bench.say("refused", "")
+        self._bench.write_line("refused", "")
         self._moves = self._cut(sample_semi_implicit(trajectory, self._config.period))
 
     def _cut(self, motion: Samples) -> Iterator[Samples]:

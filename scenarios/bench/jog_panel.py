@@ -89,7 +89,7 @@ class JogPanel:
         self._go(seconds)
         name, unit = self._names[self.axis], self._units[self.axis]
         at = self._scale[self.axis] * self._desired[self.axis]
-        self._bench.say("jog", f"{TITLES[self.mode]}; arrow keys: {name} {at:.1f} {unit}")
+        self._bench.write_line("jog", f"{TITLES[self.mode]}; arrow keys: {name} {at:.1f} {unit}")
 
     def _take_sliders(self) -> None:
         for axis, slider in enumerate(self._sliders):
@@ -127,12 +127,12 @@ class JogPanel:
         self._tool.desired = self._desired.copy()
         q = self._tool.advance(seconds, self._follower.target)
         if q is None:
-            self._bench.say(
+            self._bench.write_line(
                 "refused", "the tool cannot go there: out of reach, a joint limit, or a singularity"
             )
             self._desired = self._tool.desired.copy()
         else:
-            self._bench.say("refused", "")
+            self._bench.write_line("refused", "")
             self._follower.target = q
 
 

@@ -217,7 +217,7 @@ class Watched:
             raise _Restart
         if done := self._panel.act():
             self._bench.touch(done)
-        self._bench.say("law", self._law.description)
+        self._bench.write_line("law", self._law.description)
         self._view.show(self._k, self._desired())
 
     def _desired(self) -> NDArray:

@@ -156,10 +156,10 @@ def test_a_module_in_the_current_folder_and_a_name_within_a_name(laws, irb140):
         ("number", "controller './laws.py:number' is 3, expected a class, a factory or a function"),
         (
             "Needs",
-            r"'./laws.py:Needs' needs a value of 'boundary': give it with --set boundary=...",
+            r"'./laws.py:Needs' needs a value of 'boundary': use --set boundary=...",
         ),
         ("Breaks", r"'./laws.py:Breaks' cannot be made: .*laws.py, line 50: AttributeError"),
-        ("NoLaw", "made <own_file.*, expected a callable"),
+        ("NoLaw", "made <user_file.*, expected a callable"),
         (
             "compiled_form",
             r"expected a law .* got a function of state, reference, parameters, memory, m",

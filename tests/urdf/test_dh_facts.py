@@ -73,7 +73,7 @@ MALFORMED = {
         r"slide: expected q_min < q_max, got 0 and -0\.5",
     ),
     "no speed": ("qd_max = [2, 1]", "qd_max = [0, 1]", r"turn: expected qd_max above 0, got 0"),
-    "a link too many": ("[link.2]", "[link.3]", r"there is no link\.3: expected link\.1 to link\.2"),
+    "a link too many": ("[link.2]", "[link.3]", r"unknown link\.3: expected link\.1 to link\.2"),
     "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
     "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
     "no such body": (

@@ -171,9 +171,8 @@ OUTCOME = np.dtype(
 - passes: whether the trial met every limit.
 - trouble: 0, or what ended the trial early, as an index of `TROUBLES`; its errors are infinite then.
 - duration: duration of the run, in [s].
-- joint_error, joint_error_joint, joint_error_time: largest `|q_ref - q|` of a joint, in [rad]; the joint,
-from
-  1; and the time, in [s].
+- joint_error, joint_error_joint, joint_error_time: largest `|q_ref - q|` of a joint, in [rad]; the
+  joint, from 1; and the time, in [s].
 - rms_error: root mean square of `q_ref - q` over joints and samples, in [rad].
 - tool_error, tool_error_time: largest position error of the tool, in [m], and its time; NaN if not computed.
 - rms_torque: root mean square over joints and samples of torque over its limit at standstill.

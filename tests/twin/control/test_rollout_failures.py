@@ -133,14 +133,14 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
             law,
             "plants that differ only in payload, gravity and limits, got 'irb140' and 'irb",
         ),
-        (robot, [law, ControlLaw(irb1400, nothing)], "models that differ in payload"),
-        (robot, [pd, law], "controllers of one law, got 'pd' and 'nothing'"),
+        (robot, [law, ControlLaw(irb1400, nothing)], "models that differ only in payload"),
+        (robot, [pd, law], "controllers with the same law, got 'pd' and 'nothing'"),
         (
             robot,
             [law, ControlLaw(robot, nothing, [1.0])],
-            r"parameters of one shape, got \(0, 6\) and \(1, 6\)",
+            r"parameters of the same shape, got \(0, 6\) and \(1, 6\)",
         ),
-        (robot, [law, ControlLaw(robot, nothing, memory=1)], "memory of one shape"),
+        (robot, [law, ControlLaw(robot, nothing, memory=1)], "memory of the same shape"),
         ([robot] * 2, [law] * 3, r"compatible shapes, got \(2,\), \(3,\)"),
     ):
         with pytest.raises(ValueError, match=message):

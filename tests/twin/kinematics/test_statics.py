@@ -161,9 +161,9 @@ def test_mobility_of_the_stewart_platform_and_of_plain_arms():
         (lambda r: wrench_torque(r, np.zeros(6), np.ones(3)), "expected wrench of shape (..., 6), got (3,)"),
         (lambda r: wrench_torque(r, np.zeros(6), [0, 0, np.nan, 0, 0, 0]), "expected a finite wrench"),
         (lambda r: wrench_torque(r, np.zeros(5), np.ones(6)), "expected q of shape (..., 6), got (5,)"),
-        (lambda r: mobility(2.5, [1]), "expected a whole number of moving links, got 2.5"),
-        (lambda r: mobility(-1, [1]), "expected a whole number of moving links, got -1"),
-        (lambda r: mobility(np.nan, [1]), "expected a whole number of moving links, got nan"),
+        (lambda r: mobility(2.5, [1]), "expected an integer number of moving links, got 2.5"),
+        (lambda r: mobility(-1, [1]), "expected an integer number of moving links, got -1"),
+        (lambda r: mobility(np.nan, [1]), "expected an integer number of moving links, got nan"),
         (lambda r: mobility(2, [1, 6]), "expected joints of 1 to 5 freedoms, got 6"),
     ],
 )

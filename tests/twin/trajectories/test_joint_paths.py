@@ -226,7 +226,7 @@ def test_a_passage_through_the_wrist_singularity(duration, period):
 
 def test_a_start_in_the_wrist_singularity():
     with pytest.raises(
-        SingularityError, match=r"sample 0 at t = 0 s: wrist singularity, .* at least 0\.001 is"
+        SingularityError, match=r"sample 0 at t = 0 s: wrist singularity, .* expected at least 0\.001"
     ):
         joint_path(ROBOT, through_poses([at(np.zeros(6)), at(HERE)]))
 
