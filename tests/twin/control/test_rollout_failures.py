@@ -141,7 +141,7 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
             r"parameters of the same shape, got \(0, 6\) and \(1, 6\)",
         ),
         (robot, [law, ControlLaw(robot, nothing, memory=1)], "memory of the same shape"),
-        ([robot] * 2, [law] * 3, r"compatible shapes, got \(2,\), \(3,\)"),
+        ([robot] * 2, [law] * 3, r"shapes that can be broadcast, got \(2,\), \(3,\)"),
     ):
         with pytest.raises(ValueError, match=message):
             run_rollouts(plants, laws, still(robot, 30))
