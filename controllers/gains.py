@@ -8,8 +8,7 @@ other joints, and the change of the inertia along the motion):
 
 With `e = q_ref - q` the closed loop is linear in every joint, and the gains follow from the desired poles.  A
 multiple real pole at `-omega` is the fastest choice that does not oscillate, and the same omega makes
-different
-controllers comparable:
+different controllers comparable:
 
 - PD, `tau = Kp e + Kd ed`:   Mbar s^2 + Kd s + Kp = Mbar (s + omega)^2, so
   `Kp = omega^2 Mbar`, `Kd = 2 omega Mbar`.

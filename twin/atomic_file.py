@@ -22,8 +22,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 
     A symbolic link is followed, and the file behind it is replaced.  A new file has default permissions; a
     replacement has those of the file it replaces.  A device or pipe is written directly.  So is the draft of
-    an
-    enclosing block.
+    an enclosing block.
 
     Raises:
         OSError: `path` cannot be written, for example because its folder is read-only or the disk is full.

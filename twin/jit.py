@@ -37,8 +37,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     """Compile a function with numba; the compiled function releases the GIL.
 
     The machine code of a function of this project is cached until a file of its packages changes.  The
-    function
-    may therefore use any function and constant of these packages.
+    function may therefore use any function and constant of these packages.
 
     Args:
         function: function to compile.

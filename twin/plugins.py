@@ -113,8 +113,7 @@ def load_file(path: str | Path, what: str) -> ModuleType:
     """Load a Python file as a module, once in a process unless the file has changed.
 
     The file can import modules from its folder.  They come last on Python's path, so that they hide no
-    installed
-    module.
+    installed module.
 
     Args:
         path: path of the file, usually `.py`.
@@ -200,8 +199,7 @@ def user_files() -> list[Path]:
     """Return the user's source files in this process: loaded modules, and modules that they import later.
 
     A module that is imported within a function is loaded late, so imports are also read from the source.
-    Packages
-    that register plugins count as the user's even where they are installed.
+    Packages that register plugins count as the user's even where they are installed.
     """
     entries = [entry for group in GROUPS for entry in plugin_entries(group).values()]
     packages = {entry.value.partition(":")[0].strip().partition(".")[0] for entry in entries}

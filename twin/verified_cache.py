@@ -2,9 +2,9 @@
 
 A process checks a folder once, before it uses any file in it.  It removes files that are not listed or differ
 from their sums; all of them can be generated again.  It then lists the files that it or numba adds.
-Processes
-do not wait for each other, since every file appears complete or not at all.  A file that two processes write
-at the same moment, or whose writer is killed before listing it, is at worst generated once more.
+Processes do not wait for each other, since every file appears complete or not at all.  A file that two
+processes write at the same moment, or whose writer is killed before listing it, is at worst generated once
+more.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
 Workers are spawned, not forked, because compilers, engines and threads do not survive a fork intact.  A
-worker
-reads tasks from its standard input and writes answers to its standard output; what its code prints goes to
-standard error.  When the parent process ends for any reason, the worker's input closes and the worker ends,
-too.  Each worker leads a session: signals of the terminal do not reach it, and processes that it started end
-with it.
+worker reads tasks from its standard input and writes answers to its standard output; what its code prints
+goes to standard error.  When the parent process ends for any reason, the worker's input closes and the worker
+ends, too.  Each worker leads a session: signals of the terminal do not reach it, and processes that it
+started end with it.
 """
 
 from __future__ import annotations

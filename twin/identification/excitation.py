@@ -2,19 +2,15 @@
 
 The torques of a motion are `tau = Y pi`.  How accurately they determine the base parameters follows from the
 matrix `W`: the rows of Y in this motion, each divided by the torque limit of its drive, restricted to the
-columns
-of the base parameters.  The condition number of W, with columns scaled to norm 1 because their units differ,
-bounds the amplification of noise; the determinant of `W^T W` measures how small the deviations of all
-parameters
-are together.  The search maximises the determinant: it is smooth where the condition number is not, does not
-depend on the scaling of columns, and rewards large motions, too.  The condition number is reported
-afterwards.
+columns of the base parameters.  The condition number of W, with columns scaled to norm 1 because their units
+differ, bounds the amplification of noise; the determinant of `W^T W` measures how small the deviations of all
+parameters are together.  The search maximises the determinant: it is smooth where the condition number is
+not, does not depend on the scaling of columns, and rewards large motions, too.  The condition number is
+reported afterwards.
 
 The amplitude of each joint is as large as its range or its speed allows, so that the search varies only the
-form
-of the motions.  Violations of the limits of passive joints and torques are penalised.  At the end all
-amplitudes
-are reduced by a common factor until these limits are respected.
+form of the motions.  Violations of the limits of passive joints and torques are penalised.  At the end all
+amplitudes are reduced by a common factor until these limits are respected.
 
 Sources: J. Swevers and others, IEEE Transactions on Robotics and Automation 13 (1997), for the series and the
 determinant; M. Gautier, W. Khalil, Int. J. of Robotics Research 11 (1992), for the condition number.

@@ -5,10 +5,8 @@ The equations of a joint are processed in blocks and reduced to a triangular fac
     [Y_j  tau_j] = Q_j R_j,      |Y_j beta - tau_j| = |R_j [beta; -1]|.
 
 The n triangles of r + 1 columns determine the fit under any weights of the joints, their residuals, and the
-rank.
-Each joint is weighted by the deviation of its residuals in the previous fit; after a few iterations the
-weights
-converge.
+rank. Each joint is weighted by the deviation of its residuals in the previous fit; after a few iterations the
+weights converge.
 
 Source: A. Björck, "Numerical Methods for Least Squares Problems" (1996), section 6.2 (sequential QR).
 """
@@ -140,8 +138,7 @@ def solved(reduced: Triangles, weights: Floats) -> Fit:
     """Solve for the base parameters with weights (n,) of the joints; the minimum-norm solution if singular.
 
     The covariance is that of independent equations whose deviations are one over the weights, scaled by the
-    variance
-    of the weighted residuals and by the oversampling.
+    variance of the weighted residuals and by the oversampling.
     """
     columns, torque, scale = _weighted(reduced, weights)
     U, values, directions = np.linalg.svd(columns, full_matrices=False)

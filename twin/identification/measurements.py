@@ -1,13 +1,11 @@
 """Measurements: motion and torques of the joints, filtered and ready for the equations `tau = Y pi`.
 
-A log without sensors provides exact values: the engine's step is `qd+ = qd + dt qdd`, so that
-`qdd = (qd+ - qd) / dt` is the acceleration that the torque in this step caused, and friction acts at the new
-speed
+A log without sensors provides exact values.  The engine's step is `qd+ = qd + dt qdd`, so that
+`qdd = (qd+ - qd) / dt` is the acceleration by the torque in this step, and friction acts at the new speed
 `qd+`.  For shafts with a higher static friction, equations near rest are excluded.
 
 Measured recordings, and logs with sensors, contain only positions and torques.  The positions are low-pass
-filtered
-and differentiated; the torques and the columns of the regressor are low-pass filtered alike.
+filtered and differentiated; the torques and the columns of the regressor are low-pass filtered alike.
 """
 
 from __future__ import annotations
@@ -293,9 +291,8 @@ def filtered_measurements(
         recording: recording of the joints.
         filtering: filter settings.
         engine_steps: whether the positions are those of the engine, whose recursion then determines speeds:
-            that
-            of the step before a sample, and for friction that of the step after it. By default speeds are
-            central differences.
+            that of the step before a sample, and for friction that of the step after it. By default speeds
+            are central differences.
 
     Raises:
         IdentificationError: a cut-off or row rate is out of range, or the recording is too short.

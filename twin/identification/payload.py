@@ -2,9 +2,8 @@
 
 A payload adds its ten parameters, `m`, `m c` and the inertia about the flange's origin, to the link that has
 the flange.  In base parameters, `beta = K pi`, this is `beta_loaded = beta_bare + B phi`, where B are the
-columns
-of K of that link, transformed to the flange.  The triangles of the reduced recordings therefore suffice to
-identify the payload, without a further regressor:
+columns of K of that link, transformed to the flange.  The triangles of the reduced recordings therefore
+suffice to identify the payload, without a further regressor:
 
 - With a run without the payload, the base parameters of the arm and the ten of the payload are fitted to both
   runs together.  Only the geometry of the arm's model is used.

@@ -13,18 +13,14 @@ solution minimises
     D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4,
 
 with the base parameters beta, the covariance C of the unconstrained fit, and the log-det divergence D from
-the
-links P0 of the given robot; for scalars above 0 the divergence is `x / x0 - log(x / x0) - 1`.  The first part
-is
-the increase of the residuals in units of their noise.  The second keeps P away from the boundary of the
-possible
-set, and directions that no torque depends on as near to P0 as the others permit.  Its weight corresponds to
-knowing P0 to a factor of about e, which is weak compared with the recordings.  For friction and rotors that
-the
-robot's file does not have, x0 is the size that the unconstrained fit gives them.  Torque offsets are centred
-at 0,
-with the deviation of the joint's torque.  Links without masses are scaled to the torques of the unconstrained
-fit.  Both parts are convex, so that there is one minimum for any start, which Newton's method finds.
+the links P0 of the given robot; for scalars above 0 the divergence is `x / x0 - log(x / x0) - 1`.  The first
+part is the increase of the residuals in units of their noise.  The second keeps P away from the boundary of
+the possible set, and directions that no torque depends on as near to P0 as the others permit.  Its weight
+corresponds to knowing P0 to a factor of about e, which is weak compared with the recordings.  For friction
+and rotors that the robot's file does not have, x0 is the size that the unconstrained fit gives them.  Torque
+offsets are centred at 0, with the deviation of the joint's torque.  Links without masses are scaled to the
+torques of the unconstrained fit.  Both parts are convex, so that there is one minimum for any start, which
+Newton's method finds.
 
 Sources: P. Wensing, S. Kim, J.-J. Slotine, IEEE Robotics and Automation Letters 3 (2018), on P; T. Lee,
 P. Wensing, F. Park, IEEE Trans. on Robotics 36 (2020), on its divergences; S. Boyd, L. Vandenberghe, "Convex
@@ -240,8 +236,7 @@ def _minimum(
     """Return the minimum described in the module, and the deviations (r,) of its base parameters.
 
     The coordinates are `u = R (beta - beta_0)`, in which the recordings' part is a sphere, and the parameters
-    that
-    are not in `columns`.  Each of the latter changes the parameters in `columns` such that beta stays
+    that are not in `columns`.  Each of the latter changes the parameters in `columns` such that beta stays
     constant.
 
     Args:

@@ -2,8 +2,7 @@
 
 The file is that of the given robot with the identified links, rotors and friction, and states their origin.
 Geometry, limits, poses and closed loops are unchanged.  Directions that no torque depends on are as near to
-the
-given robot's as possible bodies permit; comments name them.
+the given robot's as possible bodies permit; comments name them.
 """
 
 import json

@@ -180,8 +180,7 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
     """Write a log atomically as CSV: a header line, then one line per sample.
 
     Numbers have the fewest digits from which the same double is read; true is 1, false 0, and NaN `nan`.  The
-    text
-    is UTF-8.
+    text is UTF-8.
 
     Args:
         path: path of the file.
@@ -260,8 +259,7 @@ def about(log: Log) -> dict[str, str]:
     """Return the metadata of a log, all as text.
 
     They are robot, controller, drives, periods in [s], gravity in [m/s^2], payload in [kg], and the single
-    numbers
-    and texts that the scenario added, as `bandwidth`, or `provenance` and `settings`, which are JSON.
+    numbers and texts that the scenario added, as `bandwidth`, or `provenance` and `settings`, which are JSON.
     """
     facts = {
         "robot": log.robot.name,

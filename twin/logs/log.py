@@ -53,10 +53,8 @@ class Log:
         arrays: arrays that a scenario added, by name; empty for a bare run.
 
     With ideal drives `tau_joint` is `tau`.  With rigid joints `q_motor` is `q` and `qd_motor` is `qd`.
-    Without
-    sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the same
-    array,
-    which is stored once in files.
+    Without sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the
+    same array, which is stored once in files.
     """
 
     robot: Robot
@@ -135,10 +133,8 @@ class Log:
         """Return the state of the plant less that of the model, one control period after samples 0 to N-2.
 
         The robot's dynamics advance each sample's state under the logged torque.  The difference of the
-        states, each
-        (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the first step
-        after
-        samples 0 to N-2.
+        states, each (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the
+        first step after samples 0 to N-2.
         """
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])

@@ -1,23 +1,18 @@
 """Identification of an elastic joint: two masses, spring and friction, from torque and speed of the motor.
 
 Norrlöf's experiment: one joint is excited while the others stand still.  The estimate is the set of
-parameters for
-which the linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.  This is a
-prediction-
-error method for an output-error model: noise is added to the output and not modelled further, so that the
-simulation under the measured torques is the prediction.  For white noise this is the maximum-likelihood
-estimate,
-with or without a controller in the loop.  The deviations follow from a linearisation about it,
+parameters for which the linear model of `twin.dynamics.flexible_joint` comes nearest to the measured speed.
+This is a prediction- error method for an output-error model: noise is added to the output and not modelled
+further, so that the simulation under the measured torques is the prediction.  For white noise this is the
+maximum-likelihood estimate, with or without a controller in the loop.  The deviations follow from a
+linearisation about it,
 
     cov = s^2 (J^T J)^-1,    s^2 = |e|^2 / (N - number of fitted quantities).
 
 The motion before the data is not known, and mean values carry no information: three initial states and an
-offset
-are fitted along with the parameters.  They enter linearly, so that for each set of parameters the best of
-them is
-found at once (variable projection with Kaufman's derivatives), and the search varies only the logarithms of
-the
-parameters.
+offset are fitted along with the parameters.  They enter linearly, so that for each set of parameters the best
+of them is found at once (variable projection with Kaufman's derivatives), and the search varies only the
+logarithms of the parameters.
 
 The search starts from the frequency response, at several frequencies of the antiresonance, because the sum of
 squares has local minima: a resonance at the wrong frequency fits nothing, and no small step improves the fit.
@@ -121,8 +116,7 @@ def identify_elastic_joint(
         period: time between samples, in [s].
         r: angle of the arm for each radian of the motor, one over the gear ratio.
         steps: engine steps in a period, if the engine or the analytic plant made the record, so that the
-            model
-            uses the same steps; by default the model is that of continuous time.
+            model uses the same steps; by default the model is that of continuous time.
         damping: whether to estimate the damping of the spring, which is 0 otherwise.
 
     Raises:

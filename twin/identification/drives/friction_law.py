@@ -3,10 +3,8 @@
     F(v) = [Fc + (Fs - Fc) exp(-(v / vs)^2)] sgn(v) + Fv v + F0
 
 All parameters except the Stribeck speed vs enter linearly.  The fit therefore starts from the best of many
-vs,
-with the others from non-negative linear least squares, and then varies all of them together.  The offset F0
-is 0
-unless requested: the drives' law has none, but measured torques do.
+vs, with the others from non-negative linear least squares, and then varies all of them together.  The offset
+F0 is 0 unless requested: the drives' law has none, but measured torques do.
 
 Source of the law: see `twin/robot/drives/friction.py`.
 """
@@ -282,8 +280,7 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
     """Return the friction of a drive from runs in both directions, without a model.
 
     Friction is half the difference of the torques in both directions, and is assigned to the positive speed.
-    Both
-    runs must cover the same path, settling must be short, and the drive must turn with this joint only.
+    Both runs must cover the same path, settling must be short, and the drive must turn with this joint only.
 
     Args:
         log: log as for `friction_curve`.

@@ -55,13 +55,11 @@ def open_table(path: str | Path) -> Table:
 
     Args:
         path: path of a text file in UTF-8 (with or without byte-order mark) or in UTF-16 with byte-order
-            mark,
-            optionally compressed by gzip.
+            mark, optionally compressed by gzip.
 
     Raises:
         RecordingError: the file cannot be read, or its separator is ambiguous.  While the rows are read: a
-            row
-            has more or fewer cells than the header.
+            row has more or fewer cells than the header.
     """
     text = _text(path)
     separator = _separator(path, text)

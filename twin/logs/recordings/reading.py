@@ -6,10 +6,8 @@
                         names of an exported log, joint_1_q_rad
 
 The units are seconds, metres and radians, unless the name of a column contains another one.  Columns may be
-in
-any order, with others between them.  The separator is a comma, a semicolon or a tab; with the last two,
-numbers
-may have decimal commas.
+in any order, with others between them.  The separator is a comma, a semicolon or a tab; with the last two,
+numbers may have decimal commas.
 """
 
 import re
@@ -72,8 +70,7 @@ def read_recording(
 
     Raises:
         RecordingError: the file is not a valid recording; the message contains file, line, column and value,
-            and
-            what is valid.
+            and what is valid.
         ValueError: an unknown kind or unit, or `columns` that are not pairs of names.
     """
     options = header_options(columns, length_unit=length_unit, angle_unit=angle_unit, time_unit=time_unit)

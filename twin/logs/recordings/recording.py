@@ -46,8 +46,7 @@ a long one and overshoots far: a pause needs samples, too.
 LARGEST_TURN = np.deg2rad(120.0)
 """Largest rotation of the tool or of a joint between neighbouring samples, in [rad]. Towards 180 degrees the
 direction of rotation is ambiguous, and the rotation spline no longer reaches a continuous acceleration. An
-angle
-that wraps from 180 to -180 degrees jumps by 360.
+angle that wraps from 180 to -180 degrees jumps by 360.
 """
 
 PLURALS = {"s": "seconds", "m": "metres", "rad": "radians"}

@@ -78,9 +78,8 @@ def compare(
 
     Args:
         logs: runs, or the files that `Log.save` or `irb-twin run --log` wrote.  The keys of a mapping are
-            their
-            names.  Otherwise the names are those of the controllers if these differ, else those of the files;
-            equal names are numbered.
+            their names.  Otherwise the names are those of the controllers if these differ, else those of the
+            files; equal names are numbered.
 
     Raises:
         ValueError: there is no log, or an object that is not a log.

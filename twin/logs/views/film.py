@@ -1,8 +1,7 @@
 """Films of logs: an animated GIF or an MP4, drawn without a window.
 
 A film preserves time: where a log is longer than `MOST_FRAMES` can show at the requested rate, the film has
-fewer
-frames per second, and `Film.notes` reports it.
+fewer frames per second, and `Film.notes` reports it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Sensors of the motors: encoder counts, noise, speeds from differences, and delay.
 
 A measurement is made at every sample.  Noise is added to a motor's position, in joint units.  Then the
-encoder
-rounds the motor's angle to whole counts:
+encoder rounds the motor's angle to whole counts:
 
     y = N^-1 (2 pi / c) round(c / (2 pi) N (q_motor + noise))
 
