@@ -36,24 +36,24 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 class FactsError(ValueError):
-    """A file of facts that is missing, malformed, or describes a body that cannot exist; one sentence."""
+    """Error of a file of facts that is missing, malformed, or describes an impossible body."""
 
 
 def read_checked(
     path: Path, check: Callable[[dict[str, Any]], None], parse_float: Callable[[str], Any] = float
 ) -> dict[str, Any]:
-    """The contents of a TOML file that has passed a check.
+    """Return the contents of a TOML file after a check.
 
     Args:
         path: the file.
-        check: raises `FactsError` where something in the tables is wrong.
-        parse_float: what a decimal number becomes: `float`, or `Decimal` where every printed digit counts.
+        check: function that raises `FactsError` for invalid tables.
+        parse_float: type of decimal numbers: `float`, or `Decimal` to preserve every printed digit.
 
     Returns:
-        The tables as nested dicts and lists; whole numbers stay `int`.
+        Tables as nested dicts and lists; integers remain `int`.
 
     Raises:
-        FactsError: with the file, the table, the key and what is valid.
+        FactsError: the message contains the file, the table, the key and what is valid.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def read_checked(
 def text_checked(
     path: Path, text: str, check: Callable[[dict[str, Any]], None], parse_float: Callable[[str], Any] = float
 ) -> dict[str, Any]:
-    """The contents of a file with this text; the rest as in `read_checked`."""
+    """Return the contents of a file with this text; see `read_checked`."""
     try:
         facts = tomllib.loads(text, parse_float=parse_float)
     except ValueError as error:
@@ -82,12 +82,12 @@ def text_checked(
 
 
 def check_table(table: str, values: Any, kinds: dict[str, Any], joints: int) -> None:
-    """Raise `FactsError` where a key is unknown or missing, or a value not of its kind, length or range."""
+    """Raise `FactsError` if a key is unknown or missing, or a value has a wrong kind, length or range."""
     check_values(table, check_keys(table, values, kinds), kinds, joints)
 
 
 def check_keys(table: str, values: Any, kinds: dict[str, Any]) -> dict[str, Any]:
-    """The table itself; raises `FactsError` where a key is unknown or missing."""
+    """Return the table; raise `FactsError` if a key is unknown or missing."""
     where = f"table [{table}]" if table else "the top level"
     if not isinstance(values, dict):
         raise FactsError(f"expected a table [{table}], got {values!r}")
@@ -104,7 +104,7 @@ def check_keys(table: str, values: Any, kinds: dict[str, Any]) -> dict[str, Any]
 
 
 def check_values(table: str, values: dict[str, Any], kinds: dict[str, Any], joints: int) -> None:
-    """Raise `FactsError` where a value is not of its kind, its length or its range."""
+    """Raise `FactsError` if a value has a wrong kind, length or range."""
     for key, value in values.items():
         where = f"{table}.{key}" if table else key
         kind = next(kinds[known] for known in (key, f"{key}?", "*") if known in kinds)
@@ -149,7 +149,7 @@ def check_names(where: str, value: Any) -> None:
 
 
 def check_numbers(where: str, value: Any, length: int, finite: bool = True) -> None:
-    """Raise `FactsError` unless `value` is an array of `length` numbers, finite or `inf` if that may be."""
+    """Raise `FactsError` unless `value` is an array of `length` numbers, all finite if required."""
     if not isinstance(value, list) or len(value) != length:
         got = f"{len(value)}" if isinstance(value, list) else f"{value!r}"
         raise FactsError(f"{where}: expected {length} numbers, got {got}")
@@ -159,7 +159,7 @@ def check_numbers(where: str, value: Any, length: int, finite: bool = True) -> N
 
 
 def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colored: bool) -> None:
-    """Raise `FactsError` unless `shape` is one of the inline tables of `known`, with a colour if so asked."""
+    """Raise `FactsError` unless `shape` is one of the inline tables of `known`, with a colour if required."""
     kinds = [kind for kind in known if isinstance(shape, dict) and kind in shape]
     if len(kinds) != 1:
         raise FactsError(f"{where}: expected one of {', '.join(known)} in a shape, got {shape!r}")
@@ -178,7 +178,7 @@ def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colore
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value` is a finite number (TOML's `true` is not, though Python counts it as 1)."""
+    """Return whether `value` is a finite number; TOML's `true` is not, although it is 1 in Python."""
     if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
         return False
     try:
@@ -221,7 +221,7 @@ def check_drives(drives: Any, joints: int) -> None:
             raise FactsError(f"table [drives.source] has a key {key!r}, which table [drives] lacks")
 
 
-CLOSED = Decimal("1e-12")  # how far the two points of a loop may lie apart, in [m]: rounding only
+CLOSED = Decimal("1e-12")  # largest distance of a loop's two points, in [m]: rounding
 
 
 class Joint(NamedTuple):
@@ -233,12 +233,12 @@ class Joint(NamedTuple):
 
 
 def chain(facts: dict[str, Any]) -> list[str]:
-    """The links that the DH table moves, base first."""
+    """Return the links that the DH table moves, base first."""
     return ["base", *(str(i + 1) for i in range(len(facts["joints"]["names"])))]
 
 
 def all_joints(facts: dict[str, Any]) -> list[Joint]:
-    """Every joint of the tree, those that motors drive first, in the pendant's order."""
+    """Return all joints of the tree, first the driven ones in the order of the teach pendant."""
     listed, links = facts.get("joint", {}), chain(facts)
     plain = {name: (links[i], links[i + 1]) for i, name in enumerate(facts["joints"]["names"])}
     ends = {**plain, **{name: (values["parent"], values["child"]) for name, values in listed.items()}}
@@ -246,7 +246,7 @@ def all_joints(facts: dict[str, Any]) -> list[Joint]:
 
 
 def tree(facts: dict[str, Any]) -> tuple[list[Joint], list[Joint]]:
-    """The joints of the chain from the base to the flange, and all others, parents before children."""
+    """Return the joints from the base to the flange, and all others, parents before children."""
     links = chain(facts)
     by_child = {joint.child: joint for joint in all_joints(facts)}
 

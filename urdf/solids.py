@@ -1,4 +1,4 @@
-"""Mass, volume, centre of mass and inertia of a link: the CAD's, or those of a homogeneous solid."""
+"""Mass, volume, centre of mass and inertia of a link, from CAD or of a homogeneous solid."""
 
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -7,10 +7,10 @@ from urdf import decimal_math
 
 
 class Bulk(NamedTuple):
-    """How a link's mass is spread, whatever its mass.
+    """Distribution of a link's mass, independent of the mass itself.
 
-    volume: in [m^3]; 0 where it is not known, of a link that has its own mass.
-    com: (3,) centre of mass in the base frame at the zero pose, in [m].
+    volume: volume, in [m^3]; 0 if unknown, for a link with a separate mass.
+    com: (3,) centre of mass, in [m], in the base frame at the zero pose, in [m].
     inertia: (3, 3) inertia about the com for each kg of mass, in base axes, in [m^2].
     """
 
@@ -20,7 +20,7 @@ class Bulk(NamedTuple):
 
 
 def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
-    """Each link's mass, in [kg]: its own, or its share of the robot's by volume, Aliaga 2019, eq. (3.5)."""
+    """Return each link's mass, in [kg], or its share of the robot's mass by volume, Aliaga 2019, eq. (3.5)."""
     if "mass" not in facts:
         return {link: Decimal(facts["link"][link]["mass"]) for link in bulks}
     total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
@@ -28,7 +28,7 @@ def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
 
 
 def bulk(values: dict[str, Any]) -> Bulk:
-    """The bulk that a table `[link.*]` describes."""
+    """Return the mass distribution that a table `[link.*]` describes."""
     if "solid" not in values:
         return cad(values)
     solid = values["solid"]
@@ -37,7 +37,7 @@ def bulk(values: dict[str, Any]) -> Bulk:
 
 
 def cad(values: dict[str, Any]) -> Bulk:
-    """The bulk of CAD values: `inertia` xx, yy, zz, xy, xz, yz is that of `mass`, else of `mass_1000`."""
+    """Return the distribution of CAD values, with `inertia` for `mass` or else for `mass_1000`."""
     volume = Decimal(values.get("volume_mm3", 0)) * Decimal("1e-9")
     mass = Decimal(values["mass"] if "mass" in values else values.get("mass_1000", 1000 * volume))
     xx, yy, zz, xy, xz, yz = (Decimal(x) / mass for x in values["inertia"])
@@ -45,20 +45,20 @@ def cad(values: dict[str, Any]) -> Bulk:
 
 
 def box(solid: dict[str, Any]) -> Bulk:
-    """The bulk of a box along the base axes."""
+    """Return the distribution of a box along the base axes."""
     size = [Decimal(side) for side in solid["box"]]
     return Bulk(size[0] * size[1] * size[2], [Decimal(p) for p in solid["at"]], box_inertia(size))
 
 
 def box_inertia(size: decimal_math.Vector) -> decimal_math.Matrix:
-    """The inertia (3, 3) of a box for each kg: Ixx = m (ly^2 + lz^2) / 12, and so on; `size` (3,) in [m]."""
+    """Return the inertia (3, 3) of a box per kg: Ixx = m (ly^2 + lz^2) / 12, and so on; `size` (3,) in [m]."""
     x, y, z = (side * side for side in size)
     moments, zero = [(y + z) / 12, (x + z) / 12, (x + y) / 12], Decimal(0)
     return [[moments[i] if i == j else zero for j in range(3)] for i in range(3)]
 
 
 def hollow_box(solid: dict[str, Any]) -> Bulk:
-    """The bulk of a closed box of even walls: the inertia of its outer box less that of the box within.
+    """Return the distribution of a closed box with walls of equal thickness: outer box less inner box.
 
     Norrlöf's lecture 3, "Uniform rectangular solid": inertias in the same frame can be subtracted.
     """
@@ -74,7 +74,7 @@ def hollow_box(solid: dict[str, Any]) -> Bulk:
 
 
 def cylinder(solid: dict[str, Any]) -> Bulk:
-    """The bulk of a cylinder: m r^2 / 2 about its axis u, m (r^2 / 4 + l^2 / 12) across it."""
+    """Return the distribution of a cylinder: m r^2 / 2 about its axis u, m (r^2 / 4 + l^2 / 12) across it."""
     start, end = ([Decimal(x) for x in solid[key]] for key in ("from", "to"))
     radius = Decimal(solid["cylinder"])
     length = sum(((b - a) ** 2 for a, b in zip(start, end, strict=True)), Decimal(0)).sqrt()

@@ -143,7 +143,7 @@ def test_computed_torque_decouples_the_joints(robot):
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-12)  # one law of decay for all
 
 
-def test_controller_uses_its_own_model_not_the_plant(robot, case):
+def test_controller_uses_its_model_instead_of_the_plant(robot, case):
     """Another model, another torque; the law never sees the plant."""
     loaded = robot.with_payload(twin.Payload(6.0, (0.0, 0.0, 0.08)))
     for name in controllers.NAMES:

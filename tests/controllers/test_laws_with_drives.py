@@ -20,7 +20,7 @@ PERIOD = 1e-3
 
 
 def swings(robot, duration=2.0):
-    """All joints swing, each at a frequency of its own: between 0 and 3 reversals a joint and second."""
+    """Return a motion of all joints at different frequencies, with 0 to 3 reversals per joint and second."""
     return sample_semi_implicit(trajectory(robot, Config(duration=duration)), PERIOD)
 
 
@@ -92,7 +92,7 @@ def test_computed_torque_with_drives_is_its_equation(irb140):
 
 
 def test_a_model_with_ideal_drives_is_the_law_that_it_was(irb140):
-    """The same function as of a robot that has none."""
+    """The law equals that of a robot without drives."""
     for mode in ("ideal", "rigid", "elastic"):
         law = ComputedTorque(irb140.with_drives(mode)).law
         assert law.__name__ == ("computed_torque" if mode == "ideal" else "computed_torque_with_drives")

@@ -135,7 +135,7 @@ def test_controller_without_reset_is_made_again(laws, irb140):
     assert law(REST, ONES)[0] == 1.0
 
 
-def test_subclass_of_a_builtin_controller_has_its_own_name(laws, irb140):
+def test_subclass_of_a_builtin_controller_has_another_name(laws, irb140):
     law = controllers.make(laws("Inherits"), irb140, Kp=1.0)
     assert law.name == "Inherits"
     assert controllers.settings(laws("Inherits")) == ("bandwidth", "period", "Kp", "Kd")

@@ -60,7 +60,7 @@ def test_results_name_changes_and_have_no_error_limit(written):
 
 
 def test_drive_mismatch_predicts_errors_of_changed_arm():
-    """What the analytic model predicts for the knowledge of the run is what the engine does."""
+    """The analytic model predicts the engine's run for each knowledge of the controller."""
     scenario = registry.find("drive_mismatch")
     changes = (("drives.coulomb", 1.4), ("mass", 1.1), ("model.drives.rotor_inertia", 0.9))
     run = run_one(scenario, scenario.Config(duration=0.1, knows="no_friction", changes=changes))

@@ -27,7 +27,7 @@ SWING = sines(np.zeros(6), np.full(6, 0.2), np.full(6, 1.0), 1.2)
 
 
 def swung(robot="irb140", **settings):
-    """All joints of a robot with its rated payload swing, with two reversals."""
+    """Simulate a swing of all joints with the rated payload and two reversals."""
     config = Config(robot=robot, **settings)
     return follow(config, sampled(config, SWING), with_rated_payload(config.load_robot()))
 

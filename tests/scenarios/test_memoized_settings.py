@@ -1,4 +1,4 @@
-"""What is kept of settings is kept for what was read of them."""
+"""Values that are cached for settings belong to the attributes they were computed from."""
 
 import dataclasses
 

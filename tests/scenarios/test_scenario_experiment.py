@@ -1,4 +1,4 @@
-"""What varies in a scenario: a trial is what `irb-twin run` runs with the same settings."""
+"""Variations of a scenario: a trial equals `irb-twin run` with the same settings."""
 
 import dataclasses
 import pickle
@@ -47,7 +47,7 @@ def test_every_scenario_with_reference_can_vary():
 
 @pytest.mark.parametrize("name", SHORT)
 def test_trial_has_plant_model_and_reference_of_the_run(name, monkeypatch):
-    """The same plant, model and reference, to the bit, with what varies on each side."""
+    """Plant, model and reference are equal to the bit, with variations of each side."""
     scenario, seen = registry.find(name), []
 
     class Seen(Exception): ...
@@ -129,13 +129,13 @@ def test_rollout_of_trial_equals_run_of_its_settings(swing):
     ],
 )
 def test_quantity_changes_plant_or_model_only(swing, name, value, plant, model):
-    def told(robot):
+    def numbers(robot):
         drives = robot.drives
         return [*robot.tree.inertias.ravel(), *drives.coulomb, *drives.static, *drives.motor_torque_max]
 
     before, after = swing.trial({}), swing.trial({name: value})
-    assert (told(before.plant) != told(after.plant)) is plant
-    assert (told(before.controller.robot) != told(after.controller.robot)) is model
+    assert (numbers(before.plant) != numbers(after.plant)) is plant
+    assert (numbers(before.controller.robot) != numbers(after.controller.robot)) is model
     assert after.reference is before.reference
 
 
@@ -233,7 +233,7 @@ def test_error_limit_of_trial_equals_that_of_run(irb140):
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "told"),
+    ("name", "error", "numbers"),
     [
         (
             "bandwith",
@@ -252,14 +252,14 @@ def test_error_limit_of_trial_equals_that_of_run(irb140):
         ),
     ],
 )
-def test_invalid_quantity_name_raises(swing, name, error, told):
+def test_invalid_quantity_name_raises(swing, name, error, numbers):
     for ask in (swing.nominal, lambda name: swing.trial({name: 1.0})):
-        with pytest.raises(error, match=told if ask == swing.nominal else None):
+        with pytest.raises(error, match=numbers if ask == swing.nominal else None):
             ask(name)
 
 
 def test_invalid_value_raises(swing, tmp_path):
-    for values, told in (
+    for values, numbers in (
         ({"delay": 1.5}, r"delay must be a whole number, got 1\.5"),
         ({"mass": -1.0}, "expected mass to be finite and above 0"),
         ({"model.mass": -1.0}, r"expected model\.mass to be finite"),
@@ -267,7 +267,7 @@ def test_invalid_value_raises(swing, tmp_path):
         ({"drives.static": 0.1}, "at least the Coulomb friction"),
         ({"bandwidth": 0.0}, "expected a positive, finite bandwidth"),
     ):
-        with pytest.raises((TwinError, ValueError), match=told):
+        with pytest.raises((TwinError, ValueError), match=numbers):
             swing.trial(values)
     with pytest.raises(VariationError, match="scenario 'model_agreement' has no reference"):
         ScenarioExperiment("model_agreement", registry.find("model_agreement").Config())

@@ -1,4 +1,4 @@
-"""What `irb-twin validate` runs, and what it says and writes about it."""
+"""Runs, output and files of `irb-twin validate`."""
 
 import json
 import re

@@ -59,7 +59,7 @@ def files(cache, *kinds):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """A cache that a process has filled; each test leaves it whole."""
+    """Cache that a process has filled; every test restores it."""
     folder = tmp_path_factory.mktemp("cache")
     assert found(started(folder)) == 0
     assert found(started(folder)) == KEPT
@@ -88,7 +88,7 @@ def one_flipped(content, rng):
 
 
 def test_damaged_files_are_created_again(cache, rng):
-    """Of every kind: machine code, its index, modules, their code."""
+    """Return the cached files of every kind: machine code, its index, modules, and their byte code."""
     for damage in (cut_short, zeroed, flipped, one_flipped):
         whole = files(cache, ".nbc", ".nbi", ".py", ".code")
         assert len(whole) == 8  # two of each of three functions, a module and its code

@@ -1,4 +1,4 @@
-"""What is kept of compiled functions: for whom, for how long, and that a change of ours makes it anew."""
+"""Cache of compiled functions: owners, lifetime, and invalidation by changes of the source.."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What is no real number, no rotation or no pose is refused by every function that takes one."""
+"""Rejection of values that are no real numbers, no rotations or no poses by every function."""
 
 import re
 

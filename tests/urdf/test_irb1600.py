@@ -133,7 +133,7 @@ def test_friction_and_stiffness_follow_their_rules(irb1600):
 
 
 def test_damping_is_a_twentieth_of_critical(irb1600, median_inertia):
-    """Of rotor and arm against each other: 2 zeta sqrt(k J A / (J + A)), A the arm's inertia."""
+    """Return the damping of rotor against arm: 2 zeta sqrt(k J A / (J + A)), with A the arm's inertia."""
     drives = irb1600.drives
     J = np.diagonal(drives.reflected_inertia)
     reduced = J * median_inertia / (J + median_inertia)

@@ -229,7 +229,7 @@ def test_message_for_a_link_on_a_circle_names_the_circle():
 
 
 def test_what_a_plain_chain_may_leave_out():
-    """Of an arm that is its DH table and no more, the tables and keys for the rest."""
+    """Return the facts of an arm described by its DH table alone, without further tables and keys."""
     facts = read(build.HERE / "irb140" / "robot.toml")
     for table in ("rating", "tour"):
         del facts[table]

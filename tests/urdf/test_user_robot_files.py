@@ -129,7 +129,7 @@ def test_a_urdf_of_other_bodies_is_noticed(arm, old, new, told):
 
 @pytest.mark.parametrize(("old", "new"), [("0.239763089", "0.239763090"), ("-0.0324602457", "-0.0324602458")])
 def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path, old, new):
-    """Of a CAD link, whose tensor stands in the file by itself: Ixx, and Iyz."""
+    """Change Ixx and Iyz of a CAD link, whose tensor is a separate entry of the file."""
     for name in ("robot.toml", "irb140.urdf"):
         shutil.copy(FILES["irb140"].toml.parent / name, tmp_path)
     path = tmp_path / "robot.toml"
@@ -220,7 +220,7 @@ def test_joint_with_reversed_axis(arm):
 
 
 def test_ours_keep_telling_every_source():
-    """What others may leave out, the robots of this project do not."""
+    """The built-in robots have the entries that are optional for users."""
     for file in FILES.values():
         text = file.toml.read_text(encoding="utf-8")
         known = facts.text_checked(file.toml, text, facts.check)

@@ -75,7 +75,7 @@ def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
 
 
 def _across(robot: Robot, loop: Loop, q: np.ndarray) -> np.ndarray:
-    """Return a vector (3,) along the loop's axis with the clearance as length, in [m], first link's frame."""
+    """Return the clearance, in [m], as a vector (3,) along the loop's axis, in the first link's frame."""
     frames = _frames(robot, robot.tree_positions(q))
     first, second = (np.array(frames.o[joint]) for joint in loop.joints)
     along = np.array(recursions.shared_point(loop, frames, 0)) - first

@@ -51,7 +51,7 @@ def metrics(log):
 
 
 @pytest.fixture
-def own(tmp_path):
+def scenario_file(tmp_path):
     """A scenario file outside the package."""
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")
@@ -144,10 +144,10 @@ def test_list_names_everything_with_a_line_each(capsys):
     assert "Spring and damper at every joint." in text
 
 
-def test_a_run_ends_with_tables_and_writes_what_was_asked_for(own, tmp_path, capsys):
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp_path, capsys):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
-    assert main(["run", own, "--controller", "computed_torque", *files]) == 0
+    assert main(["run", scenario_file, "--controller", "computed_torque", *files]) == 0
     printed = capsys.readouterr()
     for text in (
         "A short swing of my own.",
@@ -167,9 +167,19 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(own, tmp_path, cap
     assert document["runs"][0]["metrics"][0]["name"] == "swing error"
 
 
-def test_controllers_stand_side_by_side_and_each_has_its_log(own, tmp_path, capsys):
+def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, capsys):
     log = tmp_path / "a.npz"
-    arguments = ["run", own, "--controller", "pd", "computed_torque", "--allowed", "1", "--log", str(log)]
+    arguments = [
+        "run",
+        scenario_file,
+        "--controller",
+        "pd",
+        "computed_torque",
+        "--allowed",
+        "1",
+        "--log",
+        str(log),
+    ]
     assert main(arguments) == 0
     header = next(line for line in capsys.readouterr().out.splitlines() if " pd" in line)
     assert "computed_torque" in header
@@ -179,14 +189,14 @@ def test_controllers_stand_side_by_side_and_each_has_its_log(own, tmp_path, caps
     ]
 
 
-def test_a_limit_that_does_not_hold_is_status_1(own, capsys):
-    assert main(["run", own, "--controller", "pd", "--swing", "0.2"]) == 1
+def test_a_limit_that_does_not_hold_is_status_1(scenario_file, capsys):
+    assert main(["run", scenario_file, "--controller", "pd", "--swing", "0.2"]) == 1
     assert "FAILS" in capsys.readouterr().out
 
 
-def test_a_run_that_diverges_is_status_1_and_keeps_its_log(own, tmp_path, capsys):
+def test_a_run_that_diverges_is_status_1_and_keeps_its_log(scenario_file, tmp_path, capsys):
     log = tmp_path / "a.npz"
-    assert main(["run", own, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
+    assert main(["run", scenario_file, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
     printed = capsys.readouterr()
     assert "pd: did not finish:" in printed.out
     assert "joint_" in printed.out
@@ -214,7 +224,7 @@ def test_a_run_that_diverges_at_once_is_status_1_and_writes_what_there_is(
 
 
 def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, capsys):
-    """Its start is too fast by far, so that there is not one sample to show."""
+    """The start exceeds the speed limit by far, so the log has no sample."""
     path, results = tmp_path / "mine.py", tmp_path / "a.json"
     start = "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
     text = OWN.replace("sampled(config, quintic(q, q + config.swing, 0.2))", start).replace(
@@ -232,9 +242,9 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.json", "mine.py"]
 
 
-def test_validate_writes_junit_and_json_and_prints_failures(own, tmp_path, monkeypatch, capsys):
+def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, capsys):
     """One quick scenario stands in for all; it holds under the laws with a model alone."""
-    monkeypatch.setattr(registry, "titles", lambda: {own: "mine"})
+    monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
@@ -244,7 +254,7 @@ def test_validate_writes_junit_and_json_and_prints_failures(own, tmp_path, monke
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
     assert root.attrib["tests"] == "20"
-    assert root.attrib["skipped"] == "5"  # its own check is of the error, but nobody knows that
+    assert root.attrib["skipped"] == "5"  # its check is of the error, which is not judged
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
     held = [run["passes"] for run in document["runs"]]

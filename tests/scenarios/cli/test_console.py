@@ -1,4 +1,4 @@
-"""What is printed, whatever the terminal: narrow, without Greek, or with nobody there."""
+"""Output on every terminal: narrow, without Greek letters, or not a terminal at all."""
 
 import json
 import os
@@ -25,7 +25,7 @@ COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 
 
 def shell(line, **environment):
-    """What a shell makes of it; `irb-twin` stands for the command."""
+    """Return the output of a shell command; `irb-twin` stands for the command of this checkout."""
     return subprocess.run(
         ["bash", "-c", line.replace("irb-twin", COMMAND)],
         capture_output=True,

@@ -95,7 +95,7 @@ def test_logs_are_exported_beside_themselves_or_under_a_name(logs, tmp_path, cap
 def test_what_is_no_log_is_one_sentence(command, logs, tmp_path, capsys, monkeypatch):
     command, *options = command
 
-    def told(name):
+    def refusal(name):
         return refused(capsys, command, "a.npz", name, *options)
 
     whole = (tmp_path / "a.npz").read_bytes()
@@ -106,12 +106,12 @@ def test_what_is_no_log_is_one_sentence(command, logs, tmp_path, capsys, monkeyp
     np.savez("old.npz", **{name: array for name, array in content.items() if name != "tau_demand"})
     np.savez("robot.npz", **(content | {"robot": np.array("irb999")}))
     np.savez("file.npz", **(content | {"robot": np.array("/nowhere/mine.urdf")}))
-    assert "cannot read the log nowhere.npz: No such file" in told("nowhere.npz")
+    assert "cannot read the log nowhere.npz: No such file" in refusal("nowhere.npz")
     for name in ("short.npz", "text.npz"):
-        assert f"{name} is not a log of this program" in told(name)
-    assert "old.npz is not a log of this program (it has no 'tau_demand')" in told("old.npz")
-    assert "the robot of the log robot.npz: unknown robot 'irb999'" in told("robot.npz")
-    assert "the robot of the log file.npz: " in told("file.npz")
+        assert f"{name} is not a log of this program" in refusal(name)
+    assert "old.npz is not a log of this program (it has no 'tau_demand')" in refusal("old.npz")
+    assert "the robot of the log robot.npz: unknown robot 'irb999'" in refusal("robot.npz")
+    assert "the robot of the log file.npz: " in refusal("file.npz")
     assert written(tmp_path) == []
 
 

@@ -177,7 +177,7 @@ def test_what_cannot_be_simulated_is_an_error(write):
 
 
 def test_a_mesh_that_is_missing_is_a_warning(write):
-    """What is not there is not drawn; the motion is compared all the same."""
+    """Missing meshes are not drawn; the motion is compared nevertheless."""
     text = SOUND.replace('<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>')
     report = Report(write(text))
     assert report.passes

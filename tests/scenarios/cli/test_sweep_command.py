@@ -33,7 +33,7 @@ def rows_of(path):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Of a sweep of two laws over two random inputs and a grid, with all files."""
+    """Folder with all files of a sweep of two controllers over two random inputs and a grid."""
     folder = tmp_path_factory.mktemp("sweep")
     words = [
         *SHORT, "--controller", "computed_torque", "pd", "--samples", "20", "--worst", "2", "--seed", "3",

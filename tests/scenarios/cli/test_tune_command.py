@@ -57,7 +57,7 @@ def given(words, capsys):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Of a search with all files; what it said is in `out.txt`."""
+    """Folder with all files of a search; `out.txt` has its output."""
     folder = tmp_path_factory.mktemp("tune")
     words = [*SHORT, "--vary", "payload=0:6", "--noise", "1e-6", "--drives", "rigid"]
     with pytest.MonkeyPatch.context() as patch, open(folder / "out.txt", "w") as out:

@@ -1,4 +1,4 @@
-"""What the command `irb-twin` refuses: one sentence on standard error, status 2."""
+"""Wrong use of the command `irb-twin`: one sentence on standard error, and status 2."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whose fault a failure is said to be."""
+"""Diagnosis of a failed check: model, controller or settings."""
 
 import dataclasses
 

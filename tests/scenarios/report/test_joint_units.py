@@ -97,7 +97,7 @@ def test_a_case_of_a_sweep(arm):
 
 
 def test_egm_refuses_a_sliding_joint(arm):
-    """Its metres would go out as radians, and millimetres come in as degrees."""
+    """EGM would send its metres as radians, and read its millimetres as degrees."""
     slide = arm.joint_names[1]
     for make in (Mirror, StreamLog, lambda robot: EgmRobot(robot, None)):
         with pytest.raises(EgmError, match=rf"'arm' cannot use EGM: joint {slide} is prismatic"):

@@ -1,4 +1,4 @@
-"""What fits on a page: long names, many joints, narrow terminals, and pipes, which have no width."""
+"""Width of reports: long names, many joints, narrow terminals, and pipes, which have no width."""
 
 import dataclasses
 import functools

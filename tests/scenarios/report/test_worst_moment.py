@@ -1,4 +1,4 @@
-"""What the report says of the worst moment: torques that add up, and causes that were put there."""
+"""The report's account of the worst moment: torques that add up, and the causes of the error."""
 
 from dataclasses import replace
 

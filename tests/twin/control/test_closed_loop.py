@@ -83,7 +83,7 @@ def test_the_analytic_plant_is_the_engine(simulation, irb140, swing):
 
 
 def test_free_motion_of_the_analytic_plant_is_the_engine_s(simulation, irb140):
-    """Without feedback nothing pulls the two together: what differs grows, from round-off."""
+    """Without feedback the difference of both grows from round-off."""
     plants = (simulation, AnalyticPlant(irb140))
     for plant in plants:
         plant.reset(np.full(6, 0.3), np.full(6, -0.2))

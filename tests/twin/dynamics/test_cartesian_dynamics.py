@@ -21,7 +21,7 @@ def transposed(A):
 
 
 def condition(robot, q, tool):
-    """Of L^-1 J^T, M = L L^T; the light wrist alone makes it a thousand."""
+    """Return the condition number of L^-1 J^T with M = L L^T; the light wrist alone makes it a thousand."""
     J, L = twin.jacobian(robot, q, tool), np.linalg.cholesky(twin.mass_matrix(robot, q))
     return np.linalg.cond(np.linalg.solve(L, transposed(J)))[:, None]
 

@@ -78,7 +78,7 @@ def cylinder_at(p, R):
 
 
 def guided_acceleration(robot, guide, q, qd, tau):
-    """Of the arm tied by its tool to a point mass on a guide, by Pinocchio."""
+    """Return Pinocchio's accelerations of the arm whose tool is tied to a point mass on a guide."""
     first, second, origin, R, tip, positions = guide
     model = pin.buildModelFromUrdf(str(robot.urdf))
     flange = model.frames[model.getFrameId("tool0")]

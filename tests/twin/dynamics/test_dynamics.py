@@ -260,7 +260,7 @@ def test_random_trees_against_pinocchio(tmp_path):
 
 
 def test_two_hundred_random_trees_against_pinocchio(tmp_path):
-    """Of 2 to 12 joints, at 3 states each; to compile their kernels would take an hour."""
+    """Kernels of 2 to 12 joints are interpreted at 3 states each; compiling them would take an hour.."""
     rng, path = np.random.default_rng(4), tmp_path / "tree.urdf"
     branched = sliding = 0
     for k in range(200):

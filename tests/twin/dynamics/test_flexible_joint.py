@@ -23,7 +23,7 @@ JOINTS = (IDENTIFIED, LITERAL, DAMPED)
 
 
 def equations(joint, x, xd, u):
-    """What is left of the torque balances of motor and arm, (2, ...)."""
+    """Return the residuals of the torque balances of motor and arm, (2, ...)."""
     torque = joint.k * (joint.r * x[..., 0] - x[..., 2]) + joint.d * (joint.r * x[..., 1] - x[..., 3])
     motor = joint.Jm * xd[..., 1] + joint.fm * x[..., 1] + joint.r * torque - u
     return np.array([motor, joint.Ja * xd[..., 3] + joint.fa * x[..., 3] - torque])

@@ -41,7 +41,7 @@ def test_motion_tends_to_the_exact_one(joint):
 
 
 def poles_of_step(joint, dt):
-    """What the poles of a step `x+ = Phi x` are in continuous time, in [1/s]."""
+    """Return the poles of a step `x+ = Phi x` in continuous time, in [1/s]."""
     Phi = np.array([simulate_flexible_joint(joint, [0.0], dt, unit)[1] for unit in np.eye(4)]).T
     return np.sort_complex(np.log(np.linalg.eigvals(Phi).astype(complex)) / dt)
 

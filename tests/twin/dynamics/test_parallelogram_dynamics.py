@@ -135,7 +135,7 @@ def test_the_tree_of_mujoco_reduced(arm, states):
 
 
 def test_mujoco_s_soft_loop_and_the_rigid_one_that_it_tends_to(arm, states):
-    """Its loop gives way by 1e-4 at the least; what four softnesses extrapolate to is rigid."""
+    """MuJoCo's loop is compliant, by at least 1e-4; four softnesses extrapolate to the rigid loop."""
     q, qd, _, tau = (s[:200] for s in states)
     ours = twin.forward_dynamics(arm, q, qd, tau) @ arm.embedding.T
     soft = []

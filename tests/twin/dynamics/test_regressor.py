@@ -67,7 +67,7 @@ def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
 
 
 def test_far_above_its_stribeck_speed_a_shaft_has_coulomb_friction(irb140):
-    """Of friction that drops, the linear one is what is left of it."""
+    """Friction that falls with speed contributes only its linear part."""
     robot = irb140.with_drives("rigid")
     assert np.any(robot.drives.static > robot.drives.coulomb)
     q, qdd = np.full(6, 0.3), np.zeros(6)

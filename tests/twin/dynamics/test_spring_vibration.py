@@ -17,7 +17,7 @@ AT = np.array([0.3, -0.2, 0.25, 0.4, 0.7, -1.1])
 
 
 def eigenfrequencies(robot, q):
-    """Of the whole, arm and rotors on their springs, in [Hz], rising."""
+    """Return the frequencies of arm and rotors on their springs, in [Hz], in ascending order."""
     drives = robot.drives
     root = np.sqrt(drives.stiffness)
     mobility = np.linalg.inv(mass_matrix(robot, q)) + np.linalg.inv(drives.reflected_inertia)

@@ -28,7 +28,7 @@ def motor_shares(robot, q, qd, qdd):
 
 @pytest.mark.parametrize(("name", "drives"), [("irb140", "ideal"), ("irb1400", "ideal"), ("irb140", "rigid")])
 def test_limited_step_uses_the_full_torque_of_one_motor(name, drives, rng):
-    """All accelerations are scaled by one factor, which is 1 if the drives have enough torque."""
+    """One factor scales all accelerations; it is 1 if the drives have enough torque."""
     robot = twin.load(name).with_drives(drives)
     limits = DriveLimits(robot, DT, np.zeros(6))
     slowed = 0

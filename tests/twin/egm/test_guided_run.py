@@ -16,7 +16,7 @@ from twin.egm.wire.messages import SensorMessage
 
 
 def test_excessive_speeds_are_scaled_by_one_factor(irb140):
-    """All joints slow down by one factor, and the utilization is reported."""
+    """One factor slows all joints down, and the utilization is reported."""
     run = run_of(irb140, level=0, pos_corr_gain=0.0, **FAST)
     run.take(SensorMessage(qd=irb140.qd_max * np.array([0.5, -1.0, -2.0, 0.0, 1.0, 1.6])))
     run.samples(20)

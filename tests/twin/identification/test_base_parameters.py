@@ -15,7 +15,7 @@ COUNTS = {"irb140": (36, 60, 58, 84), "irb1400": (39, 80, 60, 104), "irb1600": (
 
 
 @shared
-def told(robot):
+def random_base(robot):
     """Random motions tell the same every time."""
     return base_parameters(robot)
 
@@ -37,17 +37,17 @@ def test_their_number_is_the_rank_of_other_samples_and_of_other_code(arm, driven
     rng = np.random.default_rng(3)
     q, qd, qdd = rng.uniform(-2, 2, (3, 60, 6))
     Y = np.stack([torque(arm, one, q, qd, qdd).ravel() for one in np.eye(10 * arm.tree.n)], axis=-1)
-    Y_driven = twin.dynamics_regressor(driven, q, qd, qdd).reshape(-1, len(told(driven).K.T))
-    for rows, base in ((Y, told(arm)), (Y_driven, told(driven))):
+    Y_driven = twin.dynamics_regressor(driven, q, qd, qdd).reshape(-1, len(random_base(driven).K.T))
+    for rows, base in ((Y, random_base(arm)), (Y_driven, random_base(driven))):
         norms = np.linalg.norm(rows, axis=0)
         live = norms > 1e-12 * np.max(norms)
         values = np.linalg.svd(rows[:, live] / norms[live], compute_uv=False)
         assert np.sum(values > 1e-8 * values[0]) == np.sum(values > 1e-13 * values[0]) == len(base.K)
-    assert (*told(arm).K.shape, *told(driven).K.shape) == COUNTS[arm.name]
+    assert (*random_base(arm).K.shape, *random_base(driven).K.shape) == COUNTS[arm.name]
 
 
 def test_base_parameters_span_the_regressor(driven):
-    base = told(driven)
+    base = random_base(driven)
     q, qd, qdd = np.random.default_rng(8).uniform(-3, 3, (3, 80, 6))
     Y = twin.dynamics_regressor(driven, q, qd, qdd)
     lost = np.max(np.abs(Y[..., base.columns] @ base.K - Y), axis=(0, 1))
@@ -59,7 +59,7 @@ def test_base_parameters_span_the_regressor(driven):
 
 def test_only_base_parameters_change_torques(driven, rng):
     """The kernels' inverse dynamics, of arms whose parameters differ by what base parameters leave open."""
-    K, pi = told(driven).K, twin.dynamics.dynamic_parameters(driven).values
+    K, pi = random_base(driven).K, twin.dynamics.dynamic_parameters(driven).values
     directions = np.linalg.svd(K)[2]
     open_ones, tells = directions[len(K) :], directions[0]
     q, qd, qdd = rng.uniform(-2, 2, (3, 20, 6))
@@ -78,7 +78,7 @@ def test_only_base_parameters_change_torques(driven, rng):
 
 
 def test_rotors_of_the_first_axes_are_never_alone(driven):
-    base, names = told(driven), twin.dynamics.dynamic_parameters(driven).names
+    base, names = random_base(driven), twin.dynamics.dynamic_parameters(driven).names
     for axis in range(1, 7):
         column = names.index(f"drive {axis} rotor inertia")
         rows = np.flatnonzero(base.K[:, column])
@@ -91,29 +91,29 @@ def test_rotors_of_the_first_axes_are_never_alone(driven):
 
 
 def test_they_read_as_sums(irb140, irb1400):
-    of_irb140 = dict(zip(told(irb140).symbols, told(irb140).sums, strict=True))
+    of_irb140 = dict(zip(random_base(irb140).symbols, random_base(irb140).sums, strict=True))
     assert of_irb140["mx2"] == "mx2"
     assert of_irb140["mz2"] == "mz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6"
     assert of_irb140["Iyy4"] == "Iyy4 - Izz4 - Izz5 - Izz6"
     assert of_irb140["Iyz2"] == "Iyz2 - 0.36 my3"
-    of_irb1400 = dict(zip(told(irb1400).symbols, told(irb1400).sums, strict=True))
+    of_irb1400 = dict(zip(random_base(irb1400).symbols, random_base(irb1400).sums, strict=True))
     assert of_irb1400["Ixx2"] == ("Ixx2 - Izz2 + 0.36 m3 + 0.36 m4 + 0.36 m5 + 0.36 m6 + Ixx_rod - Izz_rod")
     symbols = twin.dynamics.dynamic_parameters(irb140).symbols
-    assert [symbols[k] for k in told(irb140).undetermined] == (
+    assert [symbols[k] for k in random_base(irb140).undetermined] == (
         ["m1", "mx1", "my1", "mz1", "Ixx1", "Iyy1", "Ixy1", "Ixz1", "Iyz1", "my2"]
     )
 
 
 def test_coefficients_have_lost_what_rounding_added(irb140):
-    coefficients = told(irb140).K[np.abs(told(irb140).K) > 0]
+    coefficients = random_base(irb140).K[np.abs(random_base(irb140).K) > 0]
     assert set(np.abs(coefficients).tolist()) == {1.0, 0.36, 0.38, 0.0049, 0.1296, 0.1444, 0.1493}
 
 
 def test_a_planar_arm_has_those_of_the_textbooks():
     """Spong & Vidyasagar's planar elbow: three a link where gravity acts in its plane, two less where not."""
     arm = uncompiled(twin.load("two_link"))
-    assert told(arm).sums == ("Izz1 + m2", "mx2", "my2", "Izz2")
-    assert told(uncompiled(arm.mounted("wall"))).sums == (
+    assert random_base(arm).sums == ("Izz1 + m2", "mx2", "my2", "Izz2")
+    assert random_base(uncompiled(arm.mounted("wall"))).sums == (
         ("mx1 + m2", "my1", "Izz1 + m2", "mx2", "my2", "Izz2")
     )
 
@@ -123,7 +123,7 @@ def test_motion_determines_parameters_of_moving_links(irb140, rng):
     q = rng.uniform(-1, 1, (100, 6))
     Y = twin.dynamics_regressor(irb140, q, 0 * q, 0 * q)
     base = base_parameters(irb140, Y)
-    assert base.symbols == tuple(symbol for symbol in told(irb140).symbols if symbol.startswith("m"))
+    assert base.symbols == tuple(symbol for symbol in random_base(irb140).symbols if symbol.startswith("m"))
     triangle = np.linalg.qr(Y.reshape(-1, 60), mode="r")
     np.testing.assert_array_equal(base_parameters(irb140, triangle).columns, base.columns)
     with pytest.raises(IdentificationError, match="determines no dynamic parameter"):

@@ -99,7 +99,10 @@ def test_the_model_in_steps_is_the_motion_of_the_twin(steps):
 
 
 def test_the_model_of_continuous_time_is_its_frequency_response_and_poles():
-    """Its poles are exp(T poles); slowly, its response is that of continuous time, half a period late."""
+    """The poles are exp(T poles).
+
+    For slow signals the response is that of continuous time, half a period later.
+    """
     b, a = difference_equation(exact(DAMPED, PERIOD))
     expected = np.exp(PERIOD * poles(velocity_model(DAMPED)))
     np.testing.assert_allclose(np.sort_complex(np.roots(a)), np.sort_complex(expected), rtol=0, atol=1e-11)

@@ -45,7 +45,7 @@ def known(drives, joint):
 
 @pytest.fixture(scope="module")
 def slides():
-    """All joints of the IRB 140 at once, from a third of their Stribeck speeds to forty times these."""
+    """Log of all joints of the IRB 140, from a third of their Stribeck speeds to forty times these speeds."""
     robot = twin.load("irb140").with_drives("rigid", loaded_drives())
     assert robot.drives is not None
     speeds = np.geomspace(0.3, 40, 6)[:, None] * np.minimum(robot.drives.stribeck_speed, robot.qd_max / 50)
@@ -56,7 +56,7 @@ def slides():
 
 
 def loaded_drives():
-    """Those of the IRB 140, with motors of the wrist that turn together."""
+    """Return the drives of the IRB 140, with coupled motors of the wrist."""
     drives = twin.load("irb140").drives
     assert drives is not None
     coupling = np.eye(6)

@@ -27,7 +27,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def identified(log, tmp_path_factory):
-    """What the command writes of a run, after a robot with other masses; and what it prints."""
+    """Files and output of the command for a run of a robot with other masses."""
     folder = tmp_path_factory.mktemp("identified")
     log.save(folder / "run.npz")
     file = folder / "identified.toml"

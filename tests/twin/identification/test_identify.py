@@ -20,7 +20,7 @@ DT = 0.004
 
 @pytest.fixture(scope="module")
 def log():
-    """Of the engine, with drives whose friction is higher at rest."""
+    """Log of the engine with drives whose static friction exceeds the Coulomb friction."""
     return excitation.run(excitation.Config(robot="irb140", time_step=0.002))
 
 
@@ -255,7 +255,7 @@ def test_indistinguishable_parameters_are_named_with_a_better_motion(linear):
 
 
 def test_an_arm_of_which_only_the_geometry_is_known(linear, motion):
-    """Its file has neither masses nor drives: shafts of ratio 1 stand for these."""
+    """The file has neither masses nor drives: shafts of ratio 1 replace these."""
     t, q, tau = motion
     unknown = replace(
         linear, tree=replace(linear.tree, inertias=np.zeros_like(linear.tree.inertias)), has_inertia=False,

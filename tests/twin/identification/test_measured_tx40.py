@@ -70,7 +70,7 @@ def robot_file(tmp_path_factory):
 
 
 def identified(robot_file, *options):
-    """What `irb-twin identify` writes of the measured run."""
+    """Output of `irb-twin identify` for the measured run."""
     data, found = shared_folder(), robot_file.with_name("found.json")
     words = [
         "identify",

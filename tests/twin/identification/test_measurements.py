@@ -28,7 +28,7 @@ def coupled(irb140):
 
 @pytest.fixture(scope="module")
 def recording():
-    """Of a smooth motion, with torques of no meaning."""
+    """Return a recording of a smooth motion, with arbitrary torques."""
     rng = np.random.default_rng(5)
     t = DT * np.arange(500)
     phases, speeds = rng.uniform(0, 6, (2, 6, 3))
@@ -185,7 +185,7 @@ def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled,
 
 
 def test_the_equation_holds_at_the_ends_of_a_recording_too(coupled, recording):
-    """What the filter reaches beyond them is an equation of the recording."""
+    """The filtered equation is also valid where the filter reaches beyond the ends of the recording."""
     model = TorqueModel(coupled)
     measured = filtered_measurements(recording, Filtering(10.0))
     Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)

@@ -1,4 +1,4 @@
-"""What the flange carries: from runs of the engine, with and without noise, and what knowing it is worth."""
+"""Identification of payloads from runs of the engine, with and without noise, and its benefit for control."""
 
 import json
 from dataclasses import replace

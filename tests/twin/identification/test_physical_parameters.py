@@ -26,7 +26,7 @@ def true(irb140):
 
 @pytest.fixture(scope="module")
 def noisy(true):
-    """Of so much noise that the free solution is no arm."""
+    """Solution for so much noise that the free fit is physically impossible."""
     return physical_solution(twin.identify(believed(true), measured(true, noise=20.0)))
 
 
@@ -35,7 +35,7 @@ def eigenvalues(solution):
 
 
 def test_a_pseudo_inertia_is_that_of_the_masses():
-    """Of points, by its definition: the sum of m r r^T, with r = (x, y, z, 1)."""
+    """Return the pseudo-inertia of points by its definition: the sum of m r r^T, with r = (x, y, z, 1)."""
     rng = np.random.default_rng(3)
     masses, points = rng.uniform(1, 2, 5), rng.normal(size=(5, 3))
     body = sum(inertial_parameters(m, r, np.zeros((3, 3))) for m, r in zip(masses, points, strict=True))
@@ -186,7 +186,7 @@ def test_without_noise_friction_is_found_to_round_off_where_the_file_has_none(tr
 
 
 def test_deviations_are_those_of_possible_links(noisy, true):
-    """Those of the free fit where recordings tell all, less where links have to be possible."""
+    """Deviations equal those of the free fit for determined parameters, and are smaller for the others.."""
     clear = physical_solution(twin.identify(true, measured(true, noise=1e-4)))
     np.testing.assert_allclose(clear.deviations, clear.found.deviations, rtol=0.05)
     ratio = noisy.deviations / noisy.found.deviations

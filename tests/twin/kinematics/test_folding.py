@@ -24,7 +24,7 @@ DOWN = matrix_from_quaternion([0.0, 1.0, 0.0, 0.0])
 
 @pytest.fixture(scope="module")
 def without_fold(irb1400):
-    """The same robot with the ranges of its pendant joints alone."""
+    """Return the robot with only the ranges of its driven joints."""
     endless = np.full(len(irb1400.passive), np.inf)
     return replace(irb1400, passive_min=-endless, passive_max=endless)
 

@@ -51,7 +51,7 @@ def test_the_printed_results_of_the_thesis(robot):
 
 
 def representatives(robot, row):
-    """All angles modulo 2 pi within the limits, joint by joint, by trying every number of turns."""
+    """Return all angles modulo 2 pi within the limits, by trying every number of turns of every joint."""
     turned = row + TURN * np.arange(-3, 4)[:, None]
     inside = (turned >= robot.q_min) & (turned <= robot.q_max)
     return [turned[inside[:, j], j] for j in range(6)]

@@ -129,7 +129,7 @@ def test_ikin2_and_the_orientation_between(irb1400, R03):
 
 
 def test_both_examples_at_once(irb1400):
-    """All eight solutions of the pose that the examples share, as the pendant would show them."""
+    """Return all eight solutions, as joint angles, of the pose that the examples share."""
     T = np.eye(4)
     T[:3, :3] = R_06_EXACT
     T[:3, 3] = P_WRIST_EXACT + irb1400.dh.d[5] * T[:3, 2]

@@ -27,7 +27,7 @@ def log():
 
 @pytest.fixture(scope="module")
 def content(log, tmp_path_factory):
-    """What is in the archive of a sound log."""
+    """Return the contents of the archive of a valid log."""
     path = tmp_path_factory.mktemp("log") / "a.npz"
     log.save(path)
     with np.load(path) as archive:
@@ -142,7 +142,7 @@ def test_a_table_that_was_altered_is_refused(tmp_path):
 
 
 class Spy:
-    """Unpickled, it says so."""
+    """Object that records that it was unpickled."""
 
     ran = False
 

@@ -12,7 +12,7 @@ from twin.robot.drives.motors import MotorLimits, limited_torque
 
 
 def run_of(robot, rng, samples=400):
-    """What a log has of random demands and speeds, beyond what the motors can give."""
+    """Return a log of random demands and speeds beyond the motors' limits."""
     drives = robot.active_drives
     motors = MotorLimits.of(drives, robot.tau_max)
     scale = robot.tau_max if drives is None else drives.torque_max

@@ -1,4 +1,4 @@
-"""Code of the user's: what a sweep depends on, helpers that share a name, and laws that end the process."""
+"""User code: dependencies of a sweep, helpers of equal names, and controllers that end the process."""
 
 import json
 import os
@@ -33,7 +33,7 @@ SHORT = ["joint_tracking", "--duration", "0.2"]
 
 @pytest.fixture
 def light_path(monkeypatch, tmp_path):
-    """Nothing that a test loads stays, nor do the folders of its files."""
+    """Remove the modules that a test loads, and the folders of its files from the path."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     for name, module in list(sys.modules.items()):
@@ -49,7 +49,7 @@ def write_law(folder, helper="consts", body="pass"):
 
 
 def refused(monkeypatch, keep, few):
-    """What a sweep that goes on says."""
+    """Return the message of a resumed sweep."""
     with pytest.raises(TwinError) as caught:
         run_points(Swing(), few, keep=keep, resume=True)
     return str(caught.value)

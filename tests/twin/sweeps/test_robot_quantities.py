@@ -1,4 +1,4 @@
-"""What can vary of a robot, and what becomes of it: exactly that, and nothing else."""
+"""Quantities of a robot that can vary: each changes exactly what it names."""
 
 import dataclasses
 
@@ -51,7 +51,7 @@ def test_mass_of_a_link_scales_its_inertia(load):
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_column_of_the_drives_is_multiplied_and_one_number_is_what_it_is(irb140, column):
-    """What goes along does so in proportion, all else stays to the bit; drives and payload act as before."""
+    """Dependent columns scale in proportion; all other numbers stay equal to the bit."""
     robot = irb140.with_drives("elastic").with_payload(LOAD)
     old = robot.drives
     other = SCALED_WITH.get(column, ("", None))[0]

@@ -40,13 +40,13 @@ from tests.support.sweep_experiments import LIMITS, POINTS, Slow
 from twin.sweeps.pools import LocalThreads
 from twin.sweeps.running import run_points
 slow, keep = Slow(sys.argv[1]), sys.argv[2]
-def told(done, count):
+def report(done, count):
     print(done, flush=True)
 try:
-    run_points(slow, POINTS, limits=LIMITS, workers=1, keep=keep, progress=told)
+    run_points(slow, POINTS, limits=LIMITS, workers=1, keep=keep, progress=report)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-run_points(slow, POINTS, limits=LIMITS, pool=LocalThreads(1), keep=keep, resume=True, progress=told)
+run_points(slow, POINTS, limits=LIMITS, pool=LocalThreads(1), keep=keep, resume=True, progress=report)
 """
 
 
@@ -91,19 +91,19 @@ def test_a_row_is_the_outcome_of_its_point(whole):
 
 
 def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, dask):
-    told: list[int] = []
+    report: list[int] = []
     for threads in (2, 3):
         table = run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(threads))
         assert table.tobytes() == whole.tobytes()
     with Processes(1) as one:
         for processes in (one, pool):
-            told.clear()
+            report.clear()
             table = run_points(
-                Swing(), POINTS, limits=LIMITS, pool=processes, progress=lambda done, _: told.append(done)
+                Swing(), POINTS, limits=LIMITS, pool=processes, progress=lambda done, _: report.append(done)
             )
             assert table.tobytes() == whole.tobytes()
-            assert (told[0], told[-1]) == (0, COUNT)
-            assert np.all(np.diff(told) > 0)
+            assert (report[0], report[-1]) == (0, COUNT)
+            assert np.all(np.diff(report) > 0)
     table = run_points(Swing(), POINTS, limits=LIMITS, scheduler=dask.scheduler_address)
     assert table.tobytes() == whole.tobytes()
 
@@ -198,14 +198,14 @@ def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp
     assert at_first < len(files) < 24
     files[0].write_bytes(files[0].read_bytes()[:-8])  # the disk's fault
     made.unlink()
-    told = []
+    report = []
     table = run_points(
         Slow(str(tmp_path)), POINTS, limits=LIMITS, keep=keep, resume=True,
-        progress=lambda *one: told.append(one),
+        progress=lambda *one: report.append(one),
     )  # fmt: skip
     assert table.tobytes() == whole.tobytes()
     kept = 3 * (len(files) - 1)
-    assert told[0] == (kept, COUNT)
+    assert report[0] == (kept, COUNT)
     assert len(made.read_text().split()) == 1 + COUNT - kept
     made.unlink()
     again = run_points(Slow(str(tmp_path)), POINTS, keep=keep, resume=True)  # with other limits

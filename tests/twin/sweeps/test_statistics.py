@@ -1,4 +1,4 @@
-"""What trials say: shares with honest intervals, which inputs matter, the worst."""
+"""Statistics of trials: shares with intervals, importance of inputs, and the worst trials."""
 
 from typing import NamedTuple
 
@@ -181,7 +181,7 @@ def test_what_matters_comes_first(table):
 
 
 def test_what_is_explained_is_sobols_index():
-    """Of a figure whose distribution is uniform, as that of its ranks is."""
+    """The figure has a uniform distribution, like its ranks."""
     rng = np.random.default_rng(2)
     a, b = rng.integers(0, 4, 40_000), rng.random(40_000)
     table = made_table(("a", "b"), np.column_stack([a, b]))

@@ -150,7 +150,7 @@ def side(failing, figure, runs=100):
     return SimpleNamespace(failing=failing, figure=figure, found=found)
 
 
-def said(draws, fresh, settled=True, at_ends=(), fixed=None):
+def conclusions_text(draws, fresh, settled=True, at_ends=(), fixed=None):
     """The conclusions of pairs (default, tuned) of failing runs and figure, and of fixed default gains."""
     numbers = {"bandwidth": 20.0, "Kp": np.ones(6)}
     task = SimpleNamespace(of="worst", minimise="joint_error", law=SimpleNamespace(numbers=numbers))
@@ -161,27 +161,29 @@ def said(draws, fresh, settled=True, at_ends=(), fixed=None):
 
 
 def test_the_conclusions_are_honest():
-    assert said([(0, 0.3), (0, 0.1)], [(0, 0.3), (0, 0.15)]) == (
+    assert conclusions_text([(0, 0.3), (0, 0.1)], [(0, 0.3), (0, 0.15)]) == (
         "Tuning helps: on fresh draws the worst joint error is 0.15 instead of 0.3 rad, 0.5 of it. "
         "With 95 % confidence, the tuned gains pass in at least 97.0 % of all draws."
     )
-    more = said([(9, 0.3), (0, 0.4)], [(8, 0.3), (2, 0.4)])
+    more = conclusions_text([(9, 0.3), (0, 0.4)], [(8, 0.3), (2, 0.4)])
     assert "on fresh draws 98.0 % of the runs pass instead of 92.0 %" in more
     assert "2 of 100 fresh runs fail" in more
-    none = said([(0, 0.3), (0, 0.3)], [(0, 0.3), (0, 0.299)])
+    none = conclusions_text([(0, 0.3), (0, 0.3)], [(0, 0.3), (0, 0.299)])
     assert "no gains are better than the default gains" in none
     assert "bandwidth" not in none
-    anew = said([(0, 0.3), (0, 0.4)], [(0, 0.3), (0, 0.4)], fixed=(0, 0.5))
+    anew = conclusions_text([(0, 0.3), (0, 0.4)], [(0, 0.3), (0, 0.4)], fixed=(0, 0.5))
     assert "--gains bandwidth tunes them without fixing them" in anew
-    over = said([(0, 0.3), (0, 0.1)], [(0, 0.3), (1, 0.2)])
+    over = conclusions_text([(0, 0.3), (0, 0.1)], [(0, 0.3), (1, 0.2)])
     assert "(1 instead of 0 of 100 fail, worst joint error 0.2 instead of 0.3 rad)" in over
     assert "Tuning does not help: tuned gains are better on the draws of the search" in over
-    assert "is a rounding error: tuning does not help" in said(
+    assert "is a rounding error: tuning does not help" in conclusions_text(
         [(0, 3e-14), (0, 1e-14)], [(0, 3e-14), (0, 1e-14)]
     )
-    assert "all 100 runs of the search fail" in said([(100, 0.3), (100, 0.1)], [(100, 0.3), (100, 0.1)])
-    assert "with the tuned gains 4 fail." in said([(9, 0.3), (4, 0.1)], [(9, 0.3), (4, 0.1)])
-    ended = said([(0, 0.3), (0, 0.1)], [(0, 0.3), (0, 0.1)], settled=False, at_ends=((KP, 10.0),))
+    assert "all 100 runs of the search fail" in conclusions_text(
+        [(100, 0.3), (100, 0.1)], [(100, 0.3), (100, 0.1)]
+    )
+    assert "with the tuned gains 4 fail." in conclusions_text([(9, 0.3), (4, 0.1)], [(9, 0.3), (4, 0.1)])
+    ended = conclusions_text([(0, 0.3), (0, 0.1)], [(0, 0.3), (0, 0.1)], settled=False, at_ends=((KP, 10.0),))
     assert (
         "Kp is at the end of its range, 10: a wider range may give better gains (--gains Kp=0.1:100)" in ended
     )

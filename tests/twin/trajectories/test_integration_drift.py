@@ -1,4 +1,4 @@
-"""What integration in steps adds to the error of closed-loop inverse kinematics."""
+"""Error of closed-loop inverse kinematics due to integration in steps."""
 
 import re
 

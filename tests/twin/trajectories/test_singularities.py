@@ -62,7 +62,7 @@ def test_a_singularity_is_named(kind):
 
 
 def test_where_joints_are_coupled_all_that_turn_the_axis_are_named(irb1400):
-    """Its elbow stretches at q3 - q2 = -80.54 degrees, which its limits do not reach."""
+    """The elbow is stretched at q3 - q2 = -80.54 degrees, which is outside its limits."""
     stretched = np.rad2deg(-np.arctan2(0.72, 0.12))
     q = np.deg2rad([[0.0, 70.0, 70.0 + stretched, 0.0, 30.0, 0.0]])
     with pytest.raises(
