@@ -20,7 +20,7 @@ class Bulk(NamedTuple):
 
 
 def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
-    """Return each link's mass, in [kg], or its share of the robot's mass by volume, Aliaga 2019, eq. (3.5)."""
+    """Return each link's mass, in [kg], or its share of the robot's by volume, Aliaga 2019, eq. (3.5)."""
     if "mass" not in facts:
         return {link: Decimal(facts["link"][link]["mass"]) for link in bulks}
     total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
@@ -51,7 +51,7 @@ def box(solid: dict[str, Any]) -> Bulk:
 
 
 def box_inertia(size: decimal_math.Vector) -> decimal_math.Matrix:
-    """Return the inertia (3, 3) of a box per kg: Ixx = m (ly^2 + lz^2) / 12, and so on; `size` (3,) in [m]."""
+    """Return the inertia (3, 3) of a box per kg: Ixx = m (ly^2 + lz^2) / 12 etc.; `size` (3,) in [m]."""
     x, y, z = (side * side for side in size)
     moments, zero = [(y + z) / 12, (x + z) / 12, (x + y) / 12], Decimal(0)
     return [[moments[i] if i == j else zero for j in range(3)] for i in range(3)]
