@@ -1,4 +1,7 @@
-"""What a robot.toml and the URDF beside it must agree on; tests/twin/robot/test_loading.py has more of it."""
+"""Disagreements between a robot.toml and the URDF beside it are rejected.
+
+tests/twin/robot/test_loading.py has further tests of this kind.
+"""
 
 from dataclasses import replace
 
@@ -20,7 +23,7 @@ def arm():
 
 @pytest.fixture
 def altered(arm, tmp_path):
-    """Load a copy of the robot with text replaced in its robot.toml; the URDF beside it stays."""
+    """Return a function that loads a copy of the robot with text replaced in robot.toml only."""
 
     def load(*replacements):
         (tmp_path / "irb1400.urdf").write_text(arm.urdf.read_text())
@@ -69,14 +72,14 @@ def altered(arm, tmp_path):
         ),
     ],
 )
-def test_a_limit_that_the_urdf_does_not_have(altered, old, new, told):
-    """The URDF's would hold, whatever the facts say."""
+def test_a_limit_that_differs_from_the_urdf_is_rejected(altered, old, new, told):
+    """The limit of the URDF would apply regardless of robot.toml."""
     with pytest.raises(RobotError, match=rf"{told}.*; write the URDF again with python -m urdf\.build"):
         altered((old, new))
 
 
-def test_passive_joints_without_a_loop(arm, altered):
-    """In the engine they would swing freely, while the model has them follow."""
+def test_passive_joints_without_a_loop_are_rejected(arm, altered):
+    """The engine would let the passive joints swing freely, while the model makes them follow the motors."""
     text = arm.file.read_text()
     loop = text[text.index("[loop.parallelogram]") : text.index("[rating]")]
     with pytest.raises(
@@ -85,8 +88,8 @@ def test_passive_joints_without_a_loop(arm, altered):
         altered((loop, ""))
 
 
-def test_a_loop_that_holds_nothing(altered):
-    """Lever and rod share the pin between them anyway."""
+def test_a_loop_that_constrains_nothing_is_rejected(altered):
+    """Lever and rod already share the pin between them."""
     with pytest.raises(RobotError, match="closed loop moves joint_elbow and joint_rod"):
         altered(
             ('["rod", "3"]', '["rod", "lever"]'),
@@ -97,7 +100,7 @@ def test_a_loop_that_holds_nothing(altered):
 @pytest.mark.parametrize(
     ("links", "free"), [(("link_rod", "link_1"), "joint_elbow"), (("link_3", "link_1"), "joint_rod")]
 )
-def test_only_the_joint_that_is_free_is_named(arm, links, free):
+def test_the_error_names_only_the_free_joint(arm, links, free):
     first, second = map(arm.tree.links.index, links)
     robot = replace(arm, loops=(Loop("odd", (first, second), frozen([[0.1, 0.2, 0.3]] * 2)),))
     with pytest.raises(RobotError, match=f"neither a motor nor a closed loop moves {free}: expected"):
@@ -106,8 +109,8 @@ def test_only_the_joint_that_is_free_is_named(arm, links, free):
 
 @pytest.mark.parametrize("joint", [0, 1])
 @pytest.mark.parametrize("end", ["passive_min", "passive_max"])
-def test_a_range_that_goes_through_the_fold(arm, joint, end):
-    """At 90 degrees; a simulation that passes it looks plausible and is worthless."""
+def test_a_range_that_passes_the_fold_is_rejected(arm, joint, end):
+    """The parallelogram folds flat at 90 degrees; a simulation past the fold looks plausible but is wrong."""
     sign = -1 if end == "passive_min" else 1
     for degrees in (90, 91, 170):
         limit = getattr(arm, end).copy()
@@ -121,7 +124,7 @@ def test_a_range_that_goes_through_the_fold(arm, joint, end):
     consistency._check_folds(arm.file, replace(arm, **{end: limit}))
 
 
-def test_a_passive_joint_that_never_moves_folds_nothing(arm):
+def test_a_passive_joint_that_never_moves_causes_no_fold(arm):
     G = arm.embedding.copy()
     G[list(arm.passive)] = 0
     consistency._check_folds(arm.file, replace(arm, embedding=G))
@@ -129,7 +132,7 @@ def test_a_passive_joint_that_never_moves_folds_nothing(arm):
 
 @pytest.mark.parametrize("sliding", [(), (1, 3, 6)])
 def test_rates_are_the_derivatives_of_the_gaps(arm, rng, sliding):
-    """Of any loops, by central differences; of joints that slide, too."""
+    """Central differences confirm the rates for arbitrary loops, including loops with prismatic joints."""
     kinds = tuple("prismatic" if joint in sliding else "revolute" for joint in range(arm.tree.n))
     odd = [Loop("odd", ends, frozen(rng.normal(size=(2, 3)))) for ends in ((7, 2), (5, 6), (1, 4))]
     robot = replace(arm, tree=replace(arm.tree, kinds=kinds), loops=tuple(odd))
@@ -138,7 +141,7 @@ def test_rates_are_the_derivatives_of_the_gaps(arm, rng, sliding):
         (loops.gaps(robot, q + h * e) - loops.gaps(robot, q - h * e)).ravel() / (2 * h)
         for e in np.eye(arm.tree.n)
     ]
-    # Differences leave 1e-16 / h = 1e-10.
+    # The error of the differences is about 1e-16 / h = 1e-10.
     np.testing.assert_allclose(loops.gap_rates(robot, q), np.transpose(rates), rtol=0, atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""The table [drives] of a robot file: what is wrong in it is told in one sentence, with the file."""
+"""Faults in the table [drives] of a robot file raise an error of one sentence that names the file."""
 
 import warnings
 from dataclasses import replace
@@ -135,14 +135,14 @@ MALFORMED = {
 
 @pytest.fixture
 def file(tmp_path):
-    """A copy of the IRB 140's file, with its URDF beside it, to be spoilt."""
+    """Return the path of a copy of the IRB 140's file, with the URDF beside it, for tests to modify."""
     for name in ("robot.toml", "irb140.urdf"):
         (tmp_path / name).write_bytes((build.HERE / "irb140" / name).read_bytes())
     return tmp_path / "robot.toml"
 
 
 def spoilt(file, old, new):
-    """The file with friction_at, where it is added, and its source told too."""
+    """Return the file with `old` replaced by `new`; an added coupling or friction_at also gets a source."""
     text = file.read_text(encoding="utf-8")
     assert old in text
     for key in ("coupling", "friction_at"):
@@ -153,7 +153,7 @@ def spoilt(file, old, new):
 
 
 @pytest.mark.parametrize("fault", MALFORMED)
-def test_a_malformed_table_is_refused_in_one_sentence(file, fault):
+def test_a_malformed_table_is_rejected_in_one_sentence(file, fault):
     old, new, message = MALFORMED[fault]
     with pytest.raises(RobotError, match=message) as told:
         twin.load(spoilt(file, old, new))
@@ -162,7 +162,7 @@ def test_a_malformed_table_is_refused_in_one_sentence(file, fault):
     assert "\n" not in text
 
 
-def test_what_is_left_out_is_not_there(file):
+def test_omitted_keys_take_their_neutral_values(file):
     text = file.read_text(encoding="utf-8")
     head, _, rest = text.partition("[drives]")
     tail = rest[rest.index("[poses.zero]") :]
@@ -209,19 +209,19 @@ def test_static_friction_defaults_to_coulomb_friction():
         ({"friction_at": ["joint", 3]}, "friction_at of axis 2 is 3, expected motor or joint"),
     ],
 )
-def test_drives_made_in_a_program_are_checked_too(given, message):
+def test_drives_created_in_a_program_are_checked(given, message):
     with pytest.raises(ValueError, match=message):
         Drives(**{"ratio": [100.0, -50.0], "rotor_inertia": 1e-4} | given)
 
 
-def test_friction_on_shafts_that_do_not_turn_independently_is_refused():
+def test_friction_on_shafts_that_do_not_turn_independently_is_rejected():
     coupling = [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
     Drives([1, 1, 1], 0.0, coupling=coupling)
     with pytest.raises(ValueError, match="the shafts with friction, by coupling"):
         Drives([1, 1, 1], 0.0, coupling=coupling, friction_at=["motor", "motor", "joint"])
 
 
-def test_drives_of_another_robot_are_refused(irb140):
+def test_drives_of_another_robot_are_rejected(irb140):
     with pytest.raises(UnknownNameError, match="unknown drives 'soft': known are ideal, rigid, elastic"):
         irb140.with_drives("soft")
     with pytest.raises(RobotError, match="robot 'irb140' has 6 joints, got drives for 2"):
@@ -246,7 +246,7 @@ def test_weak_motor_is_reported_once_by_load_and_check_model(file):
     assert [f.severity for f in findings if "motor of axis 2 gives 50 N m" in f.text] == ["warning"]
 
 
-def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(irb140, rng):
+def test_holding_torques_are_close_to_the_worst_case_and_include_the_coupling(irb140, rng):
     q = rng.uniform(irb140.q_min, irb140.q_max, (20000, 6))
     worst = np.max(np.abs(twin.gravity_torque(irb140, q)), axis=0)[1:5]
     found = np.max(np.abs(consistency._holding_torques(irb140)), axis=0)[1:5]
@@ -256,7 +256,7 @@ def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(i
     just = Drives(np.ones(6), 0.0, motor_torque_max=np.maximum(worst[0] * 1.01, 1.0))
     assert not consistency.weak_motors(irb140.with_drives("ideal", just))
     coupling = np.eye(6)
-    coupling[2, 1] = -0.5  # motor 2 holds what joint 3 leaves it, and that is more
+    coupling[2, 1] = -0.5  # joint 3 adds to the load that motor 2 holds
     together = replace(just, coupling=coupling)
     q = consistency._poses(irb140)
     held = np.linalg.solve(coupling.T, twin.gravity_torque(irb140, q).T)
@@ -267,7 +267,7 @@ def test_what_holds_the_arm_is_found_at_nearly_its_worst_and_with_the_coupling(i
 
 
 @pytest.mark.parametrize("name", [*loading.robot_names(), *loading.laboratory_names()])
-def test_builtin_robots_carry_their_weight(name):
+def test_motors_of_builtin_robots_can_hold_the_arm(name):
     assert consistency.weak_motors(twin.load(name)) == []
 
 

@@ -1,4 +1,4 @@
-"""What the links look like: where shapes are, what colour they have, and which files are refused."""
+"""Link shapes have the poses and colours of the file, and files that cannot be drawn are rejected."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_a_shape_is_where_the_file_puts_it(load):
     assert np.max(np.min(np.linalg.norm(found[:, None] - expected, axis=2), axis=1)) < 1e-15
 
 
-def test_a_shape_of_a_link_that_is_fixed_moves_with_what_it_is_fixed_to(load):
+def test_a_shape_of_a_fixed_link_moves_with_its_parent(load):
     ball = visual('<sphere radius="0.1"/>')
     robot = load(arm().replace('<link name="tool0">', f'<link name="tool0">{ball}'))
     (ball,) = link_shapes.link_shapes(robot)
@@ -46,8 +46,8 @@ def test_a_shape_of_a_link_that_is_fixed_moves_with_what_it_is_fixed_to(load):
 
 
 @pytest.mark.parametrize("tilt", ["0 0 0", "0.4 1.1 -2"])
-def test_the_engine_draws_it_there_too(load, tilt):
-    """Whatever the inertial frame of its link is."""
+def test_the_engine_draws_a_shape_where_the_file_places_it(load, tilt):
+    """The inertial frame of the link does not affect the position of the drawn shape."""
     tilted = inertial(com="0.1 -0.2 0.3", rpy=tilt, tensor=(0.1, 0.12, 0.09, 0, 0, 0))
     ball = f'<visual>{ORIGIN}<geometry><sphere radius="0.03"/></geometry></visual>'
     robot = load(arm(first=tilted, shape=ball))
@@ -64,14 +64,14 @@ def test_the_engine_draws_it_there_too(load, tilt):
     assert np.hypot(*(expected - (column, row))) < 0.3
 
 
-def test_shapes_stay_with_their_links_where_the_tree_counts_them_otherwise(load):
+def test_shapes_stay_with_their_links_when_the_tree_orders_them_differently(load):
     robot = load(arm(shape=BOX))
     assert [shape.link for shape in link_shapes.link_shapes(robot)] == [0]
     renamed = replace(robot.tree, names=("elbow", "shoulder"))
     assert [shape.link for shape in link_shapes.link_shapes(replace(robot, tree=renamed))] == [1]
 
 
-def test_colours_of_the_file(load):
+def test_shapes_have_the_colours_of_the_file(load):
     ball, grey = '<sphere radius="0.1"/>', '<material name="grey"><color rgba="0.5 0.5 0.5 1"/></material>'
     shape = (
         visual(ball)
@@ -85,7 +85,7 @@ def test_colours_of_the_file(load):
 
 
 @pytest.mark.parametrize(("colours", "drawn"), [(20, 20), (130, 1)])
-def test_more_colours_than_pybullet_takes_become_one(load, colours, drawn):
+def test_more_colours_than_pybullet_accepts_become_one(load, colours, drawn):
     shape = "".join(
         visual("<box size='1 1 1'/>", f'<material name="m{k}"><color rgba="0 0 {k / 200} 1"/></material>')
         for k in range(colours)
@@ -102,7 +102,7 @@ def test_a_robot_without_a_file_is_drawn_as_sticks():
     np.testing.assert_allclose(high[0] - low[0], 1.0, atol=1e-12)
 
 
-def test_meshes_are_found_from_elsewhere(load, tmp_path):
+def test_meshes_are_found_by_relative_path_and_by_package_path(load, tmp_path):
     (tmp_path / "meshes").mkdir()
     (tmp_path / "meshes" / "flat.obj").write_text(FLAT)
     for name in ("meshes/flat.obj", "package://arm_description/meshes/flat.obj"):
@@ -121,8 +121,8 @@ def test_meshes_are_found_from_elsewhere(load, tmp_path):
         ("other.txt", "a mesh", "other.txt cannot be read"),
     ],
 )
-def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, name, content, told):
-    """Some of these end the process in PyBullet, others it leaves out."""
+def test_a_mesh_that_cannot_be_drawn_is_rejected_in_one_sentence(load, tmp_path, name, content, told):
+    """PyBullet ends the process for some of these files and silently omits others."""
     (tmp_path / name).write_text(content)
     robot = interpreted(load(arm(shape=visual(f'<mesh filename="{name}"/>'))))
     with pytest.raises(
@@ -133,7 +133,7 @@ def test_a_mesh_that_cannot_be_drawn_is_refused_in_a_sentence(load, tmp_path, na
 
 
 def test_missing_meshes_warn_and_are_not_drawn(load):
-    """The rest is drawn; sticks if nothing is left. A public URDF rarely comes with its meshes."""
+    """The remaining shapes are drawn, or sticks if none remain. Public URDFs rarely include their meshes."""
     missing = visual('<mesh filename="package://arm/none.obj"/>')
     told = r"mesh file package:/arm/none\.obj not found beside the URDF or in a folder above it: the shape"
     with pytest.warns(ShapeWarning, match=told):
@@ -146,7 +146,7 @@ def test_missing_meshes_warn_and_are_not_drawn(load):
         picture_of(load(arm(shape=missing)))
 
 
-def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
+def test_a_mesh_that_is_too_large_is_rejected(load, tmp_path, monkeypatch):
     (tmp_path / "flat.obj").write_text(FLAT)
     monkeypatch.setattr(link_shapes, "LARGEST_MESH", 10)
     link_shapes.mesh_file.cache_clear()
@@ -164,13 +164,13 @@ def test_a_mesh_that_is_too_large_is_refused(load, tmp_path, monkeypatch):
         ('<sphere radius="1_0"/>', "<sphere radius='1_0'>, expected a finite number"),
     ],
 )
-def test_sizes_that_are_none_are_refused(load, geometry, told):
+def test_invalid_sizes_are_rejected(load, geometry, told):
     with pytest.raises(RobotError, match="cannot be drawn: ") as raised:
         picture_of(load(arm(shape=visual(geometry))))
     assert told in str(raised.value)
 
 
-def test_a_geometry_that_is_not_known_is_passed_over(load):
+def test_an_unknown_geometry_is_ignored(load):
     assert link_shapes.link_shapes(load(arm(shape=visual('<plane normal="0 0 1"/>')))) == []
 
 

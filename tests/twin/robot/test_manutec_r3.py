@@ -1,6 +1,8 @@
-"""The Manutec r3's file against its source: the library's own frames, y up, computed apart from our kernels.
+"""The file of the Manutec r3 agrees with its source.
 
-Source of the numbers: Modelica Standard Library, RobotR3 (BSD-3-Clause), MechanicalStructure and FullRobot.
+The tests compute the arm in the frames of the source, with y up, independently of the project's kernels.
+The numbers come from the Modelica Standard Library, RobotR3 (BSD-3-Clause), models MechanicalStructure
+and FullRobot.
 """
 
 import numpy as np
@@ -12,8 +14,9 @@ from tests.support.peers import largest_relative_error, one_step
 from tests.support.random_trees import interpreted
 from twin.engine.simulation import Simulation
 
-# Of each joint its axis and the way to it from the joint before; of each body its mass, centre of mass and
-# moments, Ixy last. All in frames at the joints, parallel to the world at q = 0, where y points up.
+# JOINTS lists the axis of each joint and its offset from the previous joint. BODIES lists the link, the mass,
+# the centre of mass and the moments (xx, yy, zz, xy) of each body. The frames are at the joints and parallel
+# to the world at q = 0, where y points up.
 Y, X = (0, 1, 0), (1, 0, 0)
 JOINTS = [
     (Y, (0, 0.351, 0)),
@@ -32,11 +35,11 @@ BODIES = [
     (5, 0.5, (0.05, 0.05, 0.05), (0.001, 0.001, 0.001, 0)),
     (5, 15.0, (0.1, 0.25, 0.1), (0.001, 0.001, 0.001, 0)),
 ]
-FROM_Y_UP = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # to our base axes
+FROM_Y_UP = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # to the base axes of the robot file
 
-# The initial state that the library's reference results begin with.
+# The library's reference results start from this initial state.
 CURRENT = [0, -1.8880913340679804, -3.6788347723912715, -0.60042439319676211, -0.72427931539319579, 0]
-SPRING = [0, 0.27415086170667075, 0.073678180544994837]  # rad at the motors, of axes 1 to 3
+SPRING = [0, 0.27415086170667075, 0.073678180544994837]  # rad, at the motors of axes 1 to 3
 
 
 def turn(axis, q):
@@ -47,7 +50,7 @@ def turn(axis, q):
 
 
 def library_frames(q):
-    """Of each joint its axis, origin and turned axes, in the library's world; q may be complex."""
+    """Return the axis, origin and rotation of each joint in the library's world frame; q may be complex."""
     p, R, frames = np.zeros(3), np.eye(3), []
     for (axis, way), angle in zip(JOINTS, q, strict=True):
         p = p + R @ way
@@ -57,7 +60,7 @@ def library_frames(q):
 
 
 def library_dynamics(q):
-    """Mass matrix and gravity torque, by the bodies' Jacobians."""
+    """Return the mass matrix and the gravity torque from the Jacobians of the bodies."""
     frames = library_frames(q)
     M, g = np.zeros((6, 6), dtype=q.dtype), np.zeros(6, dtype=q.dtype)
     for link, mass, com, (xx, yy, zz, xy) in BODIES:
@@ -72,7 +75,7 @@ def library_dynamics(q):
 
 
 def library_bias(q, qd):
-    """h = Mdot qd - d(qd^T M qd / 2)/dq + g, with derivatives by complex steps."""
+    """Return h = Mdot qd - d(qd^T M qd / 2)/dq + g, with derivatives from complex steps."""
     step = 1e-30
     slopes = [library_dynamics(q + 1j * step * unit)[0].imag / step for unit in np.eye(6)]  # dM/dq_i
     Mdot = sum(speed * slope for speed, slope in zip(qd, slopes, strict=True))
@@ -89,7 +92,7 @@ def loaded(bare):
     return interpreted(bare.with_payload(LOAD))
 
 
-def test_the_flange_is_the_library_s_last_frame_with_z_along_axis_6(bare, rng):
+def test_the_flange_is_the_last_frame_of_the_library_with_z_along_axis_6(bare, rng):
     for q in rng.uniform(-3, 3, (20, 6)):
         T = twin.forward_kinematics(bare, q)
         _, p, R = library_frames(q)[-1]
@@ -97,7 +100,7 @@ def test_the_flange_is_the_library_s_last_frame_with_z_along_axis_6(bare, rng):
         np.testing.assert_allclose(T[:3, :3], FROM_Y_UP @ R @ FROM_Y_UP.T, rtol=0, atol=2e-15)
 
 
-def test_mass_matrix_and_bias_are_those_of_the_library_s_table(loaded, rng):
+def test_mass_matrix_and_bias_match_the_table_of_the_library(loaded, rng):
     Q, QD = rng.uniform(-3, 3, (2, 50, 6))
     M, h, g = [], [], []
     for q, qd in zip(Q, QD, strict=True):
@@ -108,7 +111,7 @@ def test_mass_matrix_and_bias_are_those_of_the_library_s_table(loaded, rng):
     assert largest_relative_error(twin.inverse_dynamics(loaded, Q, QD, np.zeros_like(Q)), h) < 1e-13
 
 
-def test_the_engine_has_the_same_arm(loaded, rng):
+def test_the_engine_gives_the_same_acceleration_as_the_table_of_the_library(loaded, rng):
     q, qd, tau = rng.uniform(-2, 2, (3, 6)) * [[1], [1], [100]]
     with Simulation(loaded) as simulation:
         step = one_step(simulation, q, qd, tau)
@@ -125,8 +128,11 @@ def test_initial_currents_and_springs_hold_the_arm_as_published(loaded):
     )
 
 
-def test_drives_are_those_of_the_motors_shafts(loaded):
-    """What is printed at the motor, carried to the joint by the ratio; of axes 4 to 6 it is at the joint."""
+def test_drives_match_the_published_values_of_the_motors(loaded):
+    """The source gives the values of axes 1 to 3 at the motor, which the ratio converts to the joint.
+
+    The source gives the friction of axes 4 to 6 at the joint.
+    """
     drives = loaded.drives
     N = np.array([-105, 210, 60, -99, 79.2, -99])
     first, wrist = slice(3), slice(3, 6)
@@ -155,7 +161,7 @@ def test_drives_are_those_of_the_motors_shafts(loaded):
     assert drives.friction_at == ("motor",) * 3 + ("joint",) * 3
 
 
-def test_the_move_takes_its_published_times(bare):
+def test_the_move_takes_the_published_times(bare):
     move = published_move(bare)
     assert move.acceleration_time == pytest.approx(0.117424242, abs=5e-10)
     assert move.duration == pytest.approx(1.356045002, abs=5e-10)

@@ -1,4 +1,4 @@
-"""What is suspicious in a robot file: every finding on a file that has it, none on one that has not."""
+"""The model check reports every fault of a robot file and reports nothing for a sound file."""
 
 import re
 
@@ -26,7 +26,7 @@ BRANCH = (
     '<limit velocity="1" effort="1"/></joint></robot>'
 )
 INERTIAL = SOUND[SOUND.index("<inertial>") : SOUND.index("</inertial>") + 11]
-# What to replace, its replacement, the severity, and what is said.
+# Each entry holds the text to replace, the replacement, the severity and a pattern of the message.
 FINDINGS = {
     "centre in mm": (
         'xyz="0.15 0 0"/><m',
@@ -141,7 +141,7 @@ FINDINGS = {
         "2 ends and no link 'tool0': the tool is assumed .* end of 'two'",
     ),
 }
-# What follows from a fault beside what is said of it.
+# These faults cause a second finding with this text.
 BESIDES = {"joint in mm": "the robot measures", "no mass": "shapes but no <inertial>"}
 
 
@@ -155,7 +155,7 @@ def write(tmp_path):
     return written
 
 
-def test_a_sound_file_gives_no_rise_to_remarks(write):
+def test_a_sound_file_has_no_findings(write):
     check = check_model(write(SOUND))
     assert check.findings == ()
     assert check.sound
@@ -165,7 +165,7 @@ def test_a_sound_file_gives_no_rise_to_remarks(write):
 
 
 @pytest.mark.parametrize("fault", FINDINGS)
-def test_what_is_wrong_is_found_and_nothing_else(write, fault):
+def test_each_fault_is_reported_with_nothing_else(write, fault):
     old, new, severity, text = FINDINGS[fault]
     assert old in SOUND
     found = check_model(write(SOUND.replace(old, new, 1))).findings
@@ -175,8 +175,8 @@ def test_what_is_wrong_is_found_and_nothing_else(write, fault):
     assert all(fault in BESIDES and BESIDES[fault] in finding.text for finding in besides), besides
 
 
-def test_a_link_reaches_as_far_as_what_is_fixed_to_it(write):
-    """Its own shape is turned: up to 0.7 m along z of the link by a joint that turns y there."""
+def test_the_extent_of_a_link_includes_parts_fixed_to_it(write):
+    """A fixed joint turns y of the mast to z of the link, so the mast extends the link by 0.7 m along z."""
     out = SOUND.replace(CAN, 'xyz="0 0 0.6" rpy').replace('iyy="0.004"', 'iyy="0.0041"')
     mast = (
         '<link name="mast"><visual><origin xyz="0 0.35 0"/><geometry><box size="0.1 0.7 0.1"/></geometry>'
@@ -185,18 +185,18 @@ def test_a_link_reaches_as_far_as_what_is_fixed_to_it(write):
     )
     assert [finding.severity for finding in check_model(write(out)).findings] == ["warning"]
     found = check_model(write(out.replace("</robot>", mast))).findings
-    assert [finding.severity for finding in found] == ["note"]  # the mast has no mass of its own
+    assert [finding.severity for finding in found] == ["note"]  # the mast has no mass
 
 
 @pytest.mark.parametrize("length", [0.09, 0.11])
 def test_a_centre_of_mass_may_lie_a_tenth_outside(write, length):
-    """Shapes are rough: of a link of 0.245 m, what is beyond by a tenth passes."""
+    """Shapes are approximate, so the centre of mass may lie outside by a tenth of the link's 0.245 m."""
     out = 0.2 + length * 0.245
     found = check_model(write(SOUND.replace(CAN, f'xyz="0 0 {out!r}" rpy'))).findings
     assert len(found) == (length > 0.1)
 
 
-def test_a_small_part_glued_to_a_large_one_is_as_it_should_be(write):
+def test_a_small_part_fixed_to_a_large_one_has_no_findings(write):
     small = PLATE.replace(
         "<visual>",
         '<inertial><mass value="0.01"/>'
@@ -208,7 +208,7 @@ def test_a_small_part_glued_to_a_large_one_is_as_it_should_be(write):
 @pytest.mark.parametrize(
     ("factor", "told"), [(1e3, "denser than any metal, .*in g"), (1e-4, "lighter than air, .*in t")]
 )
-def test_all_masses_in_another_unit(write, factor, told):
+def test_masses_in_another_unit_are_an_error(write, factor, told):
     text = re.sub(r'<mass value="(.)"', lambda m: f'<mass value="{float(m[1]) * factor!r}"', SOUND)
     text = re.sub(r'(i[xyz]{2})="([^"]+)"', lambda m: f'{m[1]}="{float(m[2]) * factor!r}"', text)
     (found,) = check_model(write(text)).findings
@@ -216,7 +216,7 @@ def test_all_masses_in_another_unit(write, factor, told):
     assert re.search(told, found.text), found
 
 
-def test_a_robot_all_in_millimetres(write):
+def test_a_robot_in_millimetres_is_reported(write):
     def larger(match):
         return f'{match[1]}="{" ".join(repr(float(word) * 1000) for word in match[2].split())}"'
 
@@ -249,18 +249,18 @@ def test_a_robot_all_in_millimetres(write):
         ),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_sentence(write, text, told):
+def test_a_file_that_cannot_be_read_raises_one_sentence(write, text, told):
     with pytest.raises(RobotError, match=told) as refused:
         check_model(write(text))
     assert "\n" not in str(refused.value)
 
 
-def test_length_that_is_no_number_is_reported_once(write):
+def test_length_that_is_not_a_number_is_reported_once(write):
     found = check_model(write(SOUND.replace('xyz="0.3 0 0"', 'xyz="nan 0 0"'))).findings
     assert [told for _, told in found] == ["joint 'slide' has an origin that is not finite"]
 
 
-def test_a_folder_is_no_robot(tmp_path):
+def test_a_folder_is_rejected_as_a_robot_file(tmp_path):
     (tmp_path / "arm.urdf").mkdir()
     with pytest.raises(RobotError, match=r"expected a robot file, .*arm\.urdf is a folder"):
         check_model(tmp_path / "arm.urdf")

@@ -1,4 +1,4 @@
-"""What a controller sees: against the definitions written out in numpy, and in closed loops."""
+"""Sensors match their definitions written out in numpy, and controllers receive their measurements."""
 
 import re
 from dataclasses import replace
@@ -25,7 +25,7 @@ SPEED = np.cos(np.outer(t, 1.0 + np.arange(6.0)) + np.arange(6.0)) * (1.0 + np.a
 
 
 def seen(sensors, drives=None, period=PERIOD):
-    """What is seen of the swing: positions and speeds (N, 6)."""
+    """Return the measured positions and speeds of the swing, each (N, 6)."""
     numbers, past, out = sensor_numbers(sensors, drives, period), sensors.past(N, 6), np.empty((N, 2, 6))
     draws = sensors.draws(0, N, 6)
     for k in range(N):
@@ -33,7 +33,7 @@ def seen(sensors, drives=None, period=PERIOD):
     return out[:, 0], out[:, 1]
 
 
-def test_by_default_all_is_seen_as_it_is():
+def test_default_sensors_measure_exactly():
     for ours, true in zip(seen(Sensors()), (SWING, SPEED), strict=True):
         np.testing.assert_array_equal(ours, true)
 
@@ -49,15 +49,15 @@ def test_an_encoder_rounds_the_motors_angles_to_counts(irb140):
     assert np.all(np.abs(np.mean(off, axis=0)) < 0.1), "it rounds, it does not cut"
 
 
-def test_a_difference_is_that_of_what_was_measured():
+def test_a_differentiated_speed_uses_the_measured_positions():
     q, qd = seen(Sensors(noise=1e-4, speed_cutoff=np.inf, seed=3))
     np.testing.assert_allclose(qd[1:], np.diff(q, axis=0) / PERIOD, rtol=1e-12)
     np.testing.assert_array_equal(qd[0], SPEED[0])
 
 
 @pytest.mark.parametrize("cutoff", [5.0, 80.0, 400.0])
-def test_the_low_pass_is_the_exact_response_to_an_input_that_is_held(cutoff):
-    """Against scipy's discretisation of `a / (s + a)` with zero-order hold."""
+def test_the_low_pass_is_the_exact_response_to_a_held_input(cutoff):
+    """The reference is scipy's discretisation of `a / (s + a)` with a zero-order hold."""
     a = 2 * np.pi * cutoff
     A, B, *_ = cont2discrete(tuple(np.array([[x]]) for x in (-a, a, 1.0, 0.0)), PERIOD, "zoh")
     q, qd = seen(Sensors(speed_cutoff=cutoff))
@@ -67,7 +67,7 @@ def test_the_low_pass_is_the_exact_response_to_an_input_that_is_held(cutoff):
         np.testing.assert_allclose(qd[k], speed, rtol=1e-11, atol=1e-13)
 
 
-def test_noise_is_white_of_the_size_that_was_asked_for_and_comes_before_rounding(irb140):
+def test_noise_is_white_has_the_requested_size_and_precedes_rounding(irb140):
     q, qd = seen(Sensors(noise=1e-3, seed=4))
     noise = (q - SWING) / 1e-3
     np.testing.assert_array_equal(qd, SPEED)
@@ -81,7 +81,7 @@ def test_noise_is_white_of_the_size_that_was_asked_for_and_comes_before_rounding
 
 
 @pytest.mark.parametrize("delay", [1, 3, N - 1, 10**9])
-def test_a_delay_is_of_whole_samples_and_the_first_stands_for_those_before_it(delay):
+def test_a_delay_shifts_by_whole_samples_and_repeats_the_first_sample(delay):
     now = seen(Sensors(noise=1e-4, speed_cutoff=50.0))
     late = seen(Sensors(noise=1e-4, speed_cutoff=50.0, delay=delay))
     then = np.maximum(np.arange(N) - delay, 0)
@@ -106,12 +106,12 @@ def test_a_delay_is_of_whole_samples_and_the_first_stands_for_those_before_it(de
         ({"seed": None}, "seed to be an integer of at least 0, got None"),
     ],
 )
-def test_sensors_that_cannot_be(values, told):
+def test_invalid_sensors_are_rejected(values, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         Sensors(**values)
 
 
-def test_an_encoder_wants_a_motor_with_counts(irb140):
+def test_an_encoder_requires_a_motor_with_counts(irb140):
     reference, law = sample(path(irb140, 0.01), PERIOD), controllers.make("pd_gravity", irb140)
     bare = replace(irb140, drives=None)
     part = irb140.with_drives("ideal", replace(irb140.drives, encoder_counts=[64, 64, 0, 64, 64, 64]))
@@ -123,7 +123,7 @@ def test_an_encoder_wants_a_motor_with_counts(irb140):
         run_closed_loop(AnalyticPlant(robot), law, reference, sensors=Sensors(noise=1e-5))
 
 
-def test_two_runs_of_one_seed_are_the_same_and_of_another_not(irb140):
+def test_runs_with_the_same_seed_are_identical_and_with_another_seed_differ(irb140):
     reference, law = sample(path(irb140, 0.1), PERIOD), controllers.make("computed_torque", irb140)
     with Simulation(irb140) as simulation:
         first, second, other = (
@@ -134,7 +134,7 @@ def test_two_runs_of_one_seed_are_the_same_and_of_another_not(irb140):
     assert not first.identical(other)
 
 
-def test_sensors_that_do_nothing_change_nothing(irb140):
+def test_default_sensors_do_not_change_a_run(irb140):
     reference, law = sample(path(irb140, 0.1), PERIOD), controllers.make("computed_torque", irb140)
     plain, seen_as_it_is = (
         run_closed_loop(AnalyticPlant(irb140), law, reference, sensors=sensors)
@@ -145,7 +145,7 @@ def test_sensors_that_do_nothing_change_nothing(irb140):
 
 
 @SLOWLY
-def test_the_law_sees_what_is_logged_at_the_time_of_the_sample(irb140):
+def test_the_law_receives_the_logged_measurement_of_each_sample(irb140):
     reference, states = sample(path(irb140, 0.1), PERIOD), []
     sensors = Sensors(encoder=True, noise=1e-5, speed_cutoff=30.0, delay=2)
 
