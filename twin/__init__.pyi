@@ -22,6 +22,7 @@ from .dynamics.equation_of_motion import inverse_dynamics as inverse_dynamics
 from .dynamics.equation_of_motion import mass_matrix as mass_matrix
 from .dynamics.operational_space import operational_space as operational_space
 from .dynamics.regressor import dynamics_regressor as dynamics_regressor
+from .dynamics.wrenches import joint_wrenches as joint_wrenches
 from .engine.simulation import Simulation as Simulation
 from .identification.identify import Identification as Identification
 from .identification.identify import identify as identify

@@ -34,18 +34,18 @@ class Kernel(NamedTuple):
     Attributes:
         samples: names of the vectors that differ from sample to sample.
         shared: names of the arguments that all samples share.
-        out: function that returns the shape of the result for n joints.
+        out: function that returns the shape of the result for n joints and n_tree joints of the tree.
         trace: function that computes the entries of the result from `Symbols`, or `None`.
     """
 
     samples: tuple[str, ...]
     shared: tuple[str, ...]
-    out: Callable[[int], tuple[int, ...]]
+    out: Callable[[int, int], tuple[int, ...]]
     trace: Callable[[Symbols], list[Any]] | None
 
-    def signature(self, n: int) -> Signature:
-        """Return the signature for n joints."""
-        return Signature(self.samples, self.shared, self.out(n))
+    def signature(self, n: int, n_tree: int) -> Signature:
+        """Return the signature for n joints and n_tree joints of the tree."""
+        return Signature(self.samples, self.shared, self.out(n, n_tree))
 
 
 class Symbols:
@@ -105,6 +105,13 @@ def _inverse_dynamics(on: Symbols) -> list[Any]:
     return on.torque(on.qd, on.qdd, on.gravity)
 
 
+def _joint_wrenches(on: Symbols) -> list[Any]:
+    rates = (on.tree_rates(on.qd), on.tree_rates(on.qdd))
+    on_links = recursions.wrenches(on.tree, on.at, *rates, on.inertias, on.gravity)
+    rows = [*zip(*on_links, strict=True), recursions.base_wrench(on.tree, on.at, on_links)]
+    return [value for force, moment in rows for value in (*force, *moment)]
+
+
 def _bias(on: Symbols) -> list[Any]:
     return on.torque(on.qd, [0.0] * on.n, on.gravity)
 
@@ -156,17 +163,20 @@ def _rows(on: Symbols, columns: list[tuple[recursions.Vector, recursions.Vector]
 INERTIAL = ("inertias", "gravity")
 TOOL = ("T_flange_tool",)
 KERNELS = {
-    "inverse_dynamics": Kernel(("q", "qd", "qdd"), INERTIAL, lambda n: (n,), _inverse_dynamics),
-    "forward_dynamics": Kernel(("q", "qd", "tau"), INERTIAL, lambda n: (n,), _forward_dynamics),
-    "bias": Kernel(("q", "qd"), INERTIAL, lambda n: (n,), _bias),
-    "velocity_torque": Kernel(("q", "qd"), ("inertias",), lambda n: (n,), _velocity_torque),
-    "gravity_torque": Kernel(("q",), INERTIAL, lambda n: (n,), _gravity_torque),
-    "mass_matrix": Kernel(("q",), ("inertias",), lambda n: (n, n), _mass_matrix),
-    "coriolis_matrix": Kernel(("q", "qd"), ("inertias",), lambda n: (n, n), None),
-    "potential_energy": Kernel(("q",), INERTIAL, lambda _: (1,), _potential_energy),
-    "tool_pose": Kernel(("q",), TOOL, lambda _: (4, 4), _tool_pose),
-    "jacobian": Kernel(("q",), TOOL, lambda n: (6, n), _jacobian),
-    "jacobian_rate": Kernel(("q", "qd"), TOOL, lambda n: (6, n), _jacobian_rate),
+    "inverse_dynamics": Kernel(("q", "qd", "qdd"), INERTIAL, lambda n, _: (n,), _inverse_dynamics),
+    "forward_dynamics": Kernel(("q", "qd", "tau"), INERTIAL, lambda n, _: (n,), _forward_dynamics),
+    "joint_wrenches": Kernel(
+        ("q", "qd", "qdd"), INERTIAL, lambda _, n_tree: (n_tree + 1, 6), _joint_wrenches
+    ),
+    "bias": Kernel(("q", "qd"), INERTIAL, lambda n, _: (n,), _bias),
+    "velocity_torque": Kernel(("q", "qd"), ("inertias",), lambda n, _: (n,), _velocity_torque),
+    "gravity_torque": Kernel(("q",), INERTIAL, lambda n, _: (n,), _gravity_torque),
+    "mass_matrix": Kernel(("q",), ("inertias",), lambda n, _: (n, n), _mass_matrix),
+    "coriolis_matrix": Kernel(("q", "qd"), ("inertias",), lambda n, _: (n, n), None),
+    "potential_energy": Kernel(("q",), INERTIAL, lambda *_: (1,), _potential_energy),
+    "tool_pose": Kernel(("q",), TOOL, lambda *_: (4, 4), _tool_pose),
+    "jacobian": Kernel(("q",), TOOL, lambda n, _: (6, n), _jacobian),
+    "jacobian_rate": Kernel(("q", "qd"), TOOL, lambda n, _: (6, n), _jacobian_rate),
 }
 
 IN_LANES = ("inverse_dynamics", "forward_dynamics")
@@ -210,7 +220,7 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
     for title, kernel in KERNELS.items():
         if kernel.trace is not None:
             values = kernel.trace(Symbols(tree, G, g0))
-            parts.append(kernel_source.sample_function(title, kernel.signature(n), n, tree.n, values))
+            parts.append(kernel_source.sample_function(title, kernel.signature(n, tree.n), n, tree.n, values))
     if loops:
         on = Symbols(tree, np.eye(tree.n), np.zeros(tree.n))
         frames = recursions.world_frames(on.tree, on.at)
@@ -222,10 +232,12 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
         if kernel.trace is not None and title in IN_LANES:
             rows = Rows(kernel.samples, n)
             values = kernel.trace(Symbols(tree, G, g0, rows))
-            parts.append(kernel_source.batch_function_in_lanes(title, kernel.signature(n), rows, values))
+            parts.append(
+                kernel_source.batch_function_in_lanes(title, kernel.signature(n, tree.n), rows, values)
+            )
         else:
-            parts.append(kernel_source.batch_function(title, kernel.signature(n)))
-        parts.append(kernel_source.checked_sample_function(title, kernel.signature(n), n))
+            parts.append(kernel_source.batch_function(title, kernel.signature(n, tree.n)))
+        parts.append(kernel_source.checked_sample_function(title, kernel.signature(n, tree.n), n))
     return "".join(parts)
 
 

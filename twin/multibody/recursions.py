@@ -112,8 +112,21 @@ def rotation_about(axis: Vector, c: Any, s: Any) -> Rotation:
     )
 
 
+class Wrenches(NamedTuple):
+    """Force and moment on every link from its parent, about the link's origin and in its axes."""
+
+    f: list[Vector]
+    m: list[Vector]
+
+
 def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gravity: Vector) -> list[Any]:
-    """Return the inverse dynamics of a tree, the force or torque along every joint.
+    """Return the force or torque along every joint of a tree (inverse dynamics); see `wrenches`."""
+    f, m = wrenches(tree, at, qd, qdd, inertias, gravity)
+    return [dot(at.axis[i], m[i] if tree.kinds[i] == "revolute" else f[i]) for i in range(tree.n)]
+
+
+def wrenches(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gravity: Vector) -> Wrenches:
+    """Return the forces and moments that move the links of a tree.
 
     Args:
         tree: tree of the robot's moving joints.
@@ -161,17 +174,26 @@ def newton_euler(tree: Tree, at: Placement, qd: Any, qdd: Any, inertias: Any, gr
         for quantity, item in zip((w, wd, a, B, f, m), (w_i, wd_i, a_i, B_i, f_i, m_i), strict=True):
             quantity.append(item)
 
-    tau: list[Any] = [0.0] * n
     for i in reversed(range(n)):
         name(f"f{i + 1}", f[i])
         name(f"m{i + 1}", m[i])
-        tau[i] = dot(at.axis[i], m[i] if tree.kinds[i] == "revolute" else f[i])
         parent = tree.parents[i]
         if parent >= 0:
             force = rotate(at.R[i], f[i])
             f[parent] = add(f[parent], force)
             m[parent] = add(m[parent], add(rotate(at.R[i], m[i]), cross(at.p[i], force)))
-    return tau
+    return Wrenches(f, m)
+
+
+def base_wrench(tree: Tree, at: Placement, on_links: Wrenches) -> tuple[Vector, Vector]:
+    """Return force and moment of the base on its children, about the origin and in the axes of the base."""
+    f, m = ZERO, ZERO
+    for i in range(tree.n):
+        if tree.parents[i] < 0:
+            force = rotate(at.R[i], on_links.f[i])
+            f = add(f, force)
+            m = add(m, add(rotate(at.R[i], on_links.m[i]), cross(at.p[i], force)))
+    return f, m
 
 
 def _euler_moment(I: Any, wd: Vector, w: Vector, B: Rotation) -> Vector:  # noqa: E741

@@ -52,7 +52,7 @@ class SingleSample:
 
         if title not in KERNELS:
             raise AttributeError(title)
-        samples, shared, shape = KERNELS[title].signature(self.n)
+        samples, shared, shape = KERNELS[title].signature(self.n, len(self.inertias))
         if "inertias" in shared and not self._has_inertia:
             return lambda *_: None
         known = {"inertias": self.inertias, "gravity": self.gravity, "T_flange_tool": FLANGE}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -54,6 +54,7 @@ class Tree(Portable):
             frame, in [kg, kg m, kg m^2].
         flange_joint: index of the joint that moves the flange.
         T_joint_flange: (4, 4) pose of the flange in that joint's link frame.
+        base_inertia: (10,) inertial parameters of the base link, in its frame; they act on the foundation.
     """
 
     names: tuple[str, ...]
@@ -65,6 +66,7 @@ class Tree(Portable):
     inertias: FloatArray
     flange_joint: int
     T_joint_flange: FloatArray
+    base_inertia: FloatArray = field(default_factory=lambda: frozen(np.zeros(10)))
 
     @property
     def n(self) -> int:

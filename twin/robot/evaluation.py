@@ -126,7 +126,7 @@ class _Numbers:
 def _run_on_numbers(
     robot: Robot, title: str, kernel: kernels.Kernel, trace: Callable[[kernels.Symbols], list[float]]
 ) -> Callable[..., None]:
-    shapes = kernel.signature(robot.n).shapes(robot.n, robot.tree.n)
+    shapes = kernel.signature(robot.n, robot.tree.n).shapes(robot.n, robot.tree.n)
 
     def run(*arguments: np.ndarray) -> None:
         values = dict(zip(shapes, arguments, strict=True))

@@ -11,7 +11,7 @@ from twin.robot.evaluation import uncompiled
 
 def arguments(robot, title):
     """What a kernel asks for, by name."""
-    shapes = KERNELS[title].signature(robot.n).shapes(robot.n, robot.tree.n)
+    shapes = KERNELS[title].signature(robot.n, robot.tree.n).shapes(robot.n, robot.tree.n)
     return {name: np.zeros(shape) for name, shape in shapes.items()}
 
 

@@ -193,12 +193,11 @@ def read_urdf(path: Path) -> UrdfModel:
         raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
     stated = {link.get("name") for link in root.iterfind("link") if link.find("inertial") is not None}
     moved = {joint.joint.child for joint in moving}
-    inertias = np.zeros((len(moving), 10))
+    inertias = np.zeros((len(moving) + 1, 10))  # the base, of index -1, is the last
     for link, index, T in links:
         if link in stated:
             body = _body(path, document.link_map[link], moved=link in moved)
-            if index >= 0:
-                inertias[index] += transformed_parameters(body, T)
+            inertias[index] += transformed_parameters(body, T)
     # Number of joints from the base to each joint; the base, of index -1, is the last element.
     depths = [0] * (len(moving) + 1)
     for index, joint in enumerate(moving):
@@ -218,9 +217,10 @@ def read_urdf(path: Path) -> UrdfModel:
         parents=tuple(joint.parent for joint in moving),
         T_parent_joint=frozen([joint.T for joint in moving]),
         axes=frozen([_axis(path, joint) for joint in joints]),
-        inertias=frozen(inertias),
+        inertias=frozen(inertias[:-1]),
         flange_joint=flange_joint,
         T_joint_flange=frozen(T_joint_flange),
+        base_inertia=frozen(inertias[-1]),
     )
     return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
 

@@ -1,0 +1,109 @@
+"""Forces and moments in the joints, against Pinocchio, torques, momentum and the engine's constraint."""
+
+import numpy as np
+import pinocchio
+import pytest
+
+import twin
+from twin.errors import RobotError, UnknownNameError
+from twin.kinematics.forward import link_poses
+
+ARMS = ("irb140", "irb1400", "irb1600")
+LOAD = twin.Payload(5.0, (0.02, -0.01, 0.1), np.diag([0.02, 0.03, 0.01]))
+
+
+def motions(robot, count, seed=0):
+    """Return random joint angles, speeds and accelerations, (count, n) each, with closed loops unfolded."""
+    rng = np.random.default_rng(seed)
+    return (scale * rng.uniform(-1, 1, (count, robot.n)) for scale in (0.4, 2.0, 5.0))
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1600"])
+def test_wrenches_agree_with_pinocchio(name):
+    robot = twin.load(name)
+    model = pinocchio.buildModelFromUrdf(str(robot.urdf))
+    data = model.createData()
+    q, qd, qdd = motions(robot, 20)
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd).joints
+    for k in range(20):
+        pinocchio.rnea(model, data, q[k], qd[k], qdd[k])
+        expected = [np.concatenate([f.linear, f.angular]) for f in list(data.f)[1:]]
+        np.testing.assert_allclose(wrenches[k], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_component_along_a_driven_axis_is_the_torque_and_along_a_passive_axis_zero(name):
+    robot = twin.load(name).with_payload(LOAD).mounted("wall")
+    q, qd, qdd = motions(robot, 20)
+    tau = np.zeros((20, robot.tree.n))
+    tau[:, list(robot.driven)] = twin.inverse_dynamics(robot, q, qd, qdd)
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd)
+    along = np.einsum("ij,kij->ki", robot.tree.axes, wrenches.joints[..., 3:])
+    np.testing.assert_allclose(along, tau, rtol=0, atol=1e-12 * np.max(np.abs(tau)))
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_foundation_carries_the_weight_and_the_rate_of_momentum(name):
+    robot = twin.load(name).with_payload(LOAD).mounted("inverted")
+    q, qd, qdd = (vector[0] for vector in motions(robot, 1))
+    masses, moments = robot.tree.inertias[:, 0], robot.tree.inertias[:, 1:4]
+
+    def first_moment(t):
+        T = link_poses(robot, q + qd * t + qdd * t**2 / 2)
+        return masses @ T[:, :3, 3] + np.einsum("kij,kj->i", T[:, :3, :3], moments)
+
+    dt = 1e-3
+    momentum_rate = (first_moment(dt) - 2 * first_moment(0.0) + first_moment(-dt)) / dt**2
+    weight = (masses.sum() + robot.tree.base_inertia[0]) * robot.gravity
+    base = twin.joint_wrenches(robot, q, qd, qdd).base
+    np.testing.assert_allclose(base[:3], momentum_rate - weight, rtol=0, atol=1e-3)
+
+
+def test_foundation_at_rest_carries_the_published_mass():
+    robot = twin.load("irb140")
+    base = twin.joint_wrenches(robot, *np.zeros((3, 6))).base
+    np.testing.assert_allclose(base[:3], [0, 0, 98 * 9.81], rtol=1e-12, atol=1e-9)
+    points = link_poses(robot, np.zeros(6))
+    com = np.einsum("kij,kj->i", points[:, :3, :3], robot.tree.inertias[:, 1:4])
+    com += robot.tree.inertias[:, 0] @ points[:, :3, 3] + robot.tree.base_inertia[1:4]
+    np.testing.assert_allclose(base[3:], np.cross(com, [0, 0, 9.81]), rtol=0, atol=1e-11)
+
+
+def test_force_of_the_pin_is_that_of_the_engines_constraint(irb1400):
+    """The engine's force across the arm's plane is arbitrary, so that only the other components agree."""
+    robot = irb1400.with_payload(LOAD)
+    rng = np.random.default_rng(1)
+    with twin.Simulation(robot) as simulation:
+        client = simulation._client
+        for _ in range(20):
+            q, qd = rng.uniform(-0.4, 0.4, 6), rng.uniform(-1, 1, 6)
+            simulation.reset(q, qd)
+            simulation.step(rng.uniform(-200, 200, 6))
+            qdd = (simulation.state()[1] - qd) / 1e-3
+            across = np.array([-np.sin(q[0]), np.cos(q[0]), 0.0])
+            expected = np.array(client.getConstraintState(client.getConstraintUniqueId(0)))
+            expected -= across * (across @ expected)
+            force = -twin.joint_wrenches(robot, q, qd, qdd).pins["parallelogram"]
+            np.testing.assert_allclose(force, expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400"])
+def test_wrenches_in_base_axes_are_rotated_and_batches_equal_single_samples(name):
+    robot = twin.load(name)
+    q, qd, qdd = motions(robot, 6)
+    in_link = twin.joint_wrenches(robot, q.reshape(2, 3, 6), qd.reshape(2, 3, 6), qdd.reshape(2, 3, 6))
+    in_base = twin.joint_wrenches(robot, q[4], qd[4], qdd[4], frame="base")
+    R = link_poses(robot, q[4])[robot.tree.names.index("joint_5"), :3, :3]
+    expected = np.concatenate([R @ in_link["joint_5"][1, 1, :3], R @ in_link["joint_5"][1, 1, 3:]])
+    np.testing.assert_allclose(in_base["joint_5"], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
+    np.testing.assert_allclose(in_base.base, in_link.base[1, 1], rtol=0, atol=1e-12 * 2e3)
+
+
+def test_misuse_is_rejected_with_one_sentence(irb140):
+    still = np.zeros((3, 6))
+    with pytest.raises(ValueError, match="expected frame 'link' or 'base', got 'tool'"):
+        twin.joint_wrenches(irb140, *still, frame="tool")
+    with pytest.raises(UnknownNameError, match=r"unknown joint 'joint_7': known are joint_1, .*, joint_6"):
+        twin.joint_wrenches(irb140, *still)["joint_7"]
+    with pytest.raises(RobotError, match="has no dynamics"):
+        twin.joint_wrenches(twin.load("rx90"), *still)
