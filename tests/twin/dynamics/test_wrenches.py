@@ -1,12 +1,16 @@
 """Forces and moments in the joints, against Pinocchio, torques, momentum and the engine's constraint."""
 
+from dataclasses import replace
+
 import numpy as np
 import pinocchio
 import pytest
 
 import twin
+from tests.support.random_trees import interpreted
 from twin.errors import RobotError, UnknownNameError
 from twin.kinematics.forward import link_poses
+from twin.multibody.tree import frozen
 
 ARMS = ("irb140", "irb1400", "irb1600")
 LOAD = twin.Payload(5.0, (0.02, -0.01, 0.1), np.diag([0.02, 0.03, 0.01]))
@@ -57,6 +61,48 @@ def test_foundation_carries_the_weight_and_the_rate_of_momentum(name):
     weight = (masses.sum() + robot.tree.base_inertia[0]) * robot.gravity
     base = twin.joint_wrenches(robot, q, qd, qdd).base
     np.testing.assert_allclose(base[:3], momentum_rate - weight, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_forces_on_every_link_change_its_momentum(name):
+    """Parent, children, gravity and the pin act on a link, in base axes."""
+    robot = twin.load(name).with_payload(LOAD)
+    q, qd, qdd = (vector[0] for vector in motions(robot, 1))
+    tree = robot.tree
+
+    def moments(t):
+        T = link_poses(robot, q + qd * t + qdd * t**2 / 2)
+        return tree.inertias[:, :1] * T[:, :3, 3] + np.einsum(
+            "kij,kj->ki", T[:, :3, :3], tree.inertias[:, 1:4]
+        )
+
+    dt = 1e-3
+    momentum_rates = (moments(dt) - 2 * moments(0.0) + moments(-dt)) / dt**2
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd, frame="base")
+    forces = wrenches.joints[:, :3] + tree.inertias[:, :1] * robot.gravity
+    for child, parent in enumerate(tree.parents):
+        if parent >= 0:
+            forces[parent] -= wrenches.joints[child, :3]
+    for loop in robot.loops:
+        first, second = loop.joints
+        forces[first] += wrenches.pins[loop.name]
+        forces[second] -= wrenches.pins[loop.name]
+    np.testing.assert_allclose(forces, momentum_rates, rtol=0, atol=1e-3)
+
+
+def test_wrench_of_the_foundation_is_that_of_the_first_joint_and_the_weight_of_the_base(irb140):
+    """The first joint is moved away from the origin of the base, where that of the built-in arms is."""
+    poses = irb140.tree.T_parent_joint.copy()
+    poses[0, :3, 3] = 0.1, -0.2, 0.3
+    robot = interpreted(replace(irb140, tree=replace(irb140.tree, T_parent_joint=frozen(poses))))
+    q, qd, qdd = (vector[0] for vector in motions(robot, 1))
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd, frame="base")
+    force, moment = wrenches["joint_1"][:3], wrenches["joint_1"][3:]
+    base, weight = robot.tree.base_inertia, -robot.tree.base_inertia[0] * robot.gravity
+    moment = moment + np.cross(robot.tree.T_parent_joint[0][:3, 3], force)
+    moment -= np.cross(base[1:4], robot.gravity)
+    expected = np.concatenate([force + weight, moment])
+    np.testing.assert_allclose(wrenches.base, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
 
 
 def test_foundation_at_rest_carries_the_published_mass():

@@ -45,7 +45,8 @@ class Drives(Portable):
     """One drive per joint; arrays are (n,).
 
     Quantities of the motor refer to the motor's side of the gear, those of the joint to the joint's side.
-    Torques differ by the ratio; inertia, friction, stiffness and damping differ by its square.
+    Torques and Coulomb friction differ by the ratio; inertia, viscous friction, stiffness and damping by its
+    square.
 
     Attributes:
         ratio: motor turns per turn of the joint, negative if they turn in opposite directions.
