@@ -72,7 +72,7 @@ def _array(content: bytes, name: str) -> np.ndarray:
     return array.copy(order="K")
 
 
-TREE = ("inertias", "T_parent_joint", "axes", "T_joint_flange")
+TREE = ("inertias", "base_inertia", "T_parent_joint", "axes", "T_joint_flange")
 ARM = (
     *("q_min", "q_max", "qd_max", "tau_max", "passive_min", "passive_max"),
     *("dh_coupling", "embedding", "embedding_offset"),
@@ -229,9 +229,10 @@ def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Ma
     for name in ("T_parent_joint", "T_joint_flange"):
         if name in found:
             rigid_poses(numbers[name], name)
-    for link, parameters in zip(robot.tree.links, numbers["inertias"], strict=True):
-        if "inertias" not in found:
-            break
+    bodies = dict(zip(robot.tree.links, numbers["inertias"], strict=True)) if "inertias" in found else {}
+    if "base_inertia" in found:
+        bodies["base"] = numbers["base_inertia"]
+    for link, parameters in bodies.items():
         if not np.all(np.isfinite(parameters)):
             raise TwinError(f"expected finite inertias, got {parameters.tolist()} of link {link!r}")
         mass, com, inertia = body_from_parameters(parameters)

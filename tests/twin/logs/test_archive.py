@@ -96,6 +96,7 @@ def test_an_array_that_is_not_there_is_missed_or_is_another(name, content, tmp_p
         ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
         ({"tau_max": np.full(6, np.nan)}, "expected tau_max to be float64 of shape (6,), without NaN"),
         ({"inertias": np.full((6, 10), np.inf)}, "expected finite inertias"),
+        ({"base_inertia": np.r_[-1.0, np.zeros(9)]}, "no body has the inertia of link 'base': -1 kg"),
         ({"gravity": np.zeros(2)}, "gravity"),
         ({"gravity": np.array("down")}, "expected gravity to be real numbers, got text"),
         ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),

@@ -67,7 +67,7 @@ def load(name_or_path: str | Path) -> Robot:
         PluginError: the package that provides the robot does not load.
 
     Warns:
-        DriveWarning: a motor cannot carry the arm's own weight, see `twin.robot.loading.consistency.weak_motors`.
+        DriveWarning: a motor cannot carry the arm's own weight, see `weak_motors`.
     """
     robot = _loaded(name_or_path)
     for sentence in weak_motors(robot):
