@@ -138,8 +138,11 @@ def _with_pins(robot: Robot, joints: Floats, T: Floats) -> tuple[Floats, dict[st
         revolute, np.einsum("...i,...i", axes, joints[..., 3:]), np.einsum("...i,...i", axes, joints[..., :3])
     )
     passive = list(robot.passive)
-    # rates[passive] force = torque[passive]; the least-norm solution has no component across the arm's plane.
-    force = np.linalg.pinv(rates[..., passive, :]) @ along[..., passive, None]
+    # A force = torque with A = rates[passive]; the least-norm solution A^T (A A^T)^-1 torque has no component
+    # across the arm's plane.
+    A = rates[..., passive, :]
+    A_T = np.swapaxes(A, -1, -2)
+    force = A_T @ np.linalg.solve(A @ A_T, along[..., passive, None])
     force = force[..., 0].reshape(*along.shape[:-1], len(robot.loops), 3)
     joints = joints.copy()
     for (number, side, i), arm in arms.items():
