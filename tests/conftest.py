@@ -1,5 +1,6 @@
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,17 @@ def pytest_xdist_make_scheduler(config, log):
             return SHARING[0] if Path(module).stem in SHARING else module
 
     return Scheduling(config, log)
+
+
+@pytest.fixture(autouse=True)
+def module_path():
+    """Restore `sys.path` after a test.
+
+    Loading a user's file appends its folder, in which a later test would find a module of the same name.
+    """
+    before = sys.path[:]
+    yield
+    sys.path[:] = before
 
 
 @pytest.fixture(scope="session")
