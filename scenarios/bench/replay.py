@@ -71,6 +71,11 @@ class ReplayedArm:
         """Torques (n,) of the motors at the current sample, in [N m]."""
         return self._log.tau[self._playback.samples[0]]
 
+    @property
+    def tau_joint(self) -> np.ndarray:
+        """Torques (n,) of the drives on the arm at the current sample, in [N m]."""
+        return self._log.tau_joint[self._playback.samples[0]]
+
     def state(self) -> np.ndarray:
         """Return positions and velocities (2, n) at the current sample, in [rad] and [rad/s]."""
         sample = self._playback.samples[0]

@@ -35,15 +35,17 @@ class Plot(Command):
   irb-twin plot run.npz
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz --what error torque
   irb-twin plot run.npz --what position --joint joint_2 joint_3 --from 1 --to 2.5 --picture detail.pdf
+  irb-twin plot run.npz --what force moment --joint base joint_2
 """
 
     logs: tuple[Path, ...] = argument("a log file; logs stand before all options", "LOG")
-    what: tuple[Literal["error", "torque", "speed", "position", "pose"], ...] = option(
+    what: tuple[Literal["error", "torque", "speed", "position", "pose", "force", "moment"], ...] = option(
         ("error",),
-        "quantities to plot, one picture each: error, torque, speed, position, pose (default error)",
+        "quantities to plot, one picture each: error, torque, speed, position, pose, force, moment at the "
+        "joints (default error)",
         "WHAT",
     )
-    joint: tuple[str, ...] = option((), "only these joints", "NAME")
+    joint: tuple[str, ...] = option((), "only these joints; for force and moment also base", "NAME")
     start: float | None = start_option()
     end: float | None = end_option()
     picture: Path | None = option(

@@ -140,7 +140,8 @@ limit_option = partial(
     option,
     (),
     "a run passes only if it meets this limit, too: joint_error, rms_error [rad], tool_error [m], "
-    "rms_torque, beyond_range, speed_ratio, saturated",
+    "rms_torque, cubic_torque, base_force_xy, base_force_z, pin_force [N], base_moment_xy, base_moment_z "
+    "[N m], beyond_range, speed_ratio, saturated",
     "QUANTITY=VALUE",
 )
 """Return the field of `--limit`."""

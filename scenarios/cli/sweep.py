@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,7 +93,7 @@ def require_one_scenario(scenarios: Sequence[Scenario], where: str) -> Scenario:
 
 
 def experiments(
-    given: Any, call: Call, scenario: Scenario, laws: Sequence[str], tool_error: bool
+    given: Any, call: Call, scenario: Scenario, laws: Sequence[str], needed: Collection[str]
 ) -> list[ScenarioExperiment]:
     """Make the experiments, one per controller.
 
@@ -102,16 +102,23 @@ def experiments(
         call: the settings that were given.
         scenario: the scenario.
         laws: names of the controllers; empty for the scenario's default.
-        tool_error: whether to compute the tool's error.
+        needed: figures to compute, beyond those that every run has.
     """
     from scenarios.running.registry import scenario_argument_text
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
+    from twin.sweeps.trial import LOAD_FIGURES
 
     word = scenario_argument_text(scenario.file, scenario.name)
     if word.endswith(".py"):  # a path that is valid in any process's current folder
         word = str(Path(word).resolve())
     return [
-        ScenarioExperiment(word, config, tool_error=tool_error, engine=given.means.engine)
+        ScenarioExperiment(
+            word,
+            config,
+            tool_error="tool_error" in needed,
+            loads=any(name in LOAD_FIGURES for name in needed),
+            engine=given.means.engine,
+        )
         for config in configs_of(call.settings, scenario.Config, laws, given.laws, given.changes)
     ]
 
@@ -170,7 +177,9 @@ class Sweep(Command):
     limit: tuple[str, ...] = limit_option(group="evaluation")
     tool_error: bool = option(False, "also report the tool's error, which takes a tenth longer")
     figure: str = option(
-        "joint_error", "quantity that ranks the worst runs and colours the pictures", "FIGURE"
+        "joint_error",
+        "quantity that ranks the worst runs and colours the pictures: one that --limit accepts",
+        "FIGURE",
     )
     worst: int = option(
         3, "repeat the K worst runs of each controller in PyBullet", "K", read=partial(count, least=0)
@@ -250,9 +259,11 @@ class Sweep(Command):
 
     def _experiments(self, call: Call, scenario: Scenario) -> list[ScenarioExperiment]:
         """Make the experiments, one per controller."""
-        asked = self.tool_error or any(text.startswith("tool_error") for text in (self.figure, *self.limit))
+        from scenarios.sweeping.plan import limits
+
+        needed = {self.figure, *limits(self.limit), *(["tool_error"] if self.tool_error else [])}
         laws = self.controller or list(scenario.side_by_side)
-        return experiments(self, call, scenario, laws, asked)
+        return experiments(self, call, scenario, laws, needed)
 
     def _list(self, call: Call, scenario: Scenario) -> int:
         """Print the parameters that can vary, for `--list`."""

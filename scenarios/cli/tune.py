@@ -182,8 +182,7 @@ class Tune(Command):
                 "--minimise rms_torque: a hanging arm needs the least torque; limit an error, too, as "
                 "--limit joint_error=0.01"
             )
-        tool_error = "tool_error" in (self.minimise, *limited)
-        (experiment,) = experiments(self, call, scenario, [self.law], tool_error)
+        (experiment,) = experiments(self, call, scenario, [self.law], {self.minimise, *limited})
         law = TunedLaw(experiment)
         varied = variations(self.vary) if self.vary else ()
         design = Design(varied, self.samples, self.design, law.scenario.settings.seed)

@@ -34,7 +34,17 @@ from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
-from twin.logs.figures import joint_error, largest, motor_load, pose_error, rms, speed_load, tool_distance
+from twin.logs.figures import (
+    LOADS,
+    joint_error,
+    largest,
+    motor_load,
+    pose_error,
+    rms,
+    speed_load,
+    tool_distance,
+)
+from twin.logs.loads import cubic_mean, load_curves
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
 
@@ -198,12 +208,15 @@ def _joints(one: Logged) -> dict[str, Any]:
         cut = np.nonzero(log.saturated[:, j])[0]
         rows.append((
             joint, figure(rms(error)[j]), _largest(log, error[:, j]),
-            figure(float(largest(log.tau)[j])), _largest(log, torque[:, j], percent=True),
+            figure(float(largest(log.tau)[j])),
+            f"{figure(float(rms(log.tau)[j]))} / {figure(float(cubic_mean(log.tau)[j]))}",
+            _largest(log, torque[:, j], percent=True),
             _largest(log, speed[:, j], percent=True),
             f"{len(cut)}, from {log.t[cut[0]]:.4g} s" if len(cut) else "0",
         ))  # fmt: skip
     unit, torque_unit = (caption_unit(log.robot.joint_kinds, of) for of in ("{position}", "{torque}"))
     head = (one.label, f"RMS error [{unit}]", f"largest error [{unit}]", f"peak torque [{torque_unit}]",
+            f"RMS / cubic mean torque [{torque_unit}]",
             "peak torque / limit", "peak speed / limit", "saturated samples")  # fmt: skip
     pose = pose_error(log)
     parts = [
@@ -213,7 +226,17 @@ def _joints(one: Logged) -> dict[str, Any]:
         f"Tool with {one.label}: largest position error {_largest(log, tool_distance(log))}, in m. "
         f"RMS / largest error of each pose component, in m and of the quaternion: {', '.join(parts)}."
     )
-    return {"head": head, "rows": rows, "tool": tool}
+    return {"head": head, "rows": rows, "tool": tool, "loads": _loads(one)}
+
+
+def _loads(one: Logged) -> str:
+    """Return the largest loads on foundation and pins as a sentence."""
+    found = [
+        f"{name.replace('_', ' ')} {_largest(one.log, series)} in {LOADS[name]}"
+        for name, series in load_curves(one.log).items()
+    ]
+    words = f"Largest loads with {one.label}, in base axes, with the weight of the arm: {'; '.join(found)}."
+    return words if found else ""
 
 
 def _largest(log: Log, series: NDArray, percent: bool = False) -> str:

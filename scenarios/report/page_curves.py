@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
-from twin.logs.figures import joint_error, motor_load, speed_load, tool_distance
+from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
+from twin.logs.loads import load_curves, load_names
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ ABREAST = 3  # panels
 PANEL, TITLE = 170, 30  # pixels: the height of a row of panels, and of the title in it
 ABOVE, BELOW = 24, 64  # pixels above and below all rows
 FURTHEST = 3.0  # largest extent of a load axis, as a multiple of the limit
-ERROR, TORQUE, SPEED, TOOL = (
+ERROR, TORQUE, SPEED, TOOL, LOAD = (
     "Tracking error: desired minus actual position",
     "Motor torque / limit",
     "Speed / limit",
     "Tool: error of position and orientation",
+    "Loads: force and moment of the foundation on the base, force at pins",
 )
 
 
@@ -55,7 +57,7 @@ class Panel(NamedTuple):
 
 def count(shown: Sequence[Logged]) -> int:
     """Return how many curves `figures` draws, without those of saturated motors."""
-    return sum(3 * one.log.robot.n + 2 for one in shown)
+    return sum(3 * one.log.robot.n + 2 + len(load_names(one.log.robot)) for one in shown)
 
 
 def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
@@ -84,6 +86,12 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
         Panel("position error", "m", _lines(shown, [tool_distance(one.log) for one in shown])),
         Panel("orientation error", "rad", _lines(shown, [turn(one.log) for one in shown])),
     ]
+    robot_loads = [load_curves(one.log) for one in shown]
+    if robot_loads[0]:
+        quantities[LOAD] = [
+            Panel(name.replace("_", " "), LOADS[name], _lines(shown, [loads[name] for loads in robot_loads]))
+            for name in load_names(robot)
+        ]
     return {caption: _figure(panels, points) for caption, panels in quantities.items()}
 
 

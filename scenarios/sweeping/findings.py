@@ -24,6 +24,7 @@ def title(name: str) -> str:
     titles = {
         "rms_error": "RMS joint error",
         "rms_torque": "RMS torque / limit",
+        "cubic_torque": "cubic mean torque / limit",
         "speed_ratio": "speed / limit",
     }
     return titles.get(name, name.replace("_", " "))

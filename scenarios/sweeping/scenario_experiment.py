@@ -43,6 +43,7 @@ class ScenarioExperiment:
         scenario: name of the scenario, or path of its file.
         settings: settings that do not vary, including the controller and `changes`.
         tool_error: whether trials compute the tool's error, too.
+        loads: whether trials compute the loads on foundation and pins, too.
         engine: whether the engine runs the trials; then controllers that cannot be compiled are valid, too.
 
     Raises:
@@ -51,9 +52,16 @@ class ScenarioExperiment:
     """
 
     def __init__(
-        self, scenario: str, settings: Config, *, tool_error: bool = False, engine: bool = False
+        self,
+        scenario: str,
+        settings: Config,
+        *,
+        tool_error: bool = False,
+        loads: bool = False,
+        engine: bool = False,
     ) -> None:
-        self.scenario, self.settings, self.tool_error, self.engine = scenario, settings, tool_error, engine
+        self.scenario, self.settings, self.engine = scenario, settings, engine
+        self.tool_error, self.loads = tool_error, loads
         found = registry.find(scenario)
         make_reference, make_arms = found.require_closed_loop(), found.arms
         self._kinds = {name: kind_of(type(settings), name).type for name in fields(type(settings))}
@@ -73,7 +81,7 @@ class ScenarioExperiment:
             if item.name not in ("progress", "beside")
         }
         return {"settings": settings} | {
-            name: getattr(self, name) for name in ("scenario", "tool_error", "engine")
+            name: getattr(self, name) for name in ("scenario", "tool_error", "loads", "engine")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -170,6 +178,7 @@ class ScenarioExperiment:
             time_step=config.time_step,
             steps_per_period=config.steps_per_period,
             T_flange_tool=config.T_flange_tool if self.tool_error else None,
+            loads=self.loads,
             error_limit=bounds.ROUND_OFF if self._is_exact(config, plant, law) else np.inf,
             leaves_limits=self._leaves_limits,
         )

@@ -187,7 +187,11 @@ class Task:
         scenario = self.law.scenario
         config = self.law.config(tuning.values)
         return ScenarioExperiment(
-            scenario.scenario, config, tool_error=scenario.tool_error, engine=scenario.engine
+            scenario.scenario,
+            config,
+            tool_error=scenario.tool_error,
+            loads=scenario.loads,
+            engine=scenario.engine,
         )
 
 

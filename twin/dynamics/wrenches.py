@@ -33,10 +33,12 @@ class JointWrenches:
     """Wrenches `[f; mu]` in all joints of the tree, in [N, N m].
 
     `wrenches["joint_2"]` (..., 6) is the wrench that the parent link exerts at a joint on the link that the
-    joint moves, about the origin of the link's frame.
+    joint moves, about the origin of the link's frame.  The name of
+    the link is accepted, too, with or without `link_`: `wrenches["rod"]`.
 
     Attributes:
         names: names of the joints of the tree, passive ones included.
+        links: names of the links that the joints move.
         joints: (..., n_tree, 6) wrenches of all joints.
         base: (..., 6) wrench of the foundation on the base, about the base's origin, in base axes; the weight
             of the base link is included.
@@ -45,15 +47,18 @@ class JointWrenches:
     """
 
     names: tuple[str, ...]
+    links: tuple[str, ...]
     joints: Floats
     base: Floats
     pins: Mapping[str, Floats]
 
-    def __getitem__(self, joint: str) -> Floats:
-        """Return the wrench (..., 6) of a joint by its name."""
-        if joint not in self.names:
-            raise UnknownNameError(f"unknown joint {joint!r}: known are {', '.join(self.names)}")
-        return self.joints[..., self.names.index(joint), :]
+    def __getitem__(self, name: str) -> Floats:
+        """Return the wrench (..., 6) of a joint by its name, or by the name of the link that it moves."""
+        for names, full in ((self.names, name), (self.links, name), (self.links, f"link_{name}")):
+            if full in names:
+                return self.joints[..., names.index(full), :]
+        known = ", ".join((*self.names, *self.links))
+        raise UnknownNameError(f"unknown joint or link {name!r}: known are {known}")
 
 
 def joint_wrenches(
@@ -91,7 +96,7 @@ def joint_wrenches(
             joints, pins = _with_pins(robot, joints, T)
         if frame == "link":
             joints = _rotated(joints, np.swapaxes(T[..., :3, :3], -1, -2))
-    return JointWrenches(robot.tree.names, joints, base, MappingProxyType(pins))
+    return JointWrenches(robot.tree.names, robot.tree.links, joints, base, MappingProxyType(pins))
 
 
 def _rotated(wrenches: Floats, R: Floats) -> Floats:

@@ -107,6 +107,20 @@ POSE_COMPONENTS = ("x", "y", "z", "a", "b", "c", "d")
 """Components of a pose: tool position in [m] and orientation quaternion, scalar first."""
 
 
+LOADS = {
+    "base_force_xy": "N",
+    "base_force_z": "N",
+    "base_moment_xy": "N m",
+    "base_moment_z": "N m",
+    "pin_force": "N",
+}
+"""Loads of a run with their units.
+
+The first four are those of the foundation on the base, in base axes and about the base's origin, with the
+base's weight.  `pin_force` is the largest at the pins of closed loops; it is NaN for an arm without any.
+"""
+
+
 def joint_error(log: Log) -> NDArray:
     """Return the tracking error of the joints, reference minus position: (N, n) in [rad]."""
     return log.q_ref - log.q

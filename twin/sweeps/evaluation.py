@@ -12,13 +12,16 @@ from twin.control.rollout_loop import FOLDED, NOT_A_TORQUE, RAN_AWAY
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
+from twin.logs.loads import Motion, load_magnitudes
 from twin.logs.log import Log
 from twin.robot.limits import ROUND_OFF
 from twin.robot.robot import Robot
-from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
+from twin.sweeps.trial import LOAD_FIGURES, OUTCOME, TROUBLES, Trial
 
 ERRORS = ("joint_error", "rms_error", "tool_error")
 """Figures that are infinite for a trial that ended early."""
+LOADS_AT_ONCE = 8
+"""Number of rollouts whose samples are in memory at a time for their loads: 20 MB for runs of 4 s."""
 
 
 def outcomes(trials: Sequence[Trial], threads: int | None = None) -> np.ndarray:
@@ -78,13 +81,16 @@ def _alike(trial: Trial) -> object:
         )
     sensors = trial.sensors and replace(trial.sensors, seed=0)
     tool = None if trial.T_flange_tool is None else trial.T_flange_tool.tobytes()
-    kind = trial.plant.drive_mode, law.law, law.parameters.shape, law.robot.drive_mode
+    kind = trial.loads, trial.plant.drive_mode, law.law, law.parameters.shape, law.robot.drive_mode
     return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, kind
 
 
 def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
     """Return the outcomes of trials of one call."""
     first = trials[0]
+    if first.loads and len(trials) > LOADS_AT_ONCE:
+        blocks = [trials[k : k + LOADS_AT_ONCE] for k in range(0, len(trials), LOADS_AT_ONCE)]
+        return np.concatenate([_rolled_out(block, threads) for block in blocks])
     laws = [trial.controller for trial in trials]
     rollouts = run_rollouts(
         [trial.plant for trial in trials],
@@ -93,7 +99,7 @@ def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
         sensors=first.sensors,
         time_step=first.time_step,
         steps_per_period=first.steps_per_period,
-        every=len(first.reference.t),
+        every=1 if first.loads else len(first.reference.t),
         keep_failures=True,
         T_flange_tool=first.T_flange_tool,
         noise_seeds=[0 if trial.sensors is None else trial.sensors.seed for trial in trials],
@@ -118,6 +124,9 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
     table["rms_error"] = np.sqrt(np.mean(figures.rms_error**2, axis=1))
     table["tool_error"], table["tool_error_time"] = figures.tool_error, figures.tool_error_time
     table["rms_torque"] = np.sqrt(np.mean((figures.rms_torque / limits) ** 2, axis=1))
+    for row, trial, r in zip(table, trials, each, strict=True):
+        series = (rollouts.q[r], rollouts.qd[r], rollouts.tau_joint[r], rollouts.tau[r])
+        _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
     table["beyond_range"], table["speed_ratio"] = figures.beyond_range, figures.speed_ratio
     table["saturated"] = rollouts.saturated.sum(axis=1)
     return _judged(table, trials)
@@ -142,6 +151,8 @@ def _in_engine(trial: Trial) -> np.void:
     row["trouble"] = trouble
     if log is not None and len(log.t):
         _fill(row, log, trial.plant, trial.T_flange_tool)
+        series = (log.q, log.qd, log.tau_joint, log.tau)
+        _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
     return _judged(table, [trial])[0]
 
 
@@ -149,6 +160,8 @@ def figures_of_log(log: Log) -> np.void:
     """Return the figures of a log with at least one sample, as those of a trial; `passes` is not set."""
     row = np.zeros(1, dtype=OUTCOME)[0]
     _fill(row, log, log.robot, log.T_flange_tool)
+    series = (log.q, log.qd, log.tau_joint, log.tau)
+    _fill_loads(row, log.robot, series, log.time_step, log.steps_per_period, log.robot.has_inertia)
     return row
 
 
@@ -170,6 +183,29 @@ def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None
     row["beyond_range"] = max(0.0, float(np.max(excess)))
     row["speed_ratio"] = np.max(np.abs(log.qd) / robot.qd_max)
     row["saturated"] = np.count_nonzero(log.saturated)
+
+
+def _fill_loads(
+    row: np.void, robot: Robot, series: Sequence[np.ndarray], time_step: float, steps: int, wanted: bool
+) -> None:
+    """Fill a row with the loads of a run.
+
+    Args:
+        row: a row of `OUTCOME`.
+        robot: the arm.
+        series: (N, n) positions, speeds, torques of the drives on the arm, and torques of the motors.
+        time_step: time step, in [s].
+        steps: number of time steps per control period.
+        wanted: whether to compute the loads; without, they are NaN.
+    """
+    for name in LOAD_FIGURES:
+        row[name] = np.nan
+    reached = int(np.argmin([*np.isfinite(series).all(axis=(0, 2)), False])) if wanted else 0
+    if reached:
+        q, qd, tau_joint, tau = (array[:reached] for array in series)
+        row["cubic_torque"] = np.cbrt(np.mean(np.abs(tau / robot.drive_torque_max) ** 3))
+        for name, load in load_magnitudes(Motion(robot, q, qd, tau_joint, time_step, steps)).items():
+            row[name] = np.max(load)
 
 
 def _trouble(error: DivergenceError) -> int:
@@ -196,7 +232,15 @@ def unmade() -> np.void:
     """Return the row of a point for which no trial can be made."""
     table = np.zeros(1, dtype=OUTCOME)
     table["trouble"] = TROUBLES.index("cannot be made")
-    for name in (*ERRORS, "rms_torque", "beyond_range", "speed_ratio", "joint_error_time", "tool_error_time"):
+    for name in (
+        *ERRORS,
+        "rms_torque",
+        "beyond_range",
+        "speed_ratio",
+        "joint_error_time",
+        "tool_error_time",
+        *LOAD_FIGURES,
+    ):
         table[name] = np.nan
     for name in ERRORS:
         table[name] = np.inf

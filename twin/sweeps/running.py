@@ -21,7 +21,16 @@ import numpy as np
 from twin.atomic_file import atomic_write
 from twin.errors import TwinError, VariationError
 from twin.sweeps.pools import LocalThreads, Pool, Work, pool_for
-from twin.sweeps.trial import FIGURES, OUTCOME, TROUBLES, Experiment, Trial, dependencies, differences
+from twin.sweeps.trial import (
+    FIGURES,
+    LOAD_FIGURES,
+    OUTCOME,
+    TROUBLES,
+    Experiment,
+    Trial,
+    dependencies,
+    differences,
+)
 
 if TYPE_CHECKING:
     from twin.sweeps.design import Points
@@ -145,6 +154,8 @@ def _checked(work: Work, limits: Mapping[str, float]) -> Trial:
         raise VariationError(
             "a limit of tool_error requires T_flange_tool: the tool's error is not computed without it"
         )
+    if not trial.loads and (named := [name for name in limits if name in LOAD_FIGURES]):
+        raise VariationError(f"a limit of {named[0]} requires loads=True: loads are not computed without it")
     if not work.engine:
         evaluation.outcomes([trial], threads=1)  # compiles the controller, or raises
     return trial

@@ -60,6 +60,7 @@ class RobotExperiment:
     time_step: float = 1e-3
     steps_per_period: int = 1
     T_flange_tool: np.ndarray | None = None
+    loads: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, without cached properties."""
@@ -110,6 +111,7 @@ class RobotExperiment:
             time_step=self.time_step,
             steps_per_period=self.steps_per_period,
             T_flange_tool=self.T_flange_tool,
+            loads=self.loads,
         )
 
     def _controller(self, of_model: Mapping[str, float], of_law: Mapping[str, float]) -> Any:
@@ -283,6 +285,7 @@ def sweep(
     time_step: float = 1e-3,
     steps_per_period: int = 1,
     T_flange_tool: np.ndarray | Sequence[Sequence[float]] | None = None,
+    loads: bool = False,
     engine: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -319,6 +322,7 @@ def sweep(
         time_step: time step in [s].
         steps_per_period: number of time steps per control period.
         T_flange_tool: (4, 4) pose of the tool whose error is computed, too.
+        loads: whether to compute the loads on foundation and pins, too.
         engine: whether to run everything in PyBullet, in worker processes, which takes some hundred times as
             long.
         workers: number of processes on this machine, instead of threads.
@@ -339,8 +343,9 @@ def sweep(
     """
     tool = None if T_flange_tool is None else real_array(T_flange_tool, "T_flange_tool")
     experiment = RobotExperiment(
-        robot, law, reference, model, sensors, time_step, steps_per_period, T_flange_tool=tool
-    )
+        robot, law, reference, model, sensors, time_step, steps_per_period, T_flange_tool=tool,
+        loads=loads,
+    )  # fmt: skip
     spread = Design(tuple(parse_variation(*one) for one in vary.items()), samples, design, seed)
     points = spread.points({name: experiment.nominal(name) for name in vary})
     noisy = "sensors.noise" in vary or (sensors is not None and sensors.noise > 0)

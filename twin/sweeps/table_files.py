@@ -19,6 +19,7 @@ import numpy as np
 
 from twin.atomic_file import atomic_write
 from twin.logs.columns import csv_lines, import_optional
+from twin.logs.figures import LOADS
 from twin.sweeps.trial import OUTCOME, TROUBLES
 
 SUFFIXES = (".csv", ".parquet")
@@ -30,6 +31,7 @@ UNITS = {
     "tool_error": "m",
     "tool_error_time": "s",
     "beyond_range": "rad",
+    **LOADS,
 }
 """Units of figures; figures without a unit are ratios, numbers of joints and counts."""
 ROWS = 4096
@@ -98,6 +100,8 @@ def _columns(label: str, table: np.ndarray, part: slice) -> dict[str, np.ndarray
     }
     for name in table.dtype.names or ():
         unit = UNITS.get(name)
-        columns[f"{name}_{unit}" if unit and name in (OUTCOME.names or ()) else name] = rows[name]
+        columns[f"{name}_{unit.replace(' ', '')}" if unit and name in (OUTCOME.names or ()) else name] = rows[
+            name
+        ]
     columns["trouble"] = np.array(TROUBLES, dtype=object)[rows["trouble"]]
     return columns

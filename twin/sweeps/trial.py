@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from twin.logs.figures import LOADS
 from twin.plugins import PACKAGES, PROJECT, user_files
 from twin.version import __version__
 
@@ -40,6 +41,7 @@ class Trial(NamedTuple):
         time_step: time step in [s].
         steps_per_period: number of time steps per control period.
         T_flange_tool: (4, 4) pose of the tool whose error is computed; `None` for none, which is faster.
+        loads: whether the loads on foundation and pins are computed, too, which takes some times as long.
         error_limit: limit of the largest joint error, in [rad]; infinite if unknown.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
     """
@@ -51,6 +53,7 @@ class Trial(NamedTuple):
     time_step: float = 1e-3
     steps_per_period: int = 1
     T_flange_tool: np.ndarray | None = None
+    loads: bool = False
     error_limit: float = np.inf
     leaves_limits: bool = False
 
@@ -161,6 +164,8 @@ OUTCOME = np.dtype(
         ("tool_error", "f8"),
         ("tool_error_time", "f8"),
         ("rms_torque", "f8"),
+        ("cubic_torque", "f8"),
+        *((name, "f8") for name in LOADS),
         ("beyond_range", "f8"),
         ("speed_ratio", "f8"),
         ("saturated", "i8"),
@@ -176,6 +181,9 @@ OUTCOME = np.dtype(
 - rms_error: root mean square of `q_ref - q` over joints and samples, in [rad].
 - tool_error, tool_error_time: largest position error of the tool, in [m], and its time; NaN if not computed.
 - rms_torque: root mean square over joints and samples of torque over its limit at standstill.
+- cubic_torque: cubic mean of the same ratio, with which the life of gears falls.
+- base_force_xy, ..., pin_force: largest loads, see `twin.logs.figures.LOADS`. They and `cubic_torque` are NaN
+  unless `Trial.loads` is set.
 - beyond_range: largest excess of a joint over its range, in [rad]; 0 if there is none.
 - speed_ratio: largest speed over its limit.
 - saturated: number of samples and joints at which a drive saturated.
@@ -184,5 +192,10 @@ OUTCOME = np.dtype(
 TROUBLES = ("", "ran away", "torque not finite", "loop folded", "cannot be made")
 """Reasons why a trial ended early, by the number in the table; the last one: the trial cannot be made."""
 
-FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque", "beyond_range", "speed_ratio", "saturated")
+FIGURES = (
+    "joint_error", "rms_error", "tool_error", "rms_torque", "cubic_torque", *LOADS, "beyond_range",
+    "speed_ratio", "saturated",
+)  # fmt: skip
 """Figures that can have a limit."""
+LOAD_FIGURES = ("cubic_torque", *LOADS)
+"""Figures that are computed if `Trial.loads` is set."""

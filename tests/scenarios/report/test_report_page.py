@@ -100,7 +100,7 @@ def test_in_a_browser(written, tmp_path):
         assert EVIL in shown.evaluate("document.querySelector('section').innerText")
         shown.evaluate("document.querySelectorAll('.curves').forEach(draw)")
         lines = shown.evaluate("document.querySelectorAll('.scatterlayer .js-line').length")
-        assert lines == 2 * (3 * 6 + 2)
+        assert lines == 2 * (3 * 6 + 2 + 5)
         shown.evaluate("document.querySelector('[data-seek]').click()")
         inside = "document.querySelector('iframe').contentDocument"
         shown.wait_for(f"!!{inside}.querySelector('[role=slider]')")

@@ -149,7 +149,15 @@ def test_misuse_is_rejected_with_one_sentence(irb140):
     still = np.zeros((3, 6))
     with pytest.raises(ValueError, match="expected frame 'link' or 'base', got 'tool'"):
         twin.joint_wrenches(irb140, *still, frame="tool")
-    with pytest.raises(UnknownNameError, match=r"unknown joint 'joint_7': known are joint_1, .*, joint_6"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown joint or link 'joint_7': known are joint_1, .*, link_6"
+    ):
         twin.joint_wrenches(irb140, *still)["joint_7"]
     with pytest.raises(RobotError, match="has no dynamics"):
         twin.joint_wrenches(twin.load("rx90"), *still)
+
+
+def test_wrench_is_found_by_the_name_of_its_joint_or_link(irb1400):
+    wrenches = twin.joint_wrenches(irb1400, *np.zeros((3, 6)))
+    for name in ("joint_rod", "link_rod", "rod"):
+        np.testing.assert_array_equal(wrenches[name], wrenches.joints[irb1400.tree.names.index("joint_rod")])

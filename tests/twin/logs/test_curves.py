@@ -66,9 +66,11 @@ def test_joints_can_be_chosen(logs):
     assert [panel.title for panel in panels(logs, "error", ["joint_4", "joint_2"])] == ["joint_2", "joint_4"]
     with pytest.raises(UnknownNameError, match=r"unknown joint 'elbow': known are joint_1, .*joint_6"):
         panels(logs, "error", ["elbow"])
-    with pytest.raises(ValueError, match="but not for the pose"):
+    with pytest.raises(ValueError, match="for all quantities but the pose"):
         panels(logs, "pose", ["joint_1"])
-    with pytest.raises(ValueError, match="expected one of error, torque, speed, position, pose to draw"):
+    with pytest.raises(
+        ValueError, match="expected one of error, torque, speed, position, pose, force, moment to"
+    ):
         panels(logs, "jerk")
 
 

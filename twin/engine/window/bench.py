@@ -32,6 +32,8 @@ class Watched(Protocol):
 
     @property
     def tau(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def tau_joint(self) -> np.ndarray: ...  # noqa: D102
     def state(self) -> np.ndarray: ...  # noqa: D102
     def change_payload(self, payload: Payload | None) -> None: ...  # noqa: D102
 

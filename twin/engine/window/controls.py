@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.dynamics.wrenches import joint_wrenches
 from twin.engine.window.bench import Bench
 from twin.engine.window.camera import PLACES
 from twin.multibody.tree import body_from_parameters
@@ -115,6 +117,7 @@ class StatusText:
         payload = "none" if robot.payload is None else f"{robot.payload.mass:g} kg"
         push = "" if bench.push is None else f"   push {np.abs(bench.push).max():g} N"
         bench.write_line("payload", f"payload {payload}{push}")
+        bench.write_line("loads", self._loads_text(), GREY)
         shown = np.round(tau, 1) + 0.0  # no -0.0
         part = np.abs(tau) / robot.drive_torque_max
         for j in range(min(robot.n, MOST_JOINTS)):
@@ -128,6 +131,17 @@ class StatusText:
                 f"{shown[j]:.1f} {effort} ({100 * part[j]:.0f} %){note}",
                 RED if note else GREY,
             )
+
+    def _loads_text(self) -> str:
+        """Return the load on the foundation and at pins; "" while the tool is pushed or nothing is finite."""
+        arm, robot = self._bench.arm, self._bench.arm.robot
+        (q, qd), tau = arm.state(), arm.tau_joint
+        if self._bench.push is not None or not np.all(np.isfinite([q, qd, tau])):
+            return ""
+        loads = joint_wrenches(robot, q, qd, forward_dynamics(robot, q, qd, tau))
+        pins = "".join(f"   {name} {np.linalg.norm(force):.0f} N" for name, force in loads.pins.items())
+        force, moment = np.linalg.norm(loads.base.reshape(2, 3), axis=1)
+        return f"base {force:.0f} N  {moment:.0f} N m{pins}"
 
     def _pace_text(self) -> str:
         """Return the pace of the run, and the requested pace if they differ."""

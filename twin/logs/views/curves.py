@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from twin.atomic_file import atomic_write
 from twin.errors import UnknownNameError
 from twin.formatting import figure, literal, shorten
-from twin.logs.columns import first_non_finite, unit_of
+from twin.logs.columns import finite_part, first_non_finite, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
+from twin.logs.loads import log_wrenches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from twin.logs.log import Log
+    from twin.robot.robot import Robot
 
 
 FORMATS = (".png", ".pdf", ".svg")
@@ -51,11 +53,13 @@ def draw(
         logs: logs by the names for the legend, at least one.
         path: path of a PNG, PDF or SVG file.
         what: quantity to draw, a key of `twin.logs.views.curves.TITLES`.
-        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
+        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.  Forces
+            and moments have also those of passive joints, of the `base`, and of the pins of closed loops.
 
     Raises:
         ValueError: an unknown quantity or file format.
         UnknownNameError: none of the robots has such a joint.
+        RobotError: the masses of the links are unknown, and so are forces and moments.
         OSError: the file cannot be written.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -64,9 +68,9 @@ def draw(
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"expected a file name that ends in {' or '.join(FORMATS)}, got {str(path)!r}")
     found = panels(logs, what, joints)
-    columns = 2 if len(found) > 1 else 1
+    columns = 3 if what in WRENCHES else 2 if len(found) > 1 else 1
     rows = -(-len(found) // columns)
-    canvas = Figure(figsize=(WIDE * (1.0 if columns == 2 else 0.75), 1.5 + max(rows * HIGH, 2.4)))
+    canvas = Figure(figsize=(WIDE * (0.5 + 0.25 * columns), 1.5 + max(rows * HIGH, 2.4)))
     canvas.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
     FigureCanvasAgg(canvas)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
@@ -211,8 +215,12 @@ TITLES = {
     "speed": "Speed of the joints",
     "position": "Position of the joints",
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
+    "force": "Force at each joint, in the axes of the link that it moves; base and pins in base axes",
+    "moment": "Moment at each joint, in the axes of the link that it moves; base in base axes",
 }
 """Quantities that can be drawn, with the titles of their pictures."""
+WRENCHES = ("force", "moment")
+"""Quantities with three panels per joint, one per axis."""
 
 
 class Curve(NamedTuple):
@@ -261,21 +269,24 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}
-    kinds = (
-        [_pose] if what == "pose" else [_joints, *([_tool_error] if what == "error" and not joints else [])]
-    )
-    for kind in kinds:
+    kinds = {"pose": [_pose], "error": [_joints] if joints else [_joints, _tool_error]}
+    for kind in kinds.get(what, [_wrenches if what in WRENCHES else _joints]):
         for name, log in logs.items():
             for title, unit, curve in kind(name, log, what):
-                if joints is None or title in joints:
+                owner = title[:-2] if what in WRENCHES else title  # `joint_2 x` is a force of joint_2
+                if joints is None or owner in joints:
                     found.setdefault((title, unit), Panel(title, unit, [])).curves.append(curve)
     return list(found.values())
 
 
 def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
     if what == "pose":
-        raise ValueError("joints can be chosen for error, torque, speed and position, but not for the pose")
-    known = dict.fromkeys(name for log in logs.values() for name in log.robot.joint_names)
+        raise ValueError("joints can be chosen for all quantities but the pose")
+    known = dict.fromkeys(
+        name
+        for log in logs.values()
+        for name in (_owners(log.robot) if what in WRENCHES else log.robot.joint_names)
+    )
     for joint in joints:
         if joint not in known:
             raise UnknownNameError(f"unknown joint {joint!r}: known are {', '.join(known)}")
@@ -298,6 +309,21 @@ def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
 def _tool_error(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
     yield "tool, distance from the reference", "m", Curve(name, log.t, tool_distance(log))
     yield "tool, angle from the reference", "rad", Curve(name, log.t, tool_turn(log))
+
+
+def _owners(robot: Robot) -> list[str]:
+    """Return the names of what has a force: the base, all joints of the tree, the pins of closed loops."""
+    return ["base", *robot.tree.names, *(loop.name for loop in robot.loops)]
+
+
+def _wrenches(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
+    log = finite_part(log)
+    wrenches, part = log_wrenches(log), slice(0, 3) if what == "force" else slice(3, 6)
+    pins = wrenches.pins.values() if what == "force" else ()  # a pin transmits no moment
+    vectors = [wrenches.base[:, part], *np.moveaxis(wrenches.joints[..., part], 1, 0), *pins]
+    for owner, values in zip(_owners(log.robot), vectors, strict=False):
+        for axis, component in zip("xyz", values.T, strict=True):
+            yield f"{owner} {axis}", "N" if what == "force" else "N m", Curve(name, log.t, component)
 
 
 def _pose(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
