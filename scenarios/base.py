@@ -39,7 +39,11 @@ from controllers import Controller
 from scenarios.metric import Metric as Metric
 from twin.errors import RobotError, UnknownNameError
 from twin.robot.drives.drives import MODES, known_mode
-from twin.robot.robot import MOUNTINGS, Payload, Robot  # a light import: starts neither compiler nor engine
+from twin.robot.robot import (
+    Payload,
+    Robot,
+    mounting_gravity,
+)  # a light import: starts neither compiler nor engine
 
 if TYPE_CHECKING:
     from twin.robot.drives.sensors import Sensors
@@ -109,7 +113,9 @@ class Config:
     """
 
     robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
-    mounting: str = option("floor", "how the base is mounted", tuple(MOUNTINGS))
+    mounting: str = option(
+        "floor", "mounting of the base: floor, wall, inverted, or degrees about its y axis"
+    )
     controller: str = option("computed_torque", "controller", controllers.NAMES)
     law_settings: tuple[tuple[str, Any], ...] = ()
     """Names and values of the controller's settings, as `("Kp", 100.0)`; on the command line `--set`."""
@@ -169,7 +175,7 @@ class Config:
     def __post_init__(self) -> None:
         controllers.require_known(self.controller)
         one_of(self.reference, "reference", ("consistent", "continuous"))
-        one_of(self.mounting, "mounting", tuple(MOUNTINGS))
+        mounting_gravity(self.mounting)
         known_mode(self.drives)
         if self.model_drives is not None:
             one_of(self.model_drives, "drives of a controller's model", MODES[:2])

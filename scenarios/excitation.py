@@ -139,3 +139,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
         ),
         *tracking_metrics(log),
     )
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

@@ -163,3 +163,9 @@ def settled_metrics(log: Log) -> tuple[Metric, ...]:
         else f"the transient may not have decayed after {time:g} s at a rate of {rate:.3g}/s"
     )
     return (Metric("last error - predicted one", difference, "rad", SETTLED if has_settled else None, why),)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

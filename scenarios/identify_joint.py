@@ -220,3 +220,9 @@ def table(log: Log) -> tuple[str, tuple[tuple[str, ...], ...]]:
         "equations of Norrlöf 1999."
     )
     return caption, tuple(rows)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

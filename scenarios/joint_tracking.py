@@ -65,3 +65,9 @@ def run(config: Config) -> Log:
 def metrics(log: Log) -> tuple[Metric, ...]:
     """Return the tracking error and its limits."""
     return tracking_metrics(log)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

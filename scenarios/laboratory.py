@@ -278,3 +278,9 @@ def inverse_metrics(log: Log) -> tuple[Metric, ...]:
         f"the bound of the drift, plus {DECAYED:g} of the first error",
     )
     return (added, left_over, drift, whole)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

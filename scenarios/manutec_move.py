@@ -171,3 +171,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
 def largest(log: Log, name: str) -> float:
     """Return the largest magnitude in an array of the log."""
     return float(np.max(np.abs(log.arrays[name])))
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

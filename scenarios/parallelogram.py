@@ -149,3 +149,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     if bounds.is_exact(log):
         error = replace(error, limit=ROUND_OFF)
     return (*fall, error, *others)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

@@ -134,3 +134,9 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     if log.arrays["payload_known"]:
         return tracking_metrics(log)
     return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

@@ -248,3 +248,9 @@ def from_printed(robot: Robot, name: str, pose: NDArray) -> float:
     printed = np.asarray(robot.published[name].flange)
     sign = -1.0 if pose[3:] @ printed[3:] < 0 else 1.0
     return float(np.max(np.abs(np.concatenate([pose[:3], sign * pose[3:]]) - printed)))
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

@@ -81,8 +81,12 @@ ROOMS = rooms()
 
 
 def imported(file):
-    """Yield the names of modules that a file imports, at its top or within a function."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    """Yield the names of modules that a file imports, at its top or within a function.
+
+    A file that is run as a script starts the command line, which nothing that imports it does.
+    """
+    text = file.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[0]
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

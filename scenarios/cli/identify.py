@@ -45,7 +45,9 @@ class Identify(Command):
         "NAME",
         group="the robot",
     )
-    mounting: str | None = option(None, "mounting of its base: floor, wall or inverted", "HOW")
+    mounting: str | None = option(
+        None, "mounting of its base: floor, wall, inverted, or degrees about its y axis", "HOW"
+    )
     both_sides: bool = option(
         False, "coupled drives have friction and inertia on the motor side and on the joint side"
     )

@@ -44,6 +44,23 @@ def main() -> int:
     return status
 
 
+def run_script(file: str) -> int:
+    """Run the command line for a scenario's file that is executed as a script, and return the exit status.
+
+    `python -m scenarios.pose_path --controller pd` and `python scenarios/pose_path.py --controller pd` are
+    `irb-twin run pose_path --controller pd`.
+
+    Args:
+        file: `__file__` of the scenario.
+    """
+    folder, name = os.path.split(os.path.abspath(file))
+    built_in = folder == os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if built_in and os.path.abspath(sys.path[0]) == folder:
+        sys.path[0] = os.path.dirname(folder)  # the modules beside the script must not hide others
+    sys.argv = ["irb-twin", "run", os.path.splitext(name)[0] if built_in else file, *sys.argv[1:]]
+    return main()
+
+
 _exit_functions: list[Callable[[], None]] = []
 """Functions that clean up before the process ends; filled as soon as their modules are imported."""
 

@@ -45,3 +45,9 @@ def run(config):
 def metrics(log):
     """Return the figures of a run and their limits, as `base.Metric`."""
     return tracking_metrics(log)
+
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))

@@ -2,9 +2,12 @@ from .differential import analytic_jacobian as analytic_jacobian
 from .differential import analytic_jacobian_dot as analytic_jacobian_dot
 from .differential import analytic_jacobian_inverse as analytic_jacobian_inverse
 from .differential import tool_coordinates as tool_coordinates
+from .forward import acceleration as acceleration
 from .forward import dh_from_joint_angles as dh_from_joint_angles
 from .forward import joint_from_dh_angles as joint_from_dh_angles
+from .forward import link_poses as link_poses
 from .forward import pose_jacobian as pose_jacobian
+from .forward import velocity as velocity
 from .inverse import main_axis_angles as main_axis_angles
 from .inverse import wrist_axis_angles as wrist_axis_angles
 from .manipulability import force_ellipsoid as force_ellipsoid

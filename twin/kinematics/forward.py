@@ -1,7 +1,9 @@
-"""Forward kinematics and Jacobians of the tool.
+"""Forward kinematics and Jacobians of the tool, or of a point on any link.
 
 Every function takes one sample `(n,)` or a batch `(..., n)` of joint angles in [rad], and the tool's pose on
-the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.
+the flange, `T_flange_tool` (4, 4), which is the flange itself if left out.  With `link=` the frame of that
+link takes the place of the flange, and with `point=` a point in that frame, in [m].  The first call for each
+link compiles functions for it, which takes a second or two; they are cached in files.
 """
 
 import numpy as np
@@ -16,16 +18,29 @@ from twin.robot.robot import DH, Robot
 from twin.rotations.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 
-def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
-    """Return the pose of the tool in the base frame.
+def forward_kinematics(
+    robot: Robot,
+    q: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    link: str | None = None,
+    point: ArrayLike | None = None,
+    T_world_base: ArrayLike | None = None,
+    T_world_object: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return the pose of the tool in the base frame, in the world, or in the frame of an object.
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
+        link: name of a link, whose frame is used instead of the tool's.
+        point: (3,) origin of the frame on this link, in its frame, in [m].
+        T_world_base: (4, 4) pose of the base in the world; the pose is then that in the world.
+        T_world_object: (4, 4) pose of an object (RAPID's work object); the pose is then that in its frame.
 
     Returns:
-        (..., 4, 4) `T_base_tool`, lengths in [m].
+        (..., 4, 4) `T_base_tool`, `T_world_tool` or `T_object_tool`, lengths in [m].
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
@@ -33,33 +48,54 @@ def forward_kinematics(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | No
         one = robot.single_sample
     except AttributeError:
         raise ValueError(f"expected a Robot, as twin.load gives it, got {robot!r}") from None
-    if T_flange_tool is None and (T := one.tool_pose(q)) is not None:
+    placed = not (T_world_base is None and T_world_object is None)
+    if link is not None or point is not None:
+        robot, T_flange_tool = _on_link(robot, link, point, T_flange_tool)
+    elif T_flange_tool is None and not placed and (T := one.tool_pose(q)) is not None:
         return T
     (q,) = joint_vectors(robot, q=q)
-    return evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
+    T = evaluate(robot.kernels.tool_pose_batch, (q,), (tool_pose(T_flange_tool),), (4, 4))
+    return base_in_object(T_world_base, T_world_object) @ T if placed else T
 
 
-def jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
+def jacobian(
+    robot: Robot,
+    q: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    link: str | None = None,
+    point: ArrayLike | None = None,
+) -> np.ndarray:
     """Return the geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
 
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
+        link: name of a link, whose frame is used instead of the tool's.
+        point: (3,) point on this link, in its frame, in [m].
 
     Returns:
         (..., 6, n), linear rows first, in [m] and [1].
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
-    if T_flange_tool is None and (J := robot.single_sample.jacobian(q)) is not None:
+    if link is not None or point is not None:
+        robot, T_flange_tool = _on_link(robot, link, point, T_flange_tool)
+    elif T_flange_tool is None and (J := robot.single_sample.jacobian(q)) is not None:
         return J
     (q,) = joint_vectors(robot, q=q)
     return evaluate(robot.kernels.jacobian_batch, (q,), (tool_pose(T_flange_tool),), (6, robot.n))
 
 
 def jacobian_dot(
-    robot: Robot, q: ArrayLike, qd: ArrayLike, T_flange_tool: ArrayLike | None = None
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    link: str | None = None,
+    point: ArrayLike | None = None,
 ) -> np.ndarray:
     """Return the time derivative of `jacobian` along the motion, so that `[vd; omegad] = J qdd + Jd qd`.
 
@@ -68,13 +104,17 @@ def jacobian_dot(
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
         T_flange_tool: (4, 4) pose of the tool on the flange.
+        link: name of a link, whose frame is used instead of the tool's.
+        point: (3,) point on this link, in its frame, in [m].
 
     Returns:
         (..., 6, n), in [m/s] and [1/s].
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
-    if T_flange_tool is None and (J_dot := robot.single_sample.jacobian_rate(q, qd)) is not None:
+    if link is not None or point is not None:
+        robot, T_flange_tool = _on_link(robot, link, point, T_flange_tool)
+    elif T_flange_tool is None and (J_dot := robot.single_sample.jacobian_rate(q, qd)) is not None:
         return J_dot
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return evaluate(robot.kernels.jacobian_rate_batch, (q, qd), (tool_pose(T_flange_tool),), (6, robot.n))
@@ -151,14 +191,91 @@ def _dh(robot: Robot) -> DH:
     return robot.dh
 
 
-def tool_pose(T_flange_tool: ArrayLike | None) -> np.ndarray:
+def velocity(
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    link: str | None = None,
+    point: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return the twist `[v; omega]` of the tool, or of a point on a link, in the base frame.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        link: name of a link, whose frame is used instead of the tool's.
+        point: (3,) point on this link, in its frame, in [m].
+
+    Returns:
+        (..., 6), in [m/s] and [rad/s].
+    """
+    q, qd = joint_vectors(robot, q=q, qd=qd)
+    return np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool, link=link, point=point), qd)
+
+
+def acceleration(
+    robot: Robot,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    T_flange_tool: ArrayLike | None = None,
+    *,
+    link: str | None = None,
+    point: ArrayLike | None = None,
+) -> np.ndarray:
+    """Return the rate `[vd; omegad]` of `velocity`, in the base frame and without gravity.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        qd: (..., n) joint velocities, in [rad/s].
+        qdd: (..., n) joint accelerations, in [rad/s^2].
+        T_flange_tool: (4, 4) pose of the tool on the flange.
+        link: name of a link, whose frame is used instead of the tool's.
+        point: (3,) point on this link, in its frame, in [m].
+
+    Returns:
+        (..., 6), in [m/s^2] and [rad/s^2].
+    """
+    q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
+    J = jacobian(robot, q, T_flange_tool, link=link, point=point)
+    Jd = jacobian_dot(robot, q, qd, T_flange_tool, link=link, point=point)
+    return np.einsum("...ij,...j->...i", J, qdd) + np.einsum("...ij,...j->...i", Jd, qd)
+
+
+def _on_link(
+    robot: Robot, link: str | None, point: ArrayLike | None, T_flange_tool: ArrayLike | None
+) -> tuple[Robot, np.ndarray]:
+    """Return the robot with its flange on a link, and the pose (4, 4) of the point's frame on it."""
+    if link is None or T_flange_tool is not None:
+        raise ValueError("expected link, or link and point, or T_flange_tool alone")
+    T = np.eye(4)
+    if point is not None:
+        p = real_array(point, "point")
+        if p.shape != (3,) or not np.all(np.isfinite(p)):
+            raise ValueError(f"expected point to be 3 finite numbers, got {p.tolist()}")
+        T[:3, 3] = p
+    return robot.with_flange_on(link), T
+
+
+def tool_pose(T_flange_tool: ArrayLike | None, name: str = "T_flange_tool") -> np.ndarray:
     """Return the checked pose (4, 4) of a tool on the flange; the flange itself for `None`."""
     if T_flange_tool is None:
         return FLANGE
-    T = np.array(real_array(T_flange_tool, "T_flange_tool"))
+    T = np.array(real_array(T_flange_tool, name))
     if T.shape != (4, 4):
-        raise ValueError(f"expected T_flange_tool of shape (4, 4), got {T.shape}")
-    return rigid_poses(T, "T_flange_tool")
+        raise ValueError(f"expected {name} of shape (4, 4), got {T.shape}")
+    return rigid_poses(T, name)
+
+
+def base_in_object(T_world_base: ArrayLike | None, T_world_object: ArrayLike | None) -> np.ndarray:
+    """Return the pose (4, 4) of the base in an object's frame; `None` stands for the world's frame."""
+    T = tool_pose(T_world_base, "T_world_base")
+    return T if T_world_object is None else np.linalg.inv(tool_pose(T_world_object, "T_world_object")) @ T
 
 
 def link_poses(robot: Robot, q: ArrayLike) -> np.ndarray:

@@ -13,7 +13,7 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.jit import compiled
 from twin.kinematics import spherical_wrist
-from twin.kinematics.forward import tool_pose
+from twin.kinematics.forward import base_in_object, tool_pose
 from twin.kinematics.joint_turns import choose_nearest
 from twin.kinematics.spherical_wrist import NOISE_TOLERANCE, SINGULAR_TOLERANCE, solve
 from twin.robot.evaluation import WORTH_A_THREAD, joint_vectors
@@ -98,6 +98,8 @@ def inverse_kinematics(
     T_base_tool: ArrayLike,
     *,
     T_flange_tool: ArrayLike | None = None,
+    T_world_base: ArrayLike | None = None,
+    T_world_object: ArrayLike | None = None,
     limits: bool = True,
     near: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
@@ -134,8 +136,11 @@ def inverse_kinematics(
 
     Args:
         robot: the arm; its DH table and joint limits are used.
-        T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m].
+        T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m]; those in the world, or in the
+            frame of an object, if one of the next poses is given.
         T_flange_tool: (4, 4) pose of the tool in the flange frame; None means the flange itself.
+        T_world_base: (4, 4) pose of the base in the world.
+        T_world_object: (4, 4) pose of an object in the world, RAPID's work object.
         limits: whether joint limits apply, including those between joints (ranges of passive joints).
         near: (..., 6) joint angles in [rad] to stay close to; broadcasts against the poses.
 
@@ -147,7 +152,8 @@ def inverse_kinematics(
         RobotError: the arm has no DH table, or one outside the family above.
     """
     limits = bool(limits)
-    if near is None and T_flange_tool is None and type(T_base_tool) is np.ndarray:
+    placed = not (T_world_base is None and T_world_object is None)
+    if near is None and T_flange_tool is None and not placed and type(T_base_tool) is np.ndarray:
         q = np.empty((8, 6))
         try:
             if _one_pose(T_base_tool, _packed(robot, limits), q):
@@ -156,6 +162,8 @@ def inverse_kinematics(
             pass
     constants = _constants(robot, limits)
     T = _poses(T_base_tool)
+    if placed:
+        T = np.linalg.inv(base_in_object(T_world_base, T_world_object)) @ T
     if T_flange_tool is not None:
         T = T @ np.linalg.inv(tool_pose(T_flange_tool))
     if near is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,26 @@ MOUNTINGS = {
     "wall": (-GRAVITY, 0.0, 0.0),  # base plate on a wall, x axis of the base upwards
     "inverted": (0.0, 0.0, GRAVITY),
 }
+
+
+def mounting_gravity(where: str | float) -> tuple[float, float, float]:
+    """Return the acceleration of gravity in the base frame for a mounting, see `Robot.mounted`.
+
+    Raises:
+        UnknownNameError: the mounting is neither a name nor a finite number of degrees.
+    """
+    if where in MOUNTINGS:
+        return MOUNTINGS[where]
+    try:
+        angle = math.radians(float(where))
+    except ValueError:
+        angle = math.nan
+    if not math.isfinite(angle):
+        raise UnknownNameError(
+            f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}, "
+            "and degrees about the base's y axis, as 30"
+        )
+    return (GRAVITY * math.sin(angle), 0.0, -GRAVITY * math.cos(angle))
 
 
 class DH(NamedTuple):
@@ -276,11 +297,36 @@ class Robot(Portable):
             raise RobotError(f"robot {self.name!r} has {self.n} joints, got drives for {known.n}")
         return replace(self, drives=known, drive_mode=mode)
 
-    def mounted(self, where: str) -> Robot:
-        """Return the robot mounted on the `"floor"`, on a `"wall"` (base x axis up) or `"inverted"`."""
-        if where not in MOUNTINGS:
-            raise UnknownNameError(f"unknown mounting {where!r}: known are {', '.join(MOUNTINGS)}")
-        return self.with_gravity(MOUNTINGS[where])
+    def mounted(self, where: str | float) -> Robot:
+        """Return the robot mounted on the `"floor"`, on a `"wall"` (base x axis up), `"inverted"`, or tilted.
+
+        A number, or its text, is the angle in degrees by which the base is turned about its y axis: 30 leans
+        the arm forward, -90 is the wall.
+        """
+        return self.with_gravity(mounting_gravity(where))
+
+    def with_flange_on(self, link: str) -> Robot:
+        """Return the robot whose flange is the frame of a link, so that its kinematics are those of the link.
+
+        Args:
+            link: name of a link of the tree, with or without `link_`.
+
+        Raises:
+            UnknownNameError: there is no such link.
+        """
+        links = self.tree.links
+        name = link if link in links else f"link_{link}"
+        if name not in links:
+            raise UnknownNameError(f"unknown link {link!r} of {self.name}: known are {', '.join(links)}")
+        if name not in self._flanges:
+            tree = replace(self.tree, flange_joint=links.index(name), T_joint_flange=frozen(np.eye(4)))
+            self._flanges[name] = replace(self, tree=tree)
+        return self._flanges[name]
+
+    @cached_property
+    def _flanges(self) -> dict[str, Robot]:
+        """Robots of `with_flange_on`, whose compiled functions are loaded once."""
+        return {}
 
 
 def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:

@@ -11,6 +11,7 @@ from .quaternions import quaternion_norm as quaternion_norm
 from .quaternions import quaternion_polar as quaternion_polar
 from .quaternions import rotated_vector as rotated_vector
 from .rotations import matrix_from_quaternion as matrix_from_quaternion
+from .rotations import nearest_rotation as nearest_rotation
 from .rotations import quaternion_from_matrix as quaternion_from_matrix
 from .rotations import quaternion_product as quaternion_product
 from .rotations import quaternion_rate as quaternion_rate

@@ -268,7 +268,42 @@ def _rigid(
         f"expected {name}{where or ''} to be rigid within {within:g} ({wanted}), "
         f"got a deviation of {error[tuple(where)]:.3g}"
         + (": its rotation is not right-handed" if mirrored else "")
+        + ("; twin.rotations.nearest_rotation removes rounding" if error[tuple(where)] <= 1e-3 else "")
     )
+
+
+def nearest_rotation(A: ArrayLike, tolerance: float = 1e-3) -> NDArray[np.float64]:
+    """Return the rotation matrix nearest to a matrix that was typed or rounded, in the Frobenius norm.
+
+    Args:
+        A: (..., 3, 3) matrices that deviate from rotations by rounding.
+        tolerance: largest accepted deviation of an element.
+
+    Returns:
+        (..., 3, 3) rotation matrices.
+
+    Raises:
+        ValueError: A has another shape, is not finite, or is further than `tolerance` from a rotation.
+
+    Source: Higham 1989, "Matrix nearness problems and applications": U V^T of its singular value
+    decomposition.
+    """
+    A = float_array(A, "A", (3, 3))
+    if not np.all(np.isfinite(A)):
+        raise ValueError("expected A to be finite")
+    U, _, V_T = np.linalg.svd(A)
+    R = U @ V_T
+    deviation = float(np.max(np.abs(R - A), initial=0.0))
+    if np.any(np.linalg.det(R) < 0.0):
+        raise ValueError(
+            "expected A near a rotation: its determinant is negative, so its axes are not right-handed"
+        )
+    if not deviation <= tolerance:
+        raise ValueError(
+            f"expected A within {tolerance:g} of a rotation, got a deviation of {deviation:.3g}: "
+            "check the numbers, or pass a larger tolerance"
+        )
+    return R
 
 
 def rigidity_error(T):

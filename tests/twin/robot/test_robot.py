@@ -252,3 +252,19 @@ def test_whatever_the_file_a_clear_error_or_a_sound_robot(tmp_path_factory, whic
         return
     assert str(folder) in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(("degrees", "name"), [(0, "floor"), ("-90", "wall"), (180.0, "inverted")])
+def test_mounting_in_degrees_about_the_y_axis_includes_the_named_ones(irb140, degrees, name):
+    tilted = irb140.mounted(degrees).gravity
+    np.testing.assert_allclose(tilted, irb140.mounted(name).gravity, rtol=0, atol=2e-15)
+
+
+def test_tilted_base_leans_the_arm_forward(irb140):
+    R = twin.rotations.matrix_from_euler([0.0, np.deg2rad(30.0), 0.0], "zyx")
+    np.testing.assert_allclose(irb140.mounted("30").gravity, R.T @ irb140.gravity, rtol=0, atol=2e-15)
+    for wrong in ("sideways", float("nan")):
+        with pytest.raises(
+            UnknownNameError, match="known are floor, wall, inverted, and degrees about the base"
+        ):
+            irb140.mounted(wrong)

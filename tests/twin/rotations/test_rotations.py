@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import twin
 from twin.rotations.rotations import (
     continuous_quaternions,
     matrix_from_quaternion,
@@ -237,3 +238,30 @@ def test_nan_stays_nan():
 def test_wrong_shapes_are_named(function, shapes, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         function(*(np.ones(shape) for shape in shapes))
+
+
+def test_nearest_rotation_removes_the_rounding_of_typed_matrices():
+    R = twin.rotations.matrix_from_euler(np.random.default_rng(0).uniform(-1, 1, (20, 3)), "zyx")
+    found = twin.rotations.nearest_rotation(np.round(R, 4))
+    np.testing.assert_allclose(found @ np.swapaxes(found, -1, -2), np.tile(np.eye(3), (20, 1, 1)), atol=1e-15)
+    np.testing.assert_allclose(found, R, rtol=0, atol=1e-4)
+    nudged = found[0] @ twin.rotations.matrix_from_euler([1e-6, -2e-6, 1e-6], "zyx")
+    assert np.linalg.norm(found[0] - np.round(R[0], 4)) < np.linalg.norm(nudged - np.round(R[0], 4))
+    T = np.eye(4)
+    T[:3, :3] = np.round(R[0], 4)
+    with pytest.raises(ValueError, match=r"nearest_rotation removes rounding"):
+        twin.pose_vector(T)
+
+
+@pytest.mark.parametrize(
+    ("A", "message"),
+    [
+        (np.diag([1.0, 1.0, -1.0]), "its determinant is negative"),
+        (1.01 * np.eye(3), r"expected A within 0.001 of a rotation, got a deviation of 0.01"),
+        (np.full((3, 3), np.nan), "expected A to be finite"),
+        (np.eye(4), r"expected A of shape \(..., 3, 3\)"),
+    ],
+)
+def test_matrix_that_is_no_rounded_rotation_is_rejected(A, message):
+    with pytest.raises(ValueError, match=message):
+        twin.rotations.nearest_rotation(A)

@@ -1,0 +1,9 @@
+"""Run the command line: `python -m scenarios` is `irb-twin`."""
+
+if __name__ == "__main__":
+    import sys
+
+    from scenarios.cli.process import main
+
+    sys.argv[0] = "irb-twin"
+    raise SystemExit(main())

@@ -1,0 +1,55 @@
+"""Scenarios as scripts: the same output and exit status as those of `irb-twin run`."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scenarios
+from scenarios.running.registry import titles
+
+HERE = Path(scenarios.__file__).parent
+TAIL = """
+
+if __name__ == "__main__":
+    from scenarios.cli.process import run_script
+
+    raise SystemExit(run_script(__file__))
+"""
+PROJECT = str(HERE.parent)
+
+
+def run(*words, folder):
+    """Return status and output of Python with these arguments, without the time that the command took."""
+    code = subprocess.run(
+        [sys.executable, *words], cwd=folder, env={"PYTHONPATH": PROJECT, "COLUMNS": "100"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return code.returncode, re.sub(r"in [\d.]+ s$", "in T s", code.stdout, flags=re.MULTILINE), code.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["--duration", "0.02", "--controller", "pd"], ["--help"], ["--duration", "0"]]
+)
+def test_script_and_module_do_what_the_command_does(words, tmp_path):
+    found = run("-m", "scenarios", "run", "gravity_hold", *words, folder=tmp_path)
+    assert found[0] == (2 if words[-1] == "0" else 0)
+    assert found[1] or "expected a positive, finite duration" in found[2]
+    assert run("-m", "scenarios.gravity_hold", *words, folder=tmp_path) == found
+    assert run(str(HERE / "gravity_hold.py"), *words, folder=tmp_path) == found
+
+
+def test_template_runs_as_a_script(tmp_path):
+    text = (HERE / "templates" / "my_scenario.py").read_text(encoding="utf-8")
+    (tmp_path / "nod.py").write_text(text, encoding="utf-8")
+    status, output, _ = run("nod.py", "--duration", "0.3", folder=tmp_path)
+    assert status == 0
+    assert "nod: Nod with the arm: move axis 5 down and up again." in output
+
+
+def test_every_scenario_can_be_run_as_a_script():
+    files = [*(HERE / f"{name}.py" for name in titles()), HERE / "templates" / "my_scenario.py"]
+    assert len(files) > 10
+    assert all(file.read_text(encoding="utf-8").endswith(TAIL) for file in files)
