@@ -75,6 +75,7 @@ COMMANDS = Commands(
             "inspect:Formulas",
             "print the equations of motion of a small arm, derived symbolically",
         ),
+        "mass": ("inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
         "check-model": (
             "inspect:CheckModel",
             "show the joints and links of a robot file, and compare PyBullet with the analytic model",

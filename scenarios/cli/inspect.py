@@ -1,12 +1,20 @@
-"""Commands that show what there is: `irb-twin list`, `formulas` and `check-model`."""
+"""Commands that show what there is: `irb-twin list`, `formulas`, `check-model` and `mass`."""
 
+from __future__ import annotations
+
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from scenarios.cli.arguments import Call, Command, argument, output_file
-from scenarios.cli.output import Files, console
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file
+from scenarios.cli.output import Files, console, print_to_stderr
 from twin.errors import describe_error, is_interrupt
+
+if TYPE_CHECKING:
+    from twin.robot.loading.mesh_bodies import Body
 
 
 @dataclass(frozen=True)
@@ -102,3 +110,130 @@ class CheckModel(Command):
         page.print(*report.tables(), sep="\n", highlight=False)
         complete = files.name(page)
         return 0 if complete and report.passes else 1
+
+
+@dataclass(frozen=True)
+class Mass(Command):
+    """Compute mass, centre of mass and inertia of the solids in CAD meshes, or of the links of a URDF.
+
+    The mesh of each solid must be closed. Mass properties of several meshes, drawn in one frame, are also
+    given for all together. The shapes of a URDF are its <visual> elements; --total is shared between its
+    links by volume, and --out writes a copy of the file with these masses, centres and inertias.
+    """
+
+    usage = "irb-twin mass MESH [MESH ...] --unit UNIT --density DENSITY | mass URDF --total MASS [options]"
+    examples = """examples:
+  irb-twin mass link_2.stl --unit mm --density 7850
+  irb-twin mass housing.stl motor.stl --unit mm --density 2700 7850
+  irb-twin mass arm.urdf --total 98 --out weighed.urdf
+"""
+
+    files: tuple[Path, ...] = argument("mesh files, as .stl or .obj, or one .urdf", "FILE")
+    unit: Literal["m", "cm", "mm", "inch"] | None = option(
+        None, "unit of length of the mesh files, which do not state any; a URDF is in m"
+    )
+    density: tuple[float, ...] = option((), "density in kg/m^3: one for all, or one per file", "DENSITY")
+    mass: tuple[float, ...] = option((), "mass of each file in kg, in place of its density", "MASS")
+    total: float | None = option(None, "mass of all together in kg, shared by volume", "MASS")
+    out: Path | None = output_file(".urdf", "write the URDF with these masses, beside its meshes")
+    json: Path | None = output_file(".json", "write the results")
+
+    def run(self, call: Call) -> int:
+        """Print one row per body."""
+        from scenarios.report.report import listing
+        from twin.formatting import figure
+        from twin.robot.loading.mesh_bodies import joined, write_weighed
+
+        is_urdf = self._check_use()
+        bodies = self._weighed(self._bodies())
+        if len(bodies) > 1 and not is_urdf:
+            bodies["together"] = joined(list(bodies.values()))
+        rows = [
+            ("", "volume m³", "mass kg", "centre of mass m", "inertia xx, yy, zz, xy, xz, yz about it, kg m²")
+        ]
+        for name, body in bodies.items():
+            inertia = [body.density * body.inertia[place] for place in INERTIA.values()]
+            vectors = (", ".join(map(figure, map(float, vector))) for vector in (body.com, inertia))
+            rows.append((name, figure(body.volume), figure(body.mass), *vectors))
+        files = Files()
+        files.write(self.json, partial(_write_bodies, bodies))
+        if self.out is not None:
+            files.write(self.out, partial(write_weighed, self.files[0], bodies))
+        page = console()
+        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        if is_urdf:
+            page.print(f"{sum(body.mass for body in bodies.values()):.6g} kg in {len(bodies)} links")
+        for remark in dict.fromkeys(remark for body in bodies.values() for remark in body.remarks):
+            print_to_stderr(remark)
+        return 0 if files.name(page) else 1
+
+    def _check_use(self) -> bool:
+        """Return whether the only file is a URDF.
+
+        Raises:
+            WrongUse: options are missing, or do not fit the files or each other.
+        """
+        is_urdf = self.files[0].suffix.lower() == ".urdf"
+        if is_urdf and len(self.files) > 1:
+            raise WrongUse("expected mesh files, or one URDF alone")
+        if sum((bool(self.density), bool(self.mass), self.total is not None)) != 1:
+            raise WrongUse("give one of --density, --mass and --total")
+        if is_urdf and self.mass:
+            raise WrongUse("--mass requires mesh files: for a URDF, give --density or --total")
+        for name in ("density", "mass"):
+            if len(getattr(self, name)) not in (0, len(self.files), 1 if name == "density" else 0):
+                raise WrongUse(f"--{name}: expected one number per file, {len(self.files)}")
+        given = (*self.density, *self.mass, *(() if self.total is None else (self.total,)))
+        if not all(0 < number < float("inf") for number in given):
+            raise WrongUse("expected finite numbers above 0 for --density, --mass and --total")
+        if is_urdf != (self.unit is None):
+            raise WrongUse(
+                "--unit requires mesh files: a URDF is in m, with a scale per mesh"
+                if is_urdf
+                else "mesh files state no unit: give --unit m, cm, mm or inch"
+            )
+        if self.out is not None and not is_urdf:
+            raise WrongUse("--out requires a URDF")
+        if self.out is not None and self.out.absolute().parent != self.files[0].absolute().parent:
+            raise WrongUse("--out: expected a file beside the URDF, from where its meshes are found")
+        return is_urdf
+
+    def _bodies(self) -> dict[str, Body]:
+        """Read the bodies, of density 1."""
+        from twin.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file
+
+        if self.unit is None:
+            return bodies_of_urdf(self.files[0])
+        return {str(path): body_of_file(path, self.unit) for path in self.files}
+
+    def _weighed(self, bodies: dict[str, Body]) -> dict[str, Body]:
+        """Return the bodies with their densities."""
+        if self.total is not None:
+            densities = [self.total / sum(body.volume for body in bodies.values())] * len(bodies)
+        elif self.mass:
+            densities = [mass / body.volume for mass, body in zip(self.mass, bodies.values(), strict=True)]
+        else:
+            densities = self.density if len(self.density) > 1 else [self.density[0]] * len(bodies)
+        return {
+            name: body._replace(density=density)
+            for (name, body), density in zip(bodies.items(), densities, strict=True)
+        }
+
+
+INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}
+"""Components of an inertia tensor, by their names, as places in the matrix."""
+
+
+def _write_bodies(bodies: dict[str, Body], path: Path) -> None:
+    """Write bodies as JSON, in SI units."""
+    content = {
+        name: {
+            "volume_m3": body.volume,
+            "mass_kg": body.mass,
+            "com_m": body.com.tolist(),
+            "inertia_kg_m2": {key: body.density * float(body.inertia[at]) for key, at in INERTIA.items()},
+            "remarks": list(body.remarks),
+        }
+        for name, body in bodies.items()
+    }
+    path.write_text(json.dumps({"format": 2, "bodies": content}, indent=1) + "\n", encoding="utf-8")

@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from scenarios.report.report import verdict
-from twin.errors import TwinError
+from twin.errors import RobotError, TwinError
 from twin.formatting import figure
+from twin.kinematics.dh_fit import FittedDH, fitted_dh
 from twin.robot.loading.model_check import ERROR, Finding, ModelCheck, check_model
 from twin.robot.loading.model_parts import JointPart
+from twin.rotations.rotations import pose_vector
 
 if TYPE_CHECKING:
     from scenarios.checks.engine_agreement import Agreement
@@ -48,6 +51,14 @@ class Report:
             except TwinError as error:
                 self.findings.insert(0, Finding(ERROR, str(error).removeprefix(f"{path}: ")))
 
+        self.dh: FittedDH | str = ""
+        """Table that follows from the axes, or why there is none; "" for a robot that states its table."""
+        if robot is not None and robot.dh is None:
+            try:
+                self.dh = fitted_dh(robot)
+            except RobotError as error:
+                self.dh = str(error)
+
     @property
     def passes(self) -> bool:
         """Whether no finding is an error, and the engine agrees with the model."""
@@ -71,6 +82,7 @@ class Report:
             yield link_table(check)
         if check.robot is not None and check.robot.loops:
             yield loops_line(check)
+        yield from self._dh_lines()
         if self.agreement is not None:
             yield agreement_table(self.agreement)
         yield from (
@@ -78,6 +90,35 @@ class Report:
             for finding in self.findings
         )
         yield self.summary()
+
+    def _dh_lines(self) -> Iterator[RenderableType]:
+        """Yield the Denavit-Hartenberg table that follows from the axes, or the reason why there is none."""
+        if isinstance(self.dh, str):
+            if self.dh:
+                yield Text(self.dh)
+            return
+        fit, joints = self.dh, self.check.moving_joints
+        table = _table("Denavit-Hartenberg")
+        for heading in ("sign of q", "theta0, deg", "d, m", "a, m", "alpha, deg"):
+            table.add_column(heading, justify="right")
+        theta0, d, a, alpha = fit.dh
+        rows = zip(joints, fit.signs, np.rad2deg(theta0), d, a, np.rad2deg(alpha), strict=True)
+        for joint, sign, *numbers in rows:
+            table.add_row(Text(joint.name), f"{sign:+.0f}", *(f"{number + 0.0:.9g}" for number in numbers))
+        yield table
+        for name, T in (("frame 0 in the base", fit.T_base_0), ("flange in frame 6", fit.T_6_flange)):
+            placed = ", ".join(f"{number:.9g}" for number in pose_vector(T) + 0.0)
+            if not np.array_equal(T, np.eye(4)):
+                yield Text(f"{name}: {placed} (m, unit quaternion)")
+        rounding = "" if fit.is_exact else "; inverse kinematics corrects its solutions by Newton steps"
+        yield Text(f"the table agrees with the URDF within {figure(fit.error)}{rounding}")
+
+    def _dh_document(self) -> dict[str, Any] | None:
+        """Return the table that follows from the axes for JSON, or why there is none."""
+        if isinstance(self.dh, str):
+            return {"reason": self.dh} if self.dh else None
+        arrays = self.dh._asdict() | self.dh.dh._asdict()
+        return {name: np.asarray(value).tolist() for name, value in arrays.items() if name != "dh"}
 
     def summary(self) -> Text:
         """Return the last line: the number of findings, and whether the file passes."""
@@ -117,6 +158,7 @@ class Report:
                 }
                 for link in check.massive_links
             ],
+            "dh": self._dh_document(),
             "loops": [loop.name for loop in check.robot.loops] if check.robot is not None else [],
             "findings": [finding._asdict() for finding in self.findings],
             "agreement": None

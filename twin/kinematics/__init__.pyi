@@ -1,3 +1,4 @@
+from .dh_fit import fitted_dh as fitted_dh
 from .differential import analytic_jacobian as analytic_jacobian
 from .differential import analytic_jacobian_dot as analytic_jacobian_dot
 from .differential import analytic_jacobian_inverse as analytic_jacobian_inverse

@@ -8,12 +8,14 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.jit import compiled
 from twin.kinematics import spherical_wrist
-from twin.kinematics.forward import base_in_object, tool_pose
+from twin.kinematics.dh_fit import fitted_dh
+from twin.kinematics.forward import base_in_object, forward_kinematics, jacobian, tool_pose
 from twin.kinematics.joint_turns import choose_nearest
 from twin.kinematics.spherical_wrist import NOISE_TOLERANCE, SINGULAR_TOLERANCE, solve
 from twin.robot.evaluation import WORTH_A_THREAD, joint_vectors
@@ -38,17 +40,18 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
         robot: any robot.
 
     Returns:
-        arm: (8,) d1, a1, a2, d6 and the forearm's length hypot(a3, d4) in [m]; the forearm's direction in
-            frame 3, seen in the arm's plane, in [rad]; sin alpha_3; -sin alpha_4.
+        arm: (9,) d1, a1, a2, d6 and the forearm's length hypot(a3, d4) in [m]; the forearm's direction in
+            frame 3, seen in the arm's plane, in [rad]; sin alpha_3; -sin alpha_4; d2 + d3 in [m].
         theta0: (6,) DH angles at q = 0, in [rad].
         inverse_S: (6, 6) inverse of the matrix S in theta = S q + theta0, whole numbers.
 
     Raises:
-        RobotError: the robot has no DH table, or one outside the family; the message names the entry.
+        RobotError: the arm, or its DH table, is outside the family; the message names the axes or the entry.
     """
-    dh = robot.dh
+    dh, S = robot.dh, robot.dh_coupling
     if dh is None:
-        raise RobotError(f"robot {robot.name!r} has no DH table, which inverse kinematics needs")
+        fit = fitted_dh(robot)
+        dh, S = fit.dh, np.diag(fit.signs)
     outside = f"robot {robot.name!r} is outside the family of closed-form inverse kinematics:"
     if len(dh.d) != 6:
         raise RobotError(f"{outside} it has {len(dh.d)} DH rows, expected 6")
@@ -58,7 +61,7 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
     allowed = {
         "alpha": ((-right,), (0.0,), (-right, right), (-right, right), (-dh.alpha[3],), (0.0,)),
         "a": (None, None, None, (0.0,), (0.0,), (0.0,)),
-        "d": (None, (0.0,), (0.0,), None, (0.0,), None),
+        "d": (None, None, None, None, (0.0,), None),
     }
     for letter, entries in allowed.items():
         for axis, (value, choices) in enumerate(zip(getattr(dh, letter), entries, strict=True), start=1):
@@ -71,15 +74,12 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
         if not length > 0:
             raise RobotError(f"{outside} DH {name} is {length:g} m, expected more than 0")
     # Then a full turn of any DH angle is full turns of joints, and the other way round.
-    if not (
-        np.all(np.rint(robot.dh_coupling) == robot.dh_coupling)
-        and abs(abs(np.linalg.det(robot.dh_coupling)) - 1.0) <= 1e-9
-    ):
+    if not (np.all(np.rint(S) == S) and abs(abs(np.linalg.det(S)) - 1.0) <= 1e-9):
         raise RobotError(f"{outside} S must hold whole numbers and have determinant 1 or -1")
     sigma, kappa = np.sign(dh.alpha[2]), -np.sign(dh.alpha[3])
     forearm, beta = math.hypot(dh.a[2], dh.d[3]), math.atan2(-sigma * dh.d[3], dh.a[2])
-    arm = np.array([dh.d[0], dh.a[0], dh.a[1], dh.d[5], forearm, beta, sigma, kappa])
-    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(robot.dh_coupling)))
+    arm = np.array([dh.d[0], dh.a[0], dh.a[1], dh.d[5], forearm, beta, sigma, kappa, dh.d[1] + dh.d[2]])
+    return arm, np.array(dh.theta0), np.ascontiguousarray(np.rint(np.linalg.inv(S)))
 
 
 BRANCHES = tuple(
@@ -135,7 +135,7 @@ def inverse_kinematics(
     of squared joint differences, in [rad^2], over these representatives; among equals it is the lowest row.
 
     Args:
-        robot: the arm; its DH table and joint limits are used.
+        robot: the arm; its DH table, or that of `twin.kinematics.fitted_dh`, and its joint limits are used.
         T_base_tool: (..., 4, 4) tool poses in the base frame, positions in [m]; those in the world, or in the
             frame of an object, if one of the next poses is given.
         T_flange_tool: (4, 4) pose of the tool in the flange frame; None means the flange itself.
@@ -149,10 +149,13 @@ def inverse_kinematics(
 
     Raises:
         ValueError: an array of the wrong shape, a pose that is not rigid within 1e-9 (or NaN), a NaN in near.
-        RobotError: the arm has no DH table, or one outside the family above.
+        RobotError: the arm is outside the family.
     """
     limits = bool(limits)
     placed = not (T_world_base is None and T_world_object is None)
+    if robot.dh is None:
+        T = _flange_poses(robot, T_base_tool, T_flange_tool, T_world_base, T_world_object)
+        return _from_fit(robot, T, limits, near)
     if near is None and T_flange_tool is None and not placed and type(T_base_tool) is np.ndarray:
         q = np.empty((8, 6))
         try:
@@ -160,12 +163,61 @@ def inverse_kinematics(
                 return q
         except TypeError:  # no C-contiguous array of float64: the long way copies it, or says what is wrong
             pass
-    constants = _constants(robot, limits)
+    T = _flange_poses(robot, T_base_tool, T_flange_tool, T_world_base, T_world_object)
+    return _solutions(robot, T, limits, near)
+
+
+def _flange_poses(
+    robot: Robot,
+    T_base_tool: ArrayLike,
+    T_flange_tool: ArrayLike | None,
+    T_world_base: ArrayLike | None,
+    T_world_object: ArrayLike | None,
+) -> NDArray[np.float64]:
+    """Return the poses of the flange in the base frame; the arguments are those of `inverse_kinematics`."""
+    arm_constants(robot)  # raises if there is no solution, whatever the poses are
     T = _poses(T_base_tool)
-    if placed:
+    if not (T_world_base is None and T_world_object is None):
         T = np.linalg.inv(base_in_object(T_world_base, T_world_object)) @ T
-    if T_flange_tool is not None:
-        T = T @ np.linalg.inv(tool_pose(T_flange_tool))
+    return T if T_flange_tool is None else T @ np.linalg.inv(tool_pose(T_flange_tool))
+
+
+POLISHING = 5
+"""Largest number of Newton steps for solutions of a fitted table."""
+
+
+def _from_fit(
+    robot: Robot, T: NDArray[np.float64], limits: bool, near: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Return the solutions of an arm without a DH table, for poses (..., 4, 4) of its flange.
+
+    They are those of the table that fits its axes.  If the URDF is rounded, so that the table does not fit to
+    round-off, Newton steps bring them to the poses by the kinematics of the URDF.
+    """
+    fit = fitted_dh(robot)
+    wanted = np.linalg.inv(fit.T_base_0) @ T @ np.linalg.inv(fit.T_6_flange)
+    q = _solutions(robot, np.ascontiguousarray(wanted), limits, near)
+    if fit.is_exact:
+        return q
+    targets = T if near is not None else T[..., None, :, :]
+    targets = np.broadcast_to(targets, (*q.shape[:-1], 4, 4))
+    found = np.isfinite(q[..., 0])
+    rows, targets = q[found], targets[found]
+    for _ in range(POLISHING if len(rows) else 0):
+        reached = forward_kinematics(robot, rows)
+        turn = Rotation.from_matrix(targets[:, :3, :3] @ np.swapaxes(reached[:, :3, :3], -1, -2)).as_rotvec()
+        error = np.concatenate([targets[:, :3, 3] - reached[:, :3, 3], turn], axis=-1)
+        step = np.linalg.pinv(jacobian(robot, rows), rcond=1e-6) @ error[..., None]
+        rows = rows + step[..., 0]
+    q[found] = rows
+    return q
+
+
+def _solutions(
+    robot: Robot, T: NDArray[np.float64], limits: bool, near: ArrayLike | None
+) -> NDArray[np.float64]:
+    """Return the solutions for poses (..., 4, 4) of DH frame 6 in frame 0."""
+    constants = _constants(robot, limits)
     if near is None:
         q = np.empty((*T.shape[:-2], 8, 6))
         _solve(T.reshape(-1, 4, 4), constants, SINGULAR_TOLERANCE, q.reshape(-1, 8, 6))
@@ -177,7 +229,7 @@ def inverse_kinematics(
     T = np.array(np.broadcast_to(T, (*batch, 4, 4)), order="C").reshape(-1, 4, 4)
     q_near = np.array(np.broadcast_to(q_near, (*batch, 6)), order="C").reshape(-1, 6)
     arm, theta0, inverse_S, bounds, _, _, folding = constants
-    theta_free = np.clip(q_near, *bounds) @ robot.dh_coupling.T + theta0
+    theta_free = np.clip(q_near, *bounds) @ np.linalg.inv(inverse_S).T + theta0
     q, nearest = np.empty((len(T), 8, 6)), np.empty((len(T), 6))
     _solve(T, (arm, theta0, inverse_S, bounds, theta_free, q_near, folding), NOISE_TOLERANCE, q)
     choose_nearest(q, q_near, nearest)
@@ -195,7 +247,7 @@ def _constants(robot: Robot, limits: bool) -> tuple[NDArray[np.float64], ...]:
         ranges = robot.embedding_offset[passive], robot.passive_min, robot.passive_max
         folding = np.ascontiguousarray(np.column_stack([robot.embedding[passive], *ranges]))
     q_near = np.zeros((1, 6))
-    theta_free = np.clip(q_near, *bounds) @ robot.dh_coupling.T + theta0
+    theta_free = np.clip(q_near, *bounds) @ np.linalg.inv(inverse_S).T + theta0
     return arm, theta0, inverse_S, bounds, theta_free, q_near, folding
 
 
@@ -241,9 +293,9 @@ def _one_pose(T, packed, q):
     """Fill q (8, 6) with the solutions of one pose; return false, without effect, if T is no pose (4, 4)."""
     if T.shape != (4, 4) or not _rigidity_error(T) <= RIGID_TOLERANCE:
         return False
-    arm, theta0, inverse_S = packed[:8], packed[8:14], packed[14:50].reshape(6, 6)
-    bounds, theta_free, q_near = packed[50:62].reshape(2, 6), packed[62:68], packed[68:74]
-    folding = packed[74:].reshape((len(packed) - 74) // 9, 9)
+    arm, theta0, inverse_S = packed[:9], packed[9:15], packed[15:51].reshape(6, 6)
+    bounds, theta_free, q_near = packed[51:63].reshape(2, 6), packed[63:69], packed[69:75]
+    folding = packed[75:].reshape((len(packed) - 75) // 9, 9)
     one = T.reshape(1, 4, 4), theta_free.reshape(1, 6), q_near.reshape(1, 6), q.reshape(1, 8, 6)
     solve(one[0], arm, theta0, inverse_S, bounds, one[1], one[2], folding, SINGULAR_TOLERANCE, one[3])
     return True

@@ -1,15 +1,18 @@
 """The eight solutions of an arm with a spherical wrist in closed form, compiled.
 
-For every arm of the family of `arm_family.py`. The method is that of Norrlöf 1999, eqs. (2.27)-(2.50), in
-his two stages: the wrist centre gives axes 1 to 3 (`main_axes`, his `ikin1`), of which 2 and 3 are a planar
-two-link arm; the orientation that is left gives axes 4 to 6 (`wrist_axes`, his `ikin2`). Two formulas differ
-from the printed ones, so that the pose is met to round-off everywhere: theta_3 comes from half-angle
-products instead of arccos, which loses half the digits near full stretch, and theta_6 from the orientation
-that remains after theta_4 and theta_5, which makes up for a theta_4 that is ill-defined close to the wrist
-singularity.
+For every arm of the family of `twin.kinematics.inverse.arm_constants`. The method is that of Norrlöf 1999,
+eqs. (2.27)-(2.50), in his two stages: the wrist centre gives axes 1 to 3 (`main_axes`, his `ikin1`), of which
+2 and 3 are a planar two-link arm; the orientation that is left gives axes 4 to 6 (`wrist_axes`, his `ikin2`).
+Two formulas differ from the printed ones, so that the pose is met to round-off everywhere: theta_3 comes from
+half-angle products instead of arccos, which loses half the digits near full stretch, and theta_6 from the
+orientation that remains after theta_4 and theta_5, which makes up for a theta_4 that is ill-defined close to
+the wrist singularity.
 
 An angle is found as a direction (y, x), and the arc tangents of the directions of a block of poses are taken
 all at once, which costs a tenth.  The direction of an angle that is undefined is (0, 0).
+
+The wrist centre may lie beside the plane that contains axis 1 and is across axis 2, by the constant offset
+b = d_2 + d_3 (Puma). Then `theta_1 = atan2(y, x) - atan2(b, +-sqrt(x^2 + y^2 - b^2))`.
 """
 
 import math
@@ -140,17 +143,24 @@ def _main_directions(p_wrist, arm, theta_free, tolerance, y, x, at):
 
     Returns the flags of the angles that are undefined, in front or behind.
     """
-    d1, a1, a2, forearm = arm[0], arm[1], arm[2], arm[4]
+    d1, a1, a2, forearm, b = arm[0], arm[1], arm[2], arm[4], arm[8]
     px, py, height = p_wrist[0], p_wrist[1], p_wrist[2] - d1
     outer, inner = abs(a2) + forearm, abs(abs(a2) - forearm)
     slack, rounding = REACH_TOLERANCE * outer, SINGULAR_TOLERANCE * outer
     undefined = tolerance * outer
     radius = math.sqrt(px * px + py * py)
+    ahead = radius  # along the plane of the arm
+    if b != 0.0:
+        ahead = math.sqrt(max(radius - abs(b), 0.0) * (radius + abs(b)))
+    reached = radius >= abs(b) - slack
     free = AXIS_1_FREE if radius <= undefined else 0
     for rear in range(2):
         side = 1.0 - 2.0 * rear
         if radius > undefined:
-            y[at + rear], x[at + rear], along = side * py, side * px, side * radius
+            along = side * ahead
+            y[at + rear], x[at + rear] = side * py, side * px
+            if b != 0.0:
+                y[at + rear], x[at + rear] = along * py - b * px, along * px + b * py
         else:
             y[at + rear] = x[at + rear] = 0.0
             along = math.cos(theta_free[0]) * px + math.sin(theta_free[0]) * py
@@ -162,7 +172,7 @@ def _main_directions(p_wrist, arm, theta_free, tolerance, y, x, at):
             bent = math.sqrt((outer - distance) * (outer + distance))
         if distance > inner + rounding:
             straight = math.sqrt((distance - inner) * (distance + inner))
-        if not inner - slack <= distance <= outer + slack:
+        if not (reached and inner - slack <= distance <= outer + slack):
             straight = math.nan
         scale = np.divide(forearm if a2 > 0.0 else -forearm, straight * straight + bent * bent)
         cosine, sine = (straight - bent) * (straight + bent), 2.0 * bent * straight

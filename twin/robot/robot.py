@@ -213,9 +213,12 @@ class Robot(Portable):
     def require_inertia(self) -> None:
         """Raise `RobotError` if the masses of the links are unknown, so that there are no dynamics."""
         if not self.has_inertia:
-            raise RobotError(
-                f"robot {self.name!r} has no dynamics: its DH table is known, but not the masses of its links"
+            reason = (
+                "its DH table is known, but not the masses of its links"
+                if self.urdf is None
+                else "its URDF has no <inertial>; irb-twin mass computes the masses of CAD meshes"
             )
+            raise RobotError(f"robot {self.name!r} has no dynamics: {reason}")
 
     @property
     def active_drives(self) -> Drives | None:

@@ -88,7 +88,8 @@ def test_an_impossible_urdf_is_refused(tmp_path, change, message):
         ("<mujoco/>", "its root element is <mujoco>, expected <robot>"),
         ("<robot name='a'><link name='b'/></robot>", "no joint moves"),
         (
-            "<robot name='a'><link name='b'/><link name='c'/><joint name='j' type='continuous'>"
+            "<robot name='a'><link name='b'/><link name='c'><inertial><mass value='0'/><inertia ixx='0' "
+            "ixy='0' ixz='0' iyy='0' iyz='0' izz='0'/></inertial></link><joint name='j' type='continuous'>"
             "<parent link='b'/><child link='c'/></joint></robot>",
             "joint 'j' moves no mass",
         ),

@@ -75,10 +75,10 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
         for visual in elements[name].iterfind("visual"):
             where = f"{urdf}: link {name!r} has a <visual> that cannot be drawn"
             try:
-                mesh = _mesh(visual, urdf.absolute().parent)
+                mesh = shape_mesh(visual, urdf.absolute().parent)
                 if mesh is None or link is None:
                     continue
-                mesh.apply_transform(T_link @ _origin(visual))
+                mesh.apply_transform(T_link @ shape_origin(visual))
                 shapes.append(Shape(link, _color(visual, colors), mesh))
             except FileNotFoundError as error:
                 missing.append(str(error))
@@ -95,7 +95,7 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
     return _sticks(tree) if missing and not shapes else shapes
 
 
-def _origin(visual: ET.Element) -> np.ndarray:
+def shape_origin(visual: ET.Element) -> np.ndarray:
     """Return the pose (4, 4) of a shape in the frame of its link."""
     T, origin = np.eye(4), visual.find("origin")
     T[:3, :3] = Rotation.from_euler("xyz", _numbers(origin, "rpy", 3, np.zeros(3))).as_matrix()
@@ -114,7 +114,7 @@ def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[fl
     return PLAIN if color is None else tuple(_numbers(color, "rgba", 4).tolist())
 
 
-def _mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
+def shape_mesh(visual: ET.Element, folder: Path) -> Trimesh | None:
     """Return the triangles of a shape in its frame; `None` for an unknown kind of geometry."""
     import trimesh
 
@@ -238,7 +238,7 @@ def shape_extent(kind: str, shape: ET.Element, folder: Path) -> Extent | None:
         folder: folder of the URDF.
     """
     try:
-        mesh, T = _mesh(shape, folder), _origin(shape)
+        mesh, T = shape_mesh(shape, folder), shape_origin(shape)
     except (ValueError, OSError):
         return None
     if mesh is None:

@@ -129,8 +129,9 @@ def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
 def _from_urdf(path: Path) -> Robot:
     from twin.robot.loading.urdf_reader import read_urdf
 
-    name, tree, *limits = read_urdf(path)
-    require_moved_mass(str(path), tree)
+    name, tree, *limits, has_inertia = read_urdf(path)
+    if has_inertia:
+        require_moved_mass(str(path), tree)
     identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
     driven = tuple(range(tree.n))
     return Robot(
@@ -145,6 +146,7 @@ def _from_urdf(path: Path) -> Robot:
         passive_min=none,
         passive_max=none,
         file=path,
+        has_inertia=has_inertia,
     )
 
 

@@ -319,7 +319,10 @@ def check_model(path: Path) -> ModelCheck:
     if robot is not None:
         parts = _passive_marked(parts, robot)
         found += _of_robot(robot, parts) + _of_drives(robot)
-    found += findings(parts)
+    masses_known = robot is None or robot.has_inertia
+    if not masses_known:
+        found.append(Finding(NOTE, "no link has <inertial>: only the kinematics are known"))
+    found += findings(parts, masses_known)
     return ModelCheck(path, parts, robot, _sorted(found))
 
 

@@ -149,7 +149,7 @@ SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 
 
 class UrdfModel(NamedTuple):
-    """Contents of a URDF: its name, its tree, and (n,) limits, infinite where absent."""
+    """Contents of a URDF: name, tree, (n,) limits, infinite where absent, and whether it states masses."""
 
     name: str
     tree: Tree
@@ -157,6 +157,7 @@ class UrdfModel(NamedTuple):
     q_max: np.ndarray
     qd_max: np.ndarray
     tau_max: np.ndarray
+    has_inertia: bool
 
 
 class PlacedLink(NamedTuple):
@@ -222,7 +223,7 @@ def read_urdf(path: Path) -> UrdfModel:
         T_joint_flange=frozen(T_joint_flange),
         base_inertia=frozen(inertias[-1]),
     )
-    return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T))
+    return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T), bool(stated))
 
 
 def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[MovingJoint]]:

@@ -1,0 +1,64 @@
+"""The command `irb-twin mass`."""
+
+import json
+
+import numpy as np
+import pytest
+import trimesh
+
+import twin
+from scenarios.cli.command_line import main
+
+
+@pytest.fixture
+def parts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("a.stl", 0.1), ("b.stl", 0.2)):
+        trimesh.creation.box([size] * 3).export(tmp_path / name)
+    (tmp_path / "arm.urdf").write_text(
+        """<robot name="arm">
+        <link name="base"><visual><geometry><mesh filename="b.stl"/></geometry></visual></link>
+        <link name="one"><visual><geometry><mesh filename="a.stl"/></geometry></visual></link>
+        <joint name="turn" type="continuous"><parent link="base"/><child link="one"/><origin xyz="1 0 0"/>
+        <axis xyz="0 0 1"/></joint></robot>""",
+        encoding="utf-8",
+    )
+
+
+def test_meshes_have_densities_of_their_own_and_are_joined(parts, capsys):
+    assert (
+        main(["mass", "a.stl", "b.stl", "--unit", "m", "--density", "1000", "500", "--json", "m.json"]) == 0
+    )
+    assert "together" in capsys.readouterr().out
+    with open("m.json", encoding="utf-8") as file:
+        bodies = json.load(file)["bodies"]
+    assert [round(body["mass_kg"], 6) for body in bodies.values()] == [1.0, 4.0, 5.0]
+    assert bodies["together"]["inertia_kg_m2"]["xx"] == pytest.approx((0.01 + 4 * 0.04) / 6, rel=1e-6)
+    assert main(["mass", "a.stl", "--unit", "mm", "--mass", "3"]) == 0
+
+
+def test_total_is_shared_by_volume_and_written(parts, capsys):
+    assert main(["mass", "arm.urdf", "--total", "9", "--out", "weighed.urdf"]) == 0
+    assert "9 kg in 2 links" in capsys.readouterr().out
+    robot = twin.load("weighed.urdf")
+    np.testing.assert_allclose([robot.tree.base_inertia[0], robot.tree.inertias[0, 0]], [8.0, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.stl", "--density", "1"], "mesh files state no unit: give --unit m, cm, mm or inch"),
+        (["a.stl", "--unit", "m"], "give one of --density, --mass and --total"),
+        (["a.stl", "--unit", "m", "--mass", "1", "2"], "--mass: expected one number per file, 1"),
+        (["a.stl", "--unit", "m", "--total", "0"], "expected finite numbers above 0"),
+        (["a.stl", "--unit", "m", "--total", "1", "--out", "x.urdf"], "--out requires a URDF"),
+        (["arm.urdf", "--unit", "m", "--total", "1"], "a URDF is in m, with a scale per mesh"),
+        (["arm.urdf", "a.stl", "--total", "1"], "expected mesh files, or one URDF alone"),
+        (["arm.urdf", "--mass", "1"], "--mass requires mesh files"),
+        (["arm.urdf", "--total", "1", "--out", "/tmp/x.urdf"], "expected a file beside the URDF"),
+        (["none.stl", "--unit", "m", "--total", "1"], "no such mesh file: none.stl"),
+    ],
+)
+def test_wrong_use_is_one_sentence(words, message, parts, capsys):
+    assert main(["mass", *words]) == 2
+    assert message in capsys.readouterr().err
