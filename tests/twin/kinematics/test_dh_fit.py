@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import twin
 from tests.support.random_trees import interpreted
@@ -87,6 +88,16 @@ def test_offset_arm_reaches_nothing_inside_its_offset(tmp_path):
     assert solved.sum(axis=1).tolist() == [0, 8]
 
 
+def test_stated_table_may_have_offsets_of_both_axes():
+    dh = table("puma560")
+    dh.alpha[:] = [-RIGHT, 0, -RIGHT, RIGHT, -RIGHT, 0]
+    dh.d[1:3] = 0.2, 0.05
+    robot = interpreted(twin.dh_robot("offset", dh))
+    error, apart = solutions_and_errors(robot, np.random.default_rng(0).uniform(-3, 3, (20, 6)))
+    assert error < 1e-13
+    assert np.all(apart < 1e-6)
+
+
 def test_rounded_files_are_polished(tmp_path):
     errors = []
     for seed in range(4):
@@ -100,17 +111,19 @@ def test_rounded_files_are_polished(tmp_path):
 
 
 def test_rows_follow_the_geometry_and_not_the_signs_and_the_base_frame_of_the_file():
-    """The same arm with some axes in the opposite direction, and a base frame that is turned and lowered."""
+    """Some axes are opposite; the base frame is lowered and turned upside down; at q = 0 the arm leans back."""
     arm = twin.load(twin.load("irb1600").urdf)
     signs = np.array([-1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
-    T_new_old = twin.pose_matrix([0.1, -0.2, 0.4, np.cos(0.4), np.sin(0.4), 0.0, 0.0])
+    T_new_old = twin.pose_matrix([0.1, -0.2, 0.4, np.cos(1.3), np.sin(1.3), 0.0, 0.0])
     poses = arm.tree.T_parent_joint.copy()
     poses[0] = T_new_old @ poses[0]
+    lean = 1.8
+    poses[1, :3, :3] = poses[1, :3, :3] @ Rotation.from_rotvec(-lean * arm.tree.axes[1]).as_matrix()
     tree = replace(arm.tree, axes=frozen(signs[:, None] * arm.tree.axes), T_parent_joint=frozen(poses))
     drawn = interpreted(replace(arm, tree=tree))
     T = twin.forward_kinematics(arm, np.random.default_rng(0).uniform(-1, 1, (20, 6)))
     rows = twin.inverse_kinematics(arm, T, limits=False)
-    expected = rows * signs
+    expected = (rows + lean * np.eye(6)[1]) * signs
     found = twin.inverse_kinematics(drawn, T_new_old @ T, limits=False)
     apart = (found - expected + np.pi) % (2 * np.pi) - np.pi
     assert np.array_equal(np.isfinite(found), np.isfinite(expected))
