@@ -73,7 +73,7 @@ COMMANDS = Commands(
         "export": ("logs:Export", "write logs as CSV or Parquet, with units in the column names"),
         "formulas": (
             "inspect:Formulas",
-            "print the equations of motion of a small arm, derived symbolically",
+            "print the equations of an arm as sums, or as a function in C or Python",
         ),
         "mass": ("inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
         "check-model": (

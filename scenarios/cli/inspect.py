@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file
 from scenarios.cli.output import Files, console, print_to_stderr
 from twin.errors import describe_error, is_interrupt
 
@@ -65,23 +65,69 @@ def _title_or_fault(title: Callable[[str], str], name: str) -> str:
 
 @dataclass(frozen=True)
 class Formulas(Command):
-    """Print the equations of motion of a small arm, derived symbolically.
+    """Print the equations of an arm: as sums to read, or as a function in C or Python.
 
-    D, C and g of D(q) qdd + C(q, qd) qd + g(q) = tau are derived by the method of Euler and Lagrange. The arm
-    is main_axes (the first three axes of the IRB 1400), two_link (the planar two-link arm), or a URDF with at
-    most three joints.
+    Sums are derived symbolically by the method of Euler and Lagrange, for up to three axes: D, C and g of
+    D(q) qdd + C(q, qd) qd + g(q) = tau. Code is the recursion of Newton and Euler without its zeros, a few
+    hundred operations for six axes. Poses and the wrist centre's Jacobian are sums for any spherical wrist.
     """
 
-    examples = "examples:\n  irb-twin formulas main_axes\n  irb-twin formulas my_robot.urdf\n"
+    examples = """examples:
+  irb-twin formulas main_axes
+  irb-twin formulas irb1600 --axes 3 --axis 2
+  irb-twin formulas irb140 --quantity tau --format c > tau.c
+  irb-twin formulas irb1400 --quantity J --format latex
+"""
 
-    model: str = argument("main_axes, two_link, or the path of a small URDF", "MODEL")
+    model: str = argument("a robot's name or file, or main_axes, two_link", "MODEL")
+    quantity: Literal["tau", "M", "C", "g", "T", "J", "Jd"] = option(
+        "tau",
+        "joint torques, mass matrix, Coriolis matrix, gravity torques, pose, Jacobian and its rate; of sums "
+        "tau is D, C and g",
+    )
+    format: Literal["text", "latex", "c", "python"] = option("text", "sums as text or LaTeX, or code")
+    axes: int | None = option(None, "only the first N axes; the others are locked at 0", "N", read=count)
+    axis: int | None = option(None, "of sums only those of this axis, from 1", "I", read=count)
+    parameters: Literal["numbers", "symbols", "base"] = option(
+        "numbers",
+        "masses in code: numbers, an argument with ten per link, or an argument with the base parameters, "
+        "the fewest that determine the torques",
+    )
 
     def run(self, call: Call) -> int:
-        """Print the equations as text."""
-        from twin.dynamics.symbolic.trees import formulas
-
-        console().print(formulas(self.model), highlight=False, soft_wrap=True)
+        """Print the formulas."""
+        console().print(self._text(), highlight=False, soft_wrap=True, markup=False, end="")
         return 0
+
+    def _text(self) -> str:
+        """Return the formulas or the source.
+
+        Raises:
+            WrongUse: options do not fit together.
+        """
+        if self.format in ("text", "latex"):
+            from twin.dynamics.symbolic.trees import formulas
+
+            if self.parameters != "numbers":
+                raise WrongUse("--parameters requires --format c or python")
+            if self.quantity == "Jd":
+                raise WrongUse("--quantity Jd requires --format c or python")
+            if self.quantity in ("T", "J") and not (self.axes is None and self.axis is None):
+                raise WrongUse(f"--axes and --axis do not apply to --quantity {self.quantity} as sums")
+            return formulas(self.model, self.quantity, self.format, self.axes, self.axis)
+        import twin
+        from twin.dynamics.formula_code import KINEMATIC, formula_code
+        from twin.identification.torque_model import base_parameters
+        from twin.robot.locking import locked
+
+        if self.axis is not None:
+            raise WrongUse("--axis requires --format text or latex")
+        if self.parameters != "numbers" and self.quantity in KINEMATIC:
+            raise WrongUse(f"--parameters: {self.quantity} has no masses")
+        robot = twin.load(self.model)
+        robot = robot if self.axes is None else locked(robot, self.axes)
+        base = base_parameters(robot).columns.tolist() if self.parameters == "base" else ()
+        return formula_code(robot, self.quantity, self.format, self.parameters, base)
 
 
 @dataclass(frozen=True)

@@ -154,12 +154,27 @@ def test_formulas_of_a_urdf(load, tmp_path, rng):
 
 
 def test_formulas_of_something_else_are_refused(tmp_path, rng):
-    valid = "main_axes, two_link, or the path of a .urdf with at most 3 moving joints"
-    with pytest.raises(UnknownNameError, match=f"no formulas for 'irb140': expected {valid}"):
-        formulas("irb140")
+    with pytest.raises(
+        UnknownNameError,
+        match=r"unknown robot 'irb', did you mean 'irb140'\?: known are irb140, .*; and main_axes, two_link",
+    ):
+        formulas("irb")
     (tmp_path / "long.urdf").write_text(random_urdf(rng, 4))
-    with pytest.raises(UnknownNameError, match=f"long.urdf' of 4 joints: expected {valid}"):
-        formulas(str(tmp_path / "long.urdf"))
+    for name, n in ((str(tmp_path / "long.urdf"), 4), ("irb140", 6)):
+        with pytest.raises(
+            UnknownNameError, match=f"sums of {n} axes would be too long .* as --axes 3, or wr"
+        ):
+            formulas(name)
+    with pytest.raises(RobotError, match=r"'irb1400' has a closed loop \(parallelogram\): its joints cannot"):
+        formulas("irb1400", axes=3)
+    with pytest.raises(RobotError, match="'irb140' has 6 joints: expected 1 to 6 axes, got 7"):
+        formulas("irb140", axes=7)
+    with pytest.raises(UnknownNameError, match="there is no axis 3: expected 1 to 2"):
+        formulas("irb140", axes=2, axis=3)
+    with pytest.raises(UnknownNameError, match="main_axes has no axes to lock"):
+        formulas("main_axes", axes=2)
+    with pytest.raises(UnknownNameError, match="no sums for 'Jd': expected tau, M, C, g, T or J, or code"):
+        formulas("irb140", "Jd")
     with pytest.raises(RobotError, match=r"no such robot file: .*none\.urdf"):
         formulas(str(tmp_path / "none.urdf"))
 

@@ -111,7 +111,7 @@ def test_rounded_files_are_polished(tmp_path):
 
 
 def test_rows_follow_the_geometry_and_not_the_signs_and_the_base_frame_of_the_file():
-    """Some axes are opposite; the base frame is lowered and turned upside down; at q = 0 the arm leans back."""
+    """Some axes are opposite; the base frame is turned upside down; at q = 0 the arm leans back."""
     arm = twin.load(twin.load("irb1600").urdf)
     signs = np.array([-1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
     T_new_old = twin.pose_matrix([0.1, -0.2, 0.4, np.cos(1.3), np.sin(1.3), 0.0, 0.0])

@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -72,11 +72,7 @@ class SymbolicDynamics:
 
     def formulas(self) -> str:
         """Return the formulas as text with decimals, one entry per line; of D only the upper triangle."""
-        lines = []
-        for array, index, value in self.entries():
-            subscript = "".join(str(k + 1) for k in index)
-            lines.append(f"{array.lower()}{subscript} = {sp.sstr(decimal(value), full_prec=False)}\n")
-        return "".join(lines)
+        return "".join(written(array.lower(), index, value) for array, index, value in self.entries())
 
     def source(self) -> str:
         """Return the source of a module with `dynamics(q, qd, parameters, D, C, g)`, which fills D, C, g."""
@@ -231,6 +227,15 @@ def rotation_about(axis: Sequence[Any], angle: Any) -> sp.Matrix:
 def number(value: Any) -> Any:
     """Return a number as the exact fraction of its shortest decimal form, so that sympy does not round."""
     return value if isinstance(value, sp.Basic) else sp.Rational(repr(float(value)))
+
+
+def written(name: str, index: Sequence[int], value: Any, style: Literal["text", "latex"] = "text") -> str:
+    """Return a formula as a line, `d12 = ...` or in LaTeX `d_{12} = ...`; indices count from 0."""
+    subscript = "".join(str(k + 1) for k in index)
+    if style == "latex":
+        name = f"{name}_{{{subscript}}}" if subscript else name
+        return f"{name} = {sp.latex(decimal(value), full_prec=False)}\n"
+    return f"{name}{subscript} = {sp.sstr(decimal(value), full_prec=False)}\n"
 
 
 def decimal(expression: Any) -> Any:

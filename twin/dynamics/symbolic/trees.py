@@ -7,7 +7,7 @@ terms cancel exactly.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -19,6 +19,7 @@ from twin.dynamics.symbolic.euler_lagrange import (
     euler_lagrange,
     number,
     rotation_about,
+    written,
 )
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import UnknownNameError
@@ -141,30 +142,83 @@ MODELS = ("main_axes", "two_link")
 MAX_JOINTS = 3
 
 
-def formulas(name: str) -> str:
-    """Return the equations of motion of a mechanism as text, one entry per line.
+def formulas(
+    name: str,
+    quantity: str = "tau",
+    style: Literal["text", "latex"] = "text",
+    axes: int | None = None,
+    axis: int | None = None,
+) -> str:
+    """Return formulas of a mechanism, one entry per line.
 
     Args:
-        name: `"main_axes"` (the IRB 1400's first three axes), `"two_link"`, or the path of a URDF with at
-            most three moving joints.
+        name: `"main_axes"` (the IRB 1400's first three axes), `"two_link"`, or what `twin.load` accepts.
+        quantity: `"tau"` for D, C and g of `D qdd + C qd + g = tau`; `"M"`, `"C"` or `"g"` for one of them;
+            for an arm with a spherical wrist `"T"` for the poses of its frames 3 and 6 and the orientation of
+            the wrist, and `"J"` for the Jacobian of the wrist centre and its determinant.
+        style: `"text"` or `"latex"`.
+        axes: number of axes that move, the others are locked; `None` for all.
+        axis: row of the equations, from 1; `None` for all.
 
     Raises:
-        UnknownNameError: the name is none of these.
-        RobotError: the URDF is missing or malformed.
+        UnknownNameError: there is no such robot, axis or quantity, or the formulas would be too long.
+        RobotError: the file is malformed, or the arm has no such formulas.
     """
-    if name in MODELS:
-        return {"main_axes": main_axes_dynamics, "two_link": two_link_dynamics}[name]().formulas()
-    valid = f"{', '.join(MODELS)}, or the path of a .urdf with at most {MAX_JOINTS} moving joints"
-    if not str(name).endswith(".urdf"):
-        raise UnknownNameError(f"no formulas for {name!r}: expected {valid}")
-    from twin import load
+    if quantity in ("T", "J"):
+        return _kinematic_formulas(name, quantity, style)
+    parts = {"tau": "DCg", "M": "D", "C": "C", "g": "g"}.get(quantity)
+    if parts is None:
+        raise UnknownNameError(
+            f"no sums for {quantity!r}: expected tau, M, C, g, T or J, or code (--format c)"
+        )
+    dynamics = _dynamics(name, axes)
+    n = len(dynamics.q)
+    if axis is not None and not 1 <= axis <= n:
+        raise UnknownNameError(f"there is no axis {axis}: expected 1 to {n}")
+    lines = []
+    for array, index, value in dynamics.entries():
+        if array in parts and (axis is None or axis - 1 in (index[:1] if array != "D" else index)):
+            lines.append(written(array.lower(), index, value, style))
+    return "".join(lines)
 
-    robot = load(name)
+
+def _dynamics(name: str, axes: int | None) -> SymbolicDynamics:
+    """Return the equations of motion of a mechanism of at most `MAX_JOINTS` moving joints."""
+    if name in MODELS:
+        if axes is not None:
+            raise UnknownNameError(f"{name} has no axes to lock: expected the name or file of a robot")
+        return {"main_axes": main_axes_dynamics, "two_link": two_link_dynamics}[name]()
+    from twin.robot.loading.loading import load
+    from twin.robot.locking import locked
+
+    try:
+        robot = load(name)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{error}; and {', '.join(MODELS)}") from None
+    robot = robot if axes is None else locked(robot, axes)
     if robot.n > MAX_JOINTS:
-        raise UnknownNameError(f"no formulas for {name!r} of {robot.n} joints: expected {valid}")
-    return tree_dynamics(
-        robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist()
-    ).formulas()
+        raise UnknownNameError(
+            f"the sums of {robot.n} axes would be too long to read: lock the outer ones, as "
+            f"--axes {MAX_JOINTS}, or write code, as --format c"
+        )
+    robot.require_inertia()
+    return tree_dynamics(robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist())
+
+
+def _kinematic_formulas(name: str, quantity: str, style: str) -> str:
+    """Return the formulas of poses, or of the wrist centre's Jacobian, after what their symbols mean."""
+    from twin.dynamics.symbolic.arm_kinematics import arm_kinematics
+    from twin.robot.loading.loading import load
+
+    arm = arm_kinematics(load(name))
+    comment = "%" if style == "latex" else "#"
+    lines = [f"{comment} theta{i + 1} = {angle}\n" for i, angle in enumerate(arm.angles)]
+    lines.append(f"{comment} c1 = cos(theta1), s1 = sin(theta1), ..., c23 = cos(theta2 + theta3)\n")
+    for entry, value in arm.entries(quantity):
+        matrix, _, place = entry.rpartition("_") if entry[-1].isdigit() else (entry, "", "")
+        index = [int(digit) - 1 for digit in place]
+        lines.append(written(f"{matrix}_" if style == "text" and place else matrix, index, value, style))
+    return "".join(lines)
 
 
 @lru_cache(maxsize=1)

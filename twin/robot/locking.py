@@ -1,0 +1,70 @@
+"""Arms whose outer joints are locked, so that their links are one body with the last moving link."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from twin.errors import RobotError
+from twin.multibody.tree import frozen, transformed_parameters
+from twin.robot.robot import Robot
+
+
+def locked(robot: Robot, axes: int) -> Robot:
+    """Return the arm with its first `axes` joints, the others locked at 0.
+
+    It has no DH table, no drives and no named poses, because these are those of the whole arm.
+
+    Raises:
+        RobotError: the arm has a closed loop, or fewer joints.
+    """
+    if robot.loops or robot.tree.n != robot.n:
+        names = ", ".join(loop.name for loop in robot.loops)
+        raise RobotError(f"robot {robot.name!r} has a closed loop ({names}): its joints cannot be locked")
+    if not 1 <= axes <= robot.n:
+        raise RobotError(
+            f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {axes}"
+        )
+    tree = robot.tree
+    inertias = np.vstack([tree.inertias[:axes], tree.base_inertia])  # the base, of index -1, is the last
+    home: list[
+        tuple[int, np.ndarray]
+    ] = []  # of each link: the moving joint that carries it, and its pose there
+    for i, parent in enumerate(tree.parents):
+        if i < axes:
+            home.append((i, np.eye(4)))
+            continue
+        carrier, T = home[parent] if parent >= 0 else (-1, np.eye(4))
+        home.append((carrier, T @ tree.T_parent_joint[i]))
+        inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
+    flange, T_flange = home[tree.flange_joint]
+    first = slice(0, axes)
+    reduced = replace(
+        tree,
+        names=tree.names[first],
+        links=tree.links[first],
+        kinds=tree.kinds[first],
+        parents=tree.parents[first],
+        T_parent_joint=frozen(tree.T_parent_joint[first]),
+        axes=frozen(tree.axes[first]),
+        inertias=frozen(inertias[:-1]),
+        base_inertia=frozen(inertias[-1]),
+        flange_joint=flange,
+        T_joint_flange=frozen(T_flange @ tree.T_joint_flange),
+    )
+    limits = {name: frozen(getattr(robot, name)[first]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    return Robot(
+        f"{robot.name}_{axes}_axes",
+        robot.urdf,
+        reduced,
+        **limits,
+        dh_coupling=frozen(np.eye(axes)),
+        embedding=frozen(np.eye(axes)),
+        embedding_offset=frozen(np.zeros(axes)),
+        driven=tuple(range(axes)),
+        passive_min=frozen([]),
+        passive_max=frozen([]),
+        gravity=robot.gravity,
+        has_inertia=robot.has_inertia,
+    )
