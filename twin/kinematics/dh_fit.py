@@ -140,7 +140,7 @@ def _axes(robot: Robot) -> tuple[Floats, Floats]:
     """Return a point (6, 3) and the direction (6, 3) of each joint axis at q = 0, in the base frame."""
     outside, tree = _outside(robot), robot.tree
     if robot.n != 6 or tree.n != 6:
-        raise RobotError(f"{outside} it has {robot.n} joints, expected 6 in one chain")
+        raise RobotError(f"{outside} it has {tree.n} joints, expected 6 in one chain")
     if "prismatic" in tree.kinds:
         raise RobotError(f"{outside} joint {tree.names[tree.kinds.index('prismatic')]!r} is prismatic")
     chain = list(tree.carriers(tree.flange_joint))
