@@ -199,8 +199,8 @@ class Mass(Command):
         ]
         for name, body in bodies.items():
             inertia = [body.density * body.inertia[place] for place in INERTIA.values()]
-            vectors = (", ".join(map(figure, map(float, vector))) for vector in (body.com, inertia))
-            rows.append((name, figure(body.volume), figure(body.mass), *vectors))
+            com, inertia = (", ".join(map(figure, map(float, vector))) for vector in (body.com, inertia))
+            rows.append((name, figure(body.volume), figure(body.mass), com, inertia))
         files = Files()
         files.write(self.json, partial(_write_bodies, bodies))
         if self.out is not None:
@@ -240,7 +240,8 @@ class Mass(Command):
             )
         if self.out is not None and not is_urdf:
             raise WrongUse("--out requires a URDF")
-        if self.out is not None and self.out.absolute().parent != self.files[0].absolute().parent:
+        source, *_ = self.files
+        if self.out is not None and self.out.absolute().parent != source.absolute().parent:
             raise WrongUse("--out: expected a file beside the URDF, from where its meshes are found")
         return is_urdf
 
@@ -259,7 +260,7 @@ class Mass(Command):
         elif self.mass:
             densities = [mass / body.volume for mass, body in zip(self.mass, bodies.values(), strict=True)]
         else:
-            densities = self.density if len(self.density) > 1 else [self.density[0]] * len(bodies)
+            densities = [*self.density] * (1 if len(self.density) > 1 else len(bodies))
         return {
             name: body._replace(density=density)
             for (name, body), density in zip(bodies.items(), densities, strict=True)

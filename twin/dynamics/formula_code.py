@@ -9,7 +9,7 @@ its `cos` and `sin` agree.
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Formula(NamedTuple):
 FORMULAS = {
     "tau": Formula("joint torques of a motion, in N m", ("q", "qd", "qdd"), "inverse_dynamics"),
     "M": Formula("mass matrix, in kg m^2", ("q",), "mass_matrix"),
-    "C": Formula("Coriolis matrix of Christoffel symbols; C qd is a torque", ("q", "qd"), ""),
+    "C": Formula("Coriolis matrix of Christoffel symbols; C qd is a torque", ("q", "qd"), "coriolis_matrix"),
     "g": Formula("joint torques against gravity, in N m", ("q",), "gravity_torque"),
     "T": Formula("pose of the flange in the base frame, in m", ("q",), "tool_pose"),
     "J": Formula("Jacobian of the flange, [v; omega] = J qd, base frame", ("q",), "jacobian"),
@@ -72,13 +72,9 @@ def formula_code(
         raise UnknownNameError(f"unknown quantity {quantity!r}: known are {', '.join(FORMULAS)}")
     if quantity not in KINEMATIC:
         robot.require_inertia()
-    formula, on = FORMULAS[quantity], _symbols(robot, quantity, parameters, base)
-    shape = () if quantity == "tau" else (1,)
-    if formula.kernel:
-        kernel = KERNELS[formula.kernel]
-        values, shape = kernel.trace(on), kernel.out(robot.n, robot.tree.n)
-    else:
-        values, shape = _coriolis(on), (robot.n, robot.n)
+    formula, on = FORMULAS[quantity], _symbols(robot, parameters, base)
+    kernel = KERNELS[formula.kernel]
+    values, shape = (kernel.trace or _coriolis)(on), kernel.out(robot.n, robot.tree.n)
     values = [on.trace.scalar(value) for value in values]
     arguments = dict.fromkeys(formula.arguments, (robot.n,))
     if quantity not in KINEMATIC and parameters == "symbols":
@@ -89,7 +85,7 @@ def formula_code(
     return write(robot, quantity, arguments, shape, values)
 
 
-def _symbols(robot: Robot, quantity: str, parameters: str, base: Sequence[int]) -> Symbols:
+def _symbols(robot: Robot, parameters: str, base: Sequence[int]) -> Symbols:
     """Return the symbols of a trace whose masses, gravity and tool are numbers, arguments or zero."""
     on = Symbols(robot.tree, robot.embedding, robot.embedding_offset)
     on.T_flange_tool = np.eye(4).tolist()
@@ -98,7 +94,7 @@ def _symbols(robot: Robot, quantity: str, parameters: str, base: Sequence[int]) 
     if parameters == "numbers":
         on.inertias = robot.tree.inertias.tolist()
     elif parameters == "base":
-        table = np.zeros((robot.tree.n, 10)).tolist()
+        table: list[list[Any]] = np.zeros((robot.tree.n, 10)).tolist()
         for value, index in zip(on.trace.inputs("base", len(base)), base, strict=True):
             link, entry = divmod(int(index), 10)
             table[link][entry] = value

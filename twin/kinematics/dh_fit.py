@@ -18,7 +18,7 @@ Source: Norrlöf 1999, Algorithm 1; Aliaga 2019, section 2.1.1.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,7 +130,7 @@ def _completed(robot: Robot, dh: DH, signs: Floats, T_base_0: Floats) -> FittedD
     def pose(q: Floats) -> Floats:
         return T_base_0 @ np.linalg.multi_dot(list(dh_transforms(dh, signs * q + dh.theta0)))
 
-    T_6_flange = _tidy(np.linalg.inv(pose(np.zeros(6))) @ forward_kinematics(robot, np.zeros(6)))
+    T_6_flange = _tidy(np.linalg.inv(np.asarray(pose(np.zeros(6)))) @ forward_kinematics(robot, np.zeros(6)))
     states = np.random.default_rng(0).uniform(-np.pi, np.pi, (20, 6))
     errors = [np.abs(pose(q) @ T_6_flange - forward_kinematics(robot, q)).max() for q in states]
     return FittedDH(dh, signs, T_base_0, T_6_flange, float(np.max(errors)))
@@ -192,7 +192,7 @@ def _perpendicular(wanted: Floats, z: Floats) -> Floats:
     return _unit(across)
 
 
-def _unit(vector: Floats) -> Floats:
+def _unit(vector: Any) -> Floats:
     return vector / np.linalg.norm(vector)
 
 
@@ -201,6 +201,6 @@ def _turn(start: Floats, end: Floats, z: Floats) -> float:
     return float(np.arctan2(z @ np.cross(start, end), start @ end))
 
 
-def _tidy(numbers: Floats) -> Floats:
+def _tidy(numbers: Any) -> Floats:
     """Return numbers without rounding errors about zero, so that tables print well; others stay."""
     return np.where(np.abs(numbers) < 1e-14, 0.0, numbers)

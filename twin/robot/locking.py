@@ -53,12 +53,12 @@ def locked(robot: Robot, axes: int) -> Robot:
         flange_joint=flange,
         T_joint_flange=frozen(T_flange @ tree.T_joint_flange),
     )
-    limits = {name: frozen(getattr(robot, name)[first]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    limits = (robot.q_min, robot.q_max, robot.qd_max, robot.tau_max)
     return Robot(
         f"{robot.name}_{axes}_axes",
         robot.urdf,
         reduced,
-        **limits,
+        *(frozen(limit[first]) for limit in limits),
         dh_coupling=frozen(np.eye(axes)),
         embedding=frozen(np.eye(axes)),
         embedding_offset=frozen(np.zeros(axes)),

@@ -200,7 +200,8 @@ def _fill_loads(
     """
     for name in LOAD_FIGURES:
         row[name] = np.nan
-    reached = int(np.argmin([*np.isfinite(series).all(axis=(0, 2)), False])) if wanted else 0
+    finite = np.all(np.isfinite(series), axis=(0, 2)) if wanted else np.array([False])
+    reached = len(finite) if np.all(finite) else int(np.argmin(finite))
     if reached:
         q, qd, tau_joint, tau = (array[:reached] for array in series)
         row["cubic_torque"] = np.cbrt(np.mean(np.abs(tau / robot.drive_torque_max) ** 3))

@@ -9,9 +9,12 @@ import numpy as np
 
 import twin
 from controllers.computed_torque import ComputedTorque
+from controllers.pid import PID
 from scenarios.checks.motion_range import random_positions
 from tests.published.aliaga.newton_euler import states
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
+from twin.dynamics.formula_code import operations
+from twin.multibody.kernels import Symbols
 from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State
 
@@ -41,6 +44,44 @@ def masses(item: Item) -> Finding:
     found = against_printed(item, [float(mass) for mass in by_link.values()])
     half_units = 0.5 * 10.0 ** -np.array(item.inputs["decimals"])
     return Finding(found.computed, largest((found.computed - np.array(item.expected)) / half_units))
+
+
+@computes("T-2.27")
+def pid_law(item: Item) -> Finding:
+    """Compare the torques of `pid` with the printed sum, for errors that are constant in each period."""
+    robot, period, generator = twin.load("irb140"), 2e-3, rng()
+    law = PID(robot, Kp=300.0, Ki=500.0, Kd=20.0, period=period)
+    errors, rates = generator.normal(size=(2, 50, 6)) * 0.01
+    zero, residual = np.zeros(6), []
+    for k, (error, rate) in enumerate(zip(errors, rates, strict=True)):
+        tau = law(State(k * period, zero, zero), Reference(error, rate, zero))
+        printed = 300.0 * error + 500.0 * period * errors[: k + 1].sum(axis=0) + 20.0 * rate
+        residual.append(tau - printed)
+    return Finding("50 periods", largest(*residual))
+
+
+@computes("T-On")
+def operations_of_recursion(item: Item) -> Finding:
+    """Count the operations of inverse dynamics for chains of like links, and compare the increments."""
+    counts = []
+    for n in range(3, 13):
+        rows = [np.full(n, value) for value in (0.2, 0.1, 0.3, 0.7)]
+        body = twin.robot.LinkBody(1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.25]) + 0.01)
+        chain = twin.dh_robot("chain", twin.robot.DH(*rows), bodies=[body] * n)
+        on = Symbols(chain.tree, chain.embedding, chain.embedding_offset)
+        values = [on.trace.scalar(value) for value in on.torque(on.qd, on.qdd, on.gravity)]
+        found = operations(values)
+        counts.append((found["*"], found["+"]))
+    increments = np.diff(np.array(counts, dtype=float), axis=0)
+    return Finding(increments[0], largest(np.diff(increments, axis=0)))
+
+
+@computes("T-98")
+def weight(item: Item) -> Finding:
+    """Compute the force of the foundation on the arm at rest, without and with the rated payload."""
+    robot, still = twin.load("irb140"), np.zeros((3, 6))
+    arms = (robot, robot.with_payload(twin.Payload(item.inputs["payload"])))
+    return against_printed(item, [twin.joint_wrenches(arm, *still).base[2] for arm in arms])
 
 
 @computes("T-2.20")

@@ -143,6 +143,23 @@ def identified_joint(item: Item) -> Finding:
     return against_printed(item, [*pole, *hertz, gain, joint.k / 1000, joint.Ja])
 
 
+@computes("N-T3.1s")
+def deviations_of_poles(item: Item) -> Finding:
+    """Compute the standard deviations of the poles from those of the parameters, by central differences."""
+
+    def parts(values: dict[str, float]) -> Array:
+        model = velocity_model(FlexibleJoint.reported(**values))
+        slow, _, swinging = sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))
+        return np.array([slow.real, swinging.real, swinging.imag])
+
+    values, variances = table(), np.zeros(3)
+    for name, deviation in item.inputs.items():
+        step = 1e-5 * values[name]
+        ahead, behind = (parts(values | {name: values[name] + side * step}) for side in (1, -1))
+        variances += ((ahead - behind) / (2 * step) * deviation) ** 2
+    return against_printed(item, np.sqrt(variances))
+
+
 @computes("N-2.5Hz")
 def sampling_rate(item: Item) -> Finding:
     """Compute the Nyquist frequency and the sampling rate from the cut-off and its share of the former."""

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 
 import twin
-from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, rng
+from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
 from tests.published.norrlof.trees import (
     Array,
@@ -51,6 +51,41 @@ def kinetic_energy_of_arm(item: Item) -> Finding:
             turned = body.R[0] @ body.inertia @ body.R[0].T
             errors.append(relative(turned, tensor(transformed_parameters(at_centre, T))))
     return Finding("3 random arms of 3 joints", worst(*errors))
+
+
+@computes("L-Ham")
+def stationary_action(item: Item) -> Finding:
+    """Compare the change of the action with its two parts, for a disturbance of each joint of a free fall."""
+    from scipy.integrate import solve_ivp
+
+    robot = uncompiled(twin.load("irb140"))
+    start, n, duration = rng().uniform(-0.5, 0.5, 12), 6, 0.3
+
+    def rates(_: float, x: Array) -> Array:
+        return np.concatenate([x[n:], twin.forward_dynamics(robot, x[:n], x[n:], np.zeros(n))])
+
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    t, weights = duration / 2 * (nodes + 1), duration / 2 * weights
+    motion = solve_ivp(rates, (0, duration), start, "DOP853", t, rtol=1e-12, atol=1e-12).y.T
+    q, qd = motion[:, :n], motion[:, n:]
+    disturbance = np.sin(np.pi * t / duration)
+    rate = np.pi / duration * np.cos(np.pi * t / duration)
+
+    def lagrangian(q: Array, qd: Array) -> Array:
+        return twin.energy(robot, q, qd) - 2 * twin.energy(robot, q, np.zeros_like(q))
+
+    parts, h = [], 1e-5
+    for joint in np.eye(n):
+        by_path, by_speed = (
+            weights @ (lagrangian(q + h * a, qd + h * b) - lagrangian(q - h * a, qd - h * b)) / (2 * h)
+            for a, b in (
+                (np.outer(disturbance, joint), 0 * qd),
+                (0 * q, np.outer(rate, joint)),
+            )
+        )
+        parts.append((by_path, by_speed))
+    # Relative to all joints: no potential and no force acts on joint 1, so that both of its parts are 0.
+    return Finding("6 disturbances of a free fall", largest(np.sum(parts, axis=1)) / largest(parts))
 
 
 @computes("L-box")

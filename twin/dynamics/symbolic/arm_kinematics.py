@@ -76,14 +76,9 @@ def arm_kinematics(robot: Robot) -> ArmKinematics:
         sp.diff(X, theta[1]) * sp.diff(Z, theta[2]) - sp.diff(X, theta[2]) * sp.diff(Z, theta[1])
     )
     J = (A[0] * wrist)[:3, :].jacobian(theta[:3])
-    return ArmKinematics(
-        _angles(S, dh.theta0),
-        *(
-            matrix.applyfunc(_short)
-            for matrix in (T03, T36[:3, :3], T03.applyfunc(_short) * T36.applyfunc(_short), J)
-        ),
-        (_short(-X), _short(sp.factor_terms(planar))),
-    )
+    T03, T36, J = (matrix.applyfunc(_short) for matrix in (T03, T36, J))
+    determinant = (_short(-X), _short(sp.factor_terms(planar)))
+    return ArmKinematics(_angles(S, dh.theta0), T03, T36[:3, :3], T03 * T36, J, determinant)
 
 
 def _fitted(robot: Robot) -> tuple[DH, np.ndarray]:

@@ -205,7 +205,7 @@ def _dynamics(name: str, axes: int | None) -> SymbolicDynamics:
     return tree_dynamics(robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist())
 
 
-def _kinematic_formulas(name: str, quantity: str, style: str) -> str:
+def _kinematic_formulas(name: str, quantity: str, style: Literal["text", "latex"]) -> str:
     """Return the formulas of poses, or of the wrist centre's Jacobian, after what their symbols mean."""
     from twin.dynamics.symbolic.arm_kinematics import arm_kinematics
     from twin.robot.loading.loading import load

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
@@ -54,7 +55,7 @@ class Body(NamedTuple):
         return self.density * self.volume
 
 
-def body_of_mesh(vertices: Floats, faces: Floats, name: str) -> Body:
+def body_of_mesh(vertices: Floats, faces: NDArray[np.intp], name: str) -> Body:
     """Return the body, of density 1, that a closed mesh bounds.
 
     Args:
@@ -95,7 +96,7 @@ def integrals(triangles: Floats) -> tuple[float, Floats, Floats]:
     return volume, middle + centroid, np.trace(second) * np.eye(3) - second
 
 
-def _shells(faces: Floats, name: str) -> Floats:
+def _shells(faces: NDArray[np.intp], name: str) -> NDArray[np.intp]:
     """Return the number (m,) of each triangle's shell; raise `RobotError` unless all shells are closed."""
     if not len(faces):
         raise RobotError(f"{name} has no triangles with an area")
@@ -174,7 +175,7 @@ def body_of_file(path: str | Path, unit: str) -> Body:
 def joined(bodies: Sequence[Body]) -> Body:
     """Return bodies in one frame as one body, with the density of its mass over its volume."""
     volume, mass = (sum(getattr(body, name) for body in bodies) for name in ("volume", "mass"))
-    com = sum(body.mass * body.com for body in bodies) / mass
+    com = np.sum([body.mass * body.com for body in bodies], axis=0) / mass
     inertia = np.zeros((3, 3))
     for body in bodies:
         arm = body.com - com

@@ -223,7 +223,8 @@ def read_urdf(path: Path) -> UrdfModel:
         T_joint_flange=frozen(T_joint_flange),
         base_inertia=frozen(inertias[-1]),
     )
-    return UrdfModel(document.name, tree, *(frozen(column) for column in limits.T), bool(stated))
+    q_min, q_max, qd_max, tau_max = (frozen(column) for column in limits.T)
+    return UrdfModel(document.name, tree, q_min, q_max, qd_max, tau_max, bool(stated))
 
 
 def placed_links(path: Path, document: Any) -> tuple[list[PlacedLink], list[MovingJoint]]:
