@@ -240,8 +240,7 @@ class Mass(Command):
             )
         if self.out is not None and not is_urdf:
             raise WrongUse("--out requires a URDF")
-        source, *_ = self.files
-        if self.out is not None and self.out.absolute().parent != source.absolute().parent:
+        if self.out is not None and self.out.absolute().parent != next(iter(self.files)).absolute().parent:
             raise WrongUse("--out: expected a file beside the URDF, from where its meshes are found")
         return is_urdf
 

@@ -25,7 +25,7 @@ def parts(tmp_path, monkeypatch):
     )
 
 
-def test_meshes_have_densities_of_their_own_and_are_joined(parts, capsys):
+def test_meshes_have_one_density_each_and_are_joined(parts, capsys):
     assert (
         main(["mass", "a.stl", "b.stl", "--unit", "m", "--density", "1000", "500", "--json", "m.json"]) == 0
     )
