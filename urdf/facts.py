@@ -30,6 +30,11 @@ the base axes, of one thickness of wall:
 
     { hollow_box = [lx, ly, lz], wall = thickness, at = [x, y, z] }
 
+or what a closed STL mesh bounds, which is drawn in the base frame at the zero pose and stands beside this
+file; its density, in kg/m^3, takes the place of the link's mass:
+
+    { mesh = "link_1.stl", unit = "mm", density = 2700 }
+
 `color` names an entry of `[colors]` (red, green, blue, opacity in 0..1); collision shapes have none. The
 `flange` of a pose is the published one: x, y, z, then a unit quaternion, scalar first.
 
@@ -112,16 +117,16 @@ def read(path: Path, parse_float: Callable[[str], Any] = float) -> dict[str, Any
 
     Arguments and errors as of `urdf.schema.read_checked`.
     """
-    return completed(read_checked(path, check, parse_float))
+    return completed(read_checked(path, check, parse_float), path.parent)
 
 
 def parsed(path: Path, text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """Return the checked contents of a `robot.toml` with this text, which may not be written yet."""
-    return completed(text_checked(path, text, check, parse_float))
+    return completed(text_checked(path, text, check, parse_float), path.parent)
 
 
-def completed(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts with defaults filled in."""
+def completed(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the facts with defaults filled in; `folder` is that of the file, in which its meshes are."""
     facts["joints"].setdefault("effort", [math.inf] * len(facts["joints"]["names"]))
     facts.setdefault("colors", COLORS)
     facts.setdefault("poses", {})
@@ -130,6 +135,8 @@ def completed(facts: dict[str, Any]) -> dict[str, Any]:
         values.setdefault("visual", looks(values.get("solid"), color))
         bare = [{key: shape[key] for key in shape if key != "color"} for shape in values["visual"]]
         values.setdefault("collision", bare)
+        if "mesh" in values.get("solid", {}):
+            values["solid"]["folder"] = str(folder)
     return facts
 
 
@@ -137,7 +144,8 @@ def looks(solid: dict[str, Any] | None, color: str | None) -> list[dict[str, Any
     """Return the shapes of a link without shapes in the file: its solid, from outside."""
     if solid is None or color is None:
         return []
-    shape = {"box" if key == "hollow_box" else key: solid[key] for key in solid if key != "wall"}
+    unseen = ("wall", "density")
+    shape = {"box" if key == "hollow_box" else key: solid[key] for key in solid if key not in unseen}
     return [{**shape, "color": color}]
 
 
@@ -204,12 +212,13 @@ def check_link(link: str, values: dict[str, Any], colors: dict[str, Any]) -> Non
 
 def check_mass(link: str, values: dict[str, Any], facts: dict[str, Any]) -> None:
     """Raise `FactsError` unless the robot has a mass, or every link has its own."""
-    if "mass" in values and "mass" in facts:
+    stated = "mass" in values or "density" in values.get("solid", {})
+    if stated and "mass" in facts:
         raise FactsError(
             f"link.{link} has a mass, and so has the robot: expected the robot's, which its links share by "
             "volume, or one in every link"
         )
-    if "mass" not in values and "mass" not in facts:
+    if not stated and "mass" not in facts:
         raise FactsError(
             f"link.{link} has no mass: expected one in every link, or the robot's at the top of the file"
         )

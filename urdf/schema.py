@@ -26,12 +26,16 @@ SHAPES = {
     "box": {"box": 3, "at": 3, "rpy_deg?": 3},
     "cylinder": {"cylinder": "number", "from": 3, "to": 3},
     "sphere": {"sphere": "number", "at": 3},
+    "mesh": {"mesh": "text", "unit": "text"},
 }
 SOLIDS = {
     "box": {"box": 3, "at": 3},
     "hollow_box": {"hollow_box": 3, "wall": "number", "at": 3},
     "cylinder": SHAPES["cylinder"],
+    "mesh": {**SHAPES["mesh"], "density?": "number"},
 }
+UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
+"""Units of length of mesh files, in [m]."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -165,6 +169,8 @@ def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colore
         raise FactsError(f"{where}: expected one of {', '.join(known)} in a shape, got {shape!r}")
     keys = {**known[kinds[0]], "color": "text"} if colored else known[kinds[0]]
     check_table(where, shape, keys, 0)
+    if "unit" in shape and shape["unit"] not in UNITS:
+        raise FactsError(f"{where}: unknown unit {shape['unit']!r}: known are {', '.join(UNITS)}")
     if kinds == ["cylinder"] and shape["from"] == shape["to"]:
         raise FactsError(f"{where}: a cylinder from {shape['from']} to the same point has no length")
     if kinds[0] in ("box", "hollow_box"):

@@ -1,9 +1,10 @@
 """Mass, volume, centre of mass and inertia of a link, from CAD or of a homogeneous solid."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from urdf import decimal_math
+from urdf import decimal_math, stl
 
 
 class Bulk(NamedTuple):
@@ -22,9 +23,14 @@ class Bulk(NamedTuple):
 def masses(facts: dict[str, Any], bulks: dict[str, Bulk]) -> dict[str, Decimal]:
     """Return each link's mass, in [kg], or its share of the robot's by volume, Aliaga 2019, eq. (3.5)."""
     if "mass" not in facts:
-        return {link: Decimal(facts["link"][link]["mass"]) for link in bulks}
+        return {link: _mass(facts["link"][link], bulk.volume) for link, bulk in bulks.items()}
     total = sum((bulk.volume for bulk in bulks.values()), Decimal(0))
     return {link: Decimal(facts["mass"]) * bulk.volume / total for link, bulk in bulks.items()}
+
+
+def _mass(values: dict[str, Any], volume: Decimal) -> Decimal:
+    """Return the mass of a link, which is stated or follows from the density of its mesh."""
+    return Decimal(values["mass"]) if "mass" in values else Decimal(values["solid"]["density"]) * volume
 
 
 def bulk(values: dict[str, Any]) -> Bulk:
@@ -32,7 +38,7 @@ def bulk(values: dict[str, Any]) -> Bulk:
     if "solid" not in values:
         return cad(values)
     solid = values["solid"]
-    kinds = {"box": box, "hollow_box": hollow_box, "cylinder": cylinder}
+    kinds = {"box": box, "hollow_box": hollow_box, "cylinder": cylinder, "mesh": mesh}
     return next(kinds[key] for key in kinds if key in solid)(solid)
 
 
@@ -71,6 +77,13 @@ def hollow_box(solid: dict[str, Any]) -> Bulk:
         for rows in zip(box_inertia(outer), box_inertia(inner), strict=True)
     ]
     return Bulk(volume, [Decimal(p) for p in solid["at"]], inertia)
+
+
+def mesh(solid: dict[str, Any]) -> Bulk:
+    """Return the distribution of the solid in a mesh, which is drawn in the base frame at the zero pose."""
+    volume, com, inertia = stl.solid(Path(solid["folder"], solid["mesh"]), solid["unit"])
+    xx, yy, zz, xy, xz, yz = map(Decimal, inertia)
+    return Bulk(Decimal(volume), [*map(Decimal, com)], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def cylinder(solid: dict[str, Any]) -> Bulk:

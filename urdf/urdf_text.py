@@ -16,9 +16,10 @@ number is written as the shortest text that reads back as the nearest double.
 import math
 from decimal import Decimal
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 from urdf import decimal_math
-from urdf.schema import FactsError, Joint, tree
+from urdf.schema import UNITS, FactsError, Joint, tree
 from urdf.solids import Bulk, bulk, masses
 
 QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine
@@ -80,7 +81,13 @@ def inertial(link: str, bulk: Bulk, mass: Decimal, origin: decimal_math.Vector) 
 
 def geometry(kind: str, shape: dict[str, Any], origin: decimal_math.Vector) -> list[str]:
     """Return the `<visual>` or `<collision>` (`kind`) of a shape, moved from the base frame to the link's."""
-    if "cylinder" in shape:  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
+    center, rpy = [Decimal(0)] * 3, [Decimal(0)] * 3
+    if "mesh" in shape:
+        scale = Decimal(repr(UNITS[shape["unit"]]))
+        body = f'<mesh filename={quoteattr(shape["mesh"])} scale="{text(scale, scale, scale)}"/>'
+    elif (
+        "cylinder" in shape
+    ):  # a URDF cylinder lies along z about its centre: pitch and yaw turn z into place
         start, end = shape["from"], shape["to"]
         center = [(Decimal(start[k]) + Decimal(end[k])) / 2 for k in range(3)]
         x, y, z = (Decimal(end[k]) - Decimal(start[k]) for k in range(3))

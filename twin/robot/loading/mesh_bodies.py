@@ -24,9 +24,7 @@ from twin.arrays import Floats
 from twin.errors import RobotError
 from twin.robot.loading.link_shapes import mesh_file, shape_mesh, shape_origin
 from twin.robot.loading.urdf_reader import parsed, placed_links, read_document
-
-UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
-"""Units of length of mesh files, in [m]."""
+from urdf.schema import UNITS
 
 TOO_LONG = 3.0
 """Length of a mesh over that of the arm from which on its unit must be wrong."""
