@@ -230,11 +230,11 @@ def _joints(one: Logged) -> dict[str, Any]:
 
 
 def _loads(one: Logged) -> str:
-    """Return the largest loads on foundation and pins as a sentence."""
-    found = [
-        f"{name.replace('_', ' ')} {_largest(one.log, series)} in {LOADS[name]}"
-        for name, series in load_curves(one.log).items()
-    ]
+    """Return the largest loads on foundation and pins as a sentence; "" for an arm without masses."""
+    found = []
+    for name, series in load_curves(one.log).items():
+        value, at, when = _largest(one.log, series).partition(" at ")
+        found.append(f"{name.replace('_', ' ')} {value} {LOADS[name]}{at}{when}")
     words = f"Largest loads with {one.label}, in base axes, with the weight of the arm: {'; '.join(found)}."
     return words if found else ""
 
