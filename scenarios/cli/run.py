@@ -109,12 +109,6 @@ class RunScenarios(Command):
         limits = limits_of(self.limit)
         asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
         plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
-        if self.report:
-            from scenarios.report.page import missing
-
-            if lacking := missing():
-                needs = f"--report needs {' and '.join(lacking)}, not installed here"
-                raise WrongUse(f"{needs}: pip install 'irb-twin[report]'")
         if self.film is not None:
             from scenarios.cli.logs import film_writable
 

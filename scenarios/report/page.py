@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
 
-NEEDED = ("jinja2", "plotly", "viser")
 MOST_REPLAYS = 12
 """Largest number of replays: a browser draws about 16 three-dimensional views, and then drops the oldest."""
 POLICY = (
@@ -65,11 +63,6 @@ POLICY = (
 """Content security policy: the page loads nothing but its content, whatever its libraries request."""
 BIDI_CONTROLS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 """Characters that change the direction of the text, and could disguise a name; they are replaced."""
-
-
-def missing() -> list[str]:
-    """Return the names of the libraries that the page needs and that are not installed."""
-    return [name for name in NEEDED if find_spec(name) is None]
 
 
 def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:

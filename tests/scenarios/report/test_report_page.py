@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from dataclasses import replace
-from importlib import util
 from types import SimpleNamespace
 
 import numpy as np
@@ -178,14 +177,6 @@ def test_a_mesh_with_too_many_triangles_becomes_coarser():
     assert 100 < len(rough.faces) < len(ball.faces) / 4
     np.testing.assert_allclose(np.linalg.norm(rough.vertices, axis=1), 0.1, rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(rough.inside(0.02), axis=1), 0.08, rtol=1e-12)
-
-
-def test_without_the_libraries_the_extra_is_named(monkeypatch, capsys, tmp_path):
-    there = util.find_spec
-    monkeypatch.setattr(page, "find_spec", lambda name: None if name == "viser" else there(name))
-    assert main(["run", "gravity_hold", "--report", str(tmp_path / "a.html")]) == 2
-    told = capsys.readouterr().err
-    assert told == "irb-twin: --report needs viser, not installed here: pip install 'irb-twin[report]'\n"
 
 
 def test_a_run_that_did_not_finish_has_its_report(tmp_path, capsys):
