@@ -37,6 +37,7 @@ from .kinematics.numerical_inverse import numerical_inverse_kinematics as numeri
 from .logs.log import Log as Log
 from .logs.recordings.reading import read_recording as read_recording
 from .logs.recordings.recording import write_recording as write_recording
+from .logs.views.browser import view as view
 from .logs.views.comparison import compare as compare
 from .logs.views.film import film as film
 from .robot.drives.drives import Drives as Drives

@@ -1,6 +1,9 @@
-"""Formatting of tables: short numbers, and names shortened to the width of a column."""
+"""Formatting: short numbers, names cut to the width of a column, short texts of objects, tables as HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -56,3 +59,44 @@ def _cut(name: str, head: int, tail: int) -> str:
     if len(name) <= head + len(CUT) + tail:
         return name
     return name[:head] + CUT + name[len(name) - tail :]
+
+
+LONGEST_REPR = 400  # characters
+
+
+def short_repr(thing: Any) -> str:
+    """Return class and fields of a dataclass or a named tuple in one line, arrays as their shapes.
+
+    Classes with arrays use it as `__repr__`, since whole arrays fill a screen.
+    """
+    names = thing._fields if isinstance(thing, tuple) else [item.name for item in fields(thing)]
+    parts = ", ".join(f"{name} {_short(getattr(thing, name))}" for name in names)
+    text = f"<{type(thing).__name__}: {parts}>"
+    return text if len(text) <= LONGEST_REPR else f"{text[: LONGEST_REPR - len(CUT) - 1]}{CUT}>"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.size > 3:
+        return f"({', '.join(map(str, value.shape))})"
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=4)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(map(str, value))}}}"
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple) and len(value) > 3:
+        return f"{len(value)} items"
+    return figure(value) if isinstance(value, float) else str(value)
+
+
+def html_table(title: str, rows: Sequence[Sequence[object]]) -> str:
+    """Return a table for a notebook, with a title; the first row is its head.
+
+    Args:
+        title: text above the table.
+        rows: cells row by row; numbers are shortened.
+    """
+    head, *body = [
+        [escape(figure(cell) if isinstance(cell, float) else str(cell)) for cell in row] for row in rows
+    ]
+    lines = ["".join(f"<th>{cell}</th>" for cell in head)]
+    lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in body]
+    return f"<b>{escape(title)}</b><table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

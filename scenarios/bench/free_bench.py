@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from scenarios.bench import taught_poses
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
-from scenarios.bench.jog_panel import JogPanel, joint_ranges
+from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
 from scenarios.bench.watched import LoopView
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, TwinError, describe_error
 from twin.logs.log import Log, RunningLog
+from twin.robot.limits import joint_ranges
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples, sample_semi_implicit
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
-from twin.robot.limits import SHOWN
+from twin.robot.limits import SHOWN, joint_ranges
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -134,9 +134,3 @@ class JogPanel:
         else:
             self._bench.write_line("refused", "")
             self._follower.target = q
-
-
-def joint_ranges(robot: Robot) -> tuple[NDArray, NDArray]:
-    """Return the ranges (n,) of sliders, in [rad] and [m]; a turn or a metre to each side without a limit."""
-    most = np.where(np.array(robot.joint_kinds) == "revolute", 2.0 * np.pi, 1.0)
-    return np.maximum(robot.q_min, -most), np.minimum(robot.q_max, most)

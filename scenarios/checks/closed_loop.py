@@ -62,8 +62,6 @@ def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carry
 
 NAMES, VALUES = "gain_names", "gains"
 """Names of two arrays of a log: (k,) names of gains, and (k, n) their values for every joint."""
-PLAIN = ("Kp", "Ki", "Kd", "Kv", "Ti", "kp", "ki", "kd", "kv")
-"""Usual names of gains; a controller's attributes of these names count as gains by default."""
 
 
 def gains(law: Any, n: int) -> dict[str, np.ndarray]:
@@ -73,15 +71,11 @@ def gains(law: Any, n: int) -> dict[str, np.ndarray]:
         law: a controller.
         n: number of joints.
     """
-    from twin.control.control_law import ControlLaw  # imported here because it compiles kernels
+    from twin.control.control_law import PLAIN, ControlLaw  # imported here because it compiles kernels
 
     found: dict[str, Any] = {}
     if isinstance(law, ControlLaw):
-        rows = law.parameters
-        named = tuple(name for name in PLAIN if isinstance(getattr(type(law), name, None), property))
-        names = getattr(law, "parameter_names", getattr(getattr(law, "gains", None), "_fields", named))
-        known = (*names, *(f"parameter {k + 1}" for k in range(len(names), len(rows))))
-        found = dict(zip(known, rows, strict=False))
+        found = law.rows
     elif hasattr(law, "__dict__"):
         found = {name: vars(law)[name] for name in PLAIN if name in vars(law)}
     rows_by_name = {name: row for name, value in found.items() if (row := _row(value, n)) is not None}

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.base import Config, positive
-from scenarios.cli.arguments import Call, Command, argument, option, output_file, section
-from scenarios.cli.output import Files, console
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file, section
+from scenarios.cli.output import Files, announce_page, console
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
 
 
 @dataclass(frozen=True)
 class Bench(Command):
-    """Show a controlled robot in PyBullet's window.
+    """Show a controlled robot in PyBullet's window, or with --browser in a browser, which needs no display.
 
     Jog its joints or its tool, teach poses and move through them, exchange the controller, change its gains,
     push the tool, attach and release a payload, pause, step, slow down. The window shows the keys. To watch a
-    scenario use `irb-twin run SCENARIO --gui`, to watch a log `irb-twin replay`.
+    scenario use `irb-twin run SCENARIO --gui`, to watch a log `irb-twin replay`. The page of --browser has
+    sliders for the joints; only browsers of this machine reach it, others through the printed SSH tunnel.
     """
 
     usage = "irb-twin gui [ROBOT] [options]"
@@ -25,6 +26,7 @@ class Bench(Command):
   irb-twin gui irb1400 --controller pid --drives elastic
   irb-twin gui irb140 --payload 6,0,0,0.08 --model-payload 0
   irb-twin gui --poses taught.csv --log taught.npz
+  irb-twin gui irb1400 --drives rigid --browser
   irb-twin run pose_path --csv taught.csv --gui
 """
     besides = (
@@ -40,6 +42,7 @@ class Bench(Command):
     )
     poses: Path | None = output_file(".csv", "write the path through the taught poses")
     log: Path | None = output_file(".npz", "write the last two minutes of the run")
+    browser: int | None = option(None, "jog by sliders in a browser; PORT of its page", "PORT", alone=0)
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
@@ -50,6 +53,20 @@ class Bench(Command):
 
         from scenarios.bench import taught_poses
         from scenarios.bench.free_bench import FreeBench, start_pose
+
+        if self.browser is not None:
+            if self.poses is not None or self.log is not None:
+                raise WrongUse("--browser excludes --poses and --log, which the window writes")
+            from scenarios.bench.browser_bench import jog
+
+            jog(
+                config,
+                start_pose(config.load_robot(), self.start),
+                self.duration,
+                self.browser,
+                announce_page,
+            )
+            return 0
         from scenarios.report.report import plain_table
 
         start = start_pose(config.load_robot(), self.start)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
-from scenarios.cli.output import Files, apart, console, print_to_stderr, shown, writable
+from scenarios.cli.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
 from twin.errors import NoDisplayError
 
 if TYPE_CHECKING:
@@ -163,21 +163,24 @@ def _size(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Replay(Command):
-    """Replay logs in PyBullet's window, or as a film.
+    """Replay logs in PyBullet's window, in a browser, or as a film.
 
     The first log moves the arm, the others move transparent copies of it. The desired and the actual paths of
-    the tool are drawn. With --film a file is written instead, and no display is needed.
+    the tool are drawn. With --film a file is written instead; --browser shows a page with a time slider. Both
+    need no display.
     """
 
     examples = """examples:
   irb-twin replay run.npz --speed 0.5
   irb-twin replay run-pose_path-computed_torque.npz run-pose_path-pd.npz
   irb-twin replay run.npz --film run.gif --camera 120 -10
+  irb-twin replay run.npz --browser
 """
 
     logs: tuple[Path, ...] = argument("a log file, .npz", "LOG")
     speed: float = option(1.0, "speed as a multiple of real time (default 1)", "FACTOR")
     loop: bool = option(False, "in the window: start again after the end")
+    browser: int | None = option(None, "show a page in a browser; PORT of the page", "PORT", alone=0)
     film: Path | None = option(
         None,
         "write an animated .gif, or an .mp4 (pip install 'irb-twin[film]'), and open no window",
@@ -206,6 +209,11 @@ class Replay(Command):
         logs = [Log.load(path) for path in self.logs]
         names = names_of(logs, self.logs)
         moving = tracks(logs, names)  # raises before the work begins if a log cannot be shown
+        if self.browser is not None:
+            from twin.logs.views.browser import Replay as Page
+
+            Page.of(dict(zip(names, logs, strict=True))).serve(self.browser, announce_page)
+            return 0
         if self.film is None:
             from scenarios.bench.replay import replay
 
@@ -225,6 +233,8 @@ class Replay(Command):
         """Return the settings of the film that were given; the window has none of them."""
         settings = {name: getattr(self, name) for name in ("fps", "size", "camera")}
         settings = {name: value for name, value in settings.items() if value is not None}
+        if self.browser is not None and (self.film is not None or self.loop or self.speed != 1.0):
+            raise WrongUse("--browser excludes --film, --loop and --speed: the page has its own controls")
         if self.film is None and settings:
             raise WrongUse(f"--{next(iter(settings))} requires --film")
         if self.film is not None and self.loop:

@@ -6,12 +6,15 @@ terminal, otherwise as one line every 30 s.
 
 from __future__ import annotations
 
+import getpass
 import itertools
 import os
+import platform
 import re
 import sys
 import time
 import warnings
+import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,6 +120,17 @@ def print_to_stderr(sentence: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
+
+
+def announce_page(address: str) -> None:
+    """Print the address of a page, and how to reach it over SSH; open it if the user sits at this machine."""
+    port = address.rstrip("/").rpartition(":")[2]
+    console().print(f"{address}  (ctrl-C ends)", highlight=False)
+    if "SSH_CONNECTION" in os.environ:
+        host = f"{getpass.getuser()}@{platform.node()}"
+        console().print(f"on your computer: ssh -L {port}:127.0.0.1:{port} {host}", highlight=False)
+    elif sys.stdout.isatty():
+        webbrowser.open(address)
 
 
 @contextmanager

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.report import page_curves as curves
-from scenarios.report import page_replay as replay
 from scenarios.report.results import (
     WORDS,
-    Logged,
     Results,
     Shown,
     broken_run,
@@ -44,6 +42,8 @@ from twin.logs.figures import (
     tool_distance,
 )
 from twin.logs.loads import cubic_mean, load_curves
+from twin.logs.views import scene
+from twin.logs.views.scene import Logged
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
 
@@ -83,13 +83,14 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
     logs = [logged(group) for group in groups]
     curve_count = sum(map(curves.count, logs))
     points = _share(curves.ALL_POINTS, curve_count, curves.FEWEST_POINTS, curves.MOST_POINTS)
-    moving = sum(replay.links(group) for group in logs[:MOST_REPLAYS])
-    frames = _share(replay.MOST_POSES, moving, replay.FEWEST_FRAMES, replay.MOST_FRAMES)
+    moving = sum(scene.links(group) for group in logs[:MOST_REPLAYS])
+    frames = _share(scene.MOST_POSES, moving, scene.FEWEST_FRAMES, scene.MOST_FRAMES)
     sections, data = [], {}
     for number, (group, those) in enumerate(zip(groups, logs, strict=True)):
         figures = curves.figures(those, points) if those else {}
         data |= {f"curves-{number}-{k}-data": one for k, one in enumerate(figures.values())}
-        document = replay.replay(those, frames) if number < MOST_REPLAYS else None
+        worst = [moment.t for one in those if (moment := worst_moment(one.log)) is not None]
+        document = scene.replay(those, frames, worst) if number < MOST_REPLAYS else None
         if document is not None:
             data["player"] = {"head": document.head, "tail": document.tail}
             data[f"replay-{number}-data"] = document.recording

@@ -17,8 +17,8 @@ from twin.logs.loads import load_curves, load_names
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from scenarios.report.results import Logged
     from twin.logs.log import Log
+    from twin.logs.views.scene import Logged
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200
 """Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""

@@ -16,11 +16,11 @@ from scenarios.metric import Outcome
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
+from twin.logs.views.scene import Logged
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
-    from twin.logs.log import Log
 
 WORDS: dict[Outcome, str] = {
     "passes": "passes",
@@ -264,14 +264,6 @@ class Shown(NamedTuple):
     """Run in a report, with its label, and its colour as `#0072b2`."""
 
     run: Run
-    label: str
-    colour: str
-
-
-class Logged(NamedTuple):
-    """Log of a run in a report, which has at least one sample."""
-
-    log: Log
     label: str
     colour: str
 

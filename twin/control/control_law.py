@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.formatting import html_table
 from twin.robot.drives.drive_step import DriveModel
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
@@ -108,6 +109,10 @@ def is_compiled(law: Law) -> bool:
     return getattr(law, "compiled_code", None) is getattr(law, "__code__", law)
 
 
+PLAIN = ("Kp", "Ki", "Kd", "Kv", "Ti", "kp", "ki", "kd", "kv")
+"""Usual names of gains; properties and attributes of these names count as gains by default."""
+
+
 class ControlLaw:
     """Controller made of a control law and its parameters, for `run_closed_loop` and `run_rollouts`.
 
@@ -144,6 +149,22 @@ class ControlLaw:
         if not 0 < period < np.inf:
             raise ValueError(f"expected a positive, finite control period in s, got {period}")
         self.period = float(period)
+
+    @property
+    def rows(self) -> dict[str, np.ndarray]:
+        """Parameters (n,) by name; those without a name are numbered."""
+        named = [name for name in PLAIN if isinstance(getattr(type(self), name, None), property)]
+        names = getattr(self, "parameter_names", getattr(getattr(self, "gains", None), "_fields", named))
+        unnamed = (f"parameter {k + 1}" for k in range(len(names), len(self.parameters)))
+        return dict(zip((*names, *unnamed), self.parameters, strict=False))
+
+    def __repr__(self) -> str:
+        return f"<{self.name} for {self.robot.name}: {', '.join(self.rows) or 'no parameters'}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the parameters."""
+        rows = [(name, *map(float, row)) for name, row in self.rows.items()]
+        return html_table(f"{self.name} for {self.robot.name}", [("", *self.robot.joint_names), *rows])
 
     @cached_property
     def model(self) -> Model:

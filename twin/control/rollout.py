@@ -59,6 +59,7 @@ from twin.control.rollout_loop import (
 from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, joint_without_torque, other_rows
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.errors import DivergenceError, LimitError
+from twin.formatting import short_repr
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.drives.sensors import Sensors, sensor_numbers
 from twin.robot.evaluation import copied, joint_vectors
@@ -105,6 +106,8 @@ class Rollouts:
     qd_motor: np.ndarray
     q_seen: np.ndarray
     qd_seen: np.ndarray
+
+    __repr__ = short_repr
 
 
 def run_rollouts(

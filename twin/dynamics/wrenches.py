@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.errors import UnknownNameError
+from twin.formatting import short_repr
 from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
@@ -51,6 +52,8 @@ class JointWrenches:
     joints: Floats
     base: Floats
     pins: Mapping[str, Floats]
+
+    __repr__ = short_repr
 
     def __getitem__(self, name: str) -> Floats:
         """Return the wrench (..., 6) of a joint by its name, or by the name of the link that it moves."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError
+from twin.formatting import html_table
 from twin.identification.least_squares import (
     JointResiduals,
     Triangles,
@@ -90,6 +91,16 @@ class Identification:
     measured: tuple[Measurements, ...]
     kept_out: tuple[Measurements, ...]
     reduced: Triangles
+
+    def __repr__(self) -> str:
+        name, count = self.model.robot.name, len(self.beta)
+        return f"<Identification of {name}: {count} parameters, condition number {self.condition:.3g}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the base parameters."""
+        rows = [(one.symbol, one.value, one.deviation, one.before, one.unit) for one in self.values]
+        head = ("base parameter", "identified", "deviation", "before", "unit")
+        return html_table(repr(self)[1:-1], [head, *rows])
 
     @property
     def deviations(self) -> Floats:

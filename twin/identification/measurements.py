@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError
+from twin.formatting import short_repr
 from twin.identification.torque_model import TorqueModel
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
@@ -192,6 +193,8 @@ class Measurements:
     low_pass: LowPass | None
     row_rate: float
     how: str
+
+    __repr__ = short_repr
 
     def between(self, start: float | None, end: float | None) -> Measurements:
         """Return the measurements with only the samples from `start` to `end`, in [s], marked as used.

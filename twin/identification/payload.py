@@ -24,6 +24,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError
+from twin.formatting import html_table
 from twin.identification.identify import Source, measured_source
 from twin.identification.least_squares import (
     Fit,
@@ -67,6 +68,15 @@ class PayloadEstimate:
     residuals: JointResiduals
     without: JointResiduals
     bare: bool
+
+    def __repr__(self) -> str:
+        mass, deviation = self.values[0], self.deviations[0]
+        return f"<PayloadEstimate on {self.robot.name}: {mass:.4g} kg, deviation {deviation:.2g} kg>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of mass, centre of mass in [m], and inertia about it in [kg m^2]."""
+        rows = zip(NAMES, map(float, self.values), map(float, self.deviations), strict=True)
+        return html_table(repr(self)[1:-1], [("SI units", "estimate", "deviation"), *rows])
 
     @property
     def deviations(self) -> Floats:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.formatting import short_repr
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Figures:
     samples: int
     drives: str
     model_drives: str
+
+    __repr__ = short_repr
 
     @property
     def joints(self) -> tuple[tuple[str, str], ...]:

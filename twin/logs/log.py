@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,10 @@ from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from twin.logs.views.browser import Replay
+    from twin.logs.views.comparison import Comparison
+    from twin.logs.views.plots import Plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +172,39 @@ class Log:
             and self.arrays.keys() == other.arrays.keys()
             and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
         )
+
+    def __repr__(self) -> str:
+        seconds = f"{self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else "no time"
+        return f"<Log of {self.robot.name} under {self.controller}: {len(self.t)} samples, {seconds}>"
+
+    def _repr_html_(self) -> str:
+        return self._compared()._repr_html_()
+
+    def _compared(self) -> Comparison:
+        from twin.logs.views.comparison import compare
+
+        return compare({self.controller: self})
+
+    def plot(self, what: str = "error", joints: Sequence[str] | None = None) -> Plot:
+        """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
+
+        Args:
+            what: "error", "torque", "speed", "position", "pose", "force" or "moment".
+            joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
+
+        Raises:
+            ValueError: an unknown quantity.
+            UnknownNameError: the robot has no such joint.
+        """
+        return self._compared().plot(what, joints)
+
+    def replay(self) -> Replay:
+        """Return a three-dimensional replay with a time slider; a notebook shows and stores it.
+
+        Raises:
+            TwinError: no sample has a finite position, or a shape of the robot cannot be drawn.
+        """
+        return self._compared().replay()
 
     def to_frame(self) -> DataFrame:
         """Return the log as a pandas table, one row per sample; `twin.logs.columns` describes the columns.

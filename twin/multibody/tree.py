@@ -68,6 +68,9 @@ class Tree(Portable):
     T_joint_flange: FloatArray
     base_inertia: FloatArray = field(default_factory=lambda: frozen(np.zeros(10)))
 
+    def __repr__(self) -> str:
+        return f"<Tree of {self.n} joints: {', '.join(self.names)}>"
+
     @property
     def n(self) -> int:
         """Number of joints."""

@@ -52,6 +52,12 @@ def position_text(value: float, kind: str, per: str = "") -> str:
     return f"{shown(value, kind, per=per)} ({value:.6g} {joint_unit(kind)}{per})"
 
 
+def joint_ranges(robot: Robot) -> tuple[NDArray, NDArray]:
+    """Return the ranges (n,) of sliders, in [rad] and [m]; a turn or a metre to each side without a limit."""
+    most = np.where(np.array(robot.joint_kinds) == "revolute", 2.0 * np.pi, 1.0)
+    return np.maximum(robot.q_min, -most), np.minimum(robot.q_max, most)
+
+
 ROUND_OFF = 1e-9
 """Tolerance of limits, as a fraction of speed or in [rad]: a move of the shortest duration reaches its limits
 exactly."""

@@ -15,10 +15,13 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, float_array, real_array
 from twin.errors import RobotError, UnknownNameError, near
+from twin.formatting import html_table
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives, known_mode
+from twin.robot.limits import joint_unit, shown
 
 if TYPE_CHECKING:
+    from twin.logs.views.plots import Plot
     from twin.multibody.single_sample import SingleSample
 
 
@@ -187,6 +190,41 @@ class Robot(Portable):
         load = "" if self.payload is None else f", with {self.payload.mass:g} kg"
         drives = "" if self.drive_mode == "ideal" else f", {self.drive_mode} drives"
         return f"<Robot {self.name}: {', '.join(self.joint_names)}{load}{drives}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of the joints and of the masses of their links."""
+        rows: list[tuple[str, ...]] = [("joint", "range", "speed limit", "torque limit", "mass of its link")]
+        limits = dict(
+            zip(
+                self.driven,
+                zip(self.q_min, self.q_max, self.qd_max, self.drive_torque_max, strict=True),
+                strict=True,
+            )
+        )
+        for k, (name, kind) in enumerate(zip(self.tree.names, self.tree.kinds, strict=True)):
+            cells = ("passive", "", "")
+            if k in limits:
+                low, high, speed, torque = limits[k]
+                cells = (
+                    f"{shown(low, kind, 4)} to {shown(high, kind, 4)}",
+                    shown(speed, kind, 4, "/s"),
+                    f"{torque:.4g} {joint_unit(kind, 'torque')}",
+                )
+            mass = f"{self.tree.inertias[k, 0]:.4g} kg" if self.has_inertia else "unknown"
+            rows.append((name, *cells, mass))
+        load = "" if self.payload is None else f", {self.payload.mass:g} kg at the flange"
+        return html_table(f"{self.name}: {self.drive_mode} drives{load}", rows)
+
+    def plot(self, q: ArrayLike | None = None) -> Plot:
+        """Return a picture of the robot at positions q (n,), in [rad], by default zero; a notebook shows it.
+
+        Raises:
+            ValueError: q has another shape, or is not finite.
+            RobotError: a shape of the robot cannot be drawn.
+        """
+        from twin.logs.views.plots import robot_plot
+
+        return robot_plot(self, q)
 
     @property
     def n(self) -> int:

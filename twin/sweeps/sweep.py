@@ -23,6 +23,7 @@ import numpy as np
 from twin.arrays import real_array
 from twin.control.control_law import ControlLaw
 from twin.errors import UnknownNameError, VariationError
+from twin.formatting import html_table
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload, Robot
 from twin.sweeps.design import Design, DesignKind, parse_variation
@@ -219,6 +220,12 @@ class Sweep:
             f"<Sweep of {len(self.table)} runs over {', '.join(self.inputs)}: {share.share:.1%} pass "
             f"({share.low:.1%} to {share.high:.1%})>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a table of the importance of each input for the largest error of a joint."""
+        rows = [(one.name, one.explained, one.correlation) for one in self.importance()]
+        head = ("input", "part of the largest joint error explained", "rank correlation")
+        return html_table(repr(self)[1:-1], [head, *rows])
 
     @property
     def passes(self) -> np.ndarray:

@@ -16,6 +16,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import TwinError, VariationError
+from twin.formatting import html_table
 from twin.sweeps.design import Points
 from twin.sweeps.pools import Pool
 from twin.sweeps.running import run_points
@@ -72,6 +73,13 @@ class Tuning:
     runs: int
     evaluations: int
     settled: bool
+
+    def _repr_html_(self) -> str:
+        """Return a table of the gains."""
+        rows = [(gain.name, *pair) for gain, *pair in
+                zip(self.gains, self.default.values, self.best.values, strict=True)]  # fmt: skip
+        results = [(name, self.default[k], self.best[k]) for k, name in ((1, "failing runs"), (2, "figure"))]
+        return html_table(f"Tuning over {self.runs} draws", [("", "default", "best"), *rows, *results])
 
     @property
     def values(self) -> dict[str, float]:

@@ -21,6 +21,7 @@ from scipy.linalg import expm
 
 from twin.arrays import Floats, float_array, real_array
 from twin.errors import SingularityError, UnreachableError
+from twin.formatting import short_repr
 from twin.kinematics.differential import (
     SIZES,
     Coordinates,
@@ -77,6 +78,8 @@ class FeedbackLaw:
     gain: ArrayLike
     T_flange_tool: ArrayLike | None = None
     coordinates: Coordinates = "zyx"
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         require_coordinates(self.coordinates)

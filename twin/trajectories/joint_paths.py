@@ -20,6 +20,7 @@ from twin.errors import (
     SingularityError,
     UnreachableError,
 )
+from twin.formatting import short_repr
 from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
 from twin.logs.recordings.recording import JointRecording, Recording, ToolRecording
@@ -150,6 +151,8 @@ class JointPath:
     T_flange_tool: Floats
     branch: int
     checked: Samples
+
+    __repr__ = short_repr
 
     @property
     def duration(self) -> float:
@@ -314,6 +317,8 @@ class RecordedJoints:
     duration: float
     ease_in: float
     ease_out: float
+
+    __repr__ = short_repr
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd), each (..., n), at the times t (...), by the chain rule through u(t)."""

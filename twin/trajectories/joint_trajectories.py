@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
+from twin.formatting import short_repr
 from twin.robot.limits import ROUND_OFF
 from twin.trajectories.limits import (
     Quintic,
@@ -37,6 +38,8 @@ class Trapezoid:
     q1: Floats
     duration: float
     acceleration_time: float
+
+    __repr__ = short_repr
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd) at the times t."""
@@ -250,6 +253,8 @@ class Sines:
     phase: Floats
     duration: float
 
+    __repr__ = short_repr
+
     def __call__(self, t: ArrayLike, /) -> Motion:
         """Return (q, qd, qdd) at the times t, see `Trajectory`."""
         omega = 2.0 * np.pi * self.frequency
@@ -263,6 +268,8 @@ class Sequence:
     """Trajectories one after the other; make it with `sequence`."""
 
     parts: tuple[Trajectory, ...]
+
+    __repr__ = short_repr
 
     @property
     def duration(self) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
+from twin.formatting import short_repr
 from twin.robot.limits import ROUND_OFF
 
 
@@ -58,6 +59,8 @@ class Quintic:
     q0: Floats
     q1: Floats
     duration: float
+
+    __repr__ = short_repr
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd) at the times t."""

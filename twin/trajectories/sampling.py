@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.errors import LimitError
+from twin.formatting import short_repr
 from twin.jit import compiled
 from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded, position_text
 from twin.robot.robot import Robot
@@ -59,6 +60,8 @@ class Samples(NamedTuple):
     q: Floats
     qd: Floats
     qdd: Floats
+
+    __repr__ = short_repr
 
 
 class Reference(NamedTuple):

@@ -16,6 +16,7 @@ from scipy.spatial.transform import Rotation, RotationSpline
 
 from twin.arrays import Floats, real_array
 from twin.errors import RecordingError
+from twin.formatting import short_repr
 from twin.logs.recordings.recording import ToolRecording
 from twin.rotations.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 from twin.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid
@@ -73,6 +74,8 @@ class PosePath:
     turns: Floats
     times: Floats
 
+    __repr__ = short_repr
+
     @property
     def duration(self) -> float:
         """The time from the first to the last pose, in [s]."""
@@ -124,6 +127,8 @@ class RecordedPath:
     duration: float
     ease_in: float
     ease_out: float
+
+    __repr__ = short_repr
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the tool's motion at the times t (...), in [s], by the chain rule through u(t)."""
@@ -291,6 +296,8 @@ class StraightLine:
     T_start: Floats
     way: Floats
     law: Trapezoid
+
+    __repr__ = short_repr
 
     @property
     def duration(self) -> float:

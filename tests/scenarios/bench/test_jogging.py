@@ -8,9 +8,9 @@ import pytest
 import controllers
 import twin
 from scenarios.bench import taught_poses
-from scenarios.bench.jog_panel import joint_ranges
 from scenarios.bench.jogging import TOOL_SPEED, Follower, ToolJog
 from twin.logs.recordings.reading import read_recording
+from twin.robot.limits import joint_ranges
 from twin.trajectories.sampling import Samples
 
 PERIOD = 1e-3

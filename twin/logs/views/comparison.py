@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import textwrap
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from twin.formatting import figure, shorten
+from twin.formatting import figure, html_table, shorten
 from twin.logs.columns import finite_part, first_non_finite, unit_of
-from twin.logs.figures import Figures, figures_of
+from twin.logs.figures import Figures, figures_of, joint_error, unit_of_largest
 from twin.logs.log import Log
 from twin.logs.views import curves
+
+if TYPE_CHECKING:
+    from twin.logs.views.browser import Replay
+    from twin.logs.views.plots import Plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +40,48 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.table()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(map(repr, self.logs.values()))}>"
+
+    def _repr_html_(self) -> str:
+        """Return a line per log, and the plot of the errors."""
+        rows = [("controller", "robot", "drives", "payload", "time", "worst joint", "largest error")]
+        for name, log in self.logs.items():
+            one, load = self.figures[name], log.robot.payload
+            worst = f"{one.worst_joint} at {one.worst_time:.4g} s" if one.worst_joint else "unknown"
+            size = unit_of_largest(log, joint_error(log))
+            rows.append((
+                name, log.robot.name, log.drives, "none" if load is None else f"{load.mass:.4g} kg",
+                f"{log.t[0]:.4g} to {log.t[-1]:.4g} s", worst,
+                f"{figure(float(np.max(one.joint_largest)))} {size}",
+            ))  # fmt: skip
+        picture = b64encode(self.plot().png(dpi=60)).decode()
+        image = f'<img alt="tracking errors over time" src="data:image/png;base64,{picture}">'
+        return html_table("Tracking errors", rows) + image
+
+    def plot(self, what: str = "error", joints: Sequence[str] | None = None) -> Plot:
+        """Return a figure of the logs over time, overlaid, one panel per joint; a notebook shows it.
+
+        Args:
+            what: "error", "torque", "speed", "position", "pose", "force" or "moment".
+            joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
+
+        Raises:
+            ValueError: an unknown quantity.
+            UnknownNameError: none of the robots has such a joint.
+        """
+        return curves.plotted(self.logs, what, joints)
+
+    def replay(self) -> Replay:
+        """Return a three-dimensional replay with a time slider; a notebook shows and stores it.
+
+        Raises:
+            TwinError: no sample has a finite position, or a shape of a robot cannot be drawn.
+        """
+        from twin.logs.views.browser import Replay
+
+        return Replay.of(self.logs)
 
     def table(self, width: int | None = None) -> str:
         """Return the table and the notes as text, one column per log.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from twin.logs.log import Log
+    from twin.logs.views.plots import Plot
     from twin.robot.robot import Robot
 
 
@@ -45,16 +46,7 @@ NEAR = 0.5  # share of a limit from which on it is drawn; a distant limit would 
 def draw(
     logs: Mapping[str, Log], path: str | Path, what: str = "error", joints: Sequence[str] | None = None
 ) -> None:
-    """Draw logs over time into one picture and write it atomically.
-
-    Values that are not finite are omitted.  Runs that contain some determine the scale only if all do.
-
-    Args:
-        logs: logs by the names for the legend, at least one.
-        path: path of a PNG, PDF or SVG file.
-        what: quantity to draw, a key of `twin.logs.views.curves.TITLES`.
-        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.  Forces
-            and moments have also those of passive joints, of the `base`, and of the pins of closed loops.
+    """Draw logs over time into one picture, as `plotted`, and write it atomically as PNG, PDF or SVG.
 
     Raises:
         ValueError: an unknown quantity or file format.
@@ -62,17 +54,36 @@ def draw(
         RobotError: the masses of the links are unknown, and so are forces and moments.
         OSError: the file cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"expected a file name that ends in {' or '.join(FORMATS)}, got {str(path)!r}")
+    plot = plotted(logs, what, joints)
+    with atomic_write(path) as draft:
+        plot.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
+
+
+def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] | None = None) -> Plot:
+    """Return a figure of logs over time.
+
+    Values that are not finite are omitted.  Runs that contain some determine the scale only if all do.
+
+    Args:
+        logs: logs by the names for the legend, at least one.
+        what: quantity to draw, a key of `twin.logs.views.curves.TITLES`.
+        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.  Forces
+            and moments have also those of passive joints, of the `base`, and of the pins of closed loops.
+
+    Raises:
+        ValueError: an unknown quantity.
+        UnknownNameError: none of the robots has such a joint.
+        RobotError: the masses of the links are unknown, and so are forces and moments.
+    """
+    from twin.logs.views.plots import Plot
+
     found = panels(logs, what, joints)
     columns = 3 if what in WRENCHES else 2 if len(found) > 1 else 1
     rows = -(-len(found) // columns)
-    canvas = Figure(figsize=(WIDE * (0.5 + 0.25 * columns), 1.5 + max(rows * HIGH, 2.4)))
+    canvas = Plot(figsize=(WIDE * (0.5 + 0.25 * columns), 1.5 + max(rows * HIGH, 2.4)))
     canvas.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
-    FigureCanvasAgg(canvas)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
     title = literal(f"{TITLES[what]}  ({'; '.join(robots)})")
     grid = canvas.subplots(rows, columns, sharex=True, squeeze=False)
@@ -89,8 +100,7 @@ def draw(
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
     _add_legends(canvas, title, [style["label"] for style in styles.values()])
-    with atomic_write(path) as draft:
-        canvas.savefig(draft, dpi=140, format=Path(path).suffix[1:].lower())
+    return canvas
 
 
 def _styles(logs: Mapping[str, Log]) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from twin.arrays import Floats, real_array
 from twin.errors import UnknownNameError
+from twin.formatting import short_repr
 from twin.multibody.tree import Portable, frozen
 
 MODES = ("ideal", "rigid", "elastic")
@@ -84,6 +85,8 @@ class Drives(Portable):
     stiffness: Column = np.inf
     damping: Column = 0.0
     friction_at: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         n = real_array(self.ratio, "ratio of the drives").size

@@ -1,28 +1,32 @@
-"""Make the three-dimensional replay of a scenario's runs, with a time slider, as a separate document.
+"""Three-dimensional scenes of viser: the replay of logs with a time slider, and the parts of a live view.
 
-The recorder and the player of viser are used without a browser: its server listens on this machine only, and
-stops when the document is complete.  The arm of the first run has its original colours.  The arms of the
-other runs are transparent, in the colours of their curves; beside a single run a transparent arm shows the
-desired motion.
+A replay is a document: viser's recorder and player are used without a browser, and its server stops when the
+document is complete.  The arm of the first log has its original colours.  The arms of the other logs are
+transparent, in the colours of their curves; beside a single log a transparent arm shows the desired motion.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.report.worst_moment import worst_moment
+from twin.kinematics.forward import link_poses
+from twin.logs.figures import tool_distance
+from twin.logs.log import Log
+from twin.robot.loading.link_shapes import link_shapes
+from twin.robot.robot import Robot
+from twin.rotations.rotations import quaternion_from_matrix
 
 if TYPE_CHECKING:
-    from scenarios.report.results import Logged
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
+    from viser import FrameHandle, ViserServer
 
 MOST_FRAMES, FEWEST_FRAMES = 400, 40
 MOST_POSES = 25_000
@@ -38,6 +42,8 @@ FIELD_OF_VIEW = np.deg2rad(40.0)
 MOST_TRIANGLES = 40_000
 """Largest number of triangles of an arm; a finer arm is simplified."""
 FINEST = 1e-3  # m: width of the first grid by which a mesh with too many triangles is simplified
+LOCAL = re.compile(r"https?://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?")
+"""Origins of pages whose web sockets are accepted; another port is that of an SSH tunnel."""
 MARK = '__VISER_EMBED_DATA__="'
 """Text before the recording in viser's document; a quotation mark follows the recording."""
 
@@ -54,6 +60,14 @@ class Document(NamedTuple):
     start: float
 
 
+class Logged(NamedTuple):
+    """Log with at least one sample, its label, and the colour of its curves, such as `#0072b2`."""
+
+    log: Log
+    label: str
+    colour: str
+
+
 class Arm(NamedTuple):
     """Arm of the scene: name, positions (F, n) in every frame, and colour if it is transparent."""
 
@@ -67,12 +81,13 @@ def links(shown: Sequence[Logged]) -> int:
     return sum(one.log.robot.tree.n for one in shown) * (2 if len(shown) == 1 else 1)
 
 
-def replay(shown: Sequence[Logged], frames: int) -> Document | None:
+def replay(shown: Sequence[Logged], frames: int, moments: Sequence[float] = ()) -> Document | None:
     """Return the replay of logs of one robot; `None` if no log has a finite position.
 
     Args:
         shown: the logs, one per controller.
         frames: largest number of frames.
+        moments: times at which there is a frame in any case, in [s].
 
     Raises:
         RobotError: a shape of the robot cannot be drawn.
@@ -80,7 +95,7 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
     drawn = [one for one in shown if len(_finite_samples(one.log))]
     if not drawn:
         return None
-    times, first = frame_times([one.log for one in drawn], frames), drawn[0].log
+    times, first = frame_times([one.log for one in drawn], frames, moments), drawn[0].log
     arms = [
         Arm(one.label, at_times(one.log, one.log.q, times), _rgb(one.colour) if k else None)
         for k, one in enumerate(drawn)
@@ -88,10 +103,15 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
     if len(drawn) == 1:
         arms.append(Arm("desired motion", at_times(first, first.q_ref, times), DESIRED))
     meshes = arm_meshes(first.robot)
-    with _server() as server:
-        _surroundings(server, meshes, [one.log for one in drawn])
+    points = []
+    for one in drawn:
+        finite = _finite_samples(one.log)
+        some = finite[np.linspace(0, len(finite) - 1, MOMENTS, dtype=int)]
+        points += [reached(meshes, link_poses(first.robot, one.log.q[some])), one.log.pose[some, :3]]
+    with _recording_server() as server:
+        surroundings(server, first.robot, np.concatenate(points))
         _paths(server, drawn)
-        moving = [_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
+        moving = [moved_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
         for arm in moving:
             next(arm)
         recorder = server.get_scene_serializer()
@@ -106,9 +126,8 @@ def replay(shown: Sequence[Logged], frames: int) -> Document | None:
     return Document(head + mark, recording, quote + tail, float(times[0]))
 
 
-def frame_times(logs: Sequence[Log], most: int) -> NDArray:
-    """Return the times of the frames, in [s]: evenly spaced, and the moments of the largest errors."""
-    moments = [moment.t for log in logs if (moment := worst_moment(log))]
+def frame_times(logs: Sequence[Log], most: int, moments: Sequence[float] = ()) -> NDArray:
+    """Return the times of the frames, in [s]: evenly spaced, and the given moments."""
     start, end = min(log.t[0] for log in logs), max(log.t[-1] for log in logs)
     samples = 1 + round((end - start) / min(log.time_step * log.steps_per_period for log in logs))
     even = np.linspace(start, end, max(2, min(most - len(moments), samples)))
@@ -128,29 +147,49 @@ def _finite_samples(log: Log) -> NDArray:
 
 
 @contextmanager
-def _server() -> Iterator[Any]:
-    """Run a server on a free port of this machine, without printing and without leaving a process."""
-    import viser
-
-    with redirect_stdout(io.StringIO()):
-        server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
+def _recording_server() -> Iterator[ViserServer]:
+    server = local_server()
     try:
         yield server
     finally:
-        with redirect_stdout(io.StringIO()):
-            server.stop()
+        stop(server)
 
 
-def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> None:
-    """Add light, the plane of the base, and a camera that sees the whole motion."""
-    from twin.kinematics.forward import link_poses
+def local_server(port: int = 0) -> ViserServer:
+    """Start a server of scenes that only this machine reaches, silently.
 
-    gravity, points = logs[0].robot.gravity, []
-    for log in logs:
-        finite = _finite_samples(log)
-        some = finite[np.linspace(0, len(finite) - 1, MOMENTS, dtype=int)]
-        points += [reached(meshes, link_poses(log.robot, log.q[some])), log.pose[some, :3]]
-    low, high = np.min(np.concatenate(points), axis=0), np.max(np.concatenate(points), axis=0)
+    Viser listens on all interfaces, accepts web sockets of pages from anywhere, and offers a public address.
+    This server listens on 127.0.0.1, refuses pages of other hosts, and shares nothing.
+
+    Args:
+        port: port of the server; 0 for a free one.
+    """
+    import viser
+    from viser import _messages
+    from websockets.asyncio import server as sockets
+
+    with redirect_stdout(io.StringIO()):
+        serve = sockets.serve
+        sockets.serve = partial(serve, origins=[LOCAL, None])  # viser has no setting for it
+        try:
+            server = viser.ViserServer(host="127.0.0.1", port=port, verbose=False)
+        finally:
+            sockets.serve = serve
+    for message in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
+        server._websock_server.unregister_handler(message)
+    return server
+
+
+def stop(server: ViserServer) -> None:
+    """Stop a server of scenes silently."""
+    with redirect_stdout(io.StringIO()):
+        server.stop()
+
+
+def surroundings(server: ViserServer, robot: Robot, points: NDArray) -> None:
+    """Add light, the plane of the base, and a camera that sees points (k, 3) of the base frame."""
+    gravity = robot.gravity
+    low, high = np.min(points, axis=0), np.max(points, axis=0)
     centre, radius = (low + high) / 2, max(0.1, float(np.linalg.norm(high - low)) / 2)
     up = -gravity / np.linalg.norm(gravity) if np.any(gravity) else np.array([0.0, 0.0, 1.0])
     beside = np.array([0.75, -1.0, 0.0]) if abs(up[2]) > 0.5 else np.array([0.0, -1.0, 0.9])
@@ -175,10 +214,8 @@ def _surroundings(server: Any, meshes: Sequence[Mesh], logs: Sequence[Log]) -> N
     camera.fov = float(FIELD_OF_VIEW)
 
 
-def _paths(server: Any, drawn: Sequence[Logged]) -> None:
+def _paths(server: ViserServer, drawn: Sequence[Logged]) -> None:
     """Add the desired and the actual paths of the tool, and a ball where its error was largest."""
-    from twin.logs.figures import tool_distance
-
     for number, (log, label, colour) in enumerate(drawn, start=1):
         finite, name = _finite_samples(log), _word(label, number)
         some = finite[np.unique(np.linspace(0, len(finite) - 1, PATH_POINTS, dtype=int))]
@@ -205,11 +242,20 @@ def _evenly(points: NDArray) -> NDArray:
     return points[np.searchsorted(length, marks).clip(0, len(points) - 1)]
 
 
-def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int) -> Iterator[None]:
+def moved_arm(
+    server: ViserServer, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int
+) -> Iterator[None]:
     """Add an arm in its first frame; every further step moves it to its next frame."""
-    from twin.kinematics.forward import link_poses
-    from twin.rotations.rotations import quaternion_from_matrix
+    handles, T = add_arm(server, robot, meshes, arm, number), link_poses(robot, arm.q)
+    for frame in range(len(T)):
+        place(handles, T[frame], T[frame - 1] if frame else None)
+        yield
 
+
+def add_arm(
+    server: ViserServer, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: int
+) -> list[FrameHandle]:
+    """Add an arm to a scene; return the frames of its links, in the order of the tree."""
     root = f"/{_word(arm.name, number)}"
     names = ["base", *(_word(link, k) for k, link in enumerate(robot.tree.links, start=1))]
     handles = [server.scene.add_frame(f"{root}/{name}", show_axes=False) for name in names]
@@ -222,13 +268,14 @@ def _arm(server: Any, robot: Robot, meshes: Sequence[Mesh], arm: Arm, number: in
             color=arm.ghost or mesh.color, opacity=GHOST if arm.ghost else None, flat_shading=True,
             cast_shadow=False, receive_shadow=False,
         )  # fmt: skip
-    T = link_poses(robot, arm.q)
-    p, quaternions = T[..., :3, 3], quaternion_from_matrix(T[..., :3, :3])
-    for frame in range(len(T)):
-        for link, handle in enumerate(handles[1:]):
-            if frame == 0 or np.any(T[frame, link] != T[frame - 1, link]):
-                handle.position, handle.wxyz = p[frame, link], quaternions[frame, link]
-        yield
+    return handles[1:]
+
+
+def place(handles: Sequence[FrameHandle], T: NDArray, before: NDArray | None = None) -> None:
+    """Move links to their poses T (n_tree, 4, 4), except those that had the same pose `before`."""
+    for link, handle in enumerate(handles):
+        if before is None or np.any(T[link] != before[link]):
+            handle.position, handle.wxyz = T[link, :3, 3], quaternion_from_matrix(T[link, :3, :3])
 
 
 def _rgb(text: str) -> tuple[int, int, int]:
@@ -270,8 +317,6 @@ def arm_meshes(robot: Robot) -> list[Mesh]:
     Raises:
         RobotError: a shape of the robot cannot be drawn.
     """
-    from twin.robot.loading.link_shapes import link_shapes
-
     parts: dict[tuple[int, tuple[float, ...]], list[Any]] = {}
     for shape in link_shapes(robot):
         parts.setdefault((shape.link, shape.color), []).append(shape.mesh)

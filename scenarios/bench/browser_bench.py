@@ -1,0 +1,75 @@
+"""Robot under a controller in a browser; the user jogs its joints by sliders, in real time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.bench.jogging import Follower
+from twin.control.closed_loop import run_closed_loop
+from twin.engine.simulation import Simulation
+from twin.errors import DivergenceError
+from twin.logs.views.browser import View
+from twin.robot.limits import shown
+
+if TYPE_CHECKING:
+    from scenarios.base import Config
+
+PART = 1 / 30  # s: simulated time between two pictures
+
+
+def jog(
+    config: Config, start: NDArray, duration: float, port: int, announce: Callable[[str], None]
+) -> NDArray:
+    """Simulate the robot under its controller, led by the sliders of a page; return the last positions.
+
+    Args:
+        config: robot, controller, drives, payload.
+        start: (n,) initial joint positions, in [rad].
+        duration: simulated time after which the session ends, in [s].
+        port: port of the page; 0 for a free one.
+        announce: callback that receives the address of the page.
+
+    Raises:
+        TwinError: the robot or controller does not exist, or a shape cannot be drawn.
+    """
+    robot = config.load_robot()
+    law = config.control_law(config.controller_model(robot))
+    follower = Follower.of(robot, start, config.period)
+    count = max(1, round(PART / config.period))
+    view = View(robot, start, port=port, follow=False)
+    restart = view.server.gui.add_button("restart")
+    requested: list[bool] = []
+    restart.on_click(lambda _: requested.append(True))
+    try:
+        with Simulation(robot, time_step=config.time_step) as simulation:
+            simulation.reset(start)
+            announce(view.url)
+            began = time.perf_counter()
+            while follower.k * config.period < duration:
+                follower.target = view.target
+                samples = follower.samples(count)
+                try:
+                    log = run_closed_loop(
+                        simulation, law, samples, part=True, steps_per_period=config.steps_per_period
+                    )
+                    error = log.q_ref[-1] - log.q[-1]
+                    worst = int(np.argmax(np.abs(error)))
+                    size = shown(error[worst], robot.joint_kinds[worst], 3)
+                    text = f"error of {robot.joint_names[worst]}: {size}  \n{config.controller}"
+                except DivergenceError as failure:
+                    text = f"{failure}: press restart"
+                view.show(simulation.state()[0], text)
+                if requested:
+                    requested.clear()
+                    simulation.reset(start)
+                    law.reset()
+                    follower.restart(start)
+                time.sleep(max(0.0, began + follower.k * config.period - time.perf_counter()))
+            return simulation.state()[0]
+    finally:
+        view.close()
