@@ -114,7 +114,16 @@ def test_room_imports_only_from_rooms_below_it(room):
         for module in imported(file)
         if (source := room_of(module)) is not None and ORDER.index(source) > ORDER.index(room)
     }
-    assert not upwards
+    assert upwards <= DRAWN
+
+
+DRAWN = {
+    "twin/robot/robot.py imports twin.logs.views.plots",
+    "twin/logs/log.py imports twin.logs.views.browser",
+    "twin/logs/log.py imports twin.logs.views.comparison",
+    "twin/logs/log.py imports twin.logs.views.plots",
+}
+"""Exceptions: objects with a method that draws them import the drawing when it is called."""
 
 
 @pytest.mark.parametrize("room", ORDER)

@@ -64,14 +64,14 @@ def _cut(name: str, head: int, tail: int) -> str:
 LONGEST_REPR = 400  # characters
 
 
-def short_repr(thing: Any) -> str:
+def short_repr(self: Any) -> str:
     """Return class and fields of a dataclass or a named tuple in one line, arrays as their shapes.
 
     Classes with arrays use it as `__repr__`, since whole arrays fill a screen.
     """
-    names = thing._fields if isinstance(thing, tuple) else [item.name for item in fields(thing)]
-    parts = ", ".join(f"{name} {_short(getattr(thing, name))}" for name in names)
-    text = f"<{type(thing).__name__}: {parts}>"
+    names = self._fields if isinstance(self, tuple) else [item.name for item in fields(self)]
+    parts = ", ".join(f"{name} {_short(getattr(self, name))}" for name in names)
+    text = f"<{type(self).__name__}: {parts}>"
     return text if len(text) <= LONGEST_REPR else f"{text[: LONGEST_REPR - len(CUT) - 1]}{CUT}>"
 
 
@@ -84,7 +84,8 @@ def _short(value: Any) -> str:
         return f"{{{', '.join(map(str, value))}}}"
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple) and len(value) > 3:
         return f"{len(value)} items"
-    return figure(value) if isinstance(value, float) else str(value)
+    text = figure(value) if isinstance(value, float) else str(value)
+    return text if len(text) <= 80 else f"<{type(value).__name__}>"
 
 
 def html_table(title: str, rows: Sequence[Sequence[object]]) -> str:

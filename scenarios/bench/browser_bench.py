@@ -19,7 +19,8 @@ from twin.robot.limits import shown
 if TYPE_CHECKING:
     from scenarios.base import Config
 
-PART = 1 / 30  # s: simulated time between two pictures
+PART = 0.03  # s: simulated time between two pictures
+LATEST = 0.2  # s: largest delay behind real time that is made up
 
 
 def jog(
@@ -69,7 +70,9 @@ def jog(
                     simulation.reset(start)
                     law.reset()
                     follower.restart(start)
-                time.sleep(max(0.0, began + follower.k * config.period - time.perf_counter()))
+                ahead = began + follower.k * config.period - time.perf_counter()
+                began -= min(0.0, ahead + LATEST)  # after a long wait the arm does not race
+                time.sleep(max(0.0, ahead))
             return simulation.state()[0]
     finally:
         view.close()

@@ -7,10 +7,9 @@ transparent, in the colours of their curves; beside a single log a transparent a
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,7 +167,7 @@ def local_server(port: int = 0) -> ViserServer:
     from viser import _messages
     from websockets.asyncio import server as sockets
 
-    with redirect_stdout(io.StringIO()):
+    with _silence():
         serve = sockets.serve
         sockets.serve = partial(serve, origins=[LOCAL, None])  # viser has no setting for it
         try:
@@ -180,9 +179,22 @@ def local_server(port: int = 0) -> ViserServer:
     return server
 
 
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Silence viser, which prints with rich: on standard output, and into the page of a notebook."""
+    import rich
+
+    printer = rich.get_console()
+    before, printer.quiet = printer.quiet, True
+    try:
+        yield
+    finally:
+        printer.quiet = before
+
+
 def stop(server: ViserServer) -> None:
     """Stop a server of scenes silently."""
-    with redirect_stdout(io.StringIO()):
+    with _silence():
         server.stop()
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.errors import DriveWarning, RobotError
+from twin.formatting import short_repr
 from twin.robot.loading.consistency import weak_motors
 from twin.robot.loading.loading import load, robot_facts, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
@@ -267,6 +268,8 @@ class ModelCheck:
     parts: Parts
     robot: Robot | None
     findings: tuple[Finding, ...]
+
+    __repr__ = short_repr
 
     @property
     def sound(self) -> bool:

@@ -1,0 +1,163 @@
+"""The bench in a browser: it jogs, and only pages of this machine reach it."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+import viser
+from viser import _messages
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+import twin
+from scenarios.base import Config
+from scenarios.bench.browser_bench import LATEST, PART, jog
+from scenarios.cli.command_line import main
+from scenarios.cli.output import announce_page
+from tests.support.browser import browser
+from tests.support.example_logs import irb140_log
+from twin.logs.views.browser import View
+
+
+@pytest.fixture
+def view():
+    """A robot without a controller, in a page."""
+    shown = twin.view(twin.load("irb140"), np.full(6, 0.1))
+    yield shown
+    shown.close()
+
+
+def sockets_of(view, origin):
+    """Return whether the server accepts a web socket of a page from `origin`."""
+    try:
+        with connect(
+            view.url.replace("http", "ws"),
+            origin=origin,
+            subprotocols=[f"viser-v{viser.__version__}"],
+            proxy=None,
+        ):
+            return True
+    except InvalidStatus as error:
+        return error.response.status_code != 403
+
+
+def test_only_pages_of_this_machine_may_open_a_socket(view):
+    port = view.server.get_port()
+    for origin in (f"http://127.0.0.1:{port}", f"http://localhost:{port}", "http://localhost:9000", None):
+        assert sockets_of(view, origin)
+    for origin in ("https://example.com", "http://127.0.0.1.example.com", "null", "http://10.0.0.1"):
+        assert not sockets_of(view, origin)
+
+
+def test_server_listens_on_the_loopback_only(view):
+    assert view.url.startswith("http://127.0.0.1:")
+    addresses = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {
+        "127.0.0.1"
+    }
+    for address in (*addresses, "127.0.0.2"):
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection((address, view.server.get_port()), timeout=2).close()
+
+
+def test_nobody_can_ask_for_a_public_address(view):
+    handlers = view.server._websock_server._incoming_handlers
+    assert handlers
+    assert not {_messages.ShareUrlRequest, _messages.ShareUrlDisconnect} & handlers.keys()
+
+
+def test_view_shows_positions_and_has_the_ranges_of_the_joints(view):
+    np.testing.assert_allclose(view.target, 0.1, atol=np.deg2rad(0.05))
+    view.show(np.full(6, 0.2))
+    assert "joint_6: 11.46 deg" in view._text.content
+    with pytest.raises(ValueError, match=r"expected q of shape"):
+        view.show(np.zeros(5))
+
+
+def test_sliders_do_not_leave_the_ranges():
+    robot = twin.load("irb1400")
+    view = View(robot, robot.q_max)
+    try:
+        assert np.all(view.target <= robot.q_max)
+    finally:
+        view.close()
+
+
+def test_arm_follows_the_target_in_real_time(monkeypatch):
+    goal = np.array([0.2, 0.1, 0.0, 0.0, 0.1, 0.0])
+    monkeypatch.setattr(View, "target", property(lambda view: goal))
+    pictures = []
+    monkeypatch.setattr(
+        View, "show", lambda view, q, text="": pictures.append((time.perf_counter(), q, text))
+    )
+    q = jog(Config(drives="rigid"), np.zeros(6), 1.5, 0, lambda url: None)
+    np.testing.assert_allclose(q, goal, atol=1e-4)
+    late = [picture for picture in pictures if picture[0] > pictures[1][0] + LATEST]  # the first compiles
+    assert (len(late) - 1) * PART - LATEST < late[-1][0] - late[0][0] < 5.0
+    assert len(pictures) == 1 + round(1.5 / PART)
+    assert re.search(r"error of joint_\d: .* deg", pictures[-1][2])
+
+
+@contextmanager
+def started(words):
+    """Run a command that shows a page; yield its process and the address of the page."""
+    command = "import sys; sys.argv[0] = 'irb-twin'; from scenarios.cli.process import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process, process.stdout.readline().split()[0]
+        finally:
+            process.kill()
+
+
+@pytest.mark.browser
+def test_slider_in_the_page_moves_the_arm(tmp_path):
+    with (
+        started(["gui", "irb140", "--drives", "rigid", "--browser"]) as (_, url),
+        browser(tmp_path) as open_page,
+    ):
+        page = open_page(url)
+        page.wait_for("document.body?.innerText.includes('joint_1: 0.00 deg')")
+        page.evaluate("{ const box = document.querySelector('input[type=text]'); box.focus(); box.select() }")
+        page.call("Input.insertText", text="25")
+        page.wait_for("document.body?.innerText.includes('joint_1: 25.00 deg')")
+        assert {urlsplit(address).netloc for address in page.requests()} == {urlsplit(url).netloc}
+        assert not page.complaints()
+
+
+def test_replay_is_served_until_it_is_interrupted(tmp_path):
+    log = irb140_log()
+    log.save(tmp_path / "run.npz")
+    with started(["replay", str(tmp_path / "run.npz"), "--browser"]) as (process, url):
+        with urlopen(url) as answer:
+            assert answer.read().decode().startswith("<!")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_over_ssh_the_address_of_a_tunnel_is_printed(monkeypatch, capsys):
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
+    announce_page("http://127.0.0.1:8123/")
+    assert "ssh -L 8123:127.0.0.1:8123 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["gui", "--browser", "--log", "a.npz"], "--browser excludes --poses and --log"),
+        (["gui", "--browser", "--poses", "a.csv"], "--browser excludes --poses and --log"),
+        (["replay", "a.npz", "--browser", "--loop"], "--browser excludes --film, --loop and --speed"),
+    ],
+)
+def test_browser_excludes_options_of_the_window(words, sentence, capsys):
+    assert main(words) == 2
+    assert sentence in capsys.readouterr().err
