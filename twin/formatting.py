@@ -69,7 +69,7 @@ def short_repr(self: Any) -> str:
 
     Classes with arrays use it as `__repr__`, since whole arrays fill a screen.
     """
-    names = self._fields if isinstance(self, tuple) else [item.name for item in fields(self)]
+    names = getattr(self, "_fields", None) or [item.name for item in fields(self)]
     parts = ", ".join(f"{name} {_short(getattr(self, name))}" for name in names)
     text = f"<{type(self).__name__}: {parts}>"
     return text if len(text) <= LONGEST_REPR else f"{text[: LONGEST_REPR - len(CUT) - 1]}{CUT}>"

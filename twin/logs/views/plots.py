@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -16,9 +16,6 @@ from twin.arrays import float_array
 from twin.kinematics.forward import forward_kinematics, link_poses
 from twin.logs.views.scene import arm_meshes
 from twin.robot.robot import Robot
-
-if TYPE_CHECKING:
-    from mpl_toolkits.mplot3d import Axes3D
 
 AXES = ("#d55e00", "#009e73", "#0072b2")  # colours of x, y and z
 AXIS = 0.15  # length of the axes of a frame, as a share of the arm's size
@@ -63,7 +60,7 @@ def robot_plot(robot: Robot, q: ArrayLike | None = None) -> Plot:
     points = triangles.reshape(-1, 3)
     middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2
     figure = Plot(figsize=(5.5, 5.5), layout="constrained")
-    axes: Axes3D = figure.add_subplot(projection="3d")
+    axes: Any = figure.add_subplot(projection="3d")
     axes.add_collection3d(
         Poly3DCollection(triangles, facecolors=np.concatenate(colors), shade=True, lightsource=SUN)
     )

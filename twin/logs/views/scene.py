@@ -313,7 +313,7 @@ class Mesh(NamedTuple):
     """
 
     link: int
-    color: tuple[int, ...]
+    color: tuple[int, int, int]
     vertices: NDArray
     faces: NDArray
     inward: NDArray
@@ -338,7 +338,8 @@ def arm_meshes(robot: Robot) -> list[Mesh]:
         vertices = np.concatenate([mesh.vertices for mesh in together])
         faces = np.concatenate([mesh.faces + start for mesh, start in zip(together, starts, strict=False)])
         inward = np.concatenate([_inward(mesh.vertices) for mesh in together])
-        found.append(Mesh(link, tuple(round(255 * part) for part in color[:3]), vertices, faces, inward))
+        red, green, blue = (round(255 * part) for part in color[:3])
+        found.append(Mesh(link, (red, green, blue), vertices, faces, inward))
     cell = FINEST
     while sum(len(mesh.faces) for mesh in found) > MOST_TRIANGLES:
         found = [coarser(mesh, cell) for mesh in found]
