@@ -3,6 +3,8 @@
 import importlib.util
 import keyword
 import re
+import shutil
+import sys
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -85,9 +87,22 @@ class New(Command):
         page.print("Next:")
         at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
         for line in kind.next:
-            words = line.replace("AT", at).replace("NAME", name).replace("CLASS", class_name(name))
+            if "pytest" in line and importlib.util.find_spec("pytest") is None:
+                page.print(f"  {python_command()} -m pip install pytest", highlight=False, soft_wrap=True)
+            words = (
+                line.replace("python ", f"{python_command()} ")
+                .replace("AT", at)
+                .replace("NAME", name)
+                .replace("CLASS", class_name(name))
+            )
             page.print(f"  {words}", highlight=False, soft_wrap=True)
         return 0
+
+
+def python_command() -> str:
+    """Return what to type for this Python: `python` if that is the one that the shell finds."""
+    found = shutil.which("python")
+    return "python" if found is not None and Path(found).samefile(sys.executable) else sys.executable
 
 
 def require_free(name: str, folder: Path, kind: Kind) -> None:

@@ -1,5 +1,6 @@
 """`irb-twin new`: what it writes works as it stands, and nothing else is touched."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -132,3 +133,13 @@ def test_the_templates_are_those_of_the_kinds():
     folder = Path(scenarios.templates.__file__).parent
     files = {path.name for path in folder.iterdir() if path.is_file() and path.name != "__init__.py"}
     assert files == {template for kind in KINDS.values() for template in kind.files}
+
+
+def test_commands_name_this_python_and_install_pytest_where_it_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pytest" else find(name))
+    assert main(["new", "controller", "sliding_mode", "--folder", str(tmp_path)]) == 0
+    install, test = capsys.readouterr().out.splitlines()[-2:]
+    assert install == f"  {sys.executable} -m pip install pytest"
+    assert test == f"  {sys.executable} -m pytest {tmp_path.as_posix()}/test_sliding_mode.py"
