@@ -29,6 +29,7 @@ from scenarios.checks.drive_load import DriveLoad, drive_load, known_drives, wit
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import RobotError
 from twin.formatting import literal
+from twin.logs.views.curves import COLOURS
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
 
@@ -177,27 +178,30 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     rows = -(-robot.n // 3)
     figure = Figure(figsize=(12.0, 3.2 * rows + 0.6), layout="constrained")
     FigureCanvasAgg(figure)
-    title = f"motors of {robot.name}: torque [N m] over speed [1/min]"
-    figure.suptitle(literal(title), fontweight="bold")
+    figure.suptitle(literal(f"Motors of {robot.name}: torque over speed"), fontweight="bold")
     panels = figure.subplots(rows, 3, squeeze=False).ravel()
     for axes in panels[robot.n :]:
         axes.set_axis_off()
     for motor, axes in enumerate(panels[: robot.n]):
         axes.set_title(literal(robot.joint_names[motor]))
-        for log in logs:
+        for k, log in enumerate(logs):
             speed = log.qd_motor @ drives.motor_matrix[motor]
-            axes.plot(PER_MINUTE * speed, log.tau_motor[:, motor], lw=0.9, label=literal(log.controller))
+            name, colour = literal(log.controller), COLOURS[k % len(COLOURS)]
+            axes.plot(PER_MINUTE * speed, log.tau_motor[:, motor], lw=1.0, color=colour, label=name)
         rated, top = PER_MINUTE * drives.motor_speed_rated[motor], PER_MINUTE * drives.motor_speed_max[motor]
         torque = drives.motor_torque_max[motor]
         if np.isfinite(top) and np.isfinite(torque):
             limit = np.array([[-top, 0.0], [-top, -torque], [rated, -torque], [top, 0.0]])
             for curve in (limit, -limit):
-                axes.plot(*curve.T, color="0.35", lw=1.6)
+                axes.plot(*curve.T, color="0.35", lw=1.6, label="limit of the motor")
         joint_limit = PER_MINUTE * abs(drives.ratio[motor]) * robot.qd_max[motor]
         for speed in (-joint_limit, joint_limit):
-            axes.axvline(speed, color="0.6", lw=0.8, ls=":")
+            axes.axvline(speed, color="0.4", lw=1.0, ls=":", label="speed limit of the joint")
+        axes.grid(True, color="0.9")
+        axes.set(xlabel="speed  [1/min]", ylabel="torque  [N m]")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    entries = dict(zip(labels, handles, strict=True))
+    figure.legend(entries.values(), entries, loc="outside lower center", ncols=len(entries), frameon=False)
     figure.savefig(path, dpi=110, format="png")
 
 

@@ -37,6 +37,8 @@ from scenarios.checks.tracking import (
     with_arrays,
 )
 from twin.errors import DivergenceError
+from twin.formatting import figure, literal
+from twin.logs.views.curves import COLOURS
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -188,11 +190,12 @@ def metrics(log: Log) -> tuple[Metric, ...]:
     )
 
 
-FLOOR, CEILING = 1e-6, 1e3  # rad and m: bars are clipped to this range, their labels have the values
+FLOOR = 1e-6
+"""Smallest error that is drawn, in [rad] and [m]; smaller ones are round-off, and stand below as numbers."""
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:
-    """Draw the largest errors as bars: a group for each of `KNOWS`, with a bar for each controller.
+    """Draw the largest errors as points: a group for each of `KNOWS`, with a point for each controller.
 
     Args:
         logs: runs with one robot, one for each controller.
@@ -201,30 +204,41 @@ def picture(logs: Sequence[Log], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.5, 7.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    made = Figure(figsize=(10.5, 7.0), layout="constrained")
+    FigureCanvasAgg(made)
     robot = logs[0].robot
     title = f"{robot.name}, {logs[0].drives} drives: errors of controllers by their knowledge of the drives"
-    figure.suptitle(title, fontweight="bold")
+    made.suptitle(literal(title), fontweight="bold")
     places, width = np.arange(len(KNOWS)), 0.8 / len(logs)
     for axes, what, unit in zip(
-        figure.subplots(2, 1, sharex=True), ("joint", "tool"), ("rad", "m"), strict=True
+        made.subplots(2, 1, sharex=True), ("joint", "tool"), ("rad", "m"), strict=True
     ):
-        for k, log in enumerate(logs):
-            errors = log.arrays[f"{what}_errors"]
-            shown = np.clip(errors, FLOOR, CEILING)
-            where = places + (k - (len(logs) - 1) / 2) * width
-            bars = axes.bar(where, shown, width, label=log.controller)
-            axes.bar_label(bars, [f"{error:.0e}" for error in errors], fontsize=7)
         axes.set_yscale("log")
-        axes.set_ylim(bottom=FLOOR / 2)
+        for k, log in enumerate(logs):
+            errors, colour = log.arrays[f"{what}_errors"], COLOURS[k % len(COLOURS)]
+            where = places + (k - (len(logs) - 1) / 2) * width
+            drawn = (errors >= FLOOR) & np.isfinite(errors)
+            axes.plot(where[drawn], errors[drawn], "o", ms=9, color=colour, label=literal(log.controller))
+            for x, error, above in zip(where, errors, drawn, strict=True):
+                style: dict = {"fontsize": 8, "color": colour, "ha": "center", "textcoords": "offset points"}
+                if above:
+                    axes.annotate(figure(error), (x, error), xytext=(0, 8), **style)
+                else:  # at the lower edge, where there is no value
+                    at = {"xycoords": ("data", "axes fraction"), "rotation": 90}
+                    axes.annotate(figure(error), (x, 0.0), xytext=(0, 5), **style, **at)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low / 8, high * 1.6)  # room for the numbers below and above the points
         axes.set_ylabel(f"largest {what} error  [{unit}]")
         axes.grid(True, axis="y", color="0.88")
         axes.set_axisbelow(True)
         axes.set_xticks(places, KNOWS.values())
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    figure.savefig(path, dpi=110, format="png")
+        axes.set_xlim(-0.5, len(KNOWS) - 0.5)
+        for edge in places[1:] - 0.5:
+            axes.axvline(edge, color="0.8", lw=0.8)
+    made.axes[-1].set_xlabel("knowledge of the drives  (numbers at the lower edge are below the scale)")
+    handles, labels = made.axes[0].get_legend_handles_labels()
+    made.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    made.savefig(path, dpi=110, format="png")
 
 
 if __name__ == "__main__":

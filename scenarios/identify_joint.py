@@ -7,7 +7,7 @@ motor's torque and speed are recorded at 500 Hz; the noise on the speed is chose
 the published size. J_m, J_a, f_m and k are estimated from the first experiment, without its beginning, end
 and mean; the second experiment validates them. The plant runs in the engine, and the model is discretised
 with the engine's steps. `--friction drives` uses the friction and the damped spring of the robot's file
-instead: the linear model then estimates Coulomb friction as viscous. `--picture` draws figures 3.3 to 3.6 of
+instead: the linear model then estimates Coulomb friction as viscous. `--picture` draws figures 3.4 to 3.6 of
 Norrlöf 1999 from these data.
 
 What must hold: every parameter is within 4 standard deviations of the plant's; without noise it is equal to

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from twin.dynamics.flexible_joint import FlexibleJoint
 from twin.errors import RobotError
+from twin.formatting import figure as number
 from twin.formatting import literal
+from twin.logs.views.curves import COLOURS
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -205,12 +207,13 @@ def estimates(log: Log, linear: bool, duration: float, noise: float, rng: np.ran
 HIGH_PASS = 0.01
 """Cut-off of the high-pass filter of figure 3.6 over the Nyquist frequency: 2.5 Hz at 500 Hz."""
 SHOWN = 2.0  # s: length of the data in figures 3.5 and 3.6
-PLAIN: dict[str, Any] = {"lw": 0.9}
-DOTTED: dict[str, Any] = {"lw": 1.0, "ls": ":"}
+PLAIN: dict[str, Any] = {"lw": 1.0}
+DOTTED: dict[str, Any] = {"lw": 1.8, "ls": ":"}
+MEASURED, MODEL = "measured", "identified model"
 
 
 def picture(logs: Sequence[Log], path: Path) -> None:
-    """Draw raw and processed data, the frequency response, and the model beside both experiments.
+    """Draw the data, the frequency response, and the model beside the validation (report, 3.4 to 3.6).
 
     Args:
         logs: runs of the experiment; the first is drawn.
@@ -221,47 +224,44 @@ def picture(logs: Sequence[Log], path: Path) -> None:
 
     log = logs[0]
     found = Estimates(*(log.arrays[name] for name in Estimates._fields))
-    joint, count = two_masses(log.robot), found.model_speed.shape[1]
-    torque, angle = log.tau_motor[:, 0], log.q_motor[:, 0] / joint.r
+    count = found.model_speed.shape[1]
+    torque = log.tau_motor[:, 0]
     windows = [slice(start, start + count) for start in found.first.tolist()]
-    figure = Figure(figsize=(12.0, 12.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    made = Figure(figsize=(12.0, 9.5), layout="constrained")
+    FigureCanvasAgg(made)
     title = f"axis 1 of {log.robot.name}: torque and motion of its motor"
-    figure.suptitle(literal(title), fontweight="bold")
-    panels = figure.subplots(5, 2)
-    for column, (window, what) in enumerate(zip(windows, ("estimation", "validation"), strict=True)):
-        wider = slice(window.start - margin(log), window.stop + margin(log))
-        raw, processed = panels[:2, column]
-        two_curves(raw, log.t[wider], torque[wider], angle[wider], "angle [rad]")
-        raw.set_title(f"3.3: raw data, {('around one point', 'to another point')[column]}")
-        t, u, y = log.t[window], torque[window], found.speed[window]
-        two_curves(processed, t, u - np.mean(u), y - np.mean(y), "speed [rad/s]")
-        processed.set_title(f"3.4: {what} data, without ends and mean")
-    frequency_panels(panels[2], log, windows[0], found)
-    for axes, window, model in zip(panels[3], windows, found.model_speed, strict=True):
-        t = log.t[window]
-        beside(axes, t, model, found.speed[window], "speed [rad/s]")
-    panels[3, 0].set_title("model beside the estimation data")
-    panels[3, 1].set_title("3.5: model beside the validation data")
-    angle_panel(panels[4, 0], log, windows[1], found)
-    left = found.speed[windows[1]] - found.model_speed[1]
-    panels[4, 1].plot(log.t[windows[1]], left, lw=0.6)
-    panels[4, 1].set(title="error of the model in 3.5", xlabel="t [s]", ylabel="speed [rad/s]")
-    figure.savefig(path, dpi=110, format="png")
+    made.suptitle(literal(title), fontweight="bold")
+    panels = made.subplots(3, 2)
+    experiments = ("estimation: noise around one point", "validation: noise on the move to another point")
+    for axes, window, what in zip(panels[0], windows, experiments, strict=True):
+        u, y = torque[window], found.speed[window]
+        two_curves(axes, log.t[window], u - np.mean(u), y - np.mean(y))
+        axes.set_title(f"{what}, means removed", fontsize=10)
+    frequency_panels(panels[1], log, windows[0], found)
+    beside(panels[2, 0], log.t[windows[1]], found.model_speed[1], found.speed[windows[1]], "speed [rad/s]")
+    rms = np.sqrt(np.mean((found.speed[windows[1]] - found.model_speed[1]) ** 2))
+    panels[2, 0].set_title(f"validation: the model's speed, RMS error {number(rms)} rad/s", fontsize=10)
+    angle_panel(panels[2, 1], log, windows[1], found)
+    entries = {}
+    for axes in panels[1:].flat:
+        handles, labels = axes.get_legend_handles_labels()
+        entries |= dict(zip(labels, handles, strict=True))
+    made.legend(entries.values(), entries, loc="outside lower center", ncols=len(entries), frameon=False)
+    made.savefig(path, dpi=110, format="png")
 
 
-def margin(log: Log) -> int:
-    """Return the number of samples removed at each end of an experiment."""
-    return round(CUT / (log.time_step * log.steps_per_period))
-
-
-def two_curves(axes: Axes, t: NDArray, torque: NDArray, motion: NDArray, label: str) -> None:
-    """Plot the torque, and on a second axis the resulting motion."""
-    axes.plot(t, torque, color="C0", **PLAIN)
-    axes.set_ylabel("torque [N m]", color="C0")
+def two_curves(axes: Axes, t: NDArray, torque: NDArray, speed: NDArray) -> None:
+    """Plot the torque, and on a second axis the resulting speed."""
     other = axes.twinx()
-    other.plot(t, motion, color="C1", **PLAIN)
-    other.set_ylabel(label, color="C1")
+    for place, values, label, colour in (
+        (axes, torque, "torque [N m]", COLOURS[0]),
+        (other, speed, "speed [rad/s]", COLOURS[1]),
+    ):
+        place.plot(t, values, color=colour, **PLAIN)
+        place.set_ylabel(label, color=colour)
+        half = 1.1 * float(np.max(np.abs(values)))
+        place.set_ylim(-half, half)  # both axes are zero at the same height
+    axes.set_xlabel("time [s]")
 
 
 def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: Estimates) -> None:
@@ -281,31 +281,31 @@ def frequency_panels(pair: Sequence[Axes], log: Log, window: slice, found: Estim
         (pair[0], np.abs, "gain [rad/s per N m]"),
         (pair[1], lambda G: np.rad2deg(np.angle(G)), "phase [deg]"),
     ):
-        axes.semilogx(omega / 2 / np.pi, of(response), ".", ms=4, color="0.5", label="measured")
-        axes.semilogx(
-            dense / 2 / np.pi, of(frequency_response(velocity_model(joint), dense)), label="twin", **PLAIN
-        )
-        axes.semilogx(
-            dense / 2 / np.pi, of(frequency_response(velocity_model(model), dense)), label="model", **DOTTED
-        )
+        axes.semilogx(omega / 2 / np.pi, of(response), ".", ms=4, color="0.5", label=MEASURED)
+        for one, style in (
+            (joint, {"label": "plant", "color": COLOURS[2], **PLAIN}),
+            (model, {"label": MODEL, "color": COLOURS[1], **DOTTED}),
+        ):
+            axes.semilogx(dense / 2 / np.pi, of(frequency_response(velocity_model(one), dense)), **style)
         axes.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
         axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set(title="frequency response", xlabel="frequency [Hz]", ylabel=label)
-        axes.legend(frameon=False)
+        axes.set(xlabel="frequency [Hz]", ylabel=label)
+        axes.set_title("frequency response from torque to speed", fontsize=10)
+        axes.grid(True, color="0.9")
     pair[0].set_yscale("log")
 
 
 def beside(axes: Axes, t: NDArray, model: NDArray, measured: NDArray, label: str) -> None:
-    """Plot the model as solid and the measurement as dotted line, for the first `SHOWN` seconds."""
+    """Plot the measurement, and the model over it, for the first `SHOWN` seconds."""
     drawn = t < t[0] + SHOWN
-    axes.plot(t[drawn], measured[drawn], color="C1", label="measured", **DOTTED)
-    axes.plot(t[drawn], model[drawn], color="C0", label="model", **PLAIN)
-    axes.set(xlabel="t [s]", ylabel=label)
-    axes.legend(frameon=False, ncols=2)
+    axes.plot(t[drawn], measured[drawn], color="0.6", lw=2.2, label=MEASURED)
+    axes.plot(t[drawn], model[drawn], color=COLOURS[1], label=MODEL, **PLAIN)
+    axes.set(xlabel="time [s]", ylabel=label)
+    axes.grid(True, color="0.9")
 
 
 def angle_panel(axes: Axes, log: Log, window: slice, found: Estimates) -> None:
-    """Plot figure 3.6: motor angle of the model beside the measured one, both high-pass filtered."""
+    """Plot the motor angle of the model beside the measured one, both high-pass filtered."""
     from scipy.signal import butter, sosfiltfilt
 
     period = log.time_step * log.steps_per_period
@@ -314,4 +314,4 @@ def angle_panel(axes: Axes, log: Log, window: slice, found: Estimates) -> None:
     high_pass = butter(2, HIGH_PASS, "highpass", output="sos")
     angle = log.q_motor[window, 0] / joint.r
     beside(axes, log.t[window], sosfiltfilt(high_pass, model), sosfiltfilt(high_pass, angle), "angle [rad]")
-    axes.set_title("3.6: motor angle, above 2.5 Hz")
+    axes.set_title("validation: the motor's angle above 2.5 Hz", fontsize=10)

@@ -75,6 +75,7 @@ COMMANDS = Commands(
             "inspect:Formulas",
             "print the equations of an arm as sums, or as a function in C or Python",
         ),
+        "friction": ("inspect:Friction", "list and draw the friction of the joints over their speed"),
         "mass": ("inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
         "check-model": (
             "inspect:CheckModel",

@@ -1,4 +1,4 @@
-"""Commands that show what there is: `irb-twin list`, `formulas`, `check-model` and `mass`."""
+"""Commands that show what there is: `irb-twin list`, `formulas`, `check-model`, `friction` and `mass`."""
 
 from __future__ import annotations
 
@@ -156,6 +156,42 @@ class CheckModel(Command):
         page.print(*report.tables(), sep="\n", highlight=False)
         complete = files.name(page)
         return 0 if complete and report.passes else 1
+
+
+@dataclass(frozen=True)
+class Friction(Command):
+    """List the friction of a robot's drives at the joints, and draw it over the speed of each joint."""
+
+    usage = "irb-twin friction [ROBOT] [--picture FILE.png]"
+    examples = """examples:
+  irb-twin friction
+  irb-twin friction irb1400 --picture friction.png
+"""
+
+    robot: str = argument("name of the robot, or path of its robot.toml", "ROBOT", "irb140")
+    picture: Path | None = output_file(".png", "draw friction over speed, a panel per joint")
+
+    def run(self, call: Call) -> int:
+        """Print the table, and draw the picture."""
+        import twin
+        from scenarios.report.report import listing
+        from twin.formatting import figure
+        from twin.logs.views.plots import friction_plot
+
+        robot = twin.load(self.robot).with_drives("rigid")
+        drives = robot.active_drives
+        assert drives is not None
+        rows = [("", "Coulomb N m", "breakaway N m", "Stribeck rad/s", "viscous N m s/rad")]
+        columns = (drives.coulomb, drives.static, drives.stribeck_speed, drives.viscous)
+        for name, *values in zip(robot.joint_names, *columns, strict=True):
+            rows.append((name, *(figure(float(value)) for value in values)))
+        files = Files()
+        if self.picture is not None:
+            plot = friction_plot(robot)
+            files.write(self.picture, partial(plot.savefig, dpi=140, format="png"))
+        page = console()
+        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        return 0 if files.name(page) else 1
 
 
 @dataclass(frozen=True)

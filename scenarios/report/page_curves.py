@@ -24,10 +24,10 @@ MOST_POINTS, FEWEST_POINTS = 2000, 200
 """Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""
 ALL_POINTS = 250_000
 """Largest number of points of all curves of a page: about 4 MB."""
-ABREAST = 3  # panels
+ABREAST, GAP = 3, 0.033  # panels in a row; half the room between two, with labels such as -4.44e-16
 PANEL, TITLE = 170, 30  # pixels: the height of a row of panels, and of the title in it
 ABOVE, BELOW = 24, 64  # pixels above and below all rows
-FURTHEST = 3.0  # largest extent of a load axis, as a multiple of the limit
+LEAST, FURTHEST = 0.01, 3.0  # smallest and largest extent of a load axis, as multiples of the limit
 ERROR, TORQUE, SPEED, TOOL, LOAD = (
     "Tracking error: desired minus actual position",
     "Motor torque / limit",
@@ -149,7 +149,7 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
         number = str(k + 1) if k else ""
         row, column = divmod(k, across)
         left, top = column / across, 1 - row / rows
-        domain = [left + 0.025 * (column > 0), left + 1 / across - 0.025 * (column < across - 1)]
+        domain = [left + GAP * (column > 0), left + 1 / across - GAP * (column < across - 1)]
         low, high = top - 1 / rows, top - TITLE / (PANEL * rows)
         unit = f" [{panel.unit}]" if panel.unit else ""
         layout[f"xaxis{number}"] = {
@@ -161,7 +161,8 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
         }  # fmt: skip
         layout[f"yaxis{number}"] = {
             "domain": [low, high], "anchor": f"x{number}", "showline": True, "linecolor": "#888",
-            "gridcolor": "#eee", "zerolinecolor": "#bbb", "exponentformat": "power", "nticks": 6,
+            "gridcolor": "#eee", "zerolinecolor": "#bbb", "nticks": 6,
+            "exponentformat": "e", "minexponent": 2,
             **({"tickformat": "~%"} if panel.limit else {}),
         }  # fmt: skip
         titles.append({
@@ -182,8 +183,8 @@ def _range(panel: Panel) -> list[float]:
     """Return the range of a load's axis: that of the values, with a margin, up to `FURTHEST`."""
     sizes = [np.abs(line.values[np.isfinite(line.values)]) for line in panel.lines]
     most = max((float(size.max()) for size in sizes if len(size)), default=1.0)
-    reach = 1.1 * float(np.clip(most, 0.0, FURTHEST))
-    return [-reach, reach] if reach > 0 else [-1.1, 1.1]
+    reach = 1.1 * float(np.clip(most, LEAST, FURTHEST))
+    return [-reach, reach]
 
 
 def _trace(line: Line, points: int, number: str, named: bool) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.formatting import figure as number
 from twin.formatting import literal, shorten
 from twin.logs.figures import joint_error
-from twin.logs.views.curves import COLOURS
+from twin.logs.views.curves import COLOURS, power
 from twin.robot.limits import caption_unit
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ EDGE = 15  # pixels of margin around the arm
 MOMENTS = 5  # number of poses of the arm
 TITLE = 36  # characters of a title, and of a name in the legend
 LETTERS = 11  # characters per inch of the legend
-FLOOR = 1e-17  # rad; a logarithmic axis cannot show an error of zero
+COMPARABLE = 30.0  # ratio of errors up to which all panels have one scale
 
 
 def draw(runs: Sequence[Run], path: Path) -> None:
@@ -44,15 +45,20 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     FigureCanvasAgg(figure)
     figure.suptitle(literal(f"{runs[0].scenario} on {logs[0].robot.name}"), fontweight="bold")
     above, below = cast("NDArray", figure.subfigures(2, 1, height_ratios=(1.0, 1.05)))
-    row = above.subplots(1, len(logs), sharey=True, squeeze=False)[0]
-    for column, ((label, log), axes) in enumerate(zip(drawn, row, strict=True)):
-        _draw_error(axes, log)
-        axes.set_title(literal(shorten([label], TITLE)[0]))
-        _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
-    low, high = _decades(logs)
-    row[0].set_ylim(low, high)
+    sizes = [_size(log) for log in logs]
+    alike = max(sizes) <= COMPARABLE * min(sizes)
+    row = above.subplots(1, len(logs), sharey=alike, squeeze=False)[0]
     unit = caption_unit(logs[0].robot.joint_kinds)
-    row[0].set_ylabel(f"|joint error|  [{unit}]" + (f"   (0 is drawn at {FLOOR:g})" if low <= FLOOR else ""))
+    for column, ((label, log), size, axes) in enumerate(zip(drawn, sizes, row, strict=True)):
+        exponent = power(max(sizes) if alike else size)
+        _draw_error(axes, log, exponent)
+        axes.set_title(
+            f"{literal(shorten([label], TITLE)[0])}: largest error {number(size)} {unit}", fontsize=10
+        )
+        if column == 0 or not alike:
+            factor = f"$10^{{{exponent}}}$ " if exponent else ""
+            axes.set_ylabel(f"joint error  [{factor}{unit}]")
+        _draw_arm(below.add_subplot(1, len(logs), column + 1), log)
     handles, labels = row[0].get_legend_handles_labels()
     beside = max(1, int(LETTERS * figure.get_figwidth() / (max(map(len, labels)) + 5)))
     above.legend(handles, labels, loc="outside lower center", ncols=min(beside, len(labels)), frameon=False)
@@ -61,23 +67,19 @@ def draw(runs: Sequence[Run], path: Path) -> None:
     figure.savefig(path, dpi=110, format="png")
 
 
-def _decades(logs: Sequence[Log]) -> tuple[float, float]:
-    """Return the limits of the error axis: decades, without the lowest 1 %, which are zero crossings."""
-    errors = np.concatenate([np.abs(joint_error(log)).ravel() for log in logs])
-    errors = np.maximum(errors[np.isfinite(errors)], FLOOR)
-    if len(errors) == 0:
-        return FLOOR, 1.0
-    low = np.floor(np.log10(np.quantile(errors, 0.01)))
-    high = np.ceil(np.log10(errors.max()))
-    return 0.5 * 10.0**low, 10.0 ** max(high, low + 2)
+def _size(log: Log) -> float:
+    """Return the largest finite error of a joint, in [rad]."""
+    errors = np.abs(joint_error(log))
+    return float(np.max(errors, where=np.isfinite(errors), initial=0.0))
 
 
-def _draw_error(axes: Axes, log: Log) -> None:
-    error = np.maximum(np.abs(joint_error(log)), FLOOR)
+def _draw_error(axes: Axes, log: Log, exponent: int) -> None:
+    """Draw the errors of the joints, divided by a power of ten."""
+    error = 10.0**-exponent * joint_error(log)
     for joint, name in enumerate(map(literal, shorten(log.robot.joint_names, TITLE))):
-        axes.semilogy(
-            log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.0, label=literal(name)
-        )
+        axes.plot(log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.2, label=name)
+    if not _size(log):
+        axes.set_ylim(-1.0, 1.0)
     axes.set_xlabel("time  [s]")
     axes.set_xlim(log.t[0], log.t[-1] if log.t[-1] > log.t[0] else 1.0)
     axes.grid(True, which="major", color="0.88")

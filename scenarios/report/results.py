@@ -16,7 +16,7 @@ from scenarios.metric import Outcome
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
-from twin.logs.views.scene import Logged
+from twin.logs.views.scene import COLOURS, Logged
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -254,10 +254,6 @@ def describe(run: Run) -> str:
     named = ("robot", "drives", "model_drives")
     words += [f"{name} {value}" for name, value in run.settings.items() if name not in named]
     return ", ".join(words)
-
-
-COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
-"""Colours of Okabe and Ito, safe for colour blindness; those similar to the orange arm come last."""
 
 
 class Shown(NamedTuple):

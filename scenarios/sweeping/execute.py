@@ -117,6 +117,12 @@ def run_all(
 
 
 def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
+    known = {one.name: one for one in law.experiment.quantities()}
+    units = {
+        name: "times nominal" if one.meaning.startswith("factor ") else one.unit
+        for name in plan.names
+        if (one := known.get(name)) is not None and (one.unit or one.meaning.startswith("factor "))
+    }
     return Swept(
         label=law.label,
         config=law.experiment.settings,
@@ -128,6 +134,7 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
         limits=plan.limits,
         leaves_limits=bool(plan.scenario.leaves_limits),
         figure=plan.figure,
+        units=units,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -90,6 +90,7 @@ class Swept:
         limits: additional limits of quantities.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
         figure: quantity that ranks the worst cases.
+        units: units of the inputs by name; `times nominal` for factors; inputs without a unit are missing.
     """
 
     label: str
@@ -102,6 +103,7 @@ class Swept:
     limits: Mapping[str, float]
     leaves_limits: bool
     figure: str
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 class Spread(NamedTuple):

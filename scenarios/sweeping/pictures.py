@@ -35,10 +35,12 @@ MARKS = (
     ("s", "#cc79a7"), ("+", "#b2182b"), ("*", "#b2182b"),
 )  # fmt: skip
 """Markers and colours of the kinds of failure, in their order; further kinds share the last one."""
-COLOURS = "viridis_r"
-"""Colour map of errors; large errors are dark."""
+COLOURS = "viridis"
+"""Colour map of errors; large errors are bright."""
 SHARES = "RdYlBu"
 """Colour map of shares: 0 is red, 1 is blue."""
+PASSING = "#0072b2"
+SHARE = "share of passing runs"
 ROOM = 0.02
 """Margin at both ends of an axis, as a share of its length."""
 NAME = 30
@@ -73,7 +75,8 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
     made.suptitle(literal(title), fontweight="bold")
     grid = made.subplots(max(inputs, 1), panels, squeeze=False)
     drawing = _Drawing(swept, scale or scale_of([swept]))
-    labels = shorten(list(names), NAME)
+    units = [f"  [{swept.units[name]}]" if name in swept.units else "" for name in names]
+    labels = [name + unit for name, unit in zip(shorten(list(names), NAME), units, strict=True)]
     for axes in grid.flat:
         axes.set_axis_off()
     for i, name in enumerate(names):
@@ -128,11 +131,13 @@ class _Drawing:
         low, high = edges[:-1], edges[1:]
         middles = np.sqrt(low * high) if name in self._swept.decades else 0.5 * (low + high)
         each = self._runs_of_a_draw(name)  # runs of one draw are correlated: they count as one
-        axes.fill_between(middles, *_wilson(passed / each, count / each), color="#0072b2", alpha=0.2, lw=0)
-        axes.plot(middles, share, "o-", color="#0072b2", ms=3, lw=1.2)
+        axes.fill_between(middles, *_wilson(passed / each, count / each), color=PASSING, alpha=0.2, lw=0)
+        axes.plot(middles, share, "o-", color=PASSING, ms=3, lw=1.2)
         self._across(axes, name)
         axes.set_ylim(-0.04, 1.04)
         axes.yaxis.tick_right()
+        axes.yaxis.set_label_position("right")
+        axes.set_ylabel(SHARE, fontsize=9)
         axes.set_axisbelow(True)
         axes.grid(True, color="0.9")
 
@@ -223,15 +228,13 @@ class _Drawing:
             bar = made.colorbar(self._map, ax=list(grid.flat), location="right", shrink=0.6, pad=0.02)
             bar.ax.tick_params(labelsize=7, which="both")
             bar.set_label(
-                "share of passing runs" if self._many else f"{quantity(self._swept.figure)}of passing runs",
+                SHARE if self._many else f"{quantity(self._swept.figure)}, passing runs",
                 fontsize=9,
             )
         passing = self._table["passes"]
-        entries = [
-            Line2D([], [], color="#0072b2", marker="o", ms=3, label="share of passing runs, 95 % interval")
-        ]
+        entries = [Line2D([], [], color=PASSING, marker="o", ms=3, label=f"{SHARE}, 95 % interval")]
         passed = f"pass: {np.count_nonzero(passing)} of {len(passing)} ({percent(passing.mean())})"
-        entries.append(Line2D([], [], marker="" if self._many else "o", color="#35b779", ls="", label=passed))
+        entries.append(Line2D([], [], marker="" if self._many else "o", color="#21918c", ls="", label=passed))
         for kind in self._kinds:
             entries.append(
                 Line2D([], [], marker="" if self._many else kind.mark, color=kind.colour, ls="", ms=6,

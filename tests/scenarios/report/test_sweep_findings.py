@@ -147,8 +147,8 @@ def test_pictures_show_what_failed(tmp_path):
         table["passes"] = table["payload"] < 0.25
     assert not np.array_equal(drawn(few), sound)
     red = np.all(np.abs(drawn(many) - [165 / 255, 0, 38 / 255]) < 0.01, axis=-1)
-    # The lower left panel, of three quarters of whose width no run holds, takes some sixth of the picture.
-    assert red.mean() == pytest.approx(1 / 8, abs=0.03)
+    # The lower left panel, of three quarters of whose width no run holds, takes some eighth of the picture.
+    assert red.mean() == pytest.approx(0.75 / 8, abs=0.02)
 
 
 def test_shares_near_the_ends_have_their_digits():

@@ -10,7 +10,7 @@ import twin
 from tests.support.example_logs import broken_log, irb140_log, log_of, sliding_log
 from twin.errors import UnknownNameError
 from twin.logs.figures import tool_distance
-from twin.logs.views.curves import Curve, _power, _same_reference, _view, draw, panels
+from twin.logs.views.curves import Curve, _same_reference, _view, draw, panels, power
 
 T = np.linspace(0.0, 1.0, 5)
 
@@ -100,11 +100,12 @@ def test_the_axis_spans_what_is_finite_and_limits_that_are_near():
 
 
 @pytest.mark.parametrize(
-    ("size", "power"), [(0.5, 0), (1999.0, 0), (2e4, 3), (0.019, -3), (1e-3, -3), (9e-4, -6), (3e-16, -18)]
+    ("size", "exponent"),
+    [(0.5, 0), (1999.0, 0), (2e4, 3), (0.019, -3), (1e-3, -3), (9e-4, -6), (3e-16, -18), (0.0, 0)],
 )
-def test_the_power_of_ten_that_is_taken_out(size, power):
-    assert _power(size) == power
-    assert power == 0 or 1.0 <= size * 10.0**-power < 1000.0
+def test_the_power_of_ten_that_is_taken_out(size, exponent):
+    assert power(size) == exponent
+    assert exponent == 0 or 1.0 <= size * 10.0**-exponent < 1000.0
 
 
 def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():

@@ -15,8 +15,8 @@ from twin.atomic_file import atomic_write
 from twin.errors import TwinError
 from twin.kinematics.forward import link_poses
 from twin.logs.log import Log
-from twin.logs.views.curves import COLOURS
 from twin.logs.views.scene import (
+    COLOURS,
     Arm,
     Logged,
     add_arm,

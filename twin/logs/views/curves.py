@@ -140,8 +140,8 @@ def _add_legends(canvas: Figure, title: str, logs: Sequence[str]) -> None:
 def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Sequence[str]) -> None:
     title, unit, curves = panel
     low, high = _view([curve for curve in curves if curve.log in finite] or curves)
-    power = _power(max(abs(low), abs(high)))
-    scale = 10.0**-power
+    exponent = power(max(abs(low), abs(high)))
+    scale = 10.0**-exponent
     longest = max(curves, key=lambda curve: len(curve.t))
     shared_reference = all(_same_reference(curve, longest) for curve in curves)
     if shared_reference and longest.reference is not None:
@@ -169,7 +169,7 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Se
     axes.set_title(literal(title), loc="left", fontsize=9, fontweight="bold", pad=3)
     if len(limits) == 1:
         axes.set_title(_limit_text(*limits.pop(), unit), loc="right", fontsize=8, color=LIMIT, pad=3)
-    factor = f"$10^{{{power}}}$ " if power else ""
+    factor = f"$10^{{{exponent}}}$ " if exponent else ""
     axes.set_ylabel(f"[{factor}{unit}]" if factor or unit else "", fontsize=9)
     axes.tick_params(labelsize=8)
     axes.ticklabel_format(axis="y", useOffset=False)
@@ -199,9 +199,9 @@ def _view(curves: Sequence[Curve]) -> tuple[float, float]:
     return (low - room, high + room) if room else (-1.0, 1.0)
 
 
-def _power(size: float) -> int:
+def power(size: float) -> int:
     """Return the power of ten, a multiple of three, by which values are divided; 0 for legible values."""
-    return 0 if 0.02 <= size < 2000 else 3 * int(np.floor(np.log10(size) / 3 + 1e-9))
+    return 0 if 0.02 <= size < 2000 or size == 0 else 3 * int(np.floor(np.log10(size) / 3 + 1e-9))
 
 
 def _limit_text(low: float, high: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""Figures for notebooks: the class of all plots, and a robot in a configuration."""
+"""Figures for notebooks: the class of all plots, a robot in a configuration, and its friction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
 from twin.arrays import float_array
+from twin.dynamics.equation_of_motion import friction_torque
+from twin.errors import RobotError
+from twin.formatting import literal
 from twin.kinematics.forward import forward_kinematics, link_poses
+from twin.logs.views.curves import COLOURS
 from twin.logs.views.scene import arm_meshes
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 AXES = ("#d55e00", "#009e73", "#0072b2")  # colours of x, y and z
@@ -76,4 +81,36 @@ def robot_plot(robot: Robot, q: ArrayLike | None = None) -> Plot:
     axes.view_init(elev=20, azim=-55)
     angles = ", ".join(f"{value:.4g}" for value in q)
     axes.set_title(f"{robot.name} at q = ({angles})  [rad]", fontsize=10)
+    return figure
+
+
+def friction_plot(robot: Robot) -> Plot:
+    """Return the friction torque of every joint over its speed, while the other joints are at rest.
+
+    Args:
+        robot: robot with drives (`Robot.with_drives`).
+
+    Raises:
+        RobotError: the drives of the robot are ideal, without friction.
+    """
+    if robot.active_drives is None:
+        raise RobotError(f"{robot.name} has ideal drives, without friction: expected rigid or elastic ones")
+    columns = min(3, robot.n)
+    figure = Plot(figsize=(3.6 * columns, 2.4 * -(-robot.n // columns) + 0.6), layout="constrained")
+    figure.suptitle(literal(f"Friction of the joints of {robot.name}"), fontweight="bold")
+    grid = figure.subplots(-(-robot.n // columns), columns, squeeze=False)
+    for axes in grid.flat[robot.n :]:
+        axes.set_axis_off()
+    for joint, (axes, kind) in enumerate(zip(grid.flat, robot.joint_kinds, strict=False)):
+        top = robot.qd_max[joint] if np.isfinite(robot.qd_max[joint]) else 1.0
+        speeds = top * np.geomspace(1e-5, 1.0, 400)
+        qd = np.zeros((2 * len(speeds) + 1, robot.n))
+        qd[:, joint] = [*-speeds[::-1], np.nan, *speeds]  # a gap at rest, where friction holds the joint
+        friction = friction_torque(robot, np.nan_to_num(qd))[:, joint]
+        axes.plot(qd[:, joint], np.where(np.isnan(qd[:, joint]), np.nan, friction), color=COLOURS[0], lw=1.6)
+        axes.set_title(literal(robot.joint_names[joint]), loc="left", fontsize=9, fontweight="bold")
+        axes.set_xlabel(f"speed  [{joint_unit(kind, 'speed')}]", fontsize=9)
+        axes.set_ylabel(f"friction  [{joint_unit(kind, 'torque')}]", fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.grid(True, color="0.9")
     return figure

@@ -34,6 +34,8 @@ PATH_POINTS = 1000
 REST = 0.5  # s, pause before the player starts again
 DOTS = 0.012  # m, distance of the dots on the desired path
 MOMENTS = 60  # samples of a log for which the camera must see the arm
+COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
+"""Colours of `twin.logs.views.curves`; those similar to an orange arm come last."""
 DESIRED = (120, 120, 125)
 GHOST = 0.45  # opacity
 INSET = 2e-3  # m, by which each transparent arm is smaller than the arm before it
