@@ -52,7 +52,8 @@ def test_a_mass_that_is_lost_is_stated(parts, capsys):
         text = text.replace(
             "</robot>",
             f'<link name="{name}"><inertial><mass value="{mass}"/>{inertia}'
-            f'<joint name="on_{name[0]}" type="fixed"><parent link="one"/><child link="{name}"/></joint></robot>',
+            f'<joint name="to_{name}" type="fixed"><parent link="one"/>'
+            f'<child link="{name}"/></joint></robot>',
         )
     Path("arm.urdf").write_text(text, encoding="utf-8")
     assert main(["mass", "arm.urdf", "--total", "9", "--out", "weighed.urdf"]) == 0

@@ -154,8 +154,9 @@ class Bench:
             self.add_keys(line)
         self._pictures.start()
         self.write_line("starting", "starting: the first time for a robot takes some 15 s")
-        with self._pictures.drawn_after():
-            self._text.write(client.getDebugVisualizerCamera(), self.panels_shown)
+        for _ in range(2):  # the background has its colour from the second picture on
+            with self._pictures.drawn_after():
+                self._text.write(client.getDebugVisualizerCamera(), self.panels_shown)
         for _ in range(2):  # the window arranges its panels at the first picture
             self.picture()
 
