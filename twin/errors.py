@@ -84,7 +84,7 @@ class NoDisplayError(TwinError):
     """Missing display for a window; `found` describes the cause without the remedy."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"{found}; run without it (gui=False)")
+        super().__init__(f"{found}; run without it (no --gui, in Python gui=False)")
         self.found = found
 
 

@@ -6,6 +6,8 @@ date.  A file may be damaged, and damaged machine code does anything; `twin/veri
 that.
 
 Where the cache cannot be written, functions are compiled without being stored.
+
+A program may show its user that it compiles: `on_compiling`.  By default nothing is shown.
 """
 
 import hashlib
@@ -28,6 +30,10 @@ PACKAGES = ("twin", "controllers")
 """Packages of this project, whose functions are cached."""
 
 _CACHE_DIR_LOCK = threading.Lock()
+
+on_compiling: Callable[[bool], object] = bool
+"""Function that a program may set: it is called with true before numba compiles a function of this project,
+and with false afterwards, in any thread.  Loading from the cache does not count.  `bool` does nothing."""
 
 UNUSED_FOR = 30 * 86400.0
 """Time without use after which a folder is removed, in [s]."""
@@ -78,6 +84,22 @@ def source_digest(package: str) -> bytes:
     return digest.digest()
 
 
+@cache
+def _listen() -> None:
+    """Make numba report each compilation to `on_compiling`."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            package = event.data["dispatcher"].py_func.__module__.partition(".")[0]
+            if package in PACKAGES or package.startswith("irb_twin_"):
+                on_compiling(event.is_start)
+
+        on_end = on_start
+
+    event.register("numba:compile", Listener())
+
+
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles with `numba.njit` and stores the machine code beside the source file.
 
@@ -86,6 +108,8 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
     from numba import njit
     from numba.extending import is_jitted
+
+    _listen()
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

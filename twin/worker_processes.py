@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
+from twin import jit
 from twin.atomic_file import discard_drafts
 from twin.errors import describe_error_with_type
 from twin.threads import VARIABLE, thread_count
@@ -66,6 +67,12 @@ class Message(NamedTuple):
     """Event: a task sent a value by `send_message` while it ran."""
 
     value: Any
+
+
+class Compiling(NamedTuple):
+    """Message to the parent process: a compilation begins or ends."""
+
+    begins: bool
 
 
 Event = Started | Message | Answer
@@ -198,7 +205,10 @@ class _Worker:
                 return Answer(None, f"its result cannot be read: {describe_error_with_type(error)}")
             if isinstance(event, Answer):
                 return event
-            report(event)
+            if isinstance(event, Compiling):
+                jit.on_compiling(event.begins)
+            else:
+                report(event)
         return None
 
     def send(self, content: bytes) -> None:
@@ -289,7 +299,7 @@ class _Connection:
             os.killpg(0, signal.SIGKILL)
         os._exit(0)
 
-    def send(self, event: Event) -> None:
+    def send(self, event: Event | Compiling) -> None:
         """Send an event to the parent."""
         try:
             content = pickle.dumps(event)
@@ -319,6 +329,8 @@ def serve() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     Thread(target=_connection.listen, daemon=True).start()
+    connection = _connection
+    jit.on_compiling = lambda begins: connection.send(Compiling(begins))
     while True:
         _connection.send(_answer(_connection.tasks.get()))
 

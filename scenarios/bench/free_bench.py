@@ -19,7 +19,7 @@ from scenarios.bench import taught_poses
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
-from scenarios.bench.watched import LoopView
+from scenarios.bench.watched import KEYS, LoopView
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError, TwinError, describe_error
@@ -86,6 +86,8 @@ class FreeBench:
             self._moves: Iterator[Samples] | None = None
             panel = self._bench.panel
             self._jog = JogPanel(self._bench, robot, self._follower, config.T_flange_tool)
+            self._bench.add_keys(KEYS)
+            self._bench.add_keys("k: teach this pose   o: go through taught poses")
             self._teach = panel.button("teach this pose (k)")
             self._go = panel.button("go through taught poses (o)")
             self._restart = panel.button("restart (r)")

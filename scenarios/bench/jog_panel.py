@@ -39,6 +39,7 @@ class JogPanel:
     def __init__(self, bench: Bench, robot: Robot, follower: Follower, T_flange_tool: NDArray) -> None:
         self._bench, self._robot, self._follower, self._T = bench, robot, follower, T_flange_tool
         self.mode, self.axis = "joints", 0
+        bench.add_keys("up down: choose a joint   left right: move it   j: joints or tool   s: stop")
         self._hold = bench.panel.button("stop (s)")
         self._button = bench.panel.button("jog: joints / base / tool (j)")
         self._sliders: list = []
@@ -60,7 +61,7 @@ class JogPanel:
         self._low, self._high, self._desired = low, high, np.array(start)
         units = [SHOWN[kind][0] for kind in kinds]
         self._sliders = [
-            self._bench.panel.slider(f"{name} [{unit}]", *(scale * np.array([a, b, at])))
+            self._bench.panel.slider(f"{name} [{unit}]", *(scale * np.array([a, b, at])), first=True)
             for name, unit, scale, a, b, at in zip(
                 names, units, self._scale, low, high, self._desired, strict=True
             )

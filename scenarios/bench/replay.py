@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from twin.engine.window.bench import Bench
-from twin.engine.window.camera import PLACES
 from twin.engine.window.ghosts import Ghost
 from twin.engine.window_client import open_bench
 from twin.logs.views.film import FIRST, GHOSTS, GREY
@@ -27,7 +26,7 @@ LEAP = 50  # samples
 HELP = (
     "space: play or pause   r: restart   l: loop",
     "left right: 1 sample   down up: 50 samples",
-    "1 2 3 4: camera   i: text   h: panels   Esc: close",
+    "1 2 3 4: camera   Esc: close   ?: these keys   i: text   h: panels",
 )
 
 
@@ -130,7 +129,6 @@ class ReplayControls:
         if was_playing and not playback.playing:
             self.time.set(playback.time)  # only when the playback stops, because setting a slider is slow
         self._last_read = self.time.value, self.speed.value
-        self._choose_view()
 
     def show(self) -> None:
         """Place the ghosts and write the text."""
@@ -178,16 +176,6 @@ class ReplayControls:
                 playback.step(count)
                 return True
         return False
-
-    def _choose_view(self) -> None:
-        bench, key = self.bench, self.bench.panel.key
-        for place in range(len(PLACES)):
-            if key(str(place + 1)):
-                bench.look_from(place)
-        if key("i"):
-            bench.show_text(not bench.text_shown)
-        if key("h"):
-            bench.show_panels(not bench.panels_shown)
 
 
 def describe_sample(track: Track, sample: int) -> str:

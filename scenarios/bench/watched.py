@@ -33,6 +33,8 @@ FOLLOWED = (0.85, 0.3, 0.1)
 PLANNED = (0.0, 0.35, 0.9)
 OTHERS = ((0.1, 0.45, 0.85), (0.1, 0.6, 0.3), (0.6, 0.2, 0.7), (0.75, 0.6, 0.0), (0.2, 0.6, 0.65))
 """Colours of the ghosts, one for each controller."""
+KEYS = "l: next law   r: restart   g: ghosts   e: error arrow"
+"""Keys of `LoopView`, of a `LawPanel` and of the restart."""
 MAGNIFIED = 50.0
 """Length of the arrow of the tool's error over the error."""
 CLOSE = 2e-3  # rad or m: a ghost is hidden if all its joints are closer to the arm's
@@ -61,10 +63,6 @@ class LoopView:
             for (name, log), color in zip(self._others.items(), OTHERS * len(self._others), strict=False)
         }
         self._shown = {"ghosts": True, "error": False}
-        self._buttons = {
-            "ghosts": (self.bench.panel.button("ghosts on/off (g)"), "g"),
-            "error": (self.bench.panel.button(f"error arrow x{MAGNIFIED:g} (e)"), "e"),
-        }
         self.restart()
 
     def restart(self) -> None:
@@ -102,8 +100,8 @@ class LoopView:
             ghost.place(q_ghost)
 
     def _toggle(self) -> None:
-        for what, (button, key) in self._buttons.items():
-            if button.pressed() or self.bench.panel.key(key):
+        for what in self._shown:
+            if self.bench.panel.key(what[0]):
                 self._shown[what] = not self._shown[what]
                 self.bench.remove("error")
 
@@ -156,6 +154,7 @@ class Watched:
         self._payload = simulation.robot.payload
         self._law = ChosenLaw(config, make)
         self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in config.beside))
+        self._bench.add_keys(KEYS)
         self._restart = self._bench.panel.button("restart (r)")
         self._view = LoopView(simulation, config.T_flange_tool, dict(config.beside))
         planned = forward_kinematics(simulation.robot, reference.q, config.T_flange_tool)[:, :3, 3]

@@ -8,6 +8,12 @@ from scenarios.base import Config, positive
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file, section
 from scenarios.cli.output import Files, announce_page, console
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
+from twin.errors import NoDisplayError
+
+WITHOUT_DISPLAY = (
+    "irb-twin gui --browser shows the arm in a browser, and "
+    'xvfb-run -s "-screen 0 1280x900x24" irb-twin gui opens the window on a display without a screen'
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,10 @@ class Bench(Command):
         from scenarios.report.report import plain_table
 
         start = start_pose(config.load_robot(), self.start)
-        session = FreeBench(config, start, self.poses, self.duration).run()
+        try:
+            session = FreeBench(config, start, self.poses, self.duration).run()
+        except NoDisplayError as error:
+            raise WrongUse(f"{error.found}: {WITHOUT_DISPLAY}") from None
         files, page = Files(), console()
         if session.poses:
             page.print("Taught poses")

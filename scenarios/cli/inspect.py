@@ -224,7 +224,7 @@ class Mass(Command):
         """Print one row per body."""
         from scenarios.report.report import listing
         from twin.formatting import figure
-        from twin.robot.loading.mesh_bodies import joined, write_weighed
+        from twin.robot.loading.mesh_bodies import joined, unweighed, write_weighed
 
         is_urdf = self._check_use()
         bodies = self._weighed(self._bodies())
@@ -247,6 +247,8 @@ class Mass(Command):
             page.print(f"{sum(body.mass for body in bodies.values()):.6g} kg in {len(bodies)} links")
         for remark in dict.fromkeys(remark for body in bodies.values() for remark in body.remarks):
             print_to_stderr(remark)
+        for name, mass in unweighed(self.files[0], bodies).items() if is_urdf else ():
+            print_to_stderr(f"link {name!r} has {mass:g} kg, but no <visual> shape to weigh: it gets no mass")
         return 0 if files.name(page) else 1
 
     def _check_use(self) -> bool:

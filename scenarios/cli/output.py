@@ -1,7 +1,7 @@
 """Output of the command line: console pages, files that are written completely or not at all, and progress.
 
 Output paths are checked before the work begins. Progress is printed on standard error: as a bar on a
-terminal, otherwise as one line every 30 s.
+terminal, otherwise as one line every 30 s. Compiling is shown in the same places.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import warnings
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -30,6 +31,7 @@ WIDEST, NARROWEST = 100_000, 40
 """Largest and smallest width of a page that is not a terminal, in columns."""
 EVERY = 30.0
 """Seconds between two lines of progress if standard error is not a terminal, for example in a CI log."""
+COMPILING = "compiling for this robot (once, some 15 s)"
 
 
 def writable(path: Path, suffix: str | tuple[str, ...], option: str) -> Path:
@@ -115,8 +117,13 @@ class Files:
         return self.complete
 
 
+_last: list[str] = [""]
+"""The last sentence on standard error."""
+
+
 def print_to_stderr(sentence: str) -> None:
     """Print one line on standard error, if there is one."""
+    _last[0] = sentence
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
@@ -169,6 +176,10 @@ def console(stream: TextIO | None = None) -> Any:
 
     width = _width(stream or sys.stdout)  # rich ignores COLUMNS if it is given a height, too
     return Page(file=stream, width=width, height=25, markup=False, emoji=False)
+
+
+_page_of_bars = lru_cache(1)(console)
+"""Return the only page for bars on a stream, where one bar may be shown below another."""
 
 
 def _width(stream: TextIO) -> int:
@@ -235,10 +246,45 @@ def shown(count: int) -> Iterator[Callable[[str], Callable[[float], None]]]:
 def _bar() -> Progress:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # slow to import
 
-    watched = sys.stderr is not None and sys.stderr.isatty()
+    stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # rich replaces it while a bar is shown
+    page = _page_of_bars(stream)
+    watched = stream is not None and stream.isatty() and page.is_interactive
     left = TextColumn("{task.fields[left]}", markup=False)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), left)
-    return Progress(*columns, console=console(sys.stderr), transient=True, disable=not watched)
+    return Progress(*columns, console=page, transient=True, disable=not watched)
+
+
+@contextmanager
+def compiling_shown() -> Iterator[None]:
+    """Show on standard error, inside a `with` block, that functions are compiled: as a bar or a line."""
+    from threading import Lock
+
+    from twin import jit
+
+    lock, running, began = Lock(), 0, 0.0
+    bar: Progress | None = None
+
+    def show(begins: bool) -> None:
+        nonlocal running, began, bar
+        with lock:
+            running += 1 if begins else -1
+            if bar is None:  # one for each function: rich cannot show a bar again below another one
+                bar, began = _bar(), began or time.monotonic()
+                bar.add_task(COMPILING, total=None, left="")
+                bar.tasks[0].start_time = began
+                bar.start()
+                if bar.disable and _last[0] != COMPILING:
+                    print_to_stderr(COMPILING)
+            elif running == 0:
+                bar = bar.stop()
+
+    jit.on_compiling = show
+    try:
+        yield
+    finally:
+        jit.on_compiling = bool
+        if bar is not None:
+            bar.stop()
 
 
 class Tally:

@@ -37,8 +37,10 @@ def main() -> int:
         return 2
     _exit_functions.append(discard_drafts)
     from scenarios.cli.command_line import main
+    from scenarios.cli.output import compiling_shown
 
-    status = main()
+    with compiling_shown():
+        status = main()
     if "twin.engine.window.x11_window" in sys.modules:  # its thread ends a process whose window was lost
         sys.modules["twin.engine.window.x11_window"].leave_with(status)
     return status

@@ -229,7 +229,8 @@ class Sweep(Command):
         nominals = [nominal_run(plan, law, means.engine) for law in plan.laws]
         pairs = zip(nominals, plan.laws, strict=True)
         seconds = sum(nominal.seconds * len(law.points.values) for nominal, law in pairs)
-        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means)}")
+        repeats = f", then {self.worst * len(plan.laws)} again in PyBullet" if self.worst else ""
+        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means)}{repeats}")
         began = time.monotonic()
         with counted(scenario.name, plan.runs) as update:
             swept = run_all(plan, nominals, means, update)

@@ -14,7 +14,9 @@ from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.execute import run_in_parallel
 from tests.support import user_scenarios
-from tests.support.command_lines import COMMAND, wait
+from tests.support.command_lines import COMMAND, wait, without_notice
+from twin import jit
+from twin.worker_processes import Answer, Started, Workers
 
 MORTAL = """def run(config):
     import os, signal
@@ -94,6 +96,21 @@ def test_output_and_results_of_user_code_do_not_disturb_other_runs(tmp_path, cap
     assert capfd.readouterr().out == ""
 
 
+def compile_something():
+    jit.on_compiling(True)
+    jit.on_compiling(False)
+    return 7
+
+
+def test_what_a_worker_compiles_is_reported_in_the_command(monkeypatch):
+    told = []
+    monkeypatch.setattr(jit, "on_compiling", told.append)
+    with Workers(1) as workers:
+        events = [event for _, event in workers.run([(0, (compile_something, ()))])]
+    assert events == [Started(), Answer(7)]
+    assert told == [True, False]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_worker_processes_end_with_the_command(number, tmp_path):
     file = user_scenarios.write(tmp_path / "asleep.py", run=ASLEEP)
@@ -113,7 +130,7 @@ def test_worker_processes_end_with_the_command(number, tmp_path):
         signal.SIGINT: (130, "irb-twin: interrupted\n"),
         signal.SIGTERM: (143, "irb-twin: terminated\n"),
     }
-    assert (process.returncode, said) == expected.get(number, (-9, ""))
+    assert (process.returncode, without_notice(said)) == expected.get(number, (-9, ""))
     wait(
         lambda: all(not worker.exists() or ") Z " in (worker / "stat").read_text() for worker in workers), 5.0
     )

@@ -5,10 +5,16 @@ import sys
 import time
 
 from scenarios.cli.command_line import read
+from scenarios.cli.output import COMPILING
 from scenarios.cli.settings import configs_of
 from scenarios.running import registry
 
 COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import main; sys.exit(main())"]
+
+
+def without_notice(error):
+    """Return standard error without the lines on compiling, which depend on what the cache contains."""
+    return error.replace(f"irb-twin: {COMPILING}\n", "")
 
 
 def wait(reached, longest=60.0):

@@ -83,6 +83,19 @@ def test_a_module_is_written_once_for_all_processes(kernels_folder):
     assert (kernels_folder / "irb_twin_once" / "irb_twin_once.py").read_text() == TEXT
 
 
+def test_what_is_compiled_is_reported_and_what_is_loaded_is_not(kernels_folder, monkeypatch):
+    told = []
+    monkeypatch.setattr(jit, "on_compiling", told.append)
+    for expected in ([True, False], []):
+        sys.modules.pop("irb_twin_reported", None)
+        verified_cache.verified_cache.cache_clear()
+        assert imported("irb_twin_reported", lambda: TEXT).twice(21.0) == 42.0
+        assert told == expected
+        told.clear()
+    assert compiled(twice)(21.0) == 42.0
+    assert not told, "a function of the user"
+
+
 def aged(path, seconds):
     at = time.time() - seconds
     os.utime(path, (at, at))

@@ -42,7 +42,7 @@ class Panel:
     def __init__(self):
         self.widgets, self.down, self.holding = [], set(), set()
 
-    def slider(self, name, low, high, start):
+    def slider(self, name, low, high, start, first=False):
         assert low <= start <= high
         return self.add(Widget(self, name, start))
 
@@ -66,7 +66,8 @@ class Panel:
 @pytest.fixture
 def bench():
     texts = {}
-    return SimpleNamespace(panel=Panel(), texts=texts, write_line=texts.__setitem__)
+    add_keys = lambda line: None  # noqa: E731
+    return SimpleNamespace(panel=Panel(), texts=texts, write_line=texts.__setitem__, add_keys=add_keys)
 
 
 def chosen(irb140, **settings):

@@ -22,14 +22,14 @@ from scenarios.base import Config
 from scenarios.report.results import broken_run
 from scenarios.running import registry
 from scenarios.running.runs import run_one
-from tests.support.xwindow import KEY_PRESS, KEY_RELEASE, Display
+from tests.support.xwindow import BUTTON_PRESS, BUTTON_RELEASE, KEY_PRESS, KEY_RELEASE, MOTION, Display
 from twin.engine.window.bench import Bench
 
 RIGHT = 0xFF53
 
 
 class Keys:
-    "Presses keys at pictures of given numbers; a tuple holds a key for some pictures."
+    "Presses keys at pictures of given numbers; a tuple holds a key for some pictures, or is for the mouse."
 
     def __init__(self):
         self.plan, self.made = {}, 0
@@ -45,7 +45,9 @@ class Keys:
         for key in self.ending.pop(self.made, ()):
             self.display.press(window, key, (KEY_RELEASE,))
         key = self.plan.get(self.made)
-        if isinstance(key, tuple):
+        if isinstance(key, tuple) and len(key) == 3:
+            self.display.mouse(window, *key)
+        elif isinstance(key, tuple):
             self.display.press(window, key[0], (KEY_PRESS,))
             self.ending[self.made + key[1]] = [key[0]]
         elif key:
@@ -148,6 +150,24 @@ def test_arm_is_jogged_and_moves_through_taught_poses(display, tmp_path):
         assert list(order[np.insert(np.diff(order) != 0, 0, True)]) == [1, 2, 1, 2], order
         assert file.read_text().startswith("t,q1")
         log.save(Path(sys.argv[1]) / "log.npz")
+        print("done")
+        """,
+        display,
+        tmp_path,
+    )
+
+
+def test_slider_of_the_last_joint_is_in_view(display, tmp_path):
+    """It is moved where it is seen in a window of 1024 x 768 pixels."""
+    passes(
+        """
+        y = 326
+        keys({4: (MOTION, 890, y), 5: (BUTTON_PRESS, 890, y), 6: (MOTION, 905, y), 7: (MOTION, 920, y),
+              8: (BUTTON_RELEASE, 920, y), 10: "k"})
+        start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
+        (pose,) = FreeBench(Config(), start, duration=1.5).run().poses
+        assert pose[5] > 0.3, pose
+        assert np.array_equal(pose[:5], start[:5])
         print("done")
         """,
         display,

@@ -1,10 +1,13 @@
 """Output on every terminal: narrow, without Greek letters, or not a terminal at all."""
 
+import io
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 from rich.console import Console
@@ -12,13 +15,15 @@ from rich.console import Console
 from scenarios.base import Config
 from scenarios.cli import output
 from scenarios.cli.command_line import main
-from scenarios.cli.output import shown
+from scenarios.cli.output import compiling_shown, shown
 from scenarios.report.files import write_junit
 from scenarios.report.report import scenario_report, validation_report
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
+from tests.support.command_lines import without_notice
 from tests.support.example_runs import made_up_run, rendered
+from twin import jit
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
 COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
@@ -26,12 +31,14 @@ COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 
 def shell(line, **environment):
     """Return the output of a shell command; `irb-twin` stands for the command of this checkout."""
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", line.replace("irb-twin", COMMAND)],
         capture_output=True,
         check=False,
         env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
     )
+    done.stderr = without_notice(done.stderr.decode(errors="replace")).encode()
+    return done
 
 
 @pytest.mark.parametrize("columns", ["0", "-5", "abc", "", "²", "1", "9" * 5000])
@@ -124,19 +131,87 @@ def test_a_report_shows_them_on_any_page(name):
         assert f"because {name}" in text
 
 
-def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
-    import io
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
+def terminal_for(monkeypatch):
+    """Replace standard error by a terminal, and return it."""
+    monkeypatch.setattr("sys.stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
+    return sys.stderr
+
+
+def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
+    terminal = terminal_for(monkeypatch)
     with shown(1) as begin:
         begin("own [rad] [/x], pd")
     assert "own [rad] [/x], pd" in terminal.getvalue()
+
+
+def seen(terminal):
+    """Text that a terminal was sent since the last call, without its escape sequences."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    terminal.truncate(0)
+    return text
+
+
+def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
+    terminal = terminal_for(monkeypatch)
+    with compiling_shown():
+        jit.on_compiling(True)
+        jit.on_compiling(True)  # a function that the first one calls
+        jit.on_compiling(False)
+        time.sleep(0.3)
+        frames = {line for line in terminal.getvalue().split("\r") if output.COMPILING in line}
+        assert len(frames) > 1, "its colours move"
+        jit.on_compiling(False)
+        seen(terminal)
+        with shown(1) as begin:
+            begin("my run")
+            for _ in range(2):
+                jit.on_compiling(True)
+                time.sleep(0.15)
+                text = seen(terminal)
+                assert "my run" in text
+                assert output.COMPILING in text
+                jit.on_compiling(False)
+                seen(terminal)
+                time.sleep(0.15)
+                assert output.COMPILING not in seen(terminal)
+        jit.on_compiling(True)
+    time.sleep(0.2)
+    assert seen(terminal)
+    time.sleep(0.2)
+    assert not seen(terminal), "a bar without an end ends with the command"
+    assert jit.on_compiling is bool
+
+
+def test_compiling_is_a_line_where_there_is_no_terminal(capsys):
+    line = f"irb-twin: {output.COMPILING}\n"
+    output.print_to_stderr("before")
+    with compiling_shown():
+        assert capsys.readouterr().err == "irb-twin: before\n"
+        for _ in range(2):
+            jit.on_compiling(True)
+            jit.on_compiling(False)
+        assert capsys.readouterr().err == line
+        output.print_to_stderr("100 runs")
+        jit.on_compiling(True)
+        jit.on_compiling(False)
+        assert capsys.readouterr().err == "irb-twin: 100 runs\n" + line
+
+
+def test_the_command_says_that_it_compiles():
+    program = (
+        "from scenarios.cli import command_line, process\n"
+        "from twin import jit\n"
+        "command_line.main = lambda: jit.on_compiling(True) or 3\n"
+        "raise SystemExit(process.main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, f"irb-twin: {output.COMPILING}\n")
 
 
 def test_junit_has_no_character_that_xml_has_not(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import user_scenarios
-from tests.support.command_lines import COMMAND, wait
+from tests.support.command_lines import COMMAND, wait, without_notice
 
 # More of them when asked for by the environment.
 TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "24"))
@@ -63,7 +63,7 @@ def ended(process, number=signal.SIGINT):
     process.send_signal(number)
     start = time.monotonic()
     _, said = process.communicate(timeout=20)
-    return process.returncode, said, time.monotonic() - start
+    return process.returncode, without_notice(said), time.monotonic() - start
 
 
 def test_at_any_time_it_is_at_once_with_one_sentence_and_status_130(endless):

@@ -1,6 +1,7 @@
 """The command `irb-twin mass`."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,6 +43,25 @@ def test_total_is_shared_by_volume_and_written(parts, capsys):
     assert "9 kg in 2 links" in capsys.readouterr().out
     robot = twin.load("weighed.urdf")
     np.testing.assert_allclose([robot.tree.base_inertia[0], robot.tree.inertias[0, 0]], [8.0, 1.0], rtol=1e-6)
+
+
+def test_a_mass_that_is_lost_is_stated(parts, capsys):
+    text = Path("arm.urdf").read_text(encoding="utf-8")
+    inertia = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    for name, mass in (("gripper", 2.5), ("tool0", 0.0)):
+        text = text.replace(
+            "</robot>",
+            f'<link name="{name}"><inertial><mass value="{mass}"/>{inertia}'
+            f'<joint name="to_{name}" type="fixed"><parent link="one"/>'
+            f'<child link="{name}"/></joint></robot>',
+        )
+    Path("arm.urdf").write_text(text, encoding="utf-8")
+    assert main(["mass", "arm.urdf", "--total", "9", "--out", "weighed.urdf"]) == 0
+    assert capsys.readouterr().err == (
+        "irb-twin: link 'gripper' has 2.5 kg, but no <visual> shape to weigh: it gets no mass\n"
+    )
+    assert main(["mass", "weighed.urdf", "--total", "9"]) == 0
+    assert capsys.readouterr().err == "", "its mass is 0 now"
 
 
 @pytest.mark.parametrize(

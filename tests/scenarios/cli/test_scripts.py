@@ -9,6 +9,7 @@ import pytest
 
 import scenarios
 from scenarios.running.registry import titles
+from tests.support.command_lines import without_notice
 
 HERE = Path(scenarios.__file__).parent
 TAIL = """
@@ -27,7 +28,11 @@ def run(*words, folder):
         [sys.executable, *words], cwd=folder, env={"PYTHONPATH": PROJECT, "COLUMNS": "100"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return code.returncode, re.sub(r"in [\d.]+ s$", "in T s", code.stdout, flags=re.MULTILINE), code.stderr
+    return (
+        code.returncode,
+        re.sub(r"in [\d.]+ s$", "in T s", code.stdout, flags=re.MULTILINE),
+        without_notice(code.stderr),
+    )
 
 
 @pytest.mark.parametrize(

@@ -140,5 +140,5 @@ def test_no_display_is_a_sentence():
         last = result.stderr.strip().splitlines()[-1]
         assert last == (
             f"twin.errors.NoDisplayError: no display to open the window on ({found}); "
-            "run without it (gui=False)"
+            "run without it (no --gui, in Python gui=False)"
         )

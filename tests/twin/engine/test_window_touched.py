@@ -128,16 +128,16 @@ def test_what_a_person_does_at_the_window(display):
         pictures()
         assert bench.push is None
         steps(5)
-        mouse((MOTION, 913, 281), (BUTTON_PRESS, 913, 281), (MOTION, 950, 281), (BUTTON_RELEASE, 950, 281))
+        mouse((MOTION, 913, 127), (BUTTON_PRESS, 913, 127), (MOTION, 950, 127), (BUTTON_RELEASE, 950, 127))
         force = bench._controls._force.value
         assert 100 < force < 240, force
-        click(890, 303)  # along y
-        click(890, 325)  # start
+        click(890, 149)  # along y
+        click(890, 171)  # start
         assert np.array_equal(bench.push, [0, force, 0])
         steps(15)
         press("p")
         steps(15)
-        click(890, 325)  # stop
+        click(890, 171)  # stop
         payload = simulation.robot.payload
         assert payload.mass == 3.0 and bench.push is None
         steps(5)
@@ -164,16 +164,28 @@ def test_what_a_person_does_at_the_window(display):
         slider.set(7.7)
         pictures()
         assert slider.value == 7.7 and bench._controls._force.value == force
-        click(890, 414 + 44)
+        click(890, 260 + 44)
         assert button.pressed() and not button.pressed()
         slider.remove()
         pictures()
-        click(890, 414)
+        click(890, 260)
+        assert button.pressed()
+        first = bench.panel.slider("on top", 0.0, 10.0, 0.3, first=True)
+        pictures()
+        click(890, 260 + 44)
         assert button.pressed()
 
-        for key in "tcahh1234":
+        def keys_seen():
+            return [name for foot, name in bench._text._shown if foot]
+
+        press("h"), press("i")
+        assert not bench.panels_shown and bench._controls.help[-1] in keys_seen()
+        for key, shown in (("?", False), ("/", True), (0xFFBE, False), (0xFFBE, True)):  # F1
             press(key)
-        assert bench.panels_shown and bench._controls._place == 3
+            assert bool(keys_seen()) == shown, key
+        for key in "tcaih1234":
+            press(key)
+        assert bench.panels_shown and bench._client.getDebugVisualizerCamera()[9] == -89.0  # degrees
         simulation.reset(q0)
         assert [what for _, what in bench.touches] == ["payload of 3 kg attached"]
 

@@ -150,9 +150,13 @@ class Bench:
         self.look_from(0)
         self.panel, self._drawing, self._text = Panel(client), Drawing(client), LiveText(client)
         self._controls = controls(self, client)
-        for row, line in enumerate(self._controls.help):
-            self._text.write_line(f"help {row}", line, foot=True)
+        for line in reversed(self._controls.help):
+            self.add_keys(line)
         self._pictures.start()
+        self.write_line("starting", "starting: the first time for a robot takes some 15 s")
+        for _ in range(2):  # the background has its colour from the second picture on
+            with self._pictures.drawn_after():
+                self._text.write(client.getDebugVisualizerCamera(), self.panels_shown)
         for _ in range(2):  # the window arranges its panels at the first picture
             self.picture()
 
@@ -208,6 +212,10 @@ class Bench:
         """Write a line of text at the top left, below the earlier ones; an empty text removes the line."""
         self._text.write_line(name, text, INK if color is None else color)
 
+    def add_keys(self, line: str) -> None:
+        """Add a line that explains keys, at the bottom left above the others; `?` hides and shows them."""
+        self._text.write_line(line, line, foot=True)
+
     def bring_into_view(self, points: ArrayLike) -> None:
         """Move the camera back if points (N, 3) are outside the window, and draw."""
         panels, path = PANELS if self.panels_shown else (0, 0), path_points(points)
@@ -225,15 +233,6 @@ class Bench:
         self.panels_shown = visible
         with self._pictures.calls():
             self._client.configureDebugVisualizer(self._client.COV_ENABLE_GUI, int(visible))
-
-    @property
-    def text_shown(self) -> bool:
-        """Whether the lines of text are shown."""
-        return self._text.visible
-
-    def show_text(self, visible: bool) -> None:
-        """Show or hide the lines of text."""
-        self._text.visible = visible
 
     def tool_pose(self) -> np.ndarray:
         """Return the pose (4, 4) of the tool by the analytic kinematics."""
@@ -278,6 +277,8 @@ class Bench:
         self.steps += 1
         if self.lost:
             return
+        if self.steps == 1:
+            self.write_line("starting", "")
         if time.perf_counter() >= self._pictures.due:
             self.picture()
         if self.paused:
@@ -299,6 +300,7 @@ class Bench:
     def _make_picture(self) -> None:
         with self._pictures.drawn_after():
             self.panel.read()
+            self._read_view_keys()
             self._controls.read()
             for callback in tuple(self._callbacks):
                 callback()
@@ -309,8 +311,22 @@ class Bench:
             self.panel.write()
             self._text.write(self._client.getDebugVisualizerCamera(), self.panels_shown)
 
+    def _read_view_keys(self) -> None:
+        """Choose the camera; show or hide panels, text and the explanation of the keys."""
+        key, text = self.panel.key, self._text
+        if key("h"):
+            self.show_panels(not self.panels_shown)
+        if key("i"):
+            text.visible = not text.visible
+        for place in range(len(PLACES)):
+            if key(str(place + 1)):
+                self.look_from(place)
+        if any([key("?"), key("/"), key("f1")]):  # PyBullet reports the key without shift, and no German ?
+            text.keys_visible = not text.keys_visible
+
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Keep the window alive without a step, until `done()` is true or the window is closed."""
+        self.write_line("starting", "")
         while not (done() or self.lost):
             time.sleep(max(0.0, self._pictures.due - time.perf_counter()))
             self.picture()

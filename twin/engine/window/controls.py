@@ -8,7 +8,6 @@ import numpy as np
 from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.dynamics.wrenches import joint_wrenches
 from twin.engine.window.bench import Bench
-from twin.engine.window.camera import PLACES
 from twin.multibody.tree import body_from_parameters
 from twin.robot.limits import SHOWN, joint_unit
 from twin.robot.robot import Payload
@@ -162,8 +161,9 @@ class StatusText:
 
 HELP = (
     "space: pause   n: one step   + -: speed   f (held): push   p: payload",
-    "t: frames   c: centres of mass   a: arrows   i: text   h: panels",
-    "1 2 3 4: camera   Ctrl and mouse: turn it   wheel: nearer   Esc: close",
+    "t: frames   c: centres of mass   a: arrow of the push   1 2 3 4: camera",
+    "Ctrl and mouse: turn it   wheel: nearer   Esc: close",
+    "?: these keys   i: text   h: panels",
 )
 SPEEDS = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 AXES = "xyz"
@@ -187,18 +187,13 @@ class Controls:
         load = 5.0 if rating is None else rating.payload
         self._force_range = 40.0 * load
         self._pause = panel.button("pause / go (space)")
-        self._step = panel.button("one step (n)")
-        self._slower, self._faster = panel.button("slower (-)"), panel.button("faster (+)")
-        self._frames, self._coms = panel.button("frames (t)"), panel.button("centres of mass (c)")
-        self._arrows = panel.button("arrows (a)")
-        self._camera = panel.button("camera place (1 2 3 4)")
         self._force = panel.slider("push [N]", -self._force_range, self._force_range, self._force_range / 4)
         self._along = panel.button("push along x: change")
         self._push = panel.button("push: start / stop (f)")
         self._mass = panel.slider("payload [kg]", 0.1, 2.0 * load, load / 2)
         self._payload = panel.button("payload: attach / drop (p)")
         self._first_payload = bench.arm.robot.payload
-        self._axis, self._pushing, self._place = 0, False, 0
+        self._axis, self._pushing = 0, False
         self._with_frames, self._with_coms, self._with_arrows = False, False, True
 
     def read(self) -> None:
@@ -206,29 +201,18 @@ class Controls:
         bench, panel = self._bench, self._bench.panel
         if self._pause.pressed() or panel.key("space"):
             bench.paused = not bench.paused
-        if self._step.pressed() or panel.key("n"):
+        if panel.key("n"):
             bench.step_once()
-        if self._slower.pressed() or panel.key("-"):
+        if panel.key("-"):
             bench.speed = max((s for s in SPEEDS if s < bench.speed), default=SPEEDS[0])
-        if self._faster.pressed() or panel.key("+") or panel.key("="):
+        if panel.key("+") or panel.key("="):
             bench.speed = min((s for s in SPEEDS if s > bench.speed), default=max(bench.speed, SPEEDS[-1]))
-        if self._frames.pressed() or panel.key("t"):
+        if panel.key("t"):
             self._with_frames = not self._with_frames
-        if self._coms.pressed() or panel.key("c"):
+        if panel.key("c"):
             self._with_coms = not self._with_coms
-        if self._arrows.pressed() or panel.key("a"):
+        if panel.key("a"):
             self._with_arrows = not self._with_arrows
-        if panel.key("i"):
-            bench.show_text(not bench.text_shown)
-        if panel.key("h"):
-            bench.show_panels(not bench.panels_shown)
-        if self._camera.pressed():
-            self._place = (self._place + 1) % len(PLACES)
-            bench.look_from(self._place)
-        for place in range(len(PLACES)):
-            if panel.key(str(place + 1)):
-                self._place = place
-                bench.look_from(place)
         self._read_push()
         if self._payload.pressed() or panel.key("p"):
             self._change_payload()

@@ -156,7 +156,7 @@ class _Line(NamedTuple):
 
 
 class LiveText:
-    """Lines of text at the top left, and others at the bottom.
+    """Lines of text at the top left, and others at the bottom, the first one lowest.
 
     Args:
         client: PyBullet's client of the window.
@@ -167,7 +167,7 @@ class LiveText:
         self._lines: dict[str, _Line] = {}
         self._foot: dict[str, _Line] = {}
         self._shown: dict[tuple[bool, str], tuple[int, Any]] = {}
-        self.visible = True
+        self.visible = self.keys_visible = True
 
     def write_line(self, name: str, text: str, color: Sequence[float] = INK, *, foot: bool = False) -> None:
         """Add or replace a line; an empty text removes it, and the lines below move up."""
@@ -184,10 +184,11 @@ class LiveText:
         eye = -axes @ np.reshape(view, (4, 4))[3, :3]
         left, top, bottom = (LEFT, TOP, BOTTOM) if beside_panels else (NARROW, 2 * NARROW, NARROW)
         wanted = {}
-        if self.visible:
-            for row, (name, line) in enumerate(self._lines.items()):
-                wanted[False, name] = (line, top + row * LEADING)
-        for row, (name, line) in enumerate(reversed(self._foot.items())):
+        lines = self._lines.items() if self.visible else ()
+        for row, (name, line) in enumerate(lines):
+            wanted[False, name] = (line, top + row * LEADING)
+        foot = self._foot.items() if self.keys_visible else ()
+        for row, (name, line) in enumerate(foot):
             wanted[True, name] = (line, height - bottom - row * LEADING)
         for key in [key for key in self._shown if key not in wanted]:
             self._client.removeUserDebugItem(self._shown.pop(key)[0])

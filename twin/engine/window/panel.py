@@ -21,6 +21,7 @@ SPECIAL_KEYS = {
     "end": "B3G_END",
     "shift": "B3G_SHIFT",
     "control": "B3G_CONTROL",
+    "f1": "B3G_F1",
 }
 
 
@@ -43,7 +44,7 @@ class Slider:
         if not low <= start <= high:
             raise ValueError(f"expected slider {name!r} to start from {low} to {high}, got {start}")
         self.name, self.low, self.high, self.value = name, float(low), float(high), float(start)
-        self.number, self.shown = -1, 0.0
+        self.number, self.shown, self.first = -1, 0.0, False
         self._panel = panel
 
     def set(self, value: float) -> None:
@@ -61,7 +62,7 @@ class Button:
 
     def __init__(self, panel: Panel, name: str) -> None:
         self.name = name
-        self.number, self.shown, self.presses = -1, 0.0, 0
+        self.number, self.shown, self.first, self.presses = -1, 0.0, False, 0
         self._panel = panel
 
     def pressed(self) -> bool:
@@ -83,7 +84,9 @@ class Button:
 
 
 class Panel:
-    """Sliders and buttons at the right of the window, in the order of their creation, and the keys.
+    """Sliders and buttons at the right of the window, and the keys.
+
+    The sliders that come first are on top; otherwise the order is that of creation.
 
     Args:
         client: PyBullet's client of the window.
@@ -97,10 +100,14 @@ class Panel:
         self._down_before: set[int] = set()
         self._since_mouse = 0  # number of pictures
 
-    def slider(self, name: str, low: float, high: float, start: float) -> Slider:
-        """Add a slider, whose name should contain the unit, as in `"push [N]"`."""
+    def slider(self, name: str, low: float, high: float, start: float, first: bool = False) -> Slider:
+        """Add a slider, whose name should contain the unit, as in `"push [N]"`; `first` puts it on top."""
         slider = Slider(self, name, low, high, start)
         self._parts.append(slider)
+        if first:
+            slider.first = True
+            self._parts.sort(key=lambda part: not part.first)
+            self.rebuild()
         return slider
 
     def button(self, name: str) -> Button:

@@ -222,6 +222,16 @@ def bodies_of_urdf(path: str | Path) -> dict[str, Body]:
     return found
 
 
+def unweighed(path: str | Path, bodies: Mapping[str, Body]) -> dict[str, float]:
+    """Return the masses of the links of a URDF that have no body, by name, in [kg]; without those of 0."""
+    masses = {
+        link.get("name", ""): float(mass.get("value", "0"))
+        for link in read_document(Path(path)).iterfind("link")
+        for mass in link.iterfind("inertial/mass")
+    }
+    return {name: mass for name, mass in masses.items() if mass > 0 and name not in bodies}
+
+
 def write_weighed(source: str | Path, bodies: Mapping[str, Body], target: Path) -> None:
     """Write a copy of a URDF whose links have the masses of bodies, in principal axes.
 
