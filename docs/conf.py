@@ -1,18 +1,33 @@
 """How the pages of this folder are made: `make docs` writes them to `_build/html`.
 
-They are complete offline: no fonts, scripts or styles from elsewhere, and formulas are plain text.
+They are complete offline: no fonts, scripts or styles from elsewhere, and formulas are MathML.
+The pages of `tutorials` are notebooks, which the build executes.
 """
 
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sys
+from functools import partial
 from importlib.metadata import version as version_of
+from importlib.util import find_spec
+from pathlib import Path
+
+from docutils import nodes
+from latex2mathml.converter import convert
 
 project = "irb-twin"
 copyright = "the authors of irb-twin"
 version = release = version_of("irb-twin")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 default_role = "code"  # what docstrings have in single backticks
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"  # which browsers draw without a script
 
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
@@ -26,7 +41,68 @@ html_theme = "furo"
 html_title = f"irb-twin {release}"
 html_show_search_summary = False  # it would be fetched, which browsers refuse for pages opened from a disk
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_show_sphinx = False
+
+BUILT = Path(__file__).parent / "_build"
+SOURCES = ("urdf", "twin", "controllers", "scenarios")
+
+
+def digest(packages):
+    """Return a short hash of the sources and the data of packages."""
+    found = hashlib.sha256()
+    for package in packages:
+        folder = Path(find_spec(package).submodule_search_locations[0])
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".toml", ".urdf")):
+            found.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+# By default a page is executed again when its text changes.  Its figures depend on our sources, too.
+cache = BUILT / "executed" / digest(SOURCES)
+for outdated in set(cache.parent.glob("*")) - {cache}:
+    shutil.rmtree(outdated, ignore_errors=True)
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(cache)
+nb_execution_in_temp = True  # pages write files
+nb_execution_timeout = 120  # s, for a cell; the first one may compile
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_output_stderr = "warn"
+nb_merge_streams = True
+nb_code_prompt_show = "Show the answer"  # of an exercise, a cell with the tag `hide-cell`
+nb_code_prompt_hide = "Hide the answer"
+
+executed = os.environ.get("TUTORIALS")  # names of the pages to execute, by default all
+nb_execution_excludepatterns = [
+    f"tutorials/{page.name}"
+    for page in Path(__file__).parent.glob("tutorials/*.md")
+    if executed is not None and page.stem not in executed.split()
+]
+
+# The kernel is this interpreter, whatever kernels and profiles the user has.
+kernel = BUILT / "jupyter" / "kernels" / "python3" / "kernel.json"
+kernel.parent.mkdir(parents=True, exist_ok=True)
+(BUILT / "ipython").mkdir(exist_ok=True)
+environment = {
+    "IPYTHONDIR": str(BUILT / "ipython"),
+    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),  # for `!irb-twin`
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # no warning of the debugger
+    "COLUMNS": "86",  # what fits on a page
+}
+argv = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR", "-f", "{connection_file}"]
+kernel.write_text(
+    json.dumps({"argv": argv, "display_name": "Python 3", "language": "python", "env": environment})
+)
+os.environ["JUPYTER_PATH"] = str(BUILT / "jupyter")
+logging.getLogger("traitlets").setLevel(logging.WARNING)  # the logger of nbclient
+
+
+def write_mathml(translator, node, display):
+    """Write a formula as MathML."""
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
 
 
 def literal_blocks(app, what, name, obj, options, lines):
@@ -48,6 +124,8 @@ def skip_fields_of_tuples(app, what, name, obj, skip, options):
 
 
 def setup(app):
-    """Attach the two functions above, the first before Napoleon's."""
+    """Attach the functions above, `literal_blocks` before Napoleon's."""
+    inline, block = (partial(write_mathml, display=display) for display in ("inline", "block"))
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)

@@ -2,6 +2,8 @@
 
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 
@@ -20,12 +22,17 @@ LOADED = re.compile(
 )
 """Pattern of whatever a browser loads from the network; a link that the reader may follow does not match."""
 
+EXECUTED = "see_the_arm_move"
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("html")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HOUSE), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(HOUSE), os.environ.get("PYTHONPATH", "")]),
+        "TUTORIALS": EXECUTED,  # `make docs` executes all of them
+    }
     built = subprocess.run(command, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     assert not built.stderr
@@ -38,6 +45,40 @@ def test_pages_load_nothing_from_the_network(pages):
     for path in files:
         found = LOADED.search(path.read_text(encoding="utf-8"))
         assert found is None, f"{path.relative_to(pages)}: {found[0]}"
+
+
+def test_page_of_a_notebook_shows_pictures_tables_a_replay_and_folded_answers(pages):
+    text = (pages / "tutorials" / f"{EXECUTED}.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'<img [^>]*src="\.\./_images/\w+\.png"', text)) >= 4
+    assert "<iframe srcdoc=" in text
+    assert "joint_6" in text[text.index("<table>") : text.index("</table>")]
+    assert text.count("<details") == text.count("Show the answer") == 2
+    assert "http://127.0.0.1" not in text  # the address that viser prints
+
+
+@pytest.mark.parametrize(
+    "page", sorted((HOUSE / "docs" / "tutorials").glob("*_*.md")), ids=lambda page: page.stem
+)
+def test_tutorial_has_two_exercises_and_code_that_fits_the_page(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count(":tags: [hide-cell]") == 2
+    cells = re.findall(r"```\{code-cell\}\n(.*?)```", text, flags=re.S)
+    assert len(cells) > 8
+    assert max(len(line) for cell in cells for line in cell.splitlines()) <= 92
+    assert f"<{page.stem}.ipynb>" in text
+
+
+def test_pages_are_executed_again_when_a_package_changes(tmp_path, monkeypatch):
+    """The name of the cache contains a hash of the packages, since the cache itself compares only texts."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())  # the configuration changes it
+    digest = runpy.run_path(str(HOUSE / "docs" / "conf.py"))["digest"]
+    before = digest(["controllers"])
+    law = shutil.copytree(HOUSE / "controllers", tmp_path / "controllers") / "pid.py"
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "controllers", raising=False)
+    assert digest(["controllers"]) == before
+    law.write_text(law.read_text(encoding="utf-8") + "#", encoding="utf-8")
+    assert digest(["controllers"]) != before
 
 
 def test_pattern_matches_every_kind_of_network_load():
