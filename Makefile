@@ -4,15 +4,18 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v p
 VENV := .venv
 BIN := $(VENV)/bin
 # Suppress the warning of setuptools about folders with the names of the packages; README explains it.
-INSTALL = PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The byte code of a module is written when it is imported: for all modules it takes as long as their installation.
+export PYTHONDONTWRITEBYTECODE =
+INSTALL = PIP_COMPILE=0 PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: run test quick published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
+	@echo "3 of 3: running pose_path (some 20 s, of which 15 s are for compiling once)"
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
-# Several tests run at once, so BLAS uses one thread.  Byte code is written for the processes that tests start.
-PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
+# Several tests run at once, so BLAS uses one thread.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
 test: $(VENV)/.test  ## all tests
 	$(PYTEST)
@@ -44,11 +47,12 @@ clean:  ## remove the environment and the files of the tools
 	rm -rf $(VENV) build docs/_build *.egg-info .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
+	@echo "1 of 3: creating the environment $(VENV) (once, some 8 s)"
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip  # an old one may not resolve
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	@echo "installing irb-twin into $(VENV) (once, a minute or so)"
+	@echo "2 of 3: installing irb-twin into $(VENV) (once, some 25 s; minutes if pip compiles pybullet)"
 	$(INSTALL) --editable .
 	touch $@
 
