@@ -67,9 +67,14 @@ class Block:
         return self.kind in ("", "console") and self.text.split()[:1] in (["irb-twin"], ["python"])
 
     @property
+    def commands(self):
+        """Text with the lines that end with a backslash joined to the next ones."""
+        return re.sub(r"\\\n\s*", " ", self.text)
+
+    @property
     def needs_bash(self):
         """Whether a line has shell syntax, or is no plain `irb-twin` command."""
-        return not all(WITHOUT_SHELL.fullmatch(line) for line in self.text.splitlines())
+        return not all(WITHOUT_SHELL.fullmatch(line) for line in self.commands.splitlines())
 
     @property
     def status(self):
@@ -118,9 +123,9 @@ def follow(page, folder):
             exec(code, namespace)
         elif block.is_command:
             if block.needs_bash:
-                run_in_bash(block.text, block.status, folder, place)
+                run_in_bash(block.commands, block.status, folder, place)
             else:
-                run_in_process(block.text, block.status, place)
+                run_in_process(block.commands, block.status, place)
         else:
             continue
         executed += 1
