@@ -8,7 +8,9 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
+import subprocess
 import sys
 from functools import partial
 from importlib.metadata import version as version_of
@@ -22,7 +24,14 @@ project = "irb-twin"
 copyright = "the authors of irb-twin"
 version = release = version_of("irb-twin")
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+autosummary_generate = False
 exclude_patterns = ["_build"]
 default_role = "code"  # what docstrings have in single backticks
 myst_heading_anchors = 3
@@ -33,7 +42,8 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not an entry of the index each
 
-autodoc_typehints = "none"  # shapes and units, which the docstrings have, say more
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
 maximum_signature_line_length = 100
 smartquotes = False
 
@@ -59,10 +69,17 @@ def digest(packages):
     return found.hexdigest()[:16]
 
 
+def made_from_sources(kind, state):
+    """Return the folder for files of a kind that depend on our sources; remove those of other states."""
+    folder = BUILT / kind / state
+    for outdated in set(folder.parent.glob("*")) - {folder}:
+        shutil.rmtree(outdated, ignore_errors=True)
+    return folder
+
+
 # By default a page is executed again when its text changes.  Its figures depend on our sources, too.
-cache = BUILT / "executed" / digest(SOURCES)
-for outdated in set(cache.parent.glob("*")) - {cache}:
-    shutil.rmtree(outdated, ignore_errors=True)
+state = digest(SOURCES)
+cache = made_from_sources("executed", state)
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(cache)
 nb_execution_in_temp = True  # pages write files
@@ -74,12 +91,27 @@ nb_merge_streams = True
 nb_code_prompt_show = "Show the answer"  # of an exercise, a cell with the tag `hide-cell`
 nb_code_prompt_hide = "Hide the answer"
 
-executed = os.environ.get("TUTORIALS")  # names of the pages to execute, by default all
+executed = os.environ.get("TUTORIALS")  # names of the pages to execute, by default all pages and pictures
 nb_execution_excludepatterns = [
     f"tutorials/{page.name}"
     for page in Path(__file__).parent.glob("tutorials/*.md")
     if executed is not None and page.stem not in executed.split()
 ]
+
+
+def write_pictures(app):
+    """Make the pictures of the guides, unless they were made from these sources; copy them to `_build/pictures`."""
+    script = Path(__file__).with_name("pictures.py")
+    made = made_from_sources("made", state + hashlib.sha256(script.read_bytes()).hexdigest()[:8])
+    if executed is None and not (made / "complete").exists():
+        subprocess.run([sys.executable, script, made], check=True, stdout=subprocess.DEVNULL)
+        (made / "complete").touch()
+    shown = BUILT / "pictures"
+    shown.mkdir(exist_ok=True)
+    for page in Path(__file__).parent.glob("guides/*.md"):
+        for name in re.findall(r"_build/pictures/([\w.]+)", page.read_text(encoding="utf-8")):
+            shutil.copy(made / name if executed is None else script.parents[1] / "README.png", shown / name)
+
 
 # The kernel is this interpreter, whatever kernels and profiles the user has.
 kernel = BUILT / "jupyter" / "kernels" / "python3" / "kernel.json"
@@ -105,6 +137,15 @@ def write_mathml(translator, node, display):
     raise nodes.SkipNode
 
 
+def add_summary(app, page, source):
+    """Insert a table of all entries after the first paragraph of a reference page."""
+    entries = re.findall(r"^\.\. auto(?:class|data|exception|function):: (\S+)", source[0], flags=re.M)
+    if page.startswith("reference/") and len(entries) > 3:
+        title, line, text, rest = re.match(r"(.+\n)(=+\n)\n(.+?\n)\n(.*)", source[0], flags=re.S).groups()
+        table = ".. autosummary::\n   :nosignatures:\n\n   " + "\n   ".join(entries)
+        source[0] = f"{title}{line}\n{text}\n{table}\n\n{rest}"
+
+
 def literal_blocks(app, what, name, obj, options, lines):
     """Make what stands indented after an empty line a literal block, as it is in Markdown."""
     indents = [len(line) - len(line.lstrip()) for line in lines]
@@ -127,5 +168,7 @@ def setup(app):
     """Attach the functions above, `literal_blocks` before Napoleon's."""
     inline, block = (partial(write_mathml, display=display) for display in ("inline", "block"))
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("builder-inited", write_pictures)
+    app.connect("source-read", add_summary)
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)

@@ -1,0 +1,94 @@
+"""Write the pictures of the guides into a folder: `python docs/pictures.py FOLDER`.
+
+The build does so once for each state of the sources.  Most pictures are made by commands that the guides show.
+"""
+
+import os
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import controllers
+import twin
+from scenarios.cli.command_line import main
+from twin.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
+from twin.identification.measurements import measurements_of_log
+from twin.identification.payload import identify_payload
+
+COMMANDS = """
+friction irb140 --picture friction.png
+run joint_tracking --drives rigid --controller computed_torque pid --payload 2 --model-payload 0 --duration 1
+    --picture tracking.png --log run.npz --report report.html
+plot run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --joint joint_1 joint_3 --picture plot.png
+replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film ghosts.gif --fps 8 --size 480x360
+sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payload=0:6 drives.coulomb=+-50%
+    --samples 300 --limit joint_error=0.03 --picture sweep.png
+run identify_joint --picture identify_joint.png
+run drive_mismatch --picture drive_mismatch.png
+run excitation --drives rigid --time-step 0.002 --periods 1 --log excitation.npz
+identify excitation.npz --picture fit.png
+run excitation --time-step 0.002 --periods 1 --payload 6,0.02,-0.03,0.08 --log loaded.npz
+"""
+
+
+def payload(path, log="loaded.npz"):
+    """Draw the estimates of a payload against the length of the recording, with 2 % of noise on the torques."""
+    log = twin.Log.load(log)
+    measured = measurements_of_log(log)
+    noise = (
+        0.02 * np.abs(measured.tau).max(axis=0) * np.random.default_rng(0).standard_normal(measured.tau.shape)
+    )
+    measured = replace(measured, tau=measured.tau + noise)
+    seconds = np.arange(1.0, log.t[-1], 0.5)
+    estimates = [identify_payload(log.robot, measured, end=end) for end in seconds]
+    figure, panels = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    for panel, i, scale, true, unit in (
+        (panels[0], 0, 1, 6.0, "mass  [kg]"),
+        (panels[1], 3, 1e3, 80.0, "centre of mass, z  [mm]"),
+    ):
+        values = scale * np.array([found.values[i] for found in estimates])
+        deviations = scale * np.array([found.deviations[i] for found in estimates])
+        panel.axhline(true, color="#999999", label="true value")
+        panel.errorbar(seconds, values, 2 * deviations, fmt="o", color="#0072b2", label="estimate, 95 %")
+        panel.set(xlabel="length of the recording  [s]", ylabel=unit)
+        panel.grid(alpha=0.3)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.savefig(path, dpi=110)
+
+
+def egm(path):
+    """Draw what a client sends and where the arm is, cycle by cycle."""
+    robot = twin.load("irb140")
+    settings = GuidanceSettings(max_speed_deviation=60.0, ramp_time=0.05, cond_time=0.1)
+    with EgmClient(port=0) as client, virtual_time(limit=60.0):
+        law = controllers.make("computed_torque", robot)
+        with EgmRobot(robot, law, settings, to=("127.0.0.1", client.port)) as arm:
+            message = client.receive()
+            target = message.q + np.radians([10, 5, 0, 0, 5, 0])
+            while not message.converged:
+                client.send_joints(target)
+                message = client.receive()
+    log = arm.log
+    figure, panel = plt.subplots(figsize=(8, 3), layout="constrained")
+    t, sent = log.arrays["egm_t"], log.arrays["egm_reference"]
+    panel.step(t, np.degrees(sent[:, 0]), where="post", color="#e69f00", label="the client sends")
+    panel.plot(log.t, np.degrees(log.q[:, 0]), color="#0072b2", label="the arm is at")
+    panel.set(xlabel="time  [s]", ylabel="joint_1  [deg]")
+    panel.grid(alpha=0.3)
+    panel.legend()
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    for command in COMMANDS.replace("\n    ", " ").strip().splitlines():
+        if status := main(shlex.split(command)):
+            raise SystemExit(f"irb-twin {command}: exit status {status}")
+    payload("payload.png")
+    egm("egm.png")
