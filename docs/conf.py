@@ -100,7 +100,7 @@ nb_execution_excludepatterns = [
 
 
 def write_pictures(app):
-    """Make the pictures of the guides, unless they were made from these sources; copy them to `_build/pictures`."""
+    """Copy the pictures of the guides to `_build/pictures`; make them first if sources have changed."""
     script = Path(__file__).with_name("pictures.py")
     made = made_from_sources("made", state + hashlib.sha256(script.read_bytes()).hexdigest()[:8])
     if executed is None and not (made / "complete").exists():
