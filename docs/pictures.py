@@ -1,6 +1,6 @@
 """Write the pictures of the guides into a folder: `python docs/pictures.py FOLDER`.
 
-The build does so once for each state of the sources.  Most pictures are made by commands that the guides show.
+The build does so once for each state of the sources.
 """
 
 import os
@@ -23,8 +23,10 @@ COMMANDS = """
 friction irb140 --picture friction.png
 run joint_tracking --drives rigid --controller computed_torque pid --payload 2 --model-payload 0 --duration 1
     --picture tracking.png --log run.npz --report report.html
-plot run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --joint joint_1 joint_3 --picture plot.png
-replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film ghosts.gif --fps 8 --size 480x360
+plot run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --joint joint_1 joint_3
+    --picture plot.png
+replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film ghosts.gif --fps 8
+    --size 480x360
 sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payload=0:6 drives.coulomb=+-50%
     --samples 300 --limit joint_error=0.03 --picture sweep.png
 run identify_joint --picture identify_joint.png
@@ -36,7 +38,7 @@ run excitation --time-step 0.002 --periods 1 --payload 6,0.02,-0.03,0.08 --log l
 
 
 def payload(path, log="loaded.npz"):
-    """Draw the estimates of a payload against the length of the recording, with 2 % of noise on the torques."""
+    """Draw estimates of a payload against the length of the recording, whose torques have 2 % of noise."""
     log = twin.Log.load(log)
     measured = measurements_of_log(log)
     noise = (
