@@ -80,6 +80,14 @@ class EgmModeError(EgmError):
     """Message in another mode (joints, pose, path) than that in which the robot is being guided."""
 
 
+class RapidError(TwinError):
+    """Fault of a RAPID program; `line` is its line, 0 if it has none."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
 class NoDisplayError(TwinError):
     """Missing display for a window; `found` describes the cause without the remedy."""
 
