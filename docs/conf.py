@@ -86,6 +86,7 @@ nb_execution_in_temp = True  # pages write files
 nb_execution_timeout = 120  # s, for a cell; the first one may compile
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+suppress_warnings = ["myst-nb.lexer"]  # a page that is not executed has no kernel to name the language
 nb_output_stderr = "warn"
 nb_merge_streams = True
 nb_code_prompt_show = "Show the answer"  # of an exercise, a cell with the tag `hide-cell`
