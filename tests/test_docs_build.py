@@ -90,6 +90,7 @@ FLAWS = r"""[
 """Program that lists what a reader would stumble over in a page."""
 
 
+@pytest.mark.browser
 def test_code_and_tables_fit_a_window_of_1280_pixels(pages, tmp_path):
     written = [*pages.glob("*.html"), *pages.glob("guides/*.html"), *pages.glob("tutorials/*.html")]
     assert len(written) > 35
