@@ -19,6 +19,7 @@ from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.errors import ExtensionError
 
 project = "irb-twin"
 copyright = "the authors of irb-twin"
@@ -52,6 +53,7 @@ html_title = f"irb-twin {release}"
 html_show_search_summary = False  # it would be fetched, which browsers refuse for pages opened from a disk
 html_copy_source = False
 html_static_path = ["_static"]
+html_extra_path = ["_build/pictures/report.html"]  # which the guide on the page shows
 html_css_files = ["pages.css"]
 html_show_sphinx = False
 
@@ -86,6 +88,7 @@ nb_execution_in_temp = True  # pages write files
 nb_execution_timeout = 120  # s, for a cell; the first one may compile
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+suppress_warnings = ["myst-nb.lexer"]  # a page that is not executed has no kernel to name the language
 nb_output_stderr = "warn"
 nb_merge_streams = True
 nb_code_prompt_show = "Show the answer"  # of an exercise, a cell with the tag `hide-cell`
@@ -99,18 +102,20 @@ nb_execution_excludepatterns = [
 ]
 
 
-def write_pictures(app):
+def write_pictures(app, config):
     """Copy the pictures of the guides to `_build/pictures`; make them first if sources have changed."""
     script = Path(__file__).with_name("pictures.py")
     made = made_from_sources("made", state + hashlib.sha256(script.read_bytes()).hexdigest()[:8])
     if executed is None and not (made / "complete").exists():
-        subprocess.run([sys.executable, script, made], check=True, stdout=subprocess.DEVNULL)
+        drawn = subprocess.run([sys.executable, script, made], capture_output=True, text=True, check=False)
+        if drawn.returncode:
+            raise ExtensionError(f"{script} failed:\n{drawn.stderr}")
         (made / "complete").touch()
     shown = BUILT / "pictures"
     shown.mkdir(exist_ok=True)
-    for page in Path(__file__).parent.glob("guides/*.md"):
-        for name in re.findall(r"_build/pictures/([\w.]+)", page.read_text(encoding="utf-8")):
-            shutil.copy(made / name if executed is None else script.parents[1] / "README.png", shown / name)
+    pages = [page.read_text(encoding="utf-8") for page in script.parent.glob("guides/*.md")]
+    for name in ("report.html", *re.findall(r"_build/pictures/([\w.]+)", "".join(pages))):
+        shutil.copy(made / name if executed is None else script.parents[1] / "README.png", shown / name)
 
 
 # The kernel is this interpreter, whatever kernels and profiles the user has.
@@ -168,7 +173,7 @@ def setup(app):
     """Attach the functions above, `literal_blocks` before Napoleon's."""
     inline, block = (partial(write_mathml, display=display) for display in ("inline", "block"))
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
-    app.connect("builder-inited", write_pictures)
+    app.connect("config-inited", write_pictures, priority=100)  # before Sphinx looks for the report
     app.connect("source-read", add_summary)
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)

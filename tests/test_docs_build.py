@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.support.browser import browser
 from tests.support.doc_pages import HOUSE
 
 LOADED = re.compile(
@@ -56,9 +57,10 @@ def test_page_of_a_notebook_shows_pictures_tables_a_replay_and_folded_answers(pa
     assert "http://127.0.0.1" not in text  # the address that viser prints
 
 
-@pytest.mark.parametrize(
-    "page", sorted((HOUSE / "docs" / "tutorials").glob("*_*.md")), ids=lambda page: page.stem
-)
+TUTORIALS = sorted(set((HOUSE / "docs" / "tutorials").glob("*.md")) - {HOUSE / "docs/tutorials/index.md"})
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorial_has_two_exercises_and_code_that_fits_the_page(page):
     text = page.read_text(encoding="utf-8")
     assert text.count(":tags: [hide-cell]") == 2
@@ -66,6 +68,38 @@ def test_tutorial_has_two_exercises_and_code_that_fits_the_page(page):
     assert len(cells) > 8
     assert max(len(line) for cell in cells for line in cell.splitlines()) <= 92
     assert f"<{page.stem}.ipynb>" in text
+
+
+FLAWS = r"""[
+    ...[...document.querySelectorAll('pre')].filter(e => e.offsetParent && e.scrollWidth > e.clientWidth)
+        .map(e => 'scrolls: ' + e.innerText),
+    ...[...document.querySelectorAll('th')].filter(e => e.offsetParent && !e.innerText.trim())
+        .map(e => 'empty header: ' + e.parentElement.innerText),
+    ...[...document.querySelectorAll('td')].flatMap(cell => {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), split = []
+        while (texts.nextNode())
+            for (const number of texts.currentNode.data.matchAll(/[\d.]+(e[-+]?\d+)?/g)) {
+                const range = document.createRange()
+                range.setStart(texts.currentNode, number.index)
+                range.setEnd(texts.currentNode, number.index + number[0].length)
+                const lines = new Set([...range.getClientRects()].map(box => Math.round(box.top)))
+                if (lines.size > 1) split.push('split number: ' + number[0])
+            }
+        return split
+    })]"""
+"""Program that lists what a reader would stumble over in a page."""
+
+
+@pytest.mark.browser
+def test_code_and_tables_fit_a_window_of_1280_pixels(pages, tmp_path):
+    written = [*pages.glob("*.html"), *pages.glob("guides/*.html"), *pages.glob("tutorials/*.html")]
+    assert len(written) > 35
+    with browser(tmp_path) as open_page:
+        for path in sorted(set(written) - {pages / "report.html"}):
+            page = open_page(path.as_uri(), 1280, 900)
+            page.wait_for("document.readyState == 'complete'")
+            assert page.evaluate(FLAWS) == [], path.relative_to(pages)
+            page.close()
 
 
 def test_pages_are_executed_again_when_a_package_changes(tmp_path, monkeypatch):

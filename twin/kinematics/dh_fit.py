@@ -35,9 +35,9 @@ EXACT = 1e-12
 
 
 class FittedDH(NamedTuple):
-    """Table with `T_base_flange = T_base_0 A_1(theta_1) ... A_6(theta_6) T_6_flange`.
+    """Denavit-Hartenberg table of an arm, with the poses of its base and flange.
 
-    The angles are `theta = signs q + theta0`.
+    `T_base_flange = T_base_0 A_1(theta_1) ... A_6(theta_6) T_6_flange`, with `theta = signs q + theta0`.
 
     Attributes:
         dh: the table; its d_2 is the lateral offset of the wrist centre.

@@ -399,7 +399,7 @@ def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:
 
 
 def dh_poses(dh: DH, theta: ArrayLike) -> Floats:
-    """Return the poses of frames 1 to n in the base frame, `T_0i = A_1 ... A_i`.
+    """Return the poses of frames 1 to n in the base frame, the products of the transforms up to each.
 
     Args:
         dh: table as for `dh_transforms`.
