@@ -81,11 +81,21 @@ class EgmModeError(EgmError):
 
 
 class RapidError(TwinError):
-    """Fault of a RAPID program; `line` is its line, 0 if it has none."""
+    """Fault of a RAPID program.
 
-    def __init__(self, message: str, line: int = 0) -> None:
+    Attributes:
+        kind: syntax, name, type, value, refusal, target, path or time.
+        file: file of the fault, "" if none is known.
+        line: line of the fault, 0 if none is known.
+    """
+
+    def __init__(self, message: str, kind: str = "value", file: str = "", line: int = 0) -> None:
         super().__init__(message)
-        self.line = line
+        self.kind, self.file, self.line = kind, file, line
+
+    def __str__(self) -> str:
+        place = f"{self.file}, line {self.line}: " if self.line else ""
+        return f"{place}{super().__str__()}"
 
 
 class NoDisplayError(TwinError):

@@ -99,13 +99,13 @@ def read_source(path: str | Path) -> Source:
     data = Path(path).read_bytes()
     odd = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in data)
     if 100 * odd > len(data):
-        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module")
+        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
     for encoding in ENCODINGS:
         try:
             return parse(data.decode(encoding), str(path))
         except UnicodeDecodeError:
             continue
-    raise RapidError(f"{path}: encrypted or not text, expected a RAPID module in UTF-8 or code page 1252")
+    raise RapidError(f"{path}: encrypted or not text, expected a RAPID module in UTF-8 or code page 1252", "syntax")
 
 
 _lock = Lock()
@@ -130,7 +130,7 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> RapidError:
         found = repr(text[error.pos_in_stream or 0])
     words = sorted(EXPECTED.get(name, name) for name in names if not name.startswith("__"))
     shown = ", ".join(words[:8]) + (", ..." if len(words) > 8 else "")
-    return RapidError(f"{file}, line {line}: {found} is not RAPID here, expected {shown}", line)
+    return RapidError(f"{found} is not RAPID here, expected {shown}", "syntax", file, line)
 
 
 def _plain_numbers(text: str) -> list[Any]:

@@ -1,0 +1,262 @@
+"""Values of RAPID: types, records and arrays, and the data that every controller predefines.
+
+Numbers are kept as they are written; the results of arithmetic on `num` are rounded to single precision, and
+comparisons round both sides, so that `0.1 + 0.2 = 0.3` holds as on a controller.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from twin.errors import RapidError
+
+_SINGLE = struct.Struct("f")
+
+
+class Double(float):
+    """Number of the type `dnum`, which arithmetic does not round to single precision."""
+
+
+def rounded(value: float, *operands: Any) -> float:
+    """Return the result of an operation: in single precision unless an operand is a `dnum`."""
+    if any(isinstance(operand, Double) for operand in operands):
+        return Double(value)
+    try:
+        return _SINGLE.unpack(_SINGLE.pack(value))[0]
+    except OverflowError:
+        raise RapidError(f"{value:g} is beyond the range of num, 3.4e38") from None
+
+
+class Record:
+    """Value of a record: its type's name, and the values of its components in order."""
+
+    __slots__ = ("type", "values")
+
+    def __init__(self, type: str, values: list[Any]) -> None:
+        self.type = type
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self.type == other.type and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def numbers(self) -> list[float]:
+        """Return all numbers of the record in order, those of its components included."""
+        return [
+            number
+            for value in self.values
+            for number in (value.numbers() if isinstance(value, Record) else [value])
+        ]
+
+    def __repr__(self) -> str:
+        return f"{self.type} {text_of(self)}"
+
+
+def copied(value: Any) -> Any:
+    """Return a value that can be changed without changing the original."""
+    if isinstance(value, Record):
+        return Record(value.type, [copied(one) for one in value.values])
+    if isinstance(value, list):
+        return [copied(one) for one in value]
+    return copy.copy(value)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as RAPID writes it."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return f"{value:.{15 if isinstance(value, Double) else 7}g}".replace("e+", "E").replace("e", "E")
+    if isinstance(value, str):
+        return '"' + value.replace('"', '""') + '"'
+    if isinstance(value, Record):
+        return "[" + ",".join(text_of(one) for one in value.values) + "]"
+    if isinstance(value, list):
+        return "[" + ",".join(text_of(one) for one in value) + "]"
+    return "-"
+
+
+NUM, BOOL, STRING, DNUM = "num", "bool", "string", "dnum"
+KINDS = {NUM: float, DNUM: float, BOOL: bool, STRING: str}
+
+RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "pos": (("x", NUM), ("y", NUM), ("z", NUM)),
+    "orient": (("q1", NUM), ("q2", NUM), ("q3", NUM), ("q4", NUM)),
+    "pose": (("trans", "pos"), ("rot", "orient")),
+    "confdata": (("cf1", NUM), ("cf4", NUM), ("cf6", NUM), ("cfx", NUM)),
+    "robjoint": tuple((f"rax_{i}", NUM) for i in range(1, 7)),
+    "extjoint": tuple((f"eax_{letter}", NUM) for letter in "abcdef"),
+    "robtarget": (("trans", "pos"), ("rot", "orient"), ("robconf", "confdata"), ("extax", "extjoint")),
+    "jointtarget": (("robax", "robjoint"), ("extax", "extjoint")),
+    "speeddata": (("v_tcp", NUM), ("v_ori", NUM), ("v_leax", NUM), ("v_reax", NUM)),
+    "zonedata": (
+        ("finep", BOOL),
+        ("pzone_tcp", NUM),
+        ("pzone_ori", NUM),
+        ("pzone_eax", NUM),
+        ("zone_ori", NUM),
+        ("zone_leax", NUM),
+        ("zone_reax", NUM),
+    ),
+    "loaddata": (("mass", NUM), ("cog", "pos"), ("aom", "orient"), ("ix", NUM), ("iy", NUM), ("iz", NUM)),
+    "tooldata": (("robhold", BOOL), ("tframe", "pose"), ("tload", "loaddata")),
+    "wobjdata": (
+        ("robhold", BOOL),
+        ("ufprog", BOOL),
+        ("ufmec", STRING),
+        ("uframe", "pose"),
+        ("oframe", "pose"),
+    ),
+    "progdisp": (("pdisp", "pose"), ("eoffs", "extjoint")),
+    "tasks": (("taskname", STRING),),
+    "egm_minmax": (("min", NUM), ("max", NUM)),
+}
+"""Components of the predefined records, as pairs of name and type."""
+
+ALIASES = {
+    **dict.fromkeys(
+        "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres icondata "
+        "buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype".split(),
+        NUM,
+    ),
+    "errstr": STRING,
+    "switch": BOOL,
+}
+"""Types that are another type by a second name."""
+
+OPAQUE = frozenset(
+    "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata trapdata mecunit "
+    "signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary shapedata corrdescr taskid "
+    "motsetdata restartdata datapos stoppointdata listitem uishownum triggios triggiosdnum triggstrgo paridnum "
+    "loadidnum errnum_list dir testsignal cammdev cameradev camerastatus identno sensor pathrecid speedprog "
+    "mpc_inst arcdata seamdata welddata weavedata trackdata gundata spotdata simdata forcedata tooldata_list "
+    "inposdata stopdata followdata egm_id wzstate aiotrigg aliasdata egmjointdata rotation intdata "
+    "event_type veldata accdata singdata".split()
+)
+"""Types whose values mean nothing without a controller."""
+
+
+class Types:
+    """Types of a program: the predefined ones, and the records and aliases of its modules."""
+
+    def __init__(self) -> None:
+        self.records = dict(RECORDS)
+        self.aliases = dict(ALIASES)
+
+    def resolved(self, name: str) -> str:
+        """Return the name of a type in lower case, with aliases resolved.
+
+        Raises:
+            RapidError: there is no such type.
+        """
+        name = name.lower()
+        while name in self.aliases:
+            name = self.aliases[name]
+        if name not in KINDS and name not in self.records and name not in OPAQUE:
+            raise RapidError(f"there is no type {name}, in these modules or predefined", "name")
+        return name
+
+    def component(self, record: Any, name: str) -> tuple[int, str]:
+        """Return the index and the type of a record's component."""
+        if isinstance(record, Record):
+            for index, (one, type_) in enumerate(self.records[record.type]):
+                if one == name.lower():
+                    return index, self.resolved(type_)
+            known = ", ".join(one for one, _ in self.records[record.type])
+            raise RapidError(f"{record.type} has no component {name}, it has {known}", "name")
+        raise RapidError(f"expected a record before .{name}, got {text_of(record)}", "type")
+
+    def initial(self, type_: str, sizes: Sequence[int] = ()) -> Any:
+        """Return the value of a data object that is declared without one."""
+        if sizes:
+            return [self.initial(type_, sizes[1:]) for _ in range(sizes[0])]
+        if type_ in self.records:
+            return Record(type_, [self.initial(self.resolved(one)) for _, one in self.records[type_]])
+        return {NUM: 0.0, DNUM: Double(0.0), BOOL: False, STRING: ""}.get(type_)
+
+    def converted(self, value: Any, type_: str, dimensions: int = 0) -> Any:
+        """Return a value as one of a type; nested lists are aggregates.
+
+        Args:
+            value: value, or nested lists of values.
+            type_: name of the type, resolved.
+            dimensions: number of dimensions of an array.
+
+        Raises:
+            RapidError: the value does not have this type.
+        """
+        if dimensions:
+            if not isinstance(value, list):
+                raise RapidError(f"expected an array of {type_}, got {text_of(value)}", "type")
+            return [self.converted(one, type_, dimensions - 1) for one in value]
+        if type_ in self.records:
+            if isinstance(value, Record) and value.type == type_:
+                return value
+            components = self.records[type_]
+            if isinstance(value, list) and len(value) == len(components):
+                return Record(
+                    type_,
+                    [
+                        self.converted(one, self.resolved(of), 0)
+                        for one, (_, of) in zip(value, components, strict=True)
+                    ],
+                )
+            names = ", ".join(name for name, _ in components)
+            raise RapidError(f"expected {type_} [{names}], got {text_of(value)}", "type")
+        kind = KINDS.get(type_)
+        if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
+            return Double(value) if type_ == DNUM else float(value)
+        if kind is None or isinstance(value, kind):
+            return value
+        raise RapidError(f"expected {type_}, got {text_of(value)}", "type")
+
+
+def _predefined() -> dict[str, tuple[str, Any]]:
+    """Return type and value of the predefined data by their names in lower case."""
+    identity = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
+    load = [0.001, [0.0, 0.0, 0.001], [1.0, 0.0, 0.0, 0.0], 0.0, 0.0, 0.0]
+    data: dict[str, tuple[str, Any]] = {
+        "tool0": ("tooldata", [True, identity, load]),
+        "wobj0": ("wobjdata", [False, True, "", identity, identity]),
+        "load0": ("loaddata", load),
+        "vmax": ("speeddata", [7000.0, 500.0, 5000.0, 1000.0]),
+        "fine": ("zonedata", [True, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        "z0": ("zonedata", [False, 0.3, 0.3, 0.3, 0.03, 0.3, 0.03]),
+        "pi": (NUM, math.pi),
+        "stempty": (STRING, ""),
+        "diskhome": (STRING, "HOME:"),
+        "eof": (NUM, -1.0),
+        "eof_num": (NUM, 9.998e36),
+    }
+    for speed in (5, 10, 20, 30, 40, 50, 60, 80, *range(100, 201, 50), 300, 400, 500, 600, 800, 1000, 1500,
+                  2000, 2500, *range(3000, 7001, 1000)):  # fmt: skip
+        data[f"v{speed}"] = "speeddata", [float(speed), 500.0, 5000.0, 1000.0]
+    for zone, outer, turn in ((1, 1, 0.1), (5, 8, 0.8), (10, 15, 1.5), (15, 23, 2.3), (20, 30, 3.0),
+                              (30, 45, 4.5), (40, 60, 6.0), (50, 75, 7.5), (60, 90, 9.0), (80, 120, 12.0),
+                              (100, 150, 15.0), (150, 225, 23.0), (200, 300, 30.0)):  # fmt: skip
+        data[f"z{zone}"] = "zonedata", [False, *map(float, (zone, outer, outer, turn, outer, turn))]
+    data["wait_max"] = NUM, math.inf
+    for number, name in enumerate(STATES):
+        data[name] = NUM, float(number)
+    types = Types()
+    return {name: (type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
+
+
+STATES = (
+    "socket_created socket_connected socket_bound socket_listening socket_closed egm_state_disconnected "
+    "egm_state_connected egm_state_running egm_frame_base egm_frame_tool egm_frame_wobj egm_frame_world "
+    "egm_frame_joint egm_stop_hold egm_stop_ramp_down err_udpuc_comm err_sock_timeout err_sock_closed "
+    "err_wait_maxtime err_robconf err_outside_reach err_coll_stop err_pathdist err_tp_maxtime err_fileopen "
+    "err_refunkprc err_divzero err_arrindex err_strtoolng err_sig_cond err_gripload err_rmq_timeout "
+    "err_rmq_noentry err_filesize err_inoisok err_ioenable err_alrdcnt err_lowsign err_highsign "
+    "opc_read_write str_digit str_lower str_upper str_white int hex1 float4 ascii".split()
+)
+"""Names of states and errors, to which a program compares; their numbers mean nothing here."""
+
+PREDEFINED = _predefined()
+"""Type and value of the predefined data, by their names in lower case."""
