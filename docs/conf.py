@@ -151,6 +151,14 @@ def add_summary(app, page, source):
         source[0] = f"{title}{line}\n{text}\n{table}\n\n{rest}"
 
 
+def keep_numbers_whole(app, page, template, context, doctree):
+    """Forbid browsers to break the lines of a table's cell within numbers such as 1e-15."""
+    if "body" in context:
+        whole = partial(re.sub, r"\b[\d.]+e-\d+", r'<span style="white-space: nowrap">\g<0></span>')
+        cells = r"<td>.*?</td>"
+        context["body"] = re.sub(cells, lambda cell: whole(cell[0]), context["body"], flags=re.S)
+
+
 def literal_blocks(app, what, name, obj, options, lines):
     """Make what stands indented after an empty line a literal block, as it is in Markdown."""
     indents = [len(line) - len(line.lstrip()) for line in lines]
@@ -174,6 +182,7 @@ def setup(app):
     inline, block = (partial(write_mathml, display=display) for display in ("inline", "block"))
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("config-inited", write_pictures, priority=100)  # before Sphinx looks for the report
+    app.connect("html-page-context", keep_numbers_whole)
     app.connect("source-read", add_summary)
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)
