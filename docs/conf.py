@@ -19,7 +19,9 @@ from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from numpy.typing import ArrayLike
 from sphinx.errors import ExtensionError
+from sphinx.util.typing import stringify_annotation
 
 project = "irb-twin"
 copyright = "the authors of irb-twin"
@@ -172,6 +174,16 @@ def literal_blocks(app, what, name, obj, options, lines):
     lines[:] = "\n".join(lines).split("\n")
 
 
+def name_array_types(app, what, name, obj, options, signature, returns):
+    """Write `ArrayLike` and `ndarray` instead of the unions and parameters that NumPy makes of them."""
+    for union in (
+        stringify_annotation(ArrayLike, mode) for mode in ("smart", "fully-qualified-except-typing")
+    ):
+        signature, returns = (text and text.replace(union, "ArrayLike") for text in (signature, returns))
+    parameters = r"ndarray\[tuple\[[^]]*\], [^]]*dtype\[[^]]*\]\]"
+    return tuple(text and re.sub(parameters, "ndarray", text) for text in (signature, returns))
+
+
 def skip_fields_of_tuples(app, what, name, obj, skip, options):
     """Leave out "Alias for field number 0": the fields stand under the class's attributes."""
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
@@ -185,4 +197,5 @@ def setup(app):
     app.connect("html-page-context", keep_numbers_whole)
     app.connect("source-read", add_summary)
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
+    app.connect("autodoc-process-signature", name_array_types)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)
