@@ -104,6 +104,10 @@ nb_execution_excludepatterns = [
 ]
 
 
+PLACEHOLDER = Path(__file__).parents[1].joinpath("README.png").read_bytes()
+"""Picture in place of all others if only some pages are executed."""
+
+
 def write_pictures(app, config):
     """Copy the pictures of the guides to `_build/pictures`; make them first if sources have changed."""
     script = Path(__file__).with_name("pictures.py")
@@ -117,7 +121,10 @@ def write_pictures(app, config):
     shown.mkdir(exist_ok=True)
     pages = [page.read_text(encoding="utf-8") for page in script.parent.glob("guides/*.md")]
     for name in ("report.html", *re.findall(r"_build/pictures/([\w.]+)", "".join(pages))):
-        shutil.copy(made / name if executed is None else script.parents[1] / "README.png", shown / name)
+        if executed is None:
+            shutil.copy(made / name, shown / name)
+        else:
+            (shown / name).write_bytes(b"" if name.endswith(".html") else PLACEHOLDER)
 
 
 # The kernel is this interpreter, whatever kernels and profiles the user has.

@@ -90,6 +90,4 @@ def test_workflow_of_the_guide_passes_and_finds_a_broken_controller(project):
     law.write_text(law.read_text().replace("+ self.gain", "- 9 * self.gain"), encoding="utf-8")
     status, output = run_command("bash", "-c", rest[0], cwd=project, PATH=path)
     assert status == 1, output
-    assert "irb140, reach, ./law.py:SlidingMode: error at the gripper is" in " ".join(
-        output.split()
-    )
+    assert "irb140, reach, ./law.py:SlidingMode: error at the gripper is" in " ".join(output.split())
