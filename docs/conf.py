@@ -19,7 +19,9 @@ from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from numpy.typing import ArrayLike
 from sphinx.errors import ExtensionError
+from sphinx.util.typing import stringify_annotation
 
 project = "irb-twin"
 copyright = "the authors of irb-twin"
@@ -102,6 +104,10 @@ nb_execution_excludepatterns = [
 ]
 
 
+PLACEHOLDER = Path(__file__).parents[1].joinpath("README.png").read_bytes()
+"""Picture in place of all others if only some pages are executed."""
+
+
 def write_pictures(app, config):
     """Copy the pictures of the guides to `_build/pictures`; make them first if sources have changed."""
     script = Path(__file__).with_name("pictures.py")
@@ -115,7 +121,10 @@ def write_pictures(app, config):
     shown.mkdir(exist_ok=True)
     pages = [page.read_text(encoding="utf-8") for page in script.parent.glob("guides/*.md")]
     for name in ("report.html", *re.findall(r"_build/pictures/([\w.]+)", "".join(pages))):
-        shutil.copy(made / name if executed is None else script.parents[1] / "README.png", shown / name)
+        if executed is None:
+            shutil.copy(made / name, shown / name)
+        else:
+            (shown / name).write_bytes(b"" if name.endswith(".html") else PLACEHOLDER)
 
 
 # The kernel is this interpreter, whatever kernels and profiles the user has.
@@ -151,6 +160,14 @@ def add_summary(app, page, source):
         source[0] = f"{title}{line}\n{text}\n{table}\n\n{rest}"
 
 
+def keep_numbers_whole(app, page, template, context, doctree):
+    """Forbid browsers to break the lines of a table's cell within numbers such as 1e-15."""
+    if "body" in context:
+        whole = partial(re.sub, r"\b[\d.]+e-\d+", r'<span style="white-space: nowrap">\g<0></span>')
+        cells = r"<td>.*?</td>"
+        context["body"] = re.sub(cells, lambda cell: whole(cell[0]), context["body"], flags=re.S)
+
+
 def literal_blocks(app, what, name, obj, options, lines):
     """Make what stands indented after an empty line a literal block, as it is in Markdown."""
     indents = [len(line) - len(line.lstrip()) for line in lines]
@@ -164,6 +181,16 @@ def literal_blocks(app, what, name, obj, options, lines):
     lines[:] = "\n".join(lines).split("\n")
 
 
+def name_array_types(app, what, name, obj, options, signature, returns):
+    """Write `ArrayLike` and `ndarray` instead of the unions and parameters that NumPy makes of them."""
+    for union in (
+        stringify_annotation(ArrayLike, mode) for mode in ("smart", "fully-qualified-except-typing")
+    ):
+        signature, returns = (text and text.replace(union, "ArrayLike") for text in (signature, returns))
+    parameters = r"ndarray\[tuple\[[^]]*\], [^]]*dtype\[[^]]*\]\]"
+    return tuple(text and re.sub(parameters, "ndarray", text) for text in (signature, returns))
+
+
 def skip_fields_of_tuples(app, what, name, obj, skip, options):
     """Leave out "Alias for field number 0": the fields stand under the class's attributes."""
     return True if (getattr(obj, "__doc__", None) or "").startswith("Alias for field number") else None
@@ -174,6 +201,8 @@ def setup(app):
     inline, block = (partial(write_mathml, display=display) for display in ("inline", "block"))
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("config-inited", write_pictures, priority=100)  # before Sphinx looks for the report
+    app.connect("html-page-context", keep_numbers_whole)
     app.connect("source-read", add_summary)
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
+    app.connect("autodoc-process-signature", name_array_types)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)

@@ -181,7 +181,9 @@ class Friction(Command):
         robot = twin.load(self.robot).with_drives("rigid")
         drives = robot.active_drives
         assert drives is not None
-        rows = [("", "Coulomb N m", "breakaway N m", "Stribeck rad/s", "viscous N m s/rad")]
+        rows: list[tuple[str, ...]] = [
+            ("joint", "Coulomb N m", "breakaway N m", "Stribeck rad/s", "viscous N m s/rad")
+        ]
         columns = (drives.coulomb, drives.static, drives.stribeck_speed, drives.viscous)
         for name, *values in zip(robot.joint_names, *columns, strict=True):
             rows.append((name, *(figure(float(value)) for value in values)))

@@ -97,6 +97,15 @@ def run_closed_loop(
             demanded a torque that is not finite. Its `log` ends before a diverged state, which the message
             gives; it is empty if the first state diverged. It ends with a torque that is not finite, in
             `tau_demand` and `tau` of the last sample.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> move = twin.quintic(robot.poses["zero"], robot.poses["test_1"], duration=0.5)
+        >>> controller = controllers.make("computed_torque", robot)
+        >>> with twin.Simulation(robot) as arm:
+        ...     log = twin.run_closed_loop(arm, controller, twin.sample_semi_implicit(move, 1e-3))
+        >>> np.allclose(log.q, log.q_ref, atol=1e-12)
+        True
     """
     if part and start is not None:
         raise ValueError("a part of a run begins at the plant's present state, expected no start")

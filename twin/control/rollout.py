@@ -172,6 +172,14 @@ def run_rollouts(
 
     Exceptions that a law raises are passed on.  numba never frees the arrays of a call that raised, which
     include the results.  Debug such a law with `run_closed_loop` and an `AnalyticPlant`.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> move = twin.quintic(robot.poses["zero"], robot.poses["test_1"], duration=0.2)
+        >>> samples = twin.sample_semi_implicit(move, 1e-3)
+        >>> laws = [controllers.make("pd", robot, bandwidth=omega) for omega in (10.0, 20.0)]
+        >>> twin.run_rollouts(robot, laws, samples).q.shape
+        (2, 201, 6)
     """
     plants, controllers = (
         object_array(plant, Robot, "plant"),

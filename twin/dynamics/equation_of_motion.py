@@ -40,6 +40,13 @@ def inverse_dynamics(
     Returns:
         (..., n) `tau`, in [N m].
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> tau = twin.inverse_dynamics(robot, q, 0 * q, 0 * q)
+        >>> np.allclose(tau, twin.gravity_torque(robot, q))
+        True
+
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
     if wrench is None and (tau := robot.single_sample.inverse_dynamics(q, qd, qdd)) is not None:
@@ -59,6 +66,13 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
 
     Returns:
         (..., n, n), symmetric and positive definite, in [kg m^2].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> M = twin.mass_matrix(robot, q)
+        >>> M.shape, np.allclose(M, M.T)
+        ((6, 6), True)
     """
     if (M := robot.single_sample.mass_matrix(q)) is not None:
         return M
@@ -77,6 +91,14 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
     Returns:
         (..., n, n), in [kg m^2/s]; `C qd` is the Coriolis and centrifugal torque.
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> qd = np.full(6, 0.5)
+        >>> C = twin.coriolis_matrix(robot, q, qd)
+        >>> np.allclose(C @ qd + twin.gravity_torque(robot, q), twin.inverse_dynamics(robot, q, qd, 0 * q))
+        True
+
     Source: Norrlöf 1999, Algorithm 2, step 3.
     """
     if (C := robot.single_sample.coriolis_matrix(q, qd)) is not None:
@@ -94,6 +116,11 @@ def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
 
     Returns:
         (..., n), in [N m].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> twin.gravity_torque(robot, np.zeros(6)).round(1).tolist()
+        [0.0, -14.5, -16.1, -0.0, -0.0, 0.0]
     """
     if (g := robot.single_sample.gravity_torque(q)) is not None:
         return g
@@ -122,6 +149,13 @@ def forward_dynamics(
 
     Returns:
         (..., n) `qdd`, in [rad/s^2].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> tau = twin.gravity_torque(robot, q)
+        >>> np.allclose(twin.forward_dynamics(robot, q, 0 * q, tau), 0, atol=1e-10)
+        True
     """
     if wrench is None and (qdd := robot.single_sample.forward_dynamics(q, qd, tau)) is not None:
         return qdd
@@ -141,6 +175,13 @@ def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Returns:
         (...,), in [J].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q, qd = robot.poses["zero"], np.full(6, 0.1)
+        >>> kinetic = twin.energy(robot, q, qd) - twin.energy(robot, q, 0 * qd)
+        >>> np.allclose(kinetic, qd @ twin.mass_matrix(robot, q) @ qd / 2)
+        True
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     inertial = _inertial(robot)
@@ -197,6 +238,11 @@ def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
     Returns:
         (..., n), in [N m]; zeros if the drives are ideal.
 
+    Example:
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> twin.friction_torque(robot, np.full(6, 0.1)).round(2).tolist()
+        [14.86, 36.2, 15.74, 4.11, 5.54, 3.68]
+
     Source: P. Obal, P. Gierlak, Acta Mechanica et Automatica 19 (2025).
     """
     (qd,) = joint_vectors(robot, qd=qd)
@@ -230,6 +276,13 @@ def drive_inverse_dynamics(
 
     Returns:
         (..., n) `tau`, in [N m]; the torques at the motor shafts are N^-T tau.
+
+    Example:
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> q, qd = robot.poses["zero"], np.full(6, 0.1)
+        >>> tau = twin.drive_inverse_dynamics(robot, q, qd, 0 * q)
+        >>> np.allclose(tau, twin.inverse_dynamics(robot, q, qd, 0 * q) + twin.friction_torque(robot, qd))
+        True
     """
     tau = inverse_dynamics(robot, q, qd, qdd, wrench, T_flange_tool)
     drives = robot.active_drives

@@ -89,6 +89,14 @@ def operational_space(
             names.
         ValueError: the task has another shape.
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> space = twin.operational_space(robot, q, 0 * q)
+        >>> J, M = twin.jacobian(robot, q), twin.mass_matrix(robot, q)
+        >>> np.allclose(np.linalg.inv(space.Lambda), J @ np.linalg.inv(M) @ J.T)
+        True
+
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the
     operational space formulation".
     """

@@ -52,6 +52,13 @@ def dynamics_regressor(
     Raises:
         RobotError: the masses of the links are unknown.
         ValueError: a vector has another shape, or is not finite.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> Y = twin.dynamics_regressor(robot, q, 0 * q, 0 * q)
+        >>> Y.shape
+        (6, 60)
     """
     robot.require_inertia()
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)

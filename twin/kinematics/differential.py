@@ -154,6 +154,13 @@ def inverse_velocity(
     Raises:
         SingularityError: the motion is impossible, by more than 1e-10 of the rates; the message has the rest.
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> qd = twin.inverse_velocity(robot, q, [0.1, 0, 0, 0, 0, 0])  # m/s along x
+        >>> (twin.jacobian(robot, q) @ qd).round(6).tolist()[0]
+        0.1
+
     Source: Norrlöf 1999, eq. (2.66), (2.68) and the rank test below it; Aliaga 2019, eq. (2.18).
     """
     J, rates = _jacobian(robot, q, T_flange_tool, coordinates), _checked_rates(rates, "rates", coordinates)
@@ -187,6 +194,13 @@ def inverse_acceleration(
 
     Raises:
         SingularityError: the motion is impossible; the message contains the missing part.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> qdd = twin.inverse_acceleration(robot, q, 0 * q, [0.1, 0, 0, 0, 0, 0])  # m/s^2 along x
+        >>> (twin.jacobian(robot, q) @ qdd).round(6).tolist()[0]
+        0.1
 
     Source: Norrlöf 1999, eq. (2.67), (2.69); Aliaga 2019, eq. (2.19), which prints a plus before Jd qd.
     """

@@ -42,6 +42,12 @@ def forward_kinematics(
     Returns:
         (..., 4, 4) `T_base_tool`, `T_world_tool` or `T_object_tool`, lengths in [m].
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> T_base_flange = twin.forward_kinematics(robot, np.zeros(6))
+        >>> T_base_flange[:3, 3].round(4).tolist()
+        [0.515, 0.0, 0.712]
+
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
     """
     try:
@@ -78,6 +84,13 @@ def jacobian(
     Returns:
         (..., 6, n), linear rows first, in [m] and [1].
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> V = twin.jacobian(robot, q) @ [0.1, 0, 0, 0, 0, 0]  # axis 1 turns at 0.1 rad/s
+        >>> V[3:].round(6).tolist()
+        [0.0, 0.0, 0.1]
+
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
     if link is not None or point is not None:
@@ -109,6 +122,14 @@ def jacobian_dot(
 
     Returns:
         (..., 6, n), in [m/s] and [1/s].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> qd = np.full(6, 0.1)
+        >>> difference = twin.jacobian(robot, q + 1e-6 * qd) - twin.jacobian(robot, q - 1e-6 * qd)
+        >>> np.allclose(twin.jacobian_dot(robot, q, qd), difference / 2e-6)
+        True
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """

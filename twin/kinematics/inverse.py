@@ -150,6 +150,15 @@ def inverse_kinematics(
     Raises:
         ValueError: an array of the wrong shape, a pose that is not rigid within 1e-9 (or NaN), a NaN in near.
         RobotError: the arm is outside the family.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> T = twin.forward_kinematics(robot, q)
+        >>> twin.inverse_kinematics(robot, T).shape
+        (8, 6)
+        >>> np.allclose(twin.inverse_kinematics(robot, T, near=q), q)
+        True
     """
     limits = bool(limits)
     placed = not (T_world_base is None and T_world_object is None)

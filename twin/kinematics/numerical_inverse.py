@@ -68,6 +68,13 @@ def numerical_inverse_kinematics(
             that there is no solution.
         ValueError: an array of the wrong shape, not finite, or a pose that is not rigid.
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> T = twin.forward_kinematics(robot, q)
+        >>> np.allclose(twin.numerical_inverse_kinematics(robot, T, near=q + 0.1), q)
+        True
+
     Source: Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method".
     """
     T, tool = rigid_poses(T_base_tool, "T_base_tool"), tool_pose(T_flange_tool)

@@ -196,6 +196,10 @@ def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: T is not of shape (..., 4, 4), or no pose within 1e-9 (`rigid_poses`).
+
+    Example:
+        >>> twin.pose_vector(np.eye(4)).tolist()
+        [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     """
     T = rigid_poses(T, "T", nan=True)
     return np.concatenate([T[..., :3, 3], _quaternion(T[..., :3, :3])], axis=-1)
@@ -212,6 +216,11 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: pose is not of shape (..., 7), or its quaternion is not unit (`matrix_from_quaternion`).
+
+    Example:
+        >>> T = twin.pose_matrix([0.1, 0.2, 0.3, 1, 0, 0, 0])
+        >>> T[:3, 3].tolist()
+        [0.1, 0.2, 0.3]
     """
     pose = float_array(pose, "pose", (7,))
     T = np.zeros((*pose.shape[:-1], 4, 4))

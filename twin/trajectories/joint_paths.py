@@ -202,6 +202,18 @@ def joint_path(
         LimitError: a joint's position or speed beyond its limit.
         Each names the sample, its time, the joint and the value, and what is valid.
         ValueError: see `sample_times` and `inverse_kinematics`.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> q = robot.poses["test_1"]
+        >>> from twin.trajectories.tool_paths import straight_line
+        >>> T = twin.forward_kinematics(robot, q)
+        >>> end = T.copy()
+        >>> end[2, 3] += 0.05  # 50 mm up
+        >>> line = straight_line(T, end, speed=0.2, acceleration=1.0)
+        >>> path = twin.joint_path(robot, line, near=q)
+        >>> np.allclose(path(path.duration)[0], twin.inverse_kinematics(robot, end, near=q))
+        True
     """
     tool = tool_pose(T_flange_tool)
     t = sample_times(tool_path.duration, period)

@@ -314,6 +314,11 @@ def sines(
     Raises:
         LimitError: a joint's peak speed `2 pi frequency amplitude` is above qd_max.
         ValueError: arrays of different lengths or not finite, or a duration that is not positive.
+
+    Example:
+        >>> swing = twin.sines([0.0], [0.2], [1.0], duration=1.0)  # 0.2 rad at 1 Hz
+        >>> round(float(swing(0.0)[1][0]), 3)  # rad/s
+        1.257
     """
     center = finite_vector(center, "center")
     n = len(center)
@@ -332,7 +337,15 @@ def sines(
 
 
 def hold(q: ArrayLike, duration: float) -> Quintic:
-    """Return the trajectory that stays at q, (n,) in [rad], for a duration in [s]."""
+    """Return the trajectory that stays at q, (n,) in [rad], for a duration in [s].
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> rest = twin.hold(robot.poses["zero"], duration=0.5)
+        >>> q, qd, qdd = rest(0.2)
+        >>> qd.tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
     q = finite_vector(q, "q")
     return Quintic(q, q, duration_of(duration, moving=False))
 
@@ -343,6 +356,11 @@ def sequence(*trajectories: Trajectory) -> Sequence:
     Raises:
         ValueError: none given, different numbers of joints, or a jump of position or speed at a join: no
             arm can follow one.
+
+    Example:
+        >>> there = twin.quintic([0.0], [1.0], duration=1.0)
+        >>> twin.sequence(there, twin.hold([1.0], 0.5)).duration
+        1.5
     """
     if not trajectories:
         raise ValueError("expected at least one trajectory, got none")

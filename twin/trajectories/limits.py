@@ -87,6 +87,12 @@ def quintic(
         LimitError: the given duration needs more than qd_max.
         ValueError: arrays of different lengths or not finite, neither duration nor qd_max, or a move that
             is to take no time.
+
+    Example:
+        >>> move = twin.quintic([0.0], [1.0], duration=2.0)
+        >>> q, qd, qdd = move(1.0)
+        >>> q.tolist(), qd.tolist()  # half-way, at the largest speed
+        ([0.5], [0.9375])
     """
     q0, q1 = both_ends(q0, q1)
     peak = 15.0 / 8.0 * np.abs(q1 - q0)

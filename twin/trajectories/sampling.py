@@ -106,6 +106,11 @@ def sample(trajectory: Trajectory, period: float) -> Samples:
 
     Raises:
         ValueError: see `sample_times`.
+
+    Example:
+        >>> samples = twin.sample(twin.quintic([0.0], [1.0], duration=1.0), period=0.25)
+        >>> samples.t.tolist()
+        [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     t = sample_times(trajectory.duration, period)
     return Samples(t, *trajectory(t))
@@ -123,6 +128,11 @@ def sample_semi_implicit(trajectory: Trajectory, period: float) -> Samples:
 
     Raises:
         ValueError: see `sample_times`.
+
+    Example:
+        >>> samples = twin.sample_semi_implicit(twin.quintic([0.0], [1.0], duration=1.0), period=0.01)
+        >>> np.allclose(samples.q[1:], samples.q[:-1] + 0.01 * samples.qd[1:])
+        True
     """
     t = sample_times(trajectory.duration, period)
     q = trajectory(np.arange(-1, len(t) + 1, dtype=np.float64) * period)[0]

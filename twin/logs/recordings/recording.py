@@ -334,6 +334,12 @@ def write_recording(path: str | Path, recorded: Recording) -> None:
 
     Raises:
         RecordingError: the file cannot be written.
+
+    Example:
+        >>> recorded = twin.logs.joint_recording([0.0, 0.5, 1.0], np.zeros((3, 6)))
+        >>> twin.write_recording("path.csv", recorded)
+        >>> twin.read_recording("path.csv").q.shape
+        (3, 6)
     """
     numbers = recorded[1]
     header: Sequence[str] = (

@@ -74,6 +74,12 @@ def dh_robot(
     Raises:
         ValueError: an array has the wrong shape, or is not finite.
         RobotError: a body is impossible, a joint moves no mass, or a range is empty.
+
+    Example:
+        >>> dh = twin.robot.DH(theta0=[0, 0], d=[0, 0], a=[1.0, 0.5], alpha=[0, 0])
+        >>> pendulum = twin.dh_robot("pendulum", dh)
+        >>> twin.forward_kinematics(pendulum, [0, 0])[:3, 3].tolist()
+        [1.5, 0.0, 0.0]
     """
     columns = [
         np.array(real_array(column, f"DH {letter}")) for letter, column in zip(DH._fields, dh, strict=True)

@@ -22,7 +22,12 @@ from twin.sibling_packages import PROJECT
 
 
 def robot_names() -> tuple[str, ...]:
-    """Return the names of the built-in arms, which have a URDF and a `robot.toml`."""
+    """Return the names of the built-in arms, which have a URDF and a `robot.toml`.
+
+    Example:
+        >>> "irb140" in twin.robot_names()
+        True
+    """
     return _folders_with("robot.toml")
 
 
@@ -68,6 +73,11 @@ def load(name_or_path: str | Path) -> Robot:
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `weak_motors`.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> robot.joint_names[:2], robot.rating.payload
+        (('joint_1', 'joint_2'), 6.0)
     """
     robot = _loaded(name_or_path)
     for sentence in weak_motors(robot):
