@@ -1,0 +1,337 @@
+"""Targets of RAPID as joint angles: frames, configurations and turns, and the joint angles along a move."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from twin.arrays import Floats
+from twin.errors import LimitError, RapidError, RobotError
+from twin.kinematics.forward import forward_kinematics
+from twin.kinematics.inverse import inverse_kinematics
+from twin.rapid.functions import matrix, pose_record
+from twin.rapid.instructions import Move
+from twin.rapid.values import Record, text_of
+from twin.robot.limits import check_position
+from twin.robot.robot import Robot
+
+QUADRANT = np.pi / 2
+EDGE = np.radians(0.01)
+"""Distance from the edge of a quadrant, in [rad], within which an angle belongs to both."""
+
+LARGEST_STEP = np.radians(20.0)
+"""Turn of a joint between two points of a line beyond which the line is singular there, in [rad]."""
+
+POINTS = 3, 60
+"""Smallest and largest number of points along a move."""
+
+MM_PER_POINT, TURN_PER_POINT = 5e-3, np.radians(2.0)
+
+LEVER = 0.1
+"""Length of a move's path per turn, in [m/rad], if the tool's point stands still."""
+
+
+class Segment(NamedTuple):
+    """Move as joint angles along its path, before its corners are cut.
+
+    Attributes:
+        move: the instruction.
+        q: (N, 6) joint angles at evenly spaced points, in [rad].
+        length: length of the path of the tool's point, or of its turn times `LEVER`, in [m].
+        turns: whether the tool's point stands still.
+        row: row of the inverse kinematics, RAPID's cfx, at the end.
+    """
+
+    move: Move
+    q: Floats
+    length: float
+    turns: bool
+    row: int
+
+
+class Arm:
+    """Arm that goes from target to target.
+
+    Attributes:
+        robot: arm with a closed inverse kinematics.
+        q: (6,) joint angles after the last move, in [rad].
+        segments: one per move.
+        warnings: pairs of a move and a sentence on it.
+    """
+
+    def __init__(self, robot: Robot, start: Floats | None = None) -> None:
+        if robot.n != 6:
+            raise RobotError(f"robot {robot.name!r} has {robot.n} axes, RAPID programs are planned for 6")
+        inverse_kinematics(robot, np.eye(4))  # refuse other families now
+        self.robot = robot
+        self.q = np.zeros(6) if start is None else np.array(start, dtype=float)
+        self.segments: list[Segment] = []
+        self.warnings: list[tuple[Move, str]] = []
+
+    # ------------------------------------------------------------------------------- state and functions
+
+    def joints(self) -> Record:
+        """Return the joint angles as a jointtarget."""
+        return _jointtarget(self.q)
+
+    def target(self, tool: Record, work_object: Record, q: Floats | None = None) -> Record:
+        """Return the pose of the tool in the work object as a robtarget."""
+        q = self.q if q is None else q
+        T = np.linalg.inv(object_frame(work_object)) @ forward_kinematics(self.robot, q) @ tool_frame(tool)
+        conf = Record("confdata", [float(one) for one in self.configuration(q)])
+        return Record("robtarget", [*pose_record(T).values, conf, Record("extjoint", [9e9] * 6)])
+
+    def calculated_target(self, target: Record, tool: Record, work_object: Record) -> Record:
+        """Return the robtarget of a jointtarget."""
+        return self.target(tool, work_object, np.radians(target.values[0].values))
+
+    def calculated_joints(self, target: Record, tool: Record, work_object: Record) -> Record:
+        """Return the jointtarget of a robtarget in its configuration."""
+        return _jointtarget(self.solution(target, tool, work_object, exact=True)[0])
+
+    def configuration(self, q: Floats) -> tuple[int, int, int, int]:
+        """Return cf1, cf4, cf6 and cfx of joint angles (6,)."""
+        return *(int(np.floor(q[i] / QUADRANT)) for i in (0, 3, 5)), self.row(q)
+
+    def row(self, q: Floats) -> int:
+        """Return the row of the inverse kinematics in which joint angles (6,) are."""
+        rows = inverse_kinematics(self.robot, forward_kinematics(self.robot, q), limits=False)
+        return int(np.nanargmin([_distance(q, one) for one in rows]))
+
+    # ------------------------------------------------------------------------------------------ targets
+
+    def solution(
+        self, target: Record, tool: Record, work_object: Record, *, exact: bool
+    ) -> tuple[Floats, str]:
+        """Return the joint angles (6,) of a robtarget, and a warning, "" for none.
+
+        Args:
+            target: the robtarget.
+            tool: its tool.
+            work_object: its work object.
+            exact: whether the configuration must be the named one; otherwise the nearest is taken.
+
+        Raises:
+            RapidError: the pose is out of reach, or has no solution in this configuration.
+        """
+        T = object_frame(work_object) @ matrix(*target.values[:2])
+        rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
+        found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
+        if not found:
+            reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
+            raise RapidError(f"{text_of(target.values[0])} {reason}", "target")
+        wanted = target.values[2].values
+        matching = [q for q, row in found if row == wanted[3] and _in_quadrants(q, wanted)]
+        nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
+        if matching:
+            best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
+            return (best, "") if exact or np.allclose(best, nearest) else (nearest, self._other(nearest, wanted))
+        if exact:
+            there = sorted({_conf_text((*self.configuration(q)[:3], row)) for q, row in found})
+            raise RapidError(
+                f"no solution has confdata {_conf_text(wanted)}; this pose has {', '.join(there)}", "target"
+            )
+        return nearest, self._other(nearest, wanted)
+
+    def _other(self, q: Floats, wanted: list[float]) -> str:
+        return f"goes to confdata {_conf_text(self.configuration(q))}, the target names {_conf_text(wanted)}"
+
+    def _turns(self, q: Floats) -> list[Floats]:
+        """Return the angles of a solution with all full turns that the ranges allow."""
+        if np.isnan(q).any():
+            return []
+        choices = [
+            [q[i] + 2 * np.pi * k for k in range(-3, 4)
+             if self.robot.q_min[i] - EDGE <= q[i] + 2 * np.pi * k <= self.robot.q_max[i] + EDGE]
+            for i in range(6)
+        ]  # fmt: skip
+        found = []
+        for one in product(*choices):
+            angles = np.clip(one, self.robot.q_min, self.robot.q_max)
+            try:
+                check_position(self.robot, angles, hint=False)
+            except LimitError:
+                continue
+            found.append(angles)
+        return found
+
+    # -------------------------------------------------------------------------------------------- moves
+
+    def move(self, move: Move) -> None:
+        """Go to the end of a move, and add its segment.
+
+        Raises:
+            RapidError: the target or the path to it is impossible.
+        """
+        if move.kind == "joint":
+            segment = self._joint_move(move)
+        else:
+            segment = self._tool_move(move)
+        self.segments.append(segment)
+        self.q = segment.q[-1]
+
+    def _joint_move(self, move: Move) -> Segment:
+        if move.target.type == "jointtarget":
+            end = np.radians(move.target.values[0].values)
+            try:
+                check_position(self.robot, end, hint=False)
+            except LimitError as error:
+                raise RapidError(str(error), "target") from None
+        else:
+            exact = move.settings.conf_j
+            end, warning = self.solution(move.target, move.tool, move.work_object, exact=exact)
+            if warning:
+                self.warnings.append((move, warning))
+        coarse = self.q + np.linspace(0, 1, 20)[:, None] * (end - self.q)
+        points = (forward_kinematics(self.robot, coarse) @ tool_frame(move.tool))[:, :3, 3]
+        length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+        N = _count(length, float(np.abs(end - self.q).max()))
+        q = self.q + np.linspace(0, 1, N)[:, None] * (end - self.q)
+        self._check_ranges(q)
+        return self._segment(move, q, length, float(np.abs(end - self.q).max()))
+
+    def _tool_move(self, move: Move) -> Segment:
+        tool = tool_frame(move.tool)
+        T_start = forward_kinematics(self.robot, self.q) @ tool
+        T_object = object_frame(move.work_object)
+        T_end = T_object @ matrix(*move.target.values[:2])
+        if move.via is None:
+            poses, length, turn = line_poses(T_start, T_end)
+        else:
+            poses, length, turn = circle_poses(T_start, T_object @ matrix(*move.via.values[:2]), T_end)
+        rows = inverse_kinematics(self.robot, poses @ np.linalg.inv(tool), limits=False)
+        row = self.row(self.q)
+        q = np.unwrap(np.vstack([self.q, rows[1:, row]]), axis=0)
+        lost = np.flatnonzero(np.isnan(q).any(axis=1))
+        steps = np.abs(np.diff(q, axis=0)).max(axis=1)
+        jumps = np.flatnonzero(steps > LARGEST_STEP)
+        if lost.size and not (jumps.size and jumps[0] < lost[0] - 1):
+            share = (lost[0] - 0.5) / (len(q) - 1)
+            raise RapidError(f"{move.name} leaves the reach after {100 * share:.0f} % of the way", "path")
+        if jumps.size:
+            k = jumps[0]
+            joint = int(np.abs(q[k + 1] - q[k]).argmax())
+            turned = np.degrees(abs(q[k + 1, joint] - q[k, joint]))
+            raise RapidError(
+                f"{move.name} passes a singularity after {100 * k / (len(q) - 1):.0f} % of the way: "
+                f"{self.robot.joint_names[joint]} would turn by {turned:.0f} deg at once",
+                "path",
+            )
+        self._check_ranges(q)
+        segment = self._segment(move, q, length, turn, row)
+        if move.settings.conf_l:
+            self._check_end(segment)
+        return segment
+
+    def _segment(self, move: Move, q: Floats, length: float, turn: float, row: int = -1) -> Segment:
+        turns = length < 1e-6
+        return Segment(move, q, LEVER * turn if turns else length, turns, row)
+
+    def _check_ranges(self, q: Floats) -> None:
+        for k, one in enumerate(q):
+            try:
+                check_position(self.robot, one, hint=False)
+            except LimitError as error:
+                share = 100 * k / max(len(q) - 1, 1)
+                raise RapidError(f"{error}, after {share:.0f} % of the way", "path") from None
+
+    def _check_end(self, segment: Segment) -> None:
+        wanted = segment.move.target.values[2].values
+        q = segment.q[-1]
+        off = [
+            abs(np.clip(wanted[k], np.floor((q[i] - EDGE) / QUADRANT), np.floor((q[i] + EDGE) / QUADRANT))
+                - wanted[k])
+            for k, i in enumerate((0, 3, 5))
+        ]  # fmt: skip
+        if max(off) > 1 or wanted[3] != segment.row:
+            here = _conf_text((*self.configuration(q)[:3], segment.row))
+            raise RapidError(
+                f"the line ends in confdata {here}, the target names {_conf_text(wanted)}; ConfL \\Off allows it",
+                "target",
+            )
+
+
+def tool_frame(tool: Record) -> Floats:
+    """Return the pose of a tool on the flange (4, 4), in [m]."""
+    return matrix(*tool.values[1].values)
+
+
+def object_frame(work_object: Record) -> Floats:
+    """Return the pose of a work object in the base frame (4, 4), in [m]."""
+    return matrix(*work_object.values[3].values) @ matrix(*work_object.values[4].values)
+
+
+def _jointtarget(q: Floats) -> Record:
+    axes = Record("robjoint", np.degrees(q).tolist())
+    return Record("jointtarget", [axes, Record("extjoint", [9e9] * 6)])
+
+
+def _distance(q: Floats, other: Floats) -> float:
+    """Return the distance of joint angles (6,) up to full turns, in [rad]."""
+    return float(np.abs((q - other + np.pi) % (2 * np.pi) - np.pi).max())
+
+
+def _in_quadrants(q: Floats, wanted: list[float]) -> bool:
+    return all(
+        np.floor((q[i] - EDGE) / QUADRANT) <= cf <= np.floor((q[i] + EDGE) / QUADRANT)
+        for cf, i in zip(wanted, (0, 3, 5))
+    )
+
+
+def _conf_text(conf: tuple[int, ...] | list[float]) -> str:
+    return "[" + ",".join(f"{one:.0f}" for one in conf) + "]"
+
+
+def _count(length: float, turn: float) -> int:
+    low, high = POINTS
+    return int(np.clip(low + max(length / MM_PER_POINT, turn / TURN_PER_POINT), low, high))
+
+
+def line_poses(T_start: Floats, T_end: Floats) -> tuple[Floats, float, float]:
+    """Return poses (N, 4, 4) along a straight line, its length in [m] and its turn in [rad]."""
+    way = T_end[:3, 3] - T_start[:3, 3]
+    turn = Rotation.from_matrix(T_start[:3, :3].T @ T_end[:3, :3]).as_rotvec()
+    length, angle = float(np.linalg.norm(way)), float(np.linalg.norm(turn))
+    s = np.linspace(0, 1, _count(length, angle))
+    poses = np.tile(np.eye(4), (len(s), 1, 1))
+    poses[:, :3, 3] = T_start[:3, 3] + s[:, None] * way
+    poses[:, :3, :3] = T_start[:3, :3] @ Rotation.from_rotvec(s[:, None] * turn).as_matrix()
+    return poses, length, angle
+
+
+def circle_poses(T_start: Floats, T_via: Floats, T_end: Floats) -> tuple[Floats, float, float]:
+    """Return poses (N, 4, 4) along an arc through three points, its length in [m] and its turn in [rad].
+
+    The orientation turns with the arc; what remains to the end's orientation is spread over the arc.
+
+    Raises:
+        RapidError: the three points are in a line.
+    """
+    a, b, c = (T[:3, 3] for T in (T_start, T_via, T_end))
+    normal = np.cross(b - a, c - a)
+    size = np.linalg.norm(normal)
+    if size < 1e-6 * max(np.linalg.norm(b - a), np.linalg.norm(c - a), 1e-9) ** 2 or size < 1e-12:
+        raise RapidError("the three points of the circle are in a line, or two are equal", "path")
+    normal /= size
+    u, v = b - a, c - a
+    centre = a + (np.dot(v, v) * np.cross(size * normal, u) + np.dot(u, u) * np.cross(v, size * normal)) / (
+        2 * size**2
+    )
+    x = (a - centre) / np.linalg.norm(a - centre)
+    y = np.cross(normal, x)
+    angle = float(np.arctan2((c - centre) @ y, (c - centre) @ x) % (2 * np.pi))
+    radius = float(np.linalg.norm(a - centre))
+    rest = Rotation.from_matrix(
+        T_start[:3, :3].T @ Rotation.from_rotvec(-angle * normal).as_matrix() @ T_end[:3, :3]
+    ).as_rotvec()
+    turn = angle + float(np.linalg.norm(rest))
+    s = np.linspace(0, 1, _count(radius * angle, turn))
+    poses = np.tile(np.eye(4), (len(s), 1, 1))
+    arc = s[:, None] * angle
+    poses[:, :3, 3] = centre + radius * (np.cos(arc) * x + np.sin(arc) * y)
+    turned = Rotation.from_rotvec(arc * normal).as_matrix()
+    poses[:, :3, :3] = turned @ T_start[:3, :3] @ Rotation.from_rotvec(s[:, None] * rest).as_matrix()
+    return poses, radius * angle, turn
