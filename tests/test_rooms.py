@@ -26,6 +26,7 @@ ORDER = (
     "twin.dynamics.symbolic",
     "twin.logs.recordings",
     "twin.trajectories",
+    "twin.rapid",
     "twin.engine.window",
     "twin.engine",
     "twin.logs",

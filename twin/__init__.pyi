@@ -5,6 +5,7 @@ from . import identification as identification
 from . import kinematics as kinematics
 from . import logs as logs
 from . import plugins as plugins
+from . import rapid as rapid
 from . import robot as robot
 from . import rotations as rotations
 from . import trajectories as trajectories

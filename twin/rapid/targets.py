@@ -15,7 +15,7 @@ from twin.kinematics.inverse import inverse_kinematics
 from twin.rapid.functions import matrix, pose_record
 from twin.rapid.instructions import Move
 from twin.rapid.values import Record, text_of
-from twin.robot.limits import check_position
+from twin.robot.limits import ROUND_OFF, check_position, folded
 from twin.robot.robot import Robot
 
 QUADRANT = np.pi / 2
@@ -25,7 +25,7 @@ EDGE = np.radians(0.01)
 LARGEST_STEP = np.radians(20.0)
 """Turn of a joint between two points of a line beyond which the line is singular there, in [rad]."""
 
-POINTS = 3, 60
+POINTS = 4, 60
 """Smallest and largest number of points along a move."""
 
 MM_PER_POINT, TURN_PER_POINT = 5e-3, np.radians(2.0)
@@ -42,7 +42,7 @@ class Segment(NamedTuple):
         q: (N, 6) joint angles at evenly spaced points, in [rad].
         length: length of the path of the tool's point, or of its turn times `LEVER`, in [m].
         turns: whether the tool's point stands still.
-        row: row of the inverse kinematics, RAPID's cfx, at the end.
+        row: row of the inverse kinematics, RAPID's cfx, of a line or circle; -1 for joint moves.
     """
 
     move: Move
@@ -203,7 +203,8 @@ class Arm:
         else:
             poses, length, turn = circle_poses(T_start, T_object @ matrix(*move.via.values[:2]), T_end)
         rows = inverse_kinematics(self.robot, poses @ np.linalg.inv(tool), limits=False)
-        row = self.row(self.q)
+        row = self.segments[-1].row if self.segments else -1
+        row = row if row >= 0 else self.row(self.q)
         q = np.unwrap(np.vstack([self.q, rows[1:, row]]), axis=0)
         lost = np.flatnonzero(np.isnan(q).any(axis=1))
         steps = np.abs(np.diff(q, axis=0)).max(axis=1)
@@ -231,9 +232,11 @@ class Arm:
         return Segment(move, q, LEVER * turn if turns else length, turns, row)
 
     def _check_ranges(self, q: Floats) -> None:
-        for k, one in enumerate(q):
+        robot = self.robot
+        outside = ~((q >= robot.q_min - ROUND_OFF) & (q <= robot.q_max + ROUND_OFF)).all(axis=1)
+        for k in np.flatnonzero(outside | folded(robot, q).any(axis=-1))[:1]:
             try:
-                check_position(self.robot, one, hint=False)
+                check_position(robot, q[k], hint=False)
             except LimitError as error:
                 share = 100 * k / max(len(q) - 1, 1)
                 raise RapidError(f"{error}, after {share:.0f} % of the way", "path") from None

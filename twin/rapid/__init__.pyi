@@ -1,0 +1,9 @@
+from .check import Program as Program
+from .check import check as check
+from .check import interpret as interpret
+from .check import read as read
+from .export import export as export
+from .export import fit as fit
+from .plan import Limits as Limits
+from .plan import Plan as Plan
+from .plan import plan as plan

@@ -1,0 +1,98 @@
+"""Export of a joint path as a RAPID module, and the fit of a plan to measured times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import least_squares
+
+from twin.arrays import Floats, float_array
+from twin.errors import RapidError
+from twin.rapid.check import Program, check
+from twin.rapid.plan import Limits, PlannedMove
+from twin.rapid.values import PREDEFINED
+from twin.robot.limits import check_position
+from twin.robot.robot import Robot
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
+
+
+def export(
+    robot: Robot, q: ArrayLike, *, speed: str = "v100", zone: str = "z1", name: str = "Path", tool: str = "tool0"
+) -> str:
+    """Return a RAPID module that moves through joint angles by `MoveAbsJ`.
+
+    Args:
+        robot: the arm, whose ranges the angles must keep.
+        q: (N, 6) joint angles, in [rad].
+        speed: name of predefined speed data.
+        zone: name of predefined zone data, or `fine`; the arm stops at the last point.
+        name: name of the module.
+        tool: name of the tool data.
+
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> module = twin.rapid.export(robot, [robot.poses["zero"], robot.poses["test_1"]])
+        >>> module.count("MoveAbsJ")
+        2
+
+    Raises:
+        LimitError: an angle is outside its range.
+        ValueError: a wrong shape, or an unknown name of a speed or a zone.
+    """
+    angles = np.atleast_2d(float_array(q, "q", (6,)))
+    if angles.ndim != 2 or angles.shape[1] != 6 or robot.n != 6:
+        raise ValueError(f"expected q of shape (N, 6), got {angles.shape}")
+    for kind, given in (("speeddata", speed), ("zonedata", zone)):
+        if PREDEFINED.get(given.lower(), ("",))[0] != kind:
+            raise ValueError(f"expected predefined {kind} such as v100 or z10, got {given!r}")
+    if not NAME.fullmatch(name):
+        raise ValueError(f"expected a name of letters, digits and _ for the module, got {name!r}")
+    lines = [f"MODULE {name}", "  PROC main()"]
+    for k, one in enumerate(angles):
+        check_position(robot, one)
+        axes = ",".join(f"{angle:.9f}" for angle in np.degrees(one))
+        stop = "fine" if k == len(angles) - 1 else zone
+        lines.append(f"    MoveAbsJ [[{axes}],[9E9,9E9,9E9,9E9,9E9,9E9]],{speed},{stop},{tool};")
+    return "\n".join([*lines, "  ENDPROC", "ENDMODULE", ""])
+
+
+def stop_times(moves: Sequence[PlannedMove], settling: float) -> dict[int, float]:
+    """Return the time of each move that ends in a stop, by its line, rest included, in [s]."""
+    return {one.move.line: one.time + settling for one in moves if one.move.stops}
+
+
+def fit(program: Program, robot: Robot, measured: Mapping[int, float]) -> tuple[Limits, Floats]:
+    """Return the share of the torque and the settling time that explain measured times of stop-to-stop moves.
+
+    Args:
+        program: program whose moves end in stops.
+        robot: the arm.
+        measured: times from stop to stop by the line of the move, in [s].
+
+    Returns:
+        The limits, and the residuals of the times, in [s].
+
+    Raises:
+        RapidError: fewer than three times, or a line without a move that stops.
+    """
+    if len(measured) < 3:
+        raise RapidError(f"expected times of at least 3 moves, got {len(measured)}", "time")
+    known = stop_times(check(program, robot)[0].moves, 0.0)
+    for line in measured:
+        if line not in known:
+            raise RapidError(f"line {line} has no move that stops; such lines are {sorted(known)}", "time")
+    lines, times = list(measured), np.array(list(measured.values()))
+
+    def residuals(values: Floats) -> Floats:
+        planned, fault = check(program, robot, Limits(share=float(values[0])))
+        if fault is not None:
+            raise fault
+        found = stop_times(planned.moves, float(values[1]))
+        return np.array([found[line] for line in lines]) - times
+
+    result = least_squares(residuals, [0.8, 0.1], bounds=([0.05, 0.0], [1.0, 5.0]), diff_step=1e-3)
+    return Limits(share=float(result.x[0]), settling=float(result.x[1])), result.fun
