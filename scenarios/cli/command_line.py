@@ -50,6 +50,7 @@ EXAMPLES = """examples:
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
   irb-twin identify measured.csv --robot irb140
+  irb-twin rapid check pick.mod
   irb-twin egm serve --mode joint --log session.npz
   irb-twin new controller sliding_mode
 """
@@ -85,6 +86,7 @@ COMMANDS = Commands(
             "identify:Identify",
             "find masses, inertias and friction from recorded positions and torques",
         ),
+        "rapid": ("rapid:RAPID", "check programs in RAPID, without a controller: reach, speeds, torques, time"),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "new": ("new:New", "write a small controller, scenario or robot to start from, with its test"),
     },

@@ -1,0 +1,356 @@
+"""`irb-twin rapid`: check a program in RAPID, export a log as a program, and fit the plan to measured times."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from scenarios.cli.arguments import Call, Command, Commands, WrongUse, argument, count, option, output_file
+from scenarios.cli.output import Files, console, print_to_stderr
+from twin.errors import RapidError
+
+if TYPE_CHECKING:
+    from twin.rapid.check import Program
+    from twin.rapid.plan import Limits, Plan
+    from twin.robot.robot import Robot
+
+ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller. `check` runs a program, plans
+its motion and judges it line by line: reach, configuration, singularities, joint speeds, torques with the load,
+and time. `export` writes the motion of a log as a program. `fit` finds the share of the torque and the settling
+time that explain measured times.
+
+See `irb-twin rapid COMMAND --help` for details."""
+
+EXAMPLES = """examples:
+  irb-twin rapid check pick.mod
+  irb-twin rapid check backup/RAPID/TASK1 --robot irb1400 --junit results.xml
+  irb-twin rapid export run.npz --speed v200 --zone z5 > path.mod
+  irb-twin rapid fit stops.mod --times stops.csv
+"""
+
+RAPID = Commands(
+    ABOUT,
+    "irb-twin rapid COMMAND [options]",
+    EXAMPLES,
+    {
+        "check": ("rapid:Check", "run a program, plan its motion and judge it line by line"),
+        "export": ("rapid:ExportPath", "write the motion of a log as a program"),
+        "fit": ("rapid:Fit", "find the share of the torque and the settling time from measured times"),
+    },
+)
+
+
+@dataclass(frozen=True)
+class Check(Command):
+    """Run a program in RAPID, plan its motion, and judge it line by line.
+
+    No engine is started. Exit status: 0 no fault; 1 a fault, which the last line names with its line; 2 wrong
+    use.
+    """
+
+    examples = """examples:
+  irb-twin rapid check pick.mod
+  irb-twin rapid check backup/RAPID/TASK1 --main production
+  irb-twin rapid check pick.mod --robot irb1400 --drives rigid --share 0.8 --settling 0.2
+  irb-twin rapid check pick.mod --input part_there=1 --json plan.json --junit results.xml
+"""
+
+    program: tuple[str, ...] = argument("module files, or a folder with all modules of a task", "PROGRAM")
+    robot: str = option("irb140", "name of a robot, or path of its file")
+    drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
+    main: str = option("main", "procedure to begin with", "NAME")
+    start: str | None = option(None, "named pose at the beginning (default the zero pose)", "POSE")
+    input: tuple[str, ...] = option((), "values of inputs; others are 0", "NAME=VALUE")
+    answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
+    moves: int | None = option(None, "stop after N moves", "N", read=count)
+    share: float = option(1.0, "share used of the torque beside gravity and friction, 0 to 1")
+    settling: float = option(0.0, "rest at every stop, in s", "S")
+    accelerations: tuple[float, ...] = option(
+        (), "largest accelerations of the joints in rad/s^2, for robots without masses", "A"
+    )
+    json: Path | None = output_file(".json", "write all figures")
+    junit: Path | None = output_file(".xml", "write a JUnit test case for each move")
+    markdown: Path | None = output_file(".md", "write the table for a CI's summary page")
+
+    def run(self, call: Call) -> int:
+        """Print the table, and return 1 after a fault."""
+        from twin.rapid.check import check
+
+        robot = _robot(self.robot, self.drives)
+        if self.start is not None and self.start not in robot.poses:
+            raise WrongUse(f"robot {robot.name} has no pose {self.start!r}: known are {', '.join(robot.poses)}")
+        limits = _limits(self.share, self.settling, self.accelerations)
+        try:
+            program, remarks = _interpreted(self, robot)
+            plan, fault = check(program, robot, limits)
+        except RapidError as error:  # of the language
+            print_to_stderr(f"FAULT {error}")
+            return 1
+        page = console()
+        names = ", ".join(Path(one).name for one in self.program)
+        page.print(
+            f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives\n",
+            highlight=False,
+            soft_wrap=True,
+        )
+        for line in _table(plan, robot, len({one.move.file for one in plan.moves}) > 1):
+            page.print(line, highlight=False, soft_wrap=True, markup=False)
+        closing = _closing(plan, program, remarks, limits, fault)
+        for line in closing:
+            page.print(line, highlight=False, soft_wrap=True, markup=False)
+        files = Files()
+        files.write(self.json, partial(_write_json, plan, program, remarks, limits, fault))
+        files.write(self.junit, partial(_write_junit, names, plan, robot, fault))
+        files.write(self.markdown, partial(_write_markdown, names, plan, robot, closing))
+        return 0 if files.name(page) and fault is None else 1
+
+
+@dataclass(frozen=True)
+class ExportPath(Command):
+    """Print the motion of a log as a RAPID module of joint moves."""
+
+    examples = """examples:
+  irb-twin rapid export run.npz > path.mod
+  irb-twin rapid export run.npz --every 50 --speed v200 --zone z5 > path.mod
+"""
+
+    log: Path = argument("a log file, .npz", "LOG")
+    every: int = option(20, "use one sample of N, and the last one", "N", read=count)
+    speed: str = option("v100", "predefined speed", "NAME")
+    zone: str = option("z1", "predefined zone, or fine", "NAME")
+    name: str = option("Path", "name of the module", "NAME")
+
+    def run(self, call: Call) -> int:
+        """Print the module."""
+        import numpy as np
+
+        from twin.logs.log import Log
+        from twin.rapid.export import export
+
+        log = Log.load(self.log)
+        samples = np.unique([*range(0, len(log.t), self.every), len(log.t) - 1])
+        sys.stdout.write(export(log.robot, log.q[samples], speed=self.speed, zone=self.zone, name=self.name))
+        return 0
+
+
+@dataclass(frozen=True)
+class Fit(Command):
+    """Find the share of the torque and the settling time from measured times of moves between stops.
+
+    The times are a CSV file with the columns `line` and `time_s`: the line of a move that ends in a stop, and
+    the time from the stop before it.
+    """
+
+    examples = """examples:
+  irb-twin rapid fit stops.mod --times stops.csv
+"""
+
+    program: tuple[str, ...] = argument("module files", "PROGRAM")
+    times: Path | None = option(None, "CSV file with the columns line and time_s (required)", "FILE.csv")
+    robot: str = option("irb140", "name of a robot, or path of its file")
+    drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
+
+    def run(self, call: Call) -> int:
+        """Print share and settling time with the residuals."""
+        from twin.rapid.check import interpret, read
+        from twin.rapid.export import fit
+
+        if self.times is None:
+            raise WrongUse("--times FILE.csv is required: the columns are line and time_s")
+        robot = _robot(self.robot, self.drives)
+        program = interpret(read(*self.program), robot)
+        if program.fault is not None:
+            raise program.fault
+        limits, left = fit(program, robot, _measured(self.times))
+        page = console()
+        page.print(f"share {limits.share:.3f}, settling {limits.settling:.3f} s", highlight=False)
+        page.print(f"largest residual of {len(left)} times: {abs(left).max():.3f} s", highlight=False)
+        page.print(
+            f"use: irb-twin rapid check ... --share {limits.share:.3f} --settling {limits.settling:.3f}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        return 0
+
+
+def _robot(name: str, drives: str) -> Robot:
+    import twin
+
+    robot = twin.load(name)
+    return robot if drives == "ideal" or robot.drives is None else robot.with_drives(drives)
+
+
+def _limits(share: float, settling: float, accelerations: Sequence[float]) -> Limits:
+    import numpy as np
+
+    from twin.rapid.plan import Limits
+
+    if not 0 < share <= 1:
+        raise WrongUse(f"--share {share:g}: expected more than 0 and at most 1")
+    if not 0 <= settling < float("inf"):
+        raise WrongUse(f"--settling {settling:g}: expected at least 0 s")
+    if accelerations and (len(accelerations) not in (1, 6) or not min(accelerations) > 0):
+        raise WrongUse("--accelerations: expected one number or six, above 0 rad/s^2")
+    return Limits(share, settling, np.broadcast_to(accelerations, 6).copy() if accelerations else None)
+
+
+def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
+    from twin.rapid.check import interpret, read
+
+    inputs = {}
+    for text in given.input:
+        name, _, value = text.partition("=")
+        try:
+            inputs[name] = float(value)
+        except ValueError:
+            raise WrongUse(f"--input {text}: expected NAME=VALUE with a number") from None
+    source = read(*given.program)
+    start = None if given.start is None else robot.poses[given.start]
+    program = interpret(
+        source,
+        robot,
+        main=given.main,
+        inputs=inputs,
+        answer_after=given.answer_after,
+        moves=given.moves,
+        start=start,
+    )
+    return program, source.remarks
+
+
+def _measured(path: Path) -> dict[int, float]:
+    """Return the times of a CSV file by their lines."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    try:
+        return {int(row["line"]): float(row["time_s"]) for row in rows}
+    except (KeyError, TypeError, ValueError):
+        raise WrongUse(f"{path}: expected the columns line and time_s with numbers") from None
+
+
+HEADINGS = "line", "move", "mm", "v", "zone", "time s", "joint speed", "torque", "singular"
+
+
+def _rows(plan: Plan, robot: Robot, with_files: bool) -> list[tuple[str, ...]]:
+    """Return the cells of the table, one row per move."""
+    rows = []
+    for one in plan.moves:
+        move = one.move
+        zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
+        place = f"{Path(move.file).name}:{move.line}" if with_files else str(move.line)
+        shares = [
+            "-" if share != share else f"{robot.joint_names[joint]} {100 * share:.0f} %"
+            for share, joint in (one.joint_speed, one.torque)
+        ]
+        rows.append(
+            (place, move.name, f"{one.length:.0f}", f"{move.speed[0]:g}", zone, f"{one.time:.3f}", *shares,
+             one.singular)
+        )  # fmt: skip
+    return rows
+
+
+def _table(plan: Plan, robot: Robot, with_files: bool) -> list[str]:
+    """Return the lines of the table; equal rows of a loop are not merged."""
+    rows = [HEADINGS, *_rows(plan, robot, with_files)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = {0, 2, 3, 5}
+    return [
+        "  ".join(
+            cell.rjust(width) if k in right else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _closing(
+    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, fault: RapidError | None
+) -> list[str]:
+    """Return the lines below the table: times, what was not done, and the fault."""
+    lines = [
+        "",
+        f"time: {plan.by_speed:.2f} s by speeds alone, {plan.bound:.2f} s at the limits (a lower bound), "
+        f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
+    ]
+    if program.notes:
+        lines += ["not done, or worth a look:", *(f"  line {note.line}: {note.text}" for note in program.notes)]
+    lines += [f"remark: {remark}" for remark in remarks]
+    if program.stopped:
+        lines.append(program.stopped)
+    lines.append("no fault" if fault is None else f"FAULT {fault}")
+    return lines
+
+
+def _write_json(
+    plan: Plan,
+    program: Program,
+    remarks: Sequence[str],
+    limits: Limits,
+    fault: RapidError | None,
+    path: Path,
+) -> None:
+    def figure(value: float) -> float | None:
+        return None if value != value else value
+
+    moves: list[dict[str, Any]] = [
+        {
+            "file": one.move.file,
+            "line": one.move.line,
+            "move": one.move.name,
+            "length_mm": one.length,
+            "speed_mm_s": one.move.speed[0],
+            "stops": one.move.stops,
+            "time_s": one.time,
+            "bound_s": one.bound,
+            "by_speed_s": one.by_speed,
+            "joint_speed": {"share": figure(one.joint_speed[0]), "joint": one.joint_speed[1] + 1},
+            "torque": {"share": figure(one.torque[0]), "joint": one.torque[1] + 1},
+            "singular": one.singular,
+        }
+        for one in plan.moves
+    ]
+    result = {
+        "passes": fault is None,
+        "fault": None
+        if fault is None
+        else {"kind": fault.kind, "file": fault.file, "line": fault.line, "message": str(fault)},
+        "time_s": {"by_speed": plan.by_speed, "bound": plan.bound, "estimate": plan.time},
+        "share": limits.share,
+        "settling_s": limits.settling,
+        "moves": moves,
+        "notes": [note._asdict() for note in program.notes],
+        "remarks": list(remarks),
+        "stopped": program.stopped,
+    }
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_junit(names: str, plan: Plan, robot: Robot, fault: RapidError | None, path: Path) -> None:
+    from junitparser import Failure, JUnitXml, TestCase, TestSuite
+
+    suite = TestSuite(names)
+    for one in plan.moves:
+        place = f"{Path(one.move.file).name}, line {one.move.line}"
+        suite.add_testcase(TestCase(f"{place} {one.move.name}", names, one.time))
+    last = TestCase(f"{names} has no fault", names, 0.0)
+    if fault is not None:
+        last.result = [Failure(str(fault))]
+    suite.add_testcase(last)
+    document = JUnitXml("irb-twin rapid check")
+    document.add_testsuite(suite)
+    document.update_statistics()
+    document.write(str(path), pretty=True)
+
+
+def _write_markdown(names: str, plan: Plan, robot: Robot, closing: Sequence[str], path: Path) -> None:
+    lines = [f"## irb-twin rapid check: {names}", "", "| " + " | ".join(HEADINGS) + " |"]
+    lines.append("|" + "---|" * len(HEADINGS))
+    lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, robot, False)]
+    lines += ["", *(f"{line}\n" for line in closing if line)]
+    path.write_text("\n".join(lines), encoding="utf-8")
