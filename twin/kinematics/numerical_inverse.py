@@ -68,6 +68,13 @@ def numerical_inverse_kinematics(
             that there is no solution.
         ValueError: an array of the wrong shape, not finite, or a pose that is not rigid.
 
+    Example:
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+        >>> T = twin.forward_kinematics(robot, q)
+        >>> twin.numerical_inverse_kinematics(robot, T, near=[0, 0, 0, 0, 0.2, 0]).round(4).tolist()
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+
     Source: Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method".
     """
     T, tool = rigid_poses(T_base_tool, "T_base_tool"), tool_pose(T_flange_tool)
