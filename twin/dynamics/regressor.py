@@ -52,6 +52,13 @@ def dynamics_regressor(
     Raises:
         RobotError: the masses of the links are unknown.
         ValueError: a vector has another shape, or is not finite.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("two_link").mounted("wall")  # two level rods of 1 kg and 1 m
+        >>> Y = twin.dynamics_regressor(robot, [0, 0], [0, 0], [1, 0])
+        >>> (Y @ twin.dynamics.dynamic_parameters(robot).values).round(4).tolist()
+        [22.2867, 5.7383]
     """
     robot.require_inertia()
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)

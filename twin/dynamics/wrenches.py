@@ -82,6 +82,13 @@ def joint_wrenches(
     Raises:
         RobotError: the masses of the links are unknown.
         ValueError: a vector has a wrong shape or is not finite, or the frame is unknown.
+
+    Example:
+        >>> import twin
+        >>> robot, still = twin.load("irb140"), [0, 0, 0, 0, 0, 0]
+        >>> wrenches = twin.joint_wrenches(robot, still, still, still)
+        >>> round(float(wrenches.base[2]), 2)  # 98 kg weigh on the foundation, in N
+        961.38
     """
     if frame not in ("link", "base"):
         raise ValueError(f"expected frame 'link' or 'base', got {frame!r}")
