@@ -11,7 +11,7 @@ from tests.support.doc_pages import HOUSE
 
 REFERENCE = HOUSE / "docs" / "reference"
 
-COMPLETE = {"dynamics", "kinematics", "rotations"}
+COMPLETE = {"dynamics", "kinematics", "rotations", "trajectories"}
 """Pages of which every function has an example."""
 
 WITHOUT: dict[str, str] = {}

@@ -72,6 +72,13 @@ def read_recording(
         RecordingError: the file is not a valid recording; the message contains file, line, column and value,
             and what is valid.
         ValueError: an unknown kind or unit, or `columns` that are not pairs of names.
+
+    Example:
+        >>> import twin
+        >>> recorded = twin.logs.joint_recording([0, 0.5], [[0, 0], [0.1, 0.2]])
+        >>> twin.write_recording("move.csv", recorded)
+        >>> twin.read_recording("move.csv").q.tolist()
+        [[0.0, 0.0], [0.1, 0.2]]
     """
     options = header_options(columns, length_unit=length_unit, angle_unit=angle_unit, time_unit=time_unit)
     if kind is not None and kind not in KINDS:
