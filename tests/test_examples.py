@@ -5,13 +5,27 @@ import re
 from importlib import import_module
 from itertools import chain
 
+import numpy as np
 import pytest
 
+import controllers
+import twin
 from tests.support.doc_pages import HOUSE
 
 REFERENCE = HOUSE / "docs" / "reference"
 
-COMPLETE = {"dynamics", "kinematics", "rotations", "trajectories"}
+USUAL = {"np": np, "controllers": controllers, "twin": twin}
+"""Names that an example may use without importing them."""
+
+COMPLETE = {
+    "drive_identification",
+    "drives",
+    "dynamics",
+    "kinematics",
+    "robots",
+    "rotations",
+    "trajectories",
+}
 """Pages of which every function has an example."""
 
 WITHOUT: dict[str, str] = {}
@@ -33,7 +47,7 @@ def resolved(name):
 
 def examples_of(name):
     """Return the doctests of an object's docstring and, for a class, of its methods' docstrings."""
-    found = doctest.DocTestFinder().find(resolved(name), name, module=False, globs={})
+    found = doctest.DocTestFinder().find(resolved(name), name, module=False, globs=dict(USUAL))
     return [test for test in found if test.examples]
 
 
