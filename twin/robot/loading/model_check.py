@@ -301,6 +301,12 @@ def check_model(path: Path) -> ModelCheck:
 
     Raises:
         RobotError: the file cannot be read, or is of another kind.
+
+    Example:
+        >>> import twin
+        >>> check = twin.check_model(twin.load("irb140").file)
+        >>> check.findings, check.robot.n
+        ((), 6)
     """
     if path.suffix not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
