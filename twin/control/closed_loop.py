@@ -97,6 +97,14 @@ def run_closed_loop(
             demanded a torque that is not finite. Its `log` ends before a diverged state, which the message
             gives; it is empty if the first state diverged. It ends with a torque that is not finite, in
             `tau_demand` and `tau` of the last sample.
+
+    Example:
+        >>> import controllers, twin
+        >>> robot = twin.load("irb140")
+        >>> reference = twin.sample(twin.quintic([0] * 6, [0.1] * 6, 0.5), 1e-3)
+        >>> law = controllers.make("computed_torque", robot)
+        >>> twin.run_closed_loop(twin.AnalyticPlant(robot), law, reference).q[-1].round(3).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
     if part and start is not None:
         raise ValueError("a part of a run begins at the plant's present state, expected no start")
