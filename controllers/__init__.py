@@ -96,6 +96,11 @@ def title(name: str) -> str:
 
     Raises:
         UnknownNameError, PluginError: the controller does not exist, or does not load.
+
+    Example:
+        >>> import controllers
+        >>> controllers.title("pid")
+        'PD feedback with an integral of the error, which stops while the drive is at its limit.'
     """
     if name not in _LAWS:
         return (_found(name).__doc__ or "").strip().partition("\n")[0]
@@ -179,6 +184,12 @@ def make(
         UnknownNameError: there is no such controller.
         PluginError: a user's controller does not load, cannot be made, or has no such setting.
         ValueError: the bandwidth, the period or a setting is invalid.
+
+    Example:
+        >>> import controllers, twin
+        >>> pd = controllers.make("pd", twin.load("irb140"), bandwidth=10.0)
+        >>> pd.gains.Kp.shape, round(float(pd.gains.Kd[0] / pd.gains.Kp[0]), 6)  # 2 / bandwidth, in [s]
+        ((6,), 0.2)
     """
     from controllers import plugin_controllers
 

@@ -116,6 +116,11 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
 
     Raises:
         ValueError: the shape is wrong, or a value is not positive and finite.
+
+    Example:
+        >>> from controllers.gains import natural_frequencies
+        >>> natural_frequencies(20.0, 3).tolist()
+        [20.0, 20.0, 20.0]
     """
     omega = real_array(bandwidth, "bandwidth")
     if omega.shape not in ((), (n,)):
@@ -129,6 +134,12 @@ def diagonal_inertia(robot: Robot) -> NDArray:
     """Return Mbar (n,), in [kg m^2]: the inertia at each joint at the zero pose, the other joints locked.
 
     It is the diagonal of M(0), plus that of the rotors' reflected inertia if the drives are not ideal.
+
+    Example:
+        >>> import twin
+        >>> from controllers.gains import diagonal_inertia
+        >>> diagonal_inertia(twin.load("two_link")).round(4).tolist()  # rods of 1 kg and 1 m: 8/3 and 1/3
+        [2.6667, 0.3333]
     """
     from twin.dynamics.equation_of_motion import mass_matrix  # slow to import: it compiles the model
 
@@ -144,6 +155,13 @@ def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:
     Args:
         robot: the controller's model.
         bandwidth: omega, scalar or (n,), in [rad/s].
+
+    Example:
+        >>> import twin
+        >>> from controllers.gains import pd_gains
+        >>> gains = pd_gains(twin.load("two_link"), bandwidth=10.0)  # inertia of the second link: 1/3 kg m^2
+        >>> round(float(gains.Kp[1]), 4), round(float(gains.Kd[1]), 4)
+        (33.3333, 6.6667)
     """
     omega = natural_frequencies(bandwidth, robot.n)
     inertia = diagonal_inertia(robot)
@@ -156,6 +174,13 @@ def pid_gains(robot: Robot, bandwidth: ArrayLike) -> PIDGains:
     Args:
         robot: the controller's model.
         bandwidth: omega, scalar or (n,), in [rad/s].
+
+    Example:
+        >>> import twin
+        >>> from controllers.gains import pid_gains
+        >>> gains = pid_gains(twin.load("irb140"), bandwidth=10.0)
+        >>> (gains.Kp / gains.Kd).round(6).tolist()  # 3 omega^2 over 3 omega
+        [10.0, 10.0, 10.0, 10.0, 10.0, 10.0]
     """
     omega = natural_frequencies(bandwidth, robot.n)
     inertia = diagonal_inertia(robot)
@@ -168,6 +193,13 @@ def cascade_gains(robot: Robot, bandwidth: ArrayLike) -> CascadeGains:
     Args:
         robot: the controller's model.
         bandwidth: omega, scalar or (n,), in [rad/s].
+
+    Example:
+        >>> import twin
+        >>> from controllers.gains import cascade_gains
+        >>> gains = cascade_gains(twin.load("irb140"), bandwidth=10.0)
+        >>> gains.kp.tolist(), gains.Ti.tolist()
+        ([2.5, 2.5, 2.5, 2.5, 2.5, 2.5], [0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
     """
     omega = natural_frequencies(bandwidth, robot.n)
     return CascadeGains(kp=omega / 4, Kv=2 * omega * diagonal_inertia(robot), Ti=2 / omega)

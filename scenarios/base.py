@@ -63,6 +63,12 @@ def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
         default: default value of the option.
         help: help text of the option.
         choices: valid values; empty if any value of the field's type is valid.
+
+    Example:
+        >>> from scenarios.base import option
+        >>> angle = option(0.5, "travel of axis 5, in rad")
+        >>> angle.default, angle.metadata["help"]
+        (0.5, 'travel of axis 5, in rad')
     """
     return field(default=default, metadata={"help": help, "choices": choices})
 
@@ -110,6 +116,12 @@ class Config:
     Raises:
         UnknownNameError: the controller, reference, mounting or drives do not exist.
         ValueError: a number is not positive and finite, or the payload or tool is invalid.
+
+    Example:
+        >>> from scenarios.gravity_hold import Config
+        >>> config = Config(robot="irb1600", controller="pd", payload="6", duration=0.1)
+        >>> config.bare_robot().name, config.bandwidth
+        ('irb1600', 20.0)
     """
 
     robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")

@@ -27,6 +27,12 @@ class Metric:
     Raises:
         TypeError: a text is not a string, or a figure is not one real number.
         ValueError: the span is not two numbers with the smaller one first.
+
+    Example:
+        >>> from scenarios.base import Metric
+        >>> metric = Metric("joint error", 0.002, "rad", limit=0.001, why="the drawing's tolerance")
+        >>> metric.passes
+        False
     """
 
     name: str

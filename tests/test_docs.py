@@ -20,7 +20,7 @@ def test_instructions_of_a_page_work(page, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     mpl.use("Agg")
     executed = follow(page, tmp_path)
-    assert executed or page.stem not in EXECUTED
+    assert executed or page.stem not in EXECUTED or page.parent.name == "tutorials"
 
 
 EXECUTED = (

@@ -1,36 +1,83 @@
-"""The examples in the docstrings of the functions of `twin` run and print what they show."""
+"""Run the examples in the docstrings of all functions and classes that the reference describes."""
 
 import doctest
-import inspect
+import re
+from importlib import import_module
+from itertools import chain
 
 import numpy as np
 import pytest
 
 import controllers
 import twin
+from tests.support.doc_pages import HOUSE
 
-WITHOUT = {
-    "compare": "the guide on plots has one",
-    "film": "the guide on replays has one",
-    "identify": "the guide on identification has one",
-    "sweep": "the guide on sweeps has one",
-    "view": "it opens a page in a browser",
+REFERENCE = HOUSE / "docs" / "reference"
+
+USUAL = {"np": np, "controllers": controllers, "twin": twin}
+"""Names that an example may use without importing them."""
+
+COMPLETE = {
+    "drive_identification",
+    "drives",
+    "dynamics",
+    "kinematics",
+    "robots",
+    "rotations",
+    "trajectories",
 }
-"""Functions without an example, and the reason."""
+"""Pages of which every function has an example."""
 
-FUNCTIONS = {name: getattr(twin, name) for name in dir(twin) if inspect.isfunction(getattr(twin, name))}
+WITHOUT: dict[str, str] = {}
+"""Functions of these pages that need no example, and why."""
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS.keys() - WITHOUT.keys()))
-def test_example_prints_what_it_shows(name, tmp_path, monkeypatch):
+def described(page):
+    """Return the kind, "function" or "class", of every object that a page describes, by its name."""
+    text = (REFERENCE / f"{page}.rst").read_text(encoding="utf-8")
+    found = re.findall(r"^\.\. auto(function|class):: ([\w.]+)$", text, flags=re.M)
+    return {name: kind for kind, name in found}
+
+
+def resolved(name):
+    """Return the object of a dotted name, which begins with the name of its module."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
+
+
+def examples_of(name):
+    """Return the doctests of an object's docstring and, for a class, of its methods' docstrings."""
+    found = doctest.DocTestFinder().find(resolved(name), name, module=False, globs=dict(USUAL))
+    return [test for test in found if test.examples]
+
+
+@pytest.mark.parametrize("page", sorted(path.stem for path in REFERENCE.glob("*.rst")))
+def test_examples_of_a_page_return_what_they_print(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"np": np, "controllers": controllers, "twin": twin}
-    tests = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs=namespace)
-    assert 1 <= len(tests[0].examples) <= 9
-    output = []
-    assert doctest.DocTestRunner(verbose=False).run(tests[0], out=output.append).failed == 0, "".join(output)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    report = []
+    for test in chain.from_iterable(map(examples_of, described(page))):
+        runner.run(test, out=report.append)
+    assert not runner.failures, "".join(report)
 
 
-def test_every_exception_is_a_function_without_an_example():
-    for name in WITHOUT:
-        assert ">>>" not in FUNCTIONS[name].__doc__, name
+@pytest.mark.parametrize("page", sorted(COMPLETE))
+def test_every_function_of_a_complete_page_has_an_example_of_two_to_five_lines(page):
+    functions = [name for name, kind in described(page).items() if kind == "function"]
+    lengths = {
+        name: sum(example.source.count("\n") for test in examples_of(name) for example in test.examples)
+        for name in functions
+    }
+    missing = {name for name, length in lengths.items() if not length}
+    assert missing == {name for name in functions if name in WITHOUT}
+    assert not {name: n for name, n in lengths.items() if n and not 2 <= n <= 5}
+
+
+def test_functions_without_an_example_are_in_the_reference():
+    assert WITHOUT.keys() <= {name for page in COMPLETE for name in described(page)}
+
+
+def test_wrong_example_is_reported_with_its_function(monkeypatch):
+    monkeypatch.setattr("twin.inverse_kinematics.__doc__", ">>> 1 + 1\n3\n")
+    with pytest.raises(AssertionError, match=r"(?s)twin\.inverse_kinematics.*Expected:\s*3\s*Got:\s*2"):
+        test_examples_of_a_page_return_what_they_print("kinematics", HOUSE, monkeypatch)

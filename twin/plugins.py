@@ -81,7 +81,13 @@ def plugin_entries(group: str) -> dict[str, PluginEntry]:
 
 
 def plugin_robots() -> tuple[str, ...]:
-    """Return the names of the robots that installed packages register; `twin.load` accepts them."""
+    """Return the names of the robots that installed packages register; `twin.load` accepts them.
+
+    Example:
+        >>> import twin
+        >>> twin.plugins.plugin_robots()  # without such packages
+        ()
+    """
     return tuple(plugin_entries("irb_twin.robots"))
 
 

@@ -54,6 +54,13 @@ def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carry
         config: the settings.
         reference: function that returns the samples at the control period.
         arms: function that returns plant and model.
+
+    Example:
+        >>> from scenarios.checks.closed_loop import closed_loop
+        >>> from scenarios.gravity_hold import Config, reference
+        >>> loop = closed_loop(Config(duration=0.1, payload="6"), reference)
+        >>> loop.reference.q.shape, loop.plant.payload.mass, loop.model is None
+        ((101, 6), 6.0, True)
     """
     robot = config.bare_robot()
     plant, model = arms(robot, config)

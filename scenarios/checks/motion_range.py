@@ -115,6 +115,13 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
     Args:
         log: log of the run.
         leaves_limits: why the run leaves the limits on purpose; if given, the figures have no limit.
+
+    Example:
+        >>> from scenarios.checks.motion_range import arm_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = arm_metrics(run(Config(duration=0.1)))
+        >>> [(metric.name, metric.passes) for metric in metrics]
+        [('position beyond the range', True), ('speed / its limit', True)]
     """
     from twin.logs.figures import unit_of_largest
     from twin.robot.limits import ROUND_OFF

@@ -149,7 +149,15 @@ def step_ratios(log: Log) -> NDArray:
 
 
 def loop_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the check of the largest gap of the closed loops; empty for an open chain."""
+    """Return the check of the largest gap of the closed loops; empty for an open chain.
+
+    Example:
+        >>> from scenarios.checks.replay import loop_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = loop_metrics(run(Config(robot="irb1400", duration=0.1)))
+        >>> [(metric.name, metric.passes) for metric in metrics]
+        [('largest gap of a closed loop', True)]
+    """
     if not log.robot.loops:
         return ()
     return (
@@ -165,7 +173,19 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def agreement_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the checks of the engine against the model of the plant: in every step, and in the whole run."""
+    """Return the checks of the engine against the model of the plant: in every step, and in the whole run.
+
+    Example:
+        >>> from scenarios.checks.replay import agreement_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = agreement_metrics(run(Config(duration=0.1)))
+        >>> for metric in metrics:
+        ...     print(f"{metric.name}: {metric.outcome}")
+        engine - model, whole run: passes
+        engine - model, one step: passes
+        engine - model, every state / its limit: passes
+        samples not replayed: passes
+    """
     if "q_model" not in log.arrays:  # a kicked run, which is not one of the engine
         return ()
     if len(log.t) < 2:

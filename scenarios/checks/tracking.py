@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 
 
 def sampled(config: Config, trajectory: Trajectory) -> Samples:
-    """Return the reference at every control period, sampled as the settings require."""
+    """Return the reference at every control period, sampled as the settings require.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.checks.tracking import sampled
+        >>> from scenarios.gravity_hold import Config
+        >>> samples = sampled(Config(time_step=0.002), twin.hold([0] * 6, 0.1))
+        >>> samples.q.shape, samples.t[[0, 1, -1]].round(6).tolist()
+        ((51, 6), [0.0, 0.002, 0.1])
+    """
     from twin.trajectories.sampling import sample, sample_semi_implicit
 
     take = sample_semi_implicit if config.reference == "consistent" else sample
@@ -76,6 +85,14 @@ def follow(
     Raises:
         DivergenceError: the simulation diverged; the log of the error has the gains and `model_drives`.
         TouchedError: a person changed the motion at the window; its log has these arrays, too.
+
+    Example:
+        >>> from scenarios.checks.closed_loop import closed_loop
+        >>> from scenarios.checks.tracking import follow
+        >>> from scenarios.gravity_hold import Config, reference
+        >>> config = Config(duration=0.1, controller="pd_gravity")
+        >>> follow(config, *closed_loop(config, reference)).q.shape
+        (101, 6)
     """
     from scenarios.checks.closed_loop import gains
     from twin.control.closed_loop import run_closed_loop
@@ -165,17 +182,45 @@ def shown(
 
 
 def with_arrays(log: Log, **arrays: np.ndarray) -> Log:
-    """Return the log with additional arrays of the scenario."""
+    """Return the log with additional arrays of the scenario.
+
+    Example:
+        >>> import numpy as np
+        >>> from scenarios.checks.tracking import with_arrays
+        >>> from scenarios.gravity_hold import Config, run
+        >>> log = with_arrays(run(Config(duration=0.1)), distance=np.array([0.1, 0.2]))
+        >>> log.arrays["distance"].tolist()
+        [0.1, 0.2]
+    """
     return replace(log, arrays={**log.arrays, **arrays})
 
 
 def tracking_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the tracking errors, the checks of engine against model, and the checks of the reference."""
+    """Return the tracking errors, the checks of engine against model, and the checks of the reference.
+
+    Example:
+        >>> from scenarios.checks.tracking import tracking_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = tracking_metrics(run(Config(duration=0.1)))
+        >>> len(metrics), [metric.name for metric in metrics if not metric.passes]
+        (9, [])
+    """
     return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))
 
 
 def error_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the largest errors, with a limit if only rounding can cause an error or a bound is known."""
+    """Return the largest errors, with a limit if only rounding can cause an error or a bound is known.
+
+    Example:
+        >>> from scenarios.checks.tracking import error_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = error_metrics(run(Config(duration=0.1, controller="pd")))
+        >>> for metric in metrics:
+        ...     print(metric.name, "=", round(metric.value, 4))
+        largest joint error = 0.0348
+        largest tool error = 0.0275
+        joint error / its bound = 0.1926
+    """
     exact = bounds.is_exact(log)
     return (
         Metric(
@@ -205,6 +250,13 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
     """Return the error on the motors' side of the springs, which the controller can measure.
 
     Empty without springs.
+
+    Example:
+        >>> from scenarios.checks.tracking import motor_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> log = run(Config(duration=0.1, drives="elastic", payload="6,0.1,0.1,0.1"))
+        >>> [metric.name for metric in motor_metrics(log)]
+        ['largest motor error']
     """
     if log.drives != "elastic":
         return ()
@@ -216,7 +268,15 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 def bound_metric(log: Log) -> Metric:
-    """Return the check of the largest error of a joint over its bound."""
+    """Return the check of the largest error of a joint over its bound.
+
+    Example:
+        >>> from scenarios.checks.tracking import bound_metric
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metric = bound_metric(run(Config(duration=0.1, controller="pd")))
+        >>> metric.passes, round(metric.value, 4), metric.limit
+        (True, 0.1926, 1.0)
+    """
     bound, why = bounds.tracking_bound(log)
     ratio = joint_error(log) / bound
     joint = int(np.argmax(largest(ratio)))
@@ -227,7 +287,18 @@ def bound_metric(log: Log) -> Metric:
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the checks that a real arm could make the motion: its torques, ranges and speed limits."""
+    """Return the checks that a real arm could make the motion: its torques, ranges and speed limits.
+
+    Example:
+        >>> from scenarios.checks.tracking import validity_metrics
+        >>> from scenarios.gravity_hold import Config, run
+        >>> metrics = validity_metrics(run(Config(duration=0.1)))
+        >>> for metric in metrics:
+        ...     print(metric.name, "=", metric.value)
+        samples at the torque limit = 0.0
+        reference beyond the range = 0.0
+        reference speed / its limit = 0.0
+    """
     robot = log.robot
     excess = np.maximum(np.maximum(log.q_ref - robot.q_max, robot.q_min - log.q_ref), 0.0)
     beyond = np.maximum(np.max(excess), np.max(beyond_passive_range(robot, log.q_ref)))

@@ -16,11 +16,11 @@ from scenarios.metric import Outcome
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
-from twin.logs.views.scene import COLOURS, Logged
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
+    from twin.logs.views.scene import Logged
 
 WORDS: dict[Outcome, str] = {
     "passes": "passes",
@@ -273,6 +273,8 @@ def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
 
 
 def _shown(runs: Sequence[Run]) -> list[Shown]:
+    from twin.logs.views.scene import COLOURS  # which imports scipy
+
     names = [run.label for run in runs]
     return [
         Shown(run, name if names.count(name) == 1 else f"{name} ({k + 1})", COLOURS[k % len(COLOURS)])
@@ -282,5 +284,7 @@ def _shown(runs: Sequence[Run]) -> list[Shown]:
 
 def logged(shown: Sequence[Shown]) -> list[Logged]:
     """Return the logs of the runs that have one, and the same joints as the first of them."""
+    from twin.logs.views.scene import Logged
+
     logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
     return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]

@@ -99,13 +99,12 @@ def run_closed_loop(
             `tau_demand` and `tau` of the last sample.
 
     Example:
+        >>> import controllers, twin
         >>> robot = twin.load("irb140")
-        >>> move = twin.quintic(robot.poses["zero"], robot.poses["test_1"], duration=0.5)
-        >>> controller = controllers.make("computed_torque", robot)
-        >>> with twin.Simulation(robot) as arm:
-        ...     log = twin.run_closed_loop(arm, controller, twin.sample_semi_implicit(move, 1e-3))
-        >>> np.allclose(log.q, log.q_ref, atol=1e-12)
-        True
+        >>> reference = twin.sample(twin.quintic([0] * 6, [0.1] * 6, 0.5), 1e-3)
+        >>> law = controllers.make("computed_torque", robot)
+        >>> twin.run_closed_loop(twin.AnalyticPlant(robot), law, reference).q[-1].round(3).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
     if part and start is not None:
         raise ValueError("a part of a run begins at the plant's present state, expected no start")

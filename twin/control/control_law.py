@@ -96,6 +96,14 @@ def compiled_law(law: Law) -> Law:
 
     Mark only a named function that uses nothing but its arguments, numbers and NumPy: numba compiles it again
     only when the file of the function changes.  Unmarked laws are compiled in every process.
+
+    Example:
+        >>> from twin.control.control_law import compiled_law, is_compiled
+        >>> @compiled_law
+        ... def spring(state, reference, parameters, memory, model):
+        ...     return parameters[0] * (reference.q - state.q) - parameters[1] * state.qd
+        >>> is_compiled(spring)
+        True
     """
     law.compiled_code = law.__code__  # type: ignore[attr-defined]
     return law
@@ -105,6 +113,12 @@ def is_compiled(law: Law) -> bool:
     """Return whether `compiled_law` marked this law itself.
 
     `functools.wraps` copies the mark of a wrapped law, so the mark holds the code object that was marked.
+
+    Example:
+        >>> from controllers.pd import pd
+        >>> from twin.control.control_law import is_compiled
+        >>> is_compiled(pd), is_compiled(lambda state, wanted, parameters, memory, model: 0.0 * state.q)
+        (True, False)
     """
     return getattr(law, "compiled_code", None) is getattr(law, "__code__", law)
 
@@ -133,6 +147,14 @@ class ControlLaw:
     Raises:
         ValueError: the parameters are not m vectors of n numbers, or contain NaN; the period is not positive
             and finite.
+
+    Example:
+        >>> import twin
+        >>> def spring(state, reference, parameters, memory, model):
+        ...     return parameters[0] * (reference.q - state.q) - parameters[1] * state.qd
+        >>> law = twin.ControlLaw(twin.load("two_link"), spring, parameters=(10.0, [5.0, 2.0]))
+        >>> law.name, law.parameters.tolist()
+        ('spring', [[10.0, 10.0], [5.0, 2.0]])
     """
 
     name: str = ""

@@ -109,6 +109,14 @@ class AnalyticPlant:
     Args:
         robot: simulated robot, with its payload, gravity and drives.
         time_step: integration step, in [s]. A warning is issued if it is too long for elastic drives.
+
+    Example:
+        >>> import twin
+        >>> plant = twin.AnalyticPlant(twin.load("two_link"))
+        >>> plant.reset([0.0, 0.0], [1.0, 0.0])
+        >>> plant.step([0.0, 0.0])
+        >>> plant.state().tolist()
+        [[0.001, 0.0], [1.0, 0.0]]
     """
 
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:

@@ -174,12 +174,12 @@ def run_rollouts(
     include the results.  Debug such a law with `run_closed_loop` and an `AnalyticPlant`.
 
     Example:
+        >>> import controllers, twin
         >>> robot = twin.load("irb140")
-        >>> move = twin.quintic(robot.poses["zero"], robot.poses["test_1"], duration=0.2)
-        >>> samples = twin.sample_semi_implicit(move, 1e-3)
-        >>> laws = [controllers.make("pd", robot, bandwidth=omega) for omega in (10.0, 20.0)]
-        >>> twin.run_rollouts(robot, laws, samples).q.shape
-        (2, 201, 6)
+        >>> laws = [controllers.make("pd_gravity", robot, bandwidth=omega) for omega in (10, 20, 40)]
+        >>> runs = twin.run_rollouts(robot, laws, twin.sample(twin.quintic([0] * 6, [0.1] * 6, 0.5), 1e-3))
+        >>> runs.q.shape, runs.figures.joint_error.max(axis=-1).round(3).tolist()
+        ((3, 501, 6), [0.094, 0.037, 0.011])
     """
     plants, controllers = (
         object_array(plant, Robot, "plant"),

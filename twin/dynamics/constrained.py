@@ -199,6 +199,14 @@ def surface_constraint(
         qd: (..., n) joint velocities, in [rad/s].
         surfaces: one surface or several.
         T_flange_tool: (4, 4) pose of the tool on the flange.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> from twin.dynamics.constrained import Sphere
+        >>> robot, sphere = twin.load("two_link"), Sphere([0, 0, 0], 2**0.5)
+        >>> twin.dynamics.surface_constraint(robot, [0, np.pi / 2], [1, 0], sphere).b.round(4).tolist()
+        [1.4142]
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
@@ -231,6 +239,14 @@ def surface_violation(
 
         - g: (..., m) values of the surfaces' functions, in [m], 0 on the surface.
         - g_dot: (..., m) time derivatives of g, in [m/s], 0 for a motion along the surface.
+
+    Example:
+        >>> import twin
+        >>> from twin.dynamics.constrained import Plane, surface_violation
+        >>> robot, wall = twin.load("two_link"), Plane(point=[0.9, 0, 0], normal=[1, 0, 0])
+        >>> g, g_dot = surface_violation(robot, [0, 1.5708], [1, 0], wall)
+        >>> g.round(3).tolist(), g_dot.round(3).tolist()
+        ([0.1], [1.0])
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
@@ -263,6 +279,14 @@ def constrained_forward_dynamics(
         SingularityError: the arm cannot move in a direction of the constraint, or two constraints are
             linearly dependent.  The constraint forces are then undetermined.  The message names the
             direction.
+
+    Example:
+        >>> from twin import load
+        >>> from twin.dynamics.constrained import Plane, constrained_forward_dynamics, surface_constraint
+        >>> robot, q, qd = load("two_link").mounted("wall"), [0, 1.5708], [0, 0]
+        >>> held = surface_constraint(robot, q, qd, Plane(point=[1, 0, 0], normal=[1, 0, 0]))
+        >>> constrained_forward_dynamics(robot, q, qd, [0, 0], held).multipliers.round(3).tolist()
+        [14.715]
 
     Source: the equations above; Featherstone 2008, "Rigid Body Dynamics Algorithms", chapter 3.
     """

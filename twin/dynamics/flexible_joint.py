@@ -89,6 +89,12 @@ class StateSpace(NamedTuple):
 def angle_model(joint: FlexibleJoint) -> StateSpace:
     """Return the linear model from the motor's torque to its angle; the state is `[qm, qm', qa, qa']`.
 
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, angle_model
+        >>> model = angle_model(FlexibleJoint(Jm=1, Ja=2, k=100, fm=3, d=2))
+        >>> model.A[1].tolist()
+        [-100.0, -5.0, 100.0, 2.0]
+
     Source: Norrlöf 1999, eq. (3.72), (3.73).
     """
     Jm, Ja, k, r, fm, fa, d = astuple(joint)
@@ -104,6 +110,12 @@ def angle_model(joint: FlexibleJoint) -> StateSpace:
 def velocity_model(joint: FlexibleJoint) -> StateSpace:
     """Return the linear model from the motor's torque to its velocity; the state is `[qm', qa', r qm - qa]`.
 
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, velocity_model
+        >>> model = velocity_model(FlexibleJoint(Jm=1, Ja=2, k=100, fm=3, d=2))
+        >>> model.A[0].tolist()
+        [-5.0, 2.0, -100.0]
+
     Source: Norrlöf 1999, section 3.3.2, the model with three states; its entry (2, 3) is printed as -k/Ja.
     """
     Jm, Ja, k, r, fm, fa, d = astuple(joint)
@@ -116,7 +128,14 @@ def velocity_model(joint: FlexibleJoint) -> StateSpace:
 
 
 def poles(model: StateSpace) -> np.ndarray:
-    """Return the eigenvalues (n,) of A, in [1/s], in ascending order of their real parts."""
+    """Return the eigenvalues (n,) of A, in [1/s], in ascending order of their real parts.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, poles, velocity_model
+        >>> model = velocity_model(FlexibleJoint(Jm=1, Ja=1, k=12.5, d=3))
+        >>> poles(model)[:2].round(4).tolist()
+        [(-3-4j), (-3+4j)]
+    """
     return np.sort_complex(np.linalg.eigvals(model.A))
 
 
@@ -124,12 +143,24 @@ def zeros(joint: FlexibleJoint) -> np.ndarray:
     """Return the zeros (2,) from the motor's torque to its motion, in [1/s].
 
     They are the poles of the arm with the motor locked.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, zeros
+        >>> zeros(FlexibleJoint(Jm=1, Ja=1, k=25, d=6)).round(4).tolist()
+        [(-3-4j), (-3+4j)]
     """
     return np.sort_complex(np.linalg.eigvals(angle_model(joint).A[2:, 2:]))
 
 
 def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
-    """Return the complex gain `C (i omega - A)^-1 B` (...,) at frequencies `omega` (...,), in [rad/s]."""
+    """Return the complex gain `C (i omega - A)^-1 B` (...,) at frequencies `omega` (...,), in [rad/s].
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, velocity_model
+        >>> model = velocity_model(FlexibleJoint(Jm=1, Ja=1, k=100))
+        >>> abs(frequency_response(model, [1, 20])).round(4).tolist()
+        [0.4975, 0.075]
+    """
     s = 1j * real_array(omega, "omega")[..., None, None]
     x = np.linalg.solve(
         s * np.eye(len(model.A)) - model.A, np.broadcast_to(model.B, (*s.shape[:-2], *model.B.shape))
@@ -138,7 +169,13 @@ def frequency_response(model: StateSpace, omega: ArrayLike) -> np.ndarray:
 
 
 def energy_matrix(joint: FlexibleJoint) -> Floats:
-    """Return H (4, 4) of the energy `x^T H x / 2` at `x = [qm, qm', qa, qa']`; the power is `x^T H x'`."""
+    """Return H (4, 4) of the energy `x^T H x / 2` at `x = [qm, qm', qa, qa']`; the power is `x^T H x'`.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, energy_matrix
+        >>> energy_matrix(FlexibleJoint(Jm=1, Ja=2, k=100)).diagonal().tolist()
+        [100.0, 1.0, 100.0, 2.0]
+    """
     r, k = joint.r, joint.k
     return np.array(
         [[k * r * r, 0, -k * r, 0], [0, joint.Jm, 0, 0], [-k * r, 0, k, 0], [0, 0, 0, joint.Ja]],
@@ -155,13 +192,26 @@ def energy(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
 
     Returns:
         (...,), in [J].
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, energy
+        >>> joint = FlexibleJoint(Jm=1, Ja=1, k=100)
+        >>> round(float(energy(joint, [0.1, 1, 0, 2])), 4)  # 1/2 (1 + 4) + 1/2 100 0.1^2
+        3.0
     """
     qm, qmd, qa, qad = _state(x)
     return (joint.Jm * qmd**2 + joint.Ja * qad**2 + joint.k * (joint.r * qm - qa) ** 2) / 2
 
 
 def spring_torque(joint: FlexibleJoint, x: ArrayLike) -> np.ndarray:
-    """Return the torque T (...,) of spring and damper on the arm, in [N m], at states `x` (..., 4)."""
+    """Return the torque T (...,) of spring and damper on the arm, in [N m], at states `x` (..., 4).
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, spring_torque
+        >>> joint = FlexibleJoint(Jm=1, Ja=1, k=100)
+        >>> round(float(spring_torque(joint, [0.1, 0, 0, 0])), 4)
+        10.0
+    """
     qm, qmd, qa, qad = _state(x)
     return joint.k * (joint.r * qm - qa) + joint.d * (joint.r * qmd - qad)
 
@@ -208,6 +258,13 @@ def simulate_flexible_joint(
     Raises:
         ValueError: a shape is wrong, a value is not finite, the step is not positive, or the friction values
             are invalid.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, simulate_flexible_joint
+        >>> joint = FlexibleJoint(Jm=1, Ja=2, k=100)
+        >>> x = simulate_flexible_joint(joint, [2.0] * 100, time_step=1e-3)
+        >>> round(float(joint.Jm * x[-1, 1] + joint.Ja * x[-1, 3]), 4)  # 2 N m for 0.1 s
+        0.2
     """
     torques, start = real_array(tau, "tau"), real_array(x, "x")
     if torques.ndim != 1 or not np.all(np.isfinite(torques)):

@@ -67,6 +67,14 @@ def formula_code(
     Raises:
         RobotError: the masses of the links are unknown.
         UnknownNameError: there is no such quantity.
+
+    Example:
+        >>> import twin
+        >>> from twin.dynamics.formula_code import formula_code
+        >>> robot = twin.load("two_link").mounted("wall")  # two rods of 1 kg and 1 m
+        >>> exec(formula_code(robot, "g", "python"))
+        >>> [round(torque, 4) for torque in two_link_g([0, 0])]
+        [19.62, 4.905]
     """
     if quantity not in FORMULAS:
         raise UnknownNameError(f"unknown quantity {quantity!r}: known are {', '.join(FORMULAS)}")

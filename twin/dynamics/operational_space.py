@@ -90,12 +90,12 @@ def operational_space(
         ValueError: the task has another shape.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> space = twin.operational_space(robot, q, 0 * q)
-        >>> J, M = twin.jacobian(robot, q), twin.mass_matrix(robot, q)
-        >>> np.allclose(np.linalg.inv(space.Lambda), J @ np.linalg.inv(M) @ J.T)
-        True
+        >>> import numpy as np
+        >>> import twin
+        >>> robot = twin.load("two_link")  # two rods of 1 kg and 1 m, at a right angle
+        >>> dynamics = twin.operational_space(robot, [0, np.pi / 2], [0, 0], task=np.eye(6)[:2])
+        >>> dynamics.Lambda.diagonal().round(4).tolist()  # along x and y, in kg
+        [1.3333, 0.3333]
 
     Source: Khatib 1987, "A unified approach for motion and force control of robot manipulators: the
     operational space formulation".
@@ -117,7 +117,13 @@ def operational_space(
 
 
 def task_matrix(task: ArrayLike | None) -> Floats:
-    """Return the checked matrix (m, 6) of a task, the identity for `None`."""
+    """Return the checked matrix (m, 6) of a task, the identity for `None`.
+
+    Example:
+        >>> from twin.dynamics.operational_space import task_matrix
+        >>> task_matrix(None).shape, task_matrix([[0, 0, 1, 0, 0, 0]]).shape
+        ((6, 6), (1, 6))
+    """
     if task is None:
         return np.eye(6)
     A = real_array(task, "task")
@@ -134,6 +140,14 @@ def mass_weighted(robot: Robot, q: Floats, J: Floats, what: str) -> MassWeighted
 
     Raises:
         SingularityError: the rank of the rows is below m; the message names the lost direction.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> from twin.dynamics.operational_space import mass_weighted
+        >>> robot, q = twin.load("two_link"), [0, np.pi / 2]
+        >>> mass_weighted(robot, q, twin.jacobian(robot, q)[:2], "the tool").values.round(4).tolist()
+        [1.7321, 0.866]
     """
     L = np.linalg.cholesky(mass_matrix(robot, q))
     S = np.linalg.solve(L, np.swapaxes(J, -1, -2))

@@ -63,6 +63,12 @@ def dynamic_parameters(robot: Robot) -> DynamicParameters:
 
     Raises:
         RobotError: the masses of the links are unknown.
+
+    Example:
+        >>> import twin
+        >>> parameters = twin.dynamics.dynamic_parameters(twin.load("two_link"))
+        >>> parameters.symbols[10:14], parameters.values[10:14].round(4).tolist()
+        (('m2', 'mx2', 'my2', 'mz2'), [1.0, 0.5, 0.0, 0.0])
     """
     drives = robot.active_drives
     values = [robot.inertias.ravel()]
@@ -93,6 +99,14 @@ def with_dynamic_parameters(robot: Robot, pi: ArrayLike) -> Robot:
     Raises:
         ValueError: the number of parameters is wrong, one is not finite, a friction or a rotor inertia is
             negative, or the offset of a drive is not zero, which `Drives` does not support.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("two_link").mounted("wall")  # two level rods of 1 kg and 1 m
+        >>> pi = twin.dynamics.dynamic_parameters(robot).values
+        >>> twice = twin.dynamics.with_dynamic_parameters(robot, 2 * pi)
+        >>> twin.gravity_torque(twice, [0, 0]).round(4).tolist()
+        [39.24, 9.81]
     """
     pi = real_array(pi, "pi")
     known = dynamic_parameters(robot)

@@ -54,11 +54,11 @@ def dynamics_regressor(
         ValueError: a vector has another shape, or is not finite.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> Y = twin.dynamics_regressor(robot, q, 0 * q, 0 * q)
-        >>> Y.shape
-        (6, 60)
+        >>> import twin
+        >>> robot = twin.load("two_link").mounted("wall")  # two level rods of 1 kg and 1 m
+        >>> Y = twin.dynamics_regressor(robot, [0, 0], [0, 0], [1, 0])
+        >>> (Y @ twin.dynamics.dynamic_parameters(robot).values).round(4).tolist()
+        [22.2867, 5.7383]
     """
     robot.require_inertia()
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)

@@ -84,10 +84,11 @@ def joint_wrenches(
         ValueError: a vector has a wrong shape or is not finite, or the frame is unknown.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> twin.joint_wrenches(robot, q, 0 * q, 0 * q).base[2].round(2)  # N: the weight of 98 kg
-        np.float64(961.38)
+        >>> import twin
+        >>> robot, still = twin.load("irb140"), [0, 0, 0, 0, 0, 0]
+        >>> wrenches = twin.joint_wrenches(robot, still, still, still)
+        >>> round(float(wrenches.base[2]), 2)  # 98 kg weigh on the foundation, in N
+        961.38
     """
     if frame not in ("link", "base"):
         raise ValueError(f"expected frame 'link' or 'base', got {frame!r}")

@@ -63,6 +63,14 @@ class Simulation(AbstractContextManager):
         RobotError: PyBullet cannot load the robot.
         TwinError: there is no display for the window, or a window is open already.
         ValueError: the time step is not positive.
+
+    Example:
+        >>> import twin
+        >>> with twin.Simulation(twin.load("irb140"), time_step=1e-3) as simulation:
+        ...     simulation.reset([0.1] * 6, [0] * 6)
+        ...     simulation.step(twin.gravity_torque(simulation.robot, [0.1] * 6))
+        ...     simulation.state()[0].round(6).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
 
     def __init__(

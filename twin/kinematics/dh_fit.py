@@ -68,6 +68,12 @@ def fitted_dh(robot: Robot) -> FittedDH:
 
     Raises:
         RobotError: the arm is outside the family; the message names the axes.
+
+    Example:
+        >>> import twin
+        >>> table = twin.kinematics.fitted_dh(twin.load("irb140"))
+        >>> table.dh.d.round(4).tolist(), table.dh.a.round(4).tolist()
+        ([0.352, 0.0, 0.0, 0.38, 0.0, 0.065], [0.07, 0.36, 0.0, 0.0, 0.0, 0.0])
     """
     points, directions = _axes(robot)
     T_flange = forward_kinematics(robot, np.zeros(6))

@@ -45,6 +45,13 @@ def analytic_jacobian(
     Raises:
         SingularityError: Euler angles at their singularity.
 
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> J_A = twin.kinematics.analytic_jacobian(robot, [0, 0, 0, 0, 0.3, 0])
+        >>> J_A[[1, 3], 0].round(4).tolist()  # v_y and the rate of phi per unit speed of joint 1
+        [0.5121, 1.0]
+
     Source: Ljubljana lab manual, eq. (3.30)-(3.38); Aliaga 2019, eq. (2.13)-(2.15).
     """
     require_coordinates(coordinates)
@@ -77,6 +84,14 @@ def analytic_jacobian_dot(
 
     Raises:
         SingularityError: Euler angles at their singularity.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> q, qd = [0, 0, 0, 0, 0.3, 0], [1, 0, 0, 0, 0, 0]
+        >>> J_A_dot = twin.kinematics.analytic_jacobian_dot(robot, q, qd)
+        >>> round(float(J_A_dot[0, 0]), 4)
+        -0.5121
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
@@ -119,6 +134,13 @@ def analytic_jacobian_inverse(
     Raises:
         SingularityError: J_A lacks rank, or Euler angles are at their singularity.
 
+    Example:
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0, 0, 0, 0, 0.3, 0]
+        >>> inverse = twin.kinematics.analytic_jacobian_inverse(robot, q)
+        >>> (inverse @ twin.kinematics.analytic_jacobian(robot, q)).diagonal().round(4).tolist()
+        [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
     Source: Ljubljana lab manual, eq. (3.40), and its ijacZYXeul; Aliaga 2019, eq. (2.17), which no 7x6 matrix
     allows.
     """
@@ -155,11 +177,11 @@ def inverse_velocity(
         SingularityError: the motion is impossible, by more than 1e-10 of the rates; the message has the rest.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> qd = twin.inverse_velocity(robot, q, [0.1, 0, 0, 0, 0, 0])  # m/s along x
-        >>> (twin.jacobian(robot, q) @ qd).round(6).tolist()[0]
-        0.1
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0, 0, 0, 0, 0.3, 0]
+        >>> qd = twin.inverse_velocity(robot, q, [0, 0, 0.1, 0, 0, 0])  # lift the flange at 0.1 m/s
+        >>> qd[[2, 4]].round(4).tolist()  # joints 3 and 5, forearm of 0.38 m level
+        [-0.2632, 0.2632]
 
     Source: Norrlöf 1999, eq. (2.66), (2.68) and the rank test below it; Aliaga 2019, eq. (2.18).
     """
@@ -196,11 +218,12 @@ def inverse_acceleration(
         SingularityError: the motion is impossible; the message contains the missing part.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> qdd = twin.inverse_acceleration(robot, q, 0 * q, [0.1, 0, 0, 0, 0, 0])  # m/s^2 along x
-        >>> (twin.jacobian(robot, q) @ qdd).round(6).tolist()[0]
-        0.1
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0, 0, 0, 0, 0.3, 0]
+        >>> qd = twin.inverse_velocity(robot, q, [0, 0, 0.1, 0, 0, 0])  # at constant speed
+        >>> qdd = twin.inverse_acceleration(robot, q, qd, [0, 0, 0, 0, 0, 0])
+        >>> qdd[1:3].round(4).tolist()
+        [0.0731, -0.0731]
 
     Source: Norrlöf 1999, eq. (2.67), (2.69); Aliaga 2019, eq. (2.19), which prints a plus before Jd qd.
     """
@@ -246,6 +269,13 @@ def tool_coordinates(
 
     Returns:
         (..., 6) or, with a quaternion, (..., 7): position in [m] and orientation.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> x = twin.kinematics.tool_coordinates(robot, [0.5, 0, 0, 0, 0.3, 0.2], coordinates="zyz")
+        >>> x.round(4).tolist()  # x, y, z, phi, theta, psi
+        [0.4494, 0.2455, 0.6928, 0.5, 1.8708, 0.2]
 
     Source: Ljubljana lab manual, eq. (3.26), and its q2ZYXeul; Aliaga 2019, eq. (2.12).
     """

@@ -43,9 +43,10 @@ def forward_kinematics(
         (..., 4, 4) `T_base_tool`, `T_world_tool` or `T_object_tool`, lengths in [m].
 
     Example:
+        >>> import twin
         >>> robot = twin.load("irb140")
-        >>> T_base_flange = twin.forward_kinematics(robot, np.zeros(6))
-        >>> T_base_flange[:3, 3].round(4).tolist()
+        >>> T = twin.forward_kinematics(robot, robot.poses["zero"])
+        >>> T[:3, 3].round(4).tolist()
         [0.515, 0.0, 0.712]
 
     Source: Aliaga 2019, eq. (2.4), (3.2), over the URDF tree instead of the DH table.
@@ -85,11 +86,11 @@ def jacobian(
         (..., 6, n), linear rows first, in [m] and [1].
 
     Example:
+        >>> import twin
         >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> V = twin.jacobian(robot, q) @ [0.1, 0, 0, 0, 0, 0]  # axis 1 turns at 0.1 rad/s
-        >>> V[3:].round(6).tolist()
-        [0.0, 0.0, 0.1]
+        >>> J = twin.jacobian(robot, [0, 0, 0, 0, 0, 0])
+        >>> J[[1, 5], 0].round(4).tolist()  # v_y and omega_z of the flange per unit speed of joint 1
+        [0.515, 1.0]
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """
@@ -124,12 +125,11 @@ def jacobian_dot(
         (..., 6, n), in [m/s] and [1/s].
 
     Example:
+        >>> import twin
         >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> qd = np.full(6, 0.1)
-        >>> difference = twin.jacobian(robot, q + 1e-6 * qd) - twin.jacobian(robot, q - 1e-6 * qd)
-        >>> np.allclose(twin.jacobian_dot(robot, q, qd), difference / 2e-6)
-        True
+        >>> J_dot = twin.jacobian_dot(robot, [0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0])
+        >>> round(float(J_dot[0, 0]), 4)  # centripetal, along x
+        -0.515
 
     Source: Norrlöf 1999, eq. (2.67); Aliaga 2019, eq. (2.16), whose minus sign is a misprint.
     """
@@ -154,6 +154,13 @@ def pose_jacobian(robot: Robot, q: ArrayLike, T_flange_tool: ArrayLike | None = 
 
     Returns:
         (..., 7, n), in [m] and [1].
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> J = twin.kinematics.pose_jacobian(robot, [0, 0, 0, 0, 0, 0])
+        >>> J[3:, 0].round(4).tolist()  # rates of the quaternion
+        [0.0, -0.3536, 0.0, 0.3536]
 
     Source: Aliaga 2019, eq. (2.13)-(2.15), (3.3).
     """
@@ -180,6 +187,13 @@ def dh_from_joint_angles(robot: Robot, q: ArrayLike) -> np.ndarray:
     Raises:
         RobotError: the robot has no DH table.
 
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb1400")
+        >>> theta = twin.kinematics.dh_from_joint_angles(robot, [0, 0.2, 0.1, 0, 0, 0])
+        >>> round(float(theta[2]), 4)  # q3 - q2, because of the parallelogram
+        -0.1
+
     Source: Norrlöf 1999, eq. (2.25); his `abb2dh`.
     """
     (q,) = joint_vectors(robot, q=q)
@@ -198,6 +212,13 @@ def joint_from_dh_angles(robot: Robot, theta: ArrayLike) -> np.ndarray:
 
     Raises:
         RobotError: the robot has no DH table, or a prismatic joint, whose position is not an angle.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> theta = twin.kinematics.dh_from_joint_angles(robot, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+        >>> twin.kinematics.joint_from_dh_angles(robot, theta).round(4).tolist()
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
     """
     (theta,) = joint_vectors(robot, theta=theta)
     if "prismatic" in robot.joint_kinds:
@@ -233,6 +254,13 @@ def velocity(
 
     Returns:
         (..., 6), in [m/s] and [rad/s].
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> V = twin.kinematics.velocity(robot, [0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0])
+        >>> V.round(4).tolist()
+        [0.0, 0.515, 0.0, 0.0, 0.0, 1.0]
     """
     q, qd = joint_vectors(robot, q=q, qd=qd)
     return np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool, link=link, point=point), qd)
@@ -261,6 +289,13 @@ def acceleration(
 
     Returns:
         (..., 6), in [m/s^2] and [rad/s^2].
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> q, qd, qdd = [0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0]
+        >>> twin.kinematics.acceleration(robot, q, qd, qdd).round(4).tolist()
+        [-0.515, 1.03, 0.0, 0.0, 0.0, 2.0]
     """
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
     J = jacobian(robot, q, T_flange_tool, link=link, point=point)
@@ -311,6 +346,13 @@ def link_poses(robot: Robot, q: ArrayLike) -> np.ndarray:
 
     Raises:
         ValueError: q is not (..., n).
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> T = twin.kinematics.link_poses(robot, robot.poses["zero"])
+        >>> T[2, :3, 3].round(4).tolist()  # joint 3, 0.36 m above joint 2
+        [0.07, 0.0, 0.712]
     """
     (q,) = joint_vectors(robot, q=q)
     q_tree = robot.tree_positions(q)

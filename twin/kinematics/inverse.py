@@ -152,13 +152,13 @@ def inverse_kinematics(
         RobotError: the arm is outside the family.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
         >>> T = twin.forward_kinematics(robot, q)
         >>> twin.inverse_kinematics(robot, T).shape
         (8, 6)
-        >>> np.allclose(twin.inverse_kinematics(robot, T, near=q), q)
-        True
+        >>> twin.inverse_kinematics(robot, T, near=q).round(4).tolist()
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
     """
     limits = bool(limits)
     placed = not (T_world_base is None and T_world_object is None)
@@ -351,6 +351,14 @@ def main_axis_angles(robot: Robot, p_wrist: ArrayLike) -> NDArray[np.float64]:
         ValueError: a wrong shape, or a number that is not finite.
         RobotError: the arm has no DH table, or one outside the family.
 
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> theta = twin.kinematics.main_axis_angles(robot, [0.3, 0.3, 0.7])
+        >>> np.degrees(theta[:2]).round(2).tolist()  # elbow up and down
+        [[45.0, 85.93, 5.75], [45.0, -174.9, 174.25]]
+
     Source: Norrlöf 1999, eq. (2.29)-(2.40), his `ikin1`. The second theta_1 is that of (2.38), which the text
     after (2.29) misprints; a1 and d1 are taken off along the arm, not by R01 as in (2.30); and the quotient
     in (2.34) is horizontal over vertical distance from axis 2, an arctan2.
@@ -384,6 +392,13 @@ def wrist_axis_angles(robot: Robot, R_36: ArrayLike) -> tuple[NDArray[np.float64
     Raises:
         ValueError: a wrong shape, a number that is not finite, or no rotation within 1e-9.
         RobotError: the arm has no DH table, or one outside the family.
+
+    Example:
+        >>> import twin
+        >>> R_36 = twin.rotations.matrix_from_euler([0.1, 0.2, 0.3], "zyz")
+        >>> theta, s = twin.kinematics.wrist_axis_angles(twin.load("irb140"), R_36)
+        >>> theta.round(4).tolist()
+        [[0.1, 0.2, 0.3], [-3.0416, -0.2, -2.8416]]
 
     Source: Norrlöf 1999, eq. (2.43)-(2.50), his `ikin2`. Of (2.48) the second form holds, the first prints
     r11, r21, r31 for r13, r23, r33; and the arccos of (2.50) loses the angle's sign, which arctan2 keeps.

@@ -71,6 +71,13 @@ def manipulability_measure(
     Returns:
         (...,) for revolute joints in [m^3] (all and linear) or [1] (angular).
 
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> q = [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0.5, 0]]  # wrist stretched and bent
+        >>> twin.kinematics.manipulability_measure(robot, q).round(4).tolist()
+        [0.0, 0.0295]
+
     Source: Yoshikawa 1985, "Manipulability of robotic mechanisms".
     """
     J = _rows(robot, q, T_flange_tool, part)
@@ -101,6 +108,13 @@ def velocity_ellipsoid(
 
     Raises:
         ValueError: a speed that is not positive.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> ellipsoid = twin.kinematics.velocity_ellipsoid(robot, robot.poses["test_1"], part="linear")
+        >>> ellipsoid.lengths.round(3).tolist()
+        [0.556, 0.298, 0.26]
     """
     J = _rows(robot, q, T_flange_tool, part) * _scale(robot, "speeds", speeds)
     found = singular_values(J)
@@ -131,6 +145,13 @@ def force_ellipsoid(
 
     Raises:
         ValueError: a torque that is not positive.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> ellipsoid = twin.kinematics.force_ellipsoid(robot, robot.poses["test_1"], part="linear")
+        >>> ellipsoid.lengths.round(3).tolist()
+        [1.799, 3.352, 3.843]
     """
     J = _rows(robot, q, T_flange_tool, part) / _scale(robot, "torques", torques)
     found = singular_values(J)
@@ -152,6 +173,13 @@ def singular_configuration(
         q: (n,) joint angles, in [rad].
         T_flange_tool: (4, 4) pose of the tool on the flange.
         part: part of the twist, "all", "linear" or "angular".
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> found = twin.kinematics.singular_configuration(robot, robot.poses["zero"])
+        >>> found.rank, abs(found.idle).round(4).tolist()  # axes 4 and 6 are in line
+        (5, [[0.0, 0.0, 0.0, 0.7071, 0.0, 0.7071]])
     """
     found = singular_values(_rows(robot, joint_vector(robot, "q", q), T_flange_tool, part))
     rank = int(found.rank)

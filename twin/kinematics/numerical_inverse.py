@@ -69,11 +69,11 @@ def numerical_inverse_kinematics(
         ValueError: an array of the wrong shape, not finite, or a pose that is not rigid.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
+        >>> import twin
+        >>> robot, q = twin.load("irb140"), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
         >>> T = twin.forward_kinematics(robot, q)
-        >>> np.allclose(twin.numerical_inverse_kinematics(robot, T, near=q + 0.1), q)
-        True
+        >>> twin.numerical_inverse_kinematics(robot, T, near=[0, 0, 0, 0, 0.2, 0]).round(4).tolist()
+        [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 
     Source: Sugihara 2011, "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method".
     """

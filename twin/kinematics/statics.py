@@ -20,6 +20,12 @@ from twin.rotations.rotations import float_array, rigid_poses
 def cross_matrix(r: ArrayLike) -> Floats:
     """Return the skew-symmetric matrices S (..., 3, 3) of vectors r (..., 3): `S(r) a = r x a`.
 
+    Example:
+        >>> import twin
+        >>> S = twin.kinematics.cross_matrix([0, 0, 1])
+        >>> (S @ [1, 0, 0]).tolist()  # z cross x
+        [0.0, 1.0, 0.0]
+
     Source: Ljubljana lab manual, eq. (4.48)-(4.51); Norrlöf 1999, eq. (3.28), whose third row should be
     `[-w2, w1, 0]`.
     """
@@ -39,6 +45,13 @@ def twist_transform(T_AB: ArrayLike) -> Floats:
 
     Returns:
         (..., 6, 6), in [1] and [m].
+
+    Example:
+        >>> import twin
+        >>> T = twin.pose_matrix([0.2, 0, 0, 1, 0, 0, 0])  # B is 0.2 m along x of A
+        >>> X = twin.kinematics.twist_transform(T)
+        >>> (X @ [0, 0, 0, 0, 0, 1]).tolist()
+        [0.0, 0.2, 0.0, 0.0, 0.0, 1.0]
 
     Source: Ljubljana lab manual, eq. (4.47)-(4.60), A and B as its frames 1 and 2; (4.56) prints omega_0 for
     omega_2.
@@ -62,6 +75,12 @@ def wrench_transform(T_AB: ArrayLike) -> Floats:
     Returns:
         (..., 6, 6), in [1] and [m].
 
+    Example:
+        >>> import twin
+        >>> T = twin.pose_matrix([0.2, 0, 0, 1, 0, 0, 0])  # B is 0.2 m along x of A
+        >>> (twin.kinematics.wrench_transform(T) @ [0, 5, 0, 0, 0, 0]).tolist()
+        [0.0, 5.0, 0.0, 0.0, 0.0, 1.0]
+
     Source: Ljubljana lab manual, eq. (4.61)-(4.67).
     """
     return np.swapaxes(twist_transform(T_AB), -1, -2)
@@ -84,6 +103,13 @@ def wrench_torque(
     Returns:
         (..., n) torques, in [N m]; of prismatic joints forces, in [N].
 
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> tau = twin.kinematics.wrench_torque(robot, robot.poses["zero"], [0, 10, 0, 0, 0, 0])
+        >>> round(float(tau[0]), 4)  # 10 N at 0.515 m from axis 1
+        5.15
+
     Source: Ljubljana lab manual, eq. (4.61), (4.62).
     """
     F = float_array(wrench, "wrench", (6,))
@@ -104,6 +130,13 @@ def mobility(moving_links: int, joint_freedoms: Sequence[int]) -> int:
 
     Raises:
         ValueError: a number that is not a whole one, or out of range.
+
+    Example:
+        >>> import twin
+        >>> twin.kinematics.mobility(6, [1, 1, 1, 1, 1, 1])  # an arm of six joints
+        6
+        >>> twin.kinematics.mobility(13, [1] * 6 + [3] * 12)  # a Stewart platform
+        12
 
     Source: Kawasaki, eq. (1), whose Stewart platform has L = 13, N = 18, and M = 12: six for the plate, and
     one for each leg, which may turn about itself.

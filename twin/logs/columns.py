@@ -191,6 +191,14 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
 
     Raises:
         OSError: the file cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from scenarios import gravity_hold
+        >>> from twin.logs.columns import write_csv
+        >>> write_csv("hold.csv", gravity_hold.run(gravity_hold.Config(duration=0.1)), every=50)
+        >>> [line.partition(",")[0] for line in Path("hold.csv").read_text().splitlines()]
+        ['t_s', '0.0', '0.05', '0.1']
     """
     table = columns(log)
     separator = ";" if decimal_comma else ","
@@ -221,6 +229,14 @@ def write_parquet(path: str | Path, log: Log, every: int = 1) -> None:
     Raises:
         TwinError: pyarrow is not installed.
         OSError: the file cannot be written.
+
+    Example:
+        >>> import pandas
+        >>> from scenarios import gravity_hold
+        >>> from twin.logs.columns import write_parquet
+        >>> write_parquet("hold.parquet", gravity_hold.run(gravity_hold.Config(duration=0.1)), every=50)
+        >>> pandas.read_parquet("hold.parquet")["t_s"].tolist()
+        [0.0, 0.05, 0.1]
     """
     arrow, parquet = import_optional("pyarrow", "Parquet"), import_optional("pyarrow.parquet", "Parquet")
     table = arrow.table({column.name: column.values[::every] for column in columns(log)})
@@ -260,6 +276,13 @@ def about(log: Log) -> dict[str, str]:
 
     They are robot, controller, drives, periods in [s], gravity in [m/s^2], payload in [kg], and the single
     numbers and texts that the scenario added, as `bandwidth`, or `provenance` and `settings`, which are JSON.
+
+    Example:
+        >>> from scenarios import gravity_hold
+        >>> from twin.logs.columns import about
+        >>> facts = about(gravity_hold.run(gravity_hold.Config(duration=0.1)))
+        >>> facts["robot"], facts["controller"], facts["gravity_m_s2"]
+        ('irb140', 'computed_torque', '[0.0, 0.0, -9.81]')
     """
     facts = {
         "robot": log.robot.name,

@@ -125,7 +125,15 @@ base's weight.  `pin_force` is the largest at the pins of closed loops; it is Na
 
 
 def joint_error(log: Log) -> NDArray:
-    """Return the tracking error of the joints, reference minus position: (N, n) in [rad]."""
+    """Return the tracking error of the joints, reference minus position: (N, n) in [rad].
+
+    Example:
+        >>> from scenarios.gravity_hold import Config, run
+        >>> from twin.logs.figures import joint_error
+        >>> log = run(Config(duration=0.1, controller="pd"))
+        >>> joint_error(log).shape, joint_error(log)[-1].round(4).tolist()
+        ((101, 6), [0.0006, -0.025, -0.028, 0.0104, 0.0348, 0.0117])
+    """
     return log.q_ref - log.q
 
 
@@ -133,12 +141,27 @@ def pose_error(log: Log) -> NDArray:
     """Return the pose error, reference minus pose: (N, 7) in [m] and dimensionless.
 
     The log gives both quaternions the same sign.
+
+    Example:
+        >>> from scenarios.gravity_hold import Config, run
+        >>> from twin.logs.figures import pose_error
+        >>> log = run(Config(duration=0.1, controller="pd"))
+        >>> pose_error(log)[-1].round(4).tolist()
+        [0.0015, 0.0013, 0.0274, 0.0171, -0.0183, -0.0187, 0.0171]
     """
     return log.pose_ref - log.pose
 
 
 def tool_distance(log: Log) -> NDArray:
-    """Return the distance between the tool and its reference: (N,) in [m]."""
+    """Return the distance between the tool and its reference: (N,) in [m].
+
+    Example:
+        >>> from scenarios.gravity_hold import Config, run
+        >>> from twin.logs.figures import tool_distance
+        >>> distance = tool_distance(run(Config(duration=0.1, controller="pd")))
+        >>> distance[[0, -1]].round(5).tolist()
+        [0.0, 0.02748]
+    """
     return np.linalg.norm(log.pose_ref[:, :3] - log.pose[:, :3], axis=1)
 
 
@@ -155,14 +178,28 @@ def tool_turn(log: Log) -> NDArray:
 
 
 def rms(error: NDArray) -> NDArray:
-    """Return the root mean square over time, (N, k) -> (k,); NaN for N = 0."""
+    """Return the root mean square over time, (N, k) -> (k,); NaN for N = 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.logs.figures import rms
+        >>> rms(np.array([[3.0, 1.0], [-3.0, 7.0]])).tolist()
+        [3.0, 5.0]
+    """
     if len(error) == 0:
         return np.full(error.shape[1:], np.nan)
     return np.sqrt(np.mean(error**2, axis=0))
 
 
 def largest(error: NDArray) -> NDArray:
-    """Return the largest magnitude over time, (N, k) -> (k,); NaN for N = 0 or if a value is NaN."""
+    """Return the largest magnitude over time, (N, k) -> (k,); NaN for N = 0 or if a value is NaN.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.logs.figures import largest
+        >>> largest(np.array([[3.0, 1.0], [-4.0, 2.0]])).tolist()
+        [4.0, 2.0]
+    """
     if len(error) == 0:
         return np.full(error.shape[1:], np.nan)
     return np.max(np.abs(error), axis=0)

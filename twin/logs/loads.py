@@ -82,6 +82,14 @@ def log_wrenches(log: Log, frame: Frame = "link") -> JointWrenches:
         TwinError: the arrays of the log are inconsistent, or its times have gaps.
         RobotError: the masses of the links are unknown.
         ValueError: a sample is not finite.
+
+    Example:
+        >>> import twin
+        >>> from scenarios import gravity_hold
+        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> wrenches = twin.logs.log_wrenches(log)
+        >>> round(float(wrenches.base[0, 2]), 2)  # 98 kg weigh on the foundation, in N
+        961.38
     """
     return _motion(log).wrenches(frame)
 
@@ -92,6 +100,13 @@ def torque_residual(log: Log) -> float | None:
     Returns:
         The difference over all samples but the last; `None` if the log has several engine steps per control
         period or a single sample, so that the accelerations of the plant are not known.
+
+    Example:
+        >>> import twin
+        >>> from scenarios import gravity_hold
+        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> twin.logs.torque_residual(log) < 1e-9
+        True
     """
     motion = _motion(log)
     if not motion.has_accelerations:

@@ -59,6 +59,13 @@ class Log:
     With ideal drives `tau_joint` is `tau`.  With rigid joints `q_motor` is `q` and `qd_motor` is `qd`.
     Without sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the
     same array, which is stored once in files.
+
+    Example:
+        >>> import twin
+        >>> from scenarios import gravity_hold
+        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> log.q.shape, log.controller, log.robot.name
+        ((101, 6), 'computed_torque', 'irb140')
     """
 
     robot: Robot

@@ -198,6 +198,14 @@ def violations(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tu
 
     Returns:
         At most one violation of positions and one of speeds, each with the largest excess.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> from twin.robot.limits import violations
+        >>> robot, q = twin.load("irb140"), np.array([[3.0, 0, 0, 0, 0, 0], [3.5, 0, 0, 0, 0, 0]])
+        >>> print(*violations(robot, np.array([0.0, 1.0]), q, np.zeros((2, 6))))
+        joint_1 is at 200.535 deg (3.5 rad) at t = 1 s, its limit is 180 deg (3.14159 rad)
     """
     found = []
     excess = np.maximum(q - robot.q_max, robot.q_min - q)
@@ -213,7 +221,14 @@ def violations(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tu
 def violation(
     robot: Robot, quantity: str, joint: int, t: float, value: float, rollout: tuple[int, ...] = ()
 ) -> Violation:
-    """Return a violation with the limit that a value, in [rad] or [rad/s], exceeds."""
+    """Return a violation with the limit that a value, in [rad] or [rad/s], exceeds.
+
+    Example:
+        >>> import twin
+        >>> from twin.robot.limits import violation
+        >>> print(violation(twin.load("irb140"), "position", joint=0, t=1.0, value=3.5))
+        joint_1 is at 200.535 deg (3.5 rad) at t = 1 s, its limit is 180 deg (3.14159 rad)
+    """
     if quantity == "speed":
         limit = float(np.copysign(robot.qd_max[joint], value))
     else:

@@ -18,6 +18,13 @@ def locked(robot: Robot, axes: int) -> Robot:
 
     Raises:
         RobotError: the arm has a closed loop, or fewer joints.
+
+    Example:
+        >>> import twin
+        >>> from twin.robot.locking import locked
+        >>> arm = locked(twin.load("irb140"), 3)
+        >>> arm.joint_names
+        ('joint_1', 'joint_2', 'joint_3')
     """
     if robot.loops or robot.tree.n != robot.n:
         names = ", ".join(loop.name for loop in robot.loops)

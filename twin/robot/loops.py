@@ -90,6 +90,14 @@ def without_loop_links(robot: Robot) -> Robot:
     """Return the robot without the mass of the links that only close its loops; the coupling remains.
 
     For the IRB 1400, this is the arm without lever and parallel rod, with the third motor on the column.
+
+    Example:
+        >>> import twin
+        >>> from twin.robot.loops import without_loop_links
+        >>> robot = twin.load("irb1400")
+        >>> difference = robot.tree.inertias - without_loop_links(robot).tree.inertias
+        >>> round(float(difference[:, 0].sum()), 3)  # mass of lever and rod, in [kg]
+        3.091
     """
     bare = None if robot.bare is None else _carriers_alone(robot.bare)
     return replace(robot, tree=_carriers_alone(robot.tree), bare=bare)
@@ -112,6 +120,14 @@ def open_chain(robot: Robot) -> Robot:
 
     Raises:
         RobotError: the joints from the base to the flange are not as many as the motors, or are dependent.
+
+    Example:
+        >>> import twin
+        >>> from twin.robot.loops import open_chain
+        >>> robot, q = twin.load("irb1400"), [0, 0.3, 0, 0, 0, 0]
+        >>> arms = (robot, open_chain(robot))  # the lower arm carries the upper one along in the chain only
+        >>> [round(float(twin.forward_kinematics(arm, q)[0, 2]), 4) for arm in arms]  # 1 and cos(0.3)
+        [1.0, 0.9553]
     """
     tree = robot.tree
     carriers = tree.carriers(tree.flange_joint)

@@ -88,6 +88,14 @@ class Payload(Portable):
         mass: mass, in [kg].
         com: (3,) centre of mass, in [m].
         inertia: (3, 3) tensor about the centre of mass, in [kg m^2]; a point mass by default.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> loaded = robot.with_payload(twin.Payload(6.0, com=[0, 0, 0.1]))
+        >>> torques = [twin.gravity_torque(arm, robot.poses["zero"]) for arm in (robot, loaded)]
+        >>> round(float(torques[1][4] - torques[0][4]), 3)  # 6 g (0.065 + 0.1)
+        -9.712
     """
 
     mass: float
@@ -157,6 +165,12 @@ class Robot(Portable):
         drives: drive trains, `None` if unknown.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
             demanded torque, up to `tau_max`.
+
+    Example:
+        >>> import twin
+        >>> robot = twin.load("irb140").mounted("inverted").with_drives("rigid")
+        >>> robot.n, round(float(robot.gravity[2]), 2), robot.drive_mode
+        (6, 9.81, 'rigid')
     """
 
     name: str
@@ -384,6 +398,12 @@ def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:
     Raises:
         ValueError: theta is not of shape (..., n).
 
+    Example:
+        >>> import twin
+        >>> dh = twin.robot.DH(theta0=[0, 0], d=[0, 0], a=[1, 0.5], alpha=[0, 0])
+        >>> twin.robot.dh_transforms(dh, [0, 0])[:, :3, 3].tolist()
+        [[1.0, 0.0, 0.0], [0.5, 0.0, 0.0]]
+
     Source: Norrlöf 1999, eq. (2.23).
     """
     theta = float_array(theta, "theta", (len(dh.alpha),))
@@ -410,6 +430,12 @@ def dh_poses(dh: DH, theta: ArrayLike) -> Floats:
 
     Raises:
         ValueError: theta is not of shape (..., n).
+
+    Example:
+        >>> import twin
+        >>> dh = twin.robot.DH(theta0=[0, 0], d=[0, 0], a=[1, 0.5], alpha=[0, 0])
+        >>> twin.robot.dh_poses(dh, [0, 0])[:, :3, 3].tolist()
+        [[1.0, 0.0, 0.0], [1.5, 0.0, 0.0]]
 
     Source: Norrlöf 1999, eq. (2.65); Aliaga 2019, eq. (2.4).
     """

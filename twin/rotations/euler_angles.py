@@ -39,6 +39,13 @@ def matrix_from_euler(angles: ArrayLike, sequence: Sequence) -> Floats:
 
     Returns:
         (..., 3, 3) rotation matrices.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import matrix_from_euler
+        >>> R = matrix_from_euler(np.radians([30, 0, 0]), "zyx")  # 30 degrees about z
+        >>> R[:, 0].round(4).tolist()
+        [0.866, 0.5, 0.0]
     """
     angles = float_array(angles, "angles", (3,))
     _require(sequence)
@@ -67,6 +74,13 @@ def euler_from_matrix(R: ArrayLike, sequence: Sequence, *, lower: bool = False) 
 
     Raises:
         ValueError: R is no rotation within 1e-9, or the sequence is unknown.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import euler_from_matrix, matrix_from_euler
+        >>> R = matrix_from_euler(np.radians([30, 40, 50]), "zyx")
+        >>> np.degrees(euler_from_matrix(R, "zyx")).round(4).tolist()
+        [30.0, 40.0, 50.0]
 
     Source: Kawasaki, eq. (5), both signs; Ljubljana lab manual, eq. (3.22)-(3.25), whose range (0, pi) of
     theta should read (-pi/2, pi/2), and whose condition that r11 and r21 differ from 0 should be that not
@@ -102,6 +116,13 @@ def euler_rate_matrix(angles: ArrayLike, sequence: Sequence) -> Floats:
 
     Returns:
         (..., 3, 3), without unit.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import euler_rate_matrix
+        >>> T = euler_rate_matrix(np.radians([90, 0, 0]), "zyx")
+        >>> (T @ [0, 1, 0]).round(4).tolist()  # theta turns about y after the turn by phi
+        [-1.0, 0.0, 0.0]
 
     Source: Ljubljana lab manual, eq. (3.31)-(3.33), for zyx; the same for zyz.
     """
@@ -142,6 +163,13 @@ def euler_rate_inverse(angles: ArrayLike, sequence: Sequence) -> Floats:
 
     Raises:
         SingularityError: `|a| < 1e-12`: theta is +-90 degrees (zyx), 0 or 180 degrees (zyz).
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import euler_rate_inverse
+        >>> T_inverse = euler_rate_inverse(np.radians([0, 60, 0]), "zyx")
+        >>> (T_inverse @ [1, 0, 0]).round(4).tolist()  # a turn about x of the base
+        [1.7321, 0.0, 2.0]
     """
     c, s, a, b = _parts(angles, sequence)
     singular = ~(np.abs(a) > SINGULAR_RATE)
@@ -168,6 +196,13 @@ def matrix_from_axis_angle(axis: ArrayLike, angle: ArrayLike) -> Floats:
 
     Raises:
         ValueError: an axis whose length differs from 1 by more than 1e-6, or NaN.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import matrix_from_axis_angle
+        >>> R = matrix_from_axis_angle([0, 0, 1], np.radians(30))
+        >>> R[:, 0].round(4).tolist()
+        [0.866, 0.5, 0.0]
     """
     axis = float_array(axis, "axis", (3,))
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
@@ -197,6 +232,13 @@ def axis_angle_from_matrix(R: ArrayLike) -> tuple[Floats, Floats]:
 
     Raises:
         ValueError: R is no rotation within 1e-9.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import axis_angle_from_matrix
+        >>> axis, angle = axis_angle_from_matrix([[0, 0, 1], [1, 0, 0], [0, 1, 0]])
+        >>> axis.round(4).tolist(), round(float(np.degrees(angle)), 4)
+        ([0.5774, 0.5774, 0.5774], 120.0)
     """
     quat = quaternion_from_matrix(R)
     sine = np.linalg.norm(quat[..., 1:], axis=-1)

@@ -32,12 +32,24 @@ class PolarForm(NamedTuple):
 
 
 def quaternion_conjugate(q: ArrayLike) -> Floats:
-    """Return the conjugate `[s, -v]` of quaternions (..., 4); Norrlöf 1999, eq. (2.7)."""
+    """Return the conjugate `[s, -v]` of quaternions (..., 4); Norrlöf 1999, eq. (2.7).
+
+    Example:
+        >>> from twin.rotations import quaternion_conjugate
+        >>> quaternion_conjugate([1, 2, 3, 4]).tolist()
+        [1.0, -2.0, -3.0, -4.0]
+    """
     return float_array(q, "q", (4,)) * (1.0, -1.0, -1.0, -1.0)
 
 
 def quaternion_norm(q: ArrayLike) -> Floats:
-    """Return the norm (...,) of quaternions (..., 4): `sqrt(q * conjugate)`; Norrlöf 1999, eq. (2.8)."""
+    """Return the norm (...,) of quaternions (..., 4): `sqrt(q * conjugate)`; Norrlöf 1999, eq. (2.8).
+
+    Example:
+        >>> from twin.rotations import quaternion_norm
+        >>> float(quaternion_norm([1, 1, 1, 1]))
+        2.0
+    """
     return np.linalg.norm(float_array(q, "q", (4,)), axis=-1)
 
 
@@ -53,6 +65,11 @@ def quaternion_inverse(q: ArrayLike) -> Floats:
     Raises:
         ValueError: a quaternion of norm 0, or NaN.
 
+    Example:
+        >>> from twin.rotations import quaternion_inverse
+        >>> quaternion_inverse([2, 2, 2, 2]).tolist()
+        [0.125, -0.125, -0.125, -0.125]
+
     Source: Norrlöf 1999, eq. (2.9), which divides by the norm: right for unit quaternions only.
     """
     norm = quaternion_norm(q)[..., None]
@@ -66,6 +83,12 @@ def quaternion_polar(q: ArrayLike) -> PolarForm:
 
     Args:
         q: (..., 4) quaternions, scalar first.  NaN gives NaN.
+
+    Example:
+        >>> from twin.rotations import quaternion_polar
+        >>> polar = quaternion_polar([0, 0, 2, 0])
+        >>> float(polar.r), polar.k.tolist(), round(float(polar.phi), 4)
+        (2.0, [0.0, 1.0, 0.0], 1.5708)
 
     Source: Norrlöf 1999, eq. (2.10), whose `arctan(|v| / s)` has to be `atan2(|v|, s)`: where s < 0 the
     printed form leads to -q.
@@ -88,6 +111,12 @@ def quaternion_from_polar(r: ArrayLike, k: ArrayLike, phi: ArrayLike) -> Floats:
     Returns:
         (..., 4) quaternions, scalar first; the leading shapes broadcast.
 
+    Example:
+        >>> import numpy as np
+        >>> from twin.rotations import quaternion_from_polar
+        >>> quaternion_from_polar(1.0, [0, 0, 1], np.pi / 4).round(4).tolist()
+        [0.7071, 0.0, 0.0, 0.7071]
+
     Source: Norrlöf 1999, eq. (2.11), (2.12).
     """
     k = float_array(k, "k", (3,))
@@ -108,6 +137,11 @@ def rotated_vector(quat: ArrayLike, vector: ArrayLike) -> Floats:
 
     Raises:
         ValueError: a norm differs from 1 by more than 1e-6, or is NaN.
+
+    Example:
+        >>> from twin.rotations import rotated_vector
+        >>> rotated_vector([0.6, 0, 0, 0.8], [1, 0, 0]).round(4).tolist()
+        [-0.28, 0.96, 0.0]
 
     Source: Norrlöf 1999, eq. (2.13), (2.14).
     """

@@ -39,6 +39,12 @@ def quaternion_from_matrix(R: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: R is not of shape (..., 3, 3), or no rotation within 1e-9 (`rotation_matrices`).
+
+    Example:
+        >>> from twin.rotations import quaternion_from_matrix
+        >>> R = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]  # a quarter turn about z
+        >>> quaternion_from_matrix(R).round(4).tolist()
+        [0.7071, 0.0, 0.0, 0.7071]
     """
     R = rotation_matrices(R, nan=True)
     return _quaternion(R)
@@ -95,6 +101,12 @@ def matrix_from_quaternion(quat: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: quat is not of shape (..., 4), or a norm differs from 1 by more than 1e-6, or is NaN.
+
+    Example:
+        >>> from twin.rotations import matrix_from_quaternion
+        >>> R = matrix_from_quaternion([0.6, 0, 0, 0.8])
+        >>> R.round(4).tolist()
+        [[-0.28, -0.96, 0.0], [0.96, -0.28, 0.0], [0.0, 0.0, 1.0]]
     """
     quat = unit_quaternion(quat)
     flat = quat.reshape(-1, 4)
@@ -160,6 +172,12 @@ def quaternion_product(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: p or q is not of shape (..., 4).
+
+    Example:
+        >>> from twin.rotations import quaternion_product
+        >>> i, j = [0, 1, 0, 0], [0, 0, 1, 0]
+        >>> quaternion_product(i, j).tolist()
+        [0.0, 0.0, 0.0, 1.0]
     """
     p, q = np.broadcast_arrays(float_array(p, "p", (4,)), float_array(q, "q", (4,)))
     pa, pv, qa, qv = p[..., :1], p[..., 1:], q[..., :1], q[..., 1:]
@@ -179,6 +197,11 @@ def quaternion_rate(quat: ArrayLike, omega: ArrayLike) -> NDArray[np.float64]:
 
     Raises:
         ValueError: quat is not of shape (..., 4) or omega not of shape (..., 3).
+
+    Example:
+        >>> from twin.rotations import quaternion_rate
+        >>> quaternion_rate([1, 0, 0, 0], omega=[0, 0, 2.0]).tolist()
+        [0.0, 0.0, 0.0, 1.0]
     """
     omega = float_array(omega, "omega", (3,))
     spin = np.concatenate([np.zeros_like(omega[..., :1]), omega], axis=-1)
@@ -198,8 +221,11 @@ def pose_vector(T: ArrayLike) -> NDArray[np.float64]:
         ValueError: T is not of shape (..., 4, 4), or no pose within 1e-9 (`rigid_poses`).
 
     Example:
-        >>> twin.pose_vector(np.eye(4)).tolist()
-        [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+        >>> import twin
+        >>> robot = twin.load("irb140")
+        >>> T = twin.forward_kinematics(robot, robot.poses["zero"])
+        >>> twin.pose_vector(T).round(4).tolist()
+        [0.515, 0.0, 0.712, 0.7071, 0.0, 0.7071, 0.0]
     """
     T = rigid_poses(T, "T", nan=True)
     return np.concatenate([T[..., :3, 3], _quaternion(T[..., :3, :3])], axis=-1)
@@ -218,9 +244,10 @@ def pose_matrix(pose: ArrayLike) -> NDArray[np.float64]:
         ValueError: pose is not of shape (..., 7), or its quaternion is not unit (`matrix_from_quaternion`).
 
     Example:
-        >>> T = twin.pose_matrix([0.1, 0.2, 0.3, 1, 0, 0, 0])
-        >>> T[:3, 3].tolist()
-        [0.1, 0.2, 0.3]
+        >>> import twin
+        >>> T = twin.pose_matrix([0.515, 0, 0.712, 0.6, 0, 0, 0.8])
+        >>> T[0].round(4).tolist()
+        [-0.28, -0.96, 0.0, 0.515]
     """
     pose = float_array(pose, "pose", (7,))
     T = np.zeros((*pose.shape[:-1], 4, 4))
@@ -293,6 +320,12 @@ def nearest_rotation(A: ArrayLike, tolerance: float = 1e-3) -> NDArray[np.float6
 
     Raises:
         ValueError: A has another shape, is not finite, or is further than `tolerance` from a rotation.
+
+    Example:
+        >>> from twin.rotations import nearest_rotation
+        >>> R = nearest_rotation([[0.866, -0.5, 0], [0.5, 0.866, 0], [0, 0, 1]])
+        >>> R[:2, :2].round(6).tolist()
+        [[0.866019, -0.500011], [0.500011, 0.866019]]
 
     Source: Higham 1989, "Matrix nearness problems and applications": U V^T of its singular value
     decomposition.

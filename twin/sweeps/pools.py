@@ -155,6 +155,12 @@ def pool_for(engine: bool = False, workers: int | None = None, scheduler: str | 
     Raises:
         ClusterError: the package `distributed` is missing.
         ValueError: both workers and a scheduler are given, or fewer than one worker.
+
+    Example:
+        >>> from twin.sweeps.pools import pool_for
+        >>> with pool_for() as pool:
+        ...     print(type(pool).__name__)
+        LocalThreads
     """
     if not engine and workers is None and scheduler is None:
         return LocalThreads()

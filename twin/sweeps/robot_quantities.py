@@ -84,7 +84,14 @@ class Part(NamedTuple):
 
 
 def quantities(robot: Robot) -> tuple[Quantity, ...]:
-    """Return the quantities that act in a robot."""
+    """Return the quantities that act in a robot.
+
+    Example:
+        >>> import twin
+        >>> from twin.sweeps.robot_quantities import quantities
+        >>> [(one.name, one.nominal) for one in quantities(twin.load("two_link"))][:3]
+        [('mass', 1.0), ('mass.link_1', 1.0), ('mass.link_2', 1.0)]
+    """
     found = []
     if robot.has_inertia:
         found.append(Quantity("mass", 1.0, "", "factor on the masses and inertias of all links"))
@@ -117,6 +124,13 @@ def quantity(robot: Robot, name: str, prefix: str = "") -> Quantity:
     Raises:
         UnknownNameError: the robot has no such quantity; the message names the nearest ones.
         VariationError: the quantity has no effect in this robot; the message gives the reason.
+
+    Example:
+        >>> import twin
+        >>> from twin.sweeps.robot_quantities import quantity
+        >>> coulomb = quantity(twin.load("irb140").with_drives("rigid"), "drives.coulomb.1")
+        >>> coulomb.nominal, coulomb.unit
+        (14.0, 'N m')
     """
     part = _part(robot, name, prefix)
     if part.what == "mass" and part.index >= 0:
@@ -136,6 +150,13 @@ def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = ""
         UnknownNameError: the robot has no such quantity; the message names the nearest ones.
         VariationError: a quantity has no effect in this robot, is given twice, or cannot have this value.
         ValueError: drives with these values are not possible.
+
+    Example:
+        >>> import twin
+        >>> from twin.sweeps.robot_quantities import changed
+        >>> heavier = changed(twin.load("two_link"), [("mass", 1.5)])
+        >>> twin.mass_matrix(heavier, [0, 0]).round(4).diagonal().tolist()  # 1.5 times 8/3 and 1/3
+        [4.0, 0.5]
     """
     if not changes:
         return robot

@@ -75,6 +75,14 @@ def run_points(
         TwinError, ValueError: the experiment fails at its nominal values, or at all points; the folder is
             unsuitable, see `ChunkStore`.
         ClusterError: see `Cluster`.
+
+    Example:
+        >>> import controllers.pd, twin
+        >>> from twin.sweeps.running import run_points
+        >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
+        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> run_points(sweep.experiment, sweep.design.points({}))["joint_error"].round(4).tolist()
+        [0.0073, 0.0, 0.0117]
     """
     work = Work(experiment, tuple(points.names), engine)
     trial = _checked(work, limits or {})
@@ -291,7 +299,16 @@ def _checksum(number: int, content: bytes) -> bytes:
 
 
 def remove_chunks(folder: str | Path) -> None:
-    """Remove the stored chunks of a sweep; a folder without a sweep is not removed."""
+    """Remove the stored chunks of a sweep; a folder without a sweep is not removed.
+
+    Example:
+        >>> import controllers.pd, pathlib, twin, twin.sweeps.running
+        >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
+        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"}, keep="chunks")
+        >>> twin.sweeps.running.remove_chunks("chunks")
+        >>> pathlib.Path("chunks").exists()
+        False
+    """
     folder = Path(folder)
     if (folder / DESCRIPTION).is_file():
         shutil.rmtree(folder, ignore_errors=True)

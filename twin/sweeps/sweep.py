@@ -347,6 +347,14 @@ def sweep(
         VariationError: the quantity cannot vary, or not in this form.
         ClusterError: workers do not start, do not answer, or are lost.
         TwinError, ValueError: the nominal closed loop cannot be made, or arguments do not fit together.
+
+    Example:
+        >>> import controllers.pd, twin
+        >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
+        >>> law, limits = controllers.pd.PDGravity, {"joint_error": 0.001}
+        >>> sweep = twin.sweep(robot, law, still, {"mass": "0.9,1,1.2"}, limits=limits)
+        >>> sweep.table["joint_error"].round(4).tolist(), sweep.passes.tolist()
+        ([0.0073, 0.0, 0.0117], [False, True, False])
     """
     tool = None if T_flange_tool is None else real_array(T_flange_tool, "T_flange_tool")
     experiment = RobotExperiment(

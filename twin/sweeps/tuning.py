@@ -148,6 +148,14 @@ def tuned(
         VariationError: a gain varies in the points, is given twice, or has a range that is empty or contains
             0; the figure is unknown or not computed; there are fewer than `FEWEST` evaluations.
         TwinError, ValueError: the experiment fails.
+
+    Example:
+        >>> import controllers.pd, twin, twin.sweeps.tuning as tuning
+        >>> still, gain = twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3), tuning.Gain("law.bandwidth", 5, 40)
+        >>> sweep = twin.sweep(twin.load("irb140"), controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> found = tuning.tuned(sweep.experiment, sweep.design.points({}), [gain], evaluations=20)
+        >>> found.best.failing, round(found.best.values[0])
+        (0, 40)
     """
     from scipy.optimize import differential_evolution
 
@@ -252,6 +260,14 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
 
     Raises:
         VariationError: the figure was not computed.
+
+    Example:
+        >>> import controllers.pd, twin, twin.sweeps.tuning as tuning
+        >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
+        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> failing, worst = tuning.judged(sweep.table, "joint_error")
+        >>> failing, round(worst, 4)
+        (0, 0.0117)
     """
     ended = table[figure][table["trouble"] == 0]
     if np.any(np.isnan(ended)):

@@ -144,6 +144,12 @@ def coordinate_error(x: ArrayLike, x_hat: ArrayLike, coordinates: Coordinates) -
         x: (..., 6) or (..., 7) desired coordinates.
         x_hat: actual coordinates, whose quaternion determines the sign.
         coordinates: "zyx", "zyz" or "quaternion".
+
+    Example:
+        >>> from twin.trajectories.closed_loop_inverse import coordinate_error
+        >>> e = coordinate_error([0.5, 0, 0.7, 3.1, 0, 0], [0.4, 0.1, 0.5, -3.1, 0.2, 0.1], "zyx")
+        >>> e.round(4).tolist()
+        [0.1, -0.1, 0.2, -0.0832, -0.2, -0.1]
     """
     require_coordinates(coordinates)
     x, x_hat = (float_array(v, name, (SIZES[coordinates],)) for v, name in ((x, "x"), (x_hat, "x_hat")))
@@ -164,6 +170,11 @@ def error_decay(error: ArrayLike, gain: ArrayLike, t: ArrayLike) -> Floats:
     Returns:
         (..., m).
 
+    Example:
+        >>> from twin.trajectories.closed_loop_inverse import error_decay
+        >>> error_decay([0.1, 0.2], gain=10.0, t=0.1).round(4).tolist()  # by 1/e
+        [0.0368, 0.0736]
+
     Source: Ljubljana lab manual, eq. (3.46).
     """
     error, t = real_array(error, "error"), real_array(t, "t")
@@ -176,6 +187,11 @@ def gain_matrix(gain: ArrayLike, size: int) -> Floats:
 
     Raises:
         ValueError: another shape, or not positive definite, so that the error would not decay.
+
+    Example:
+        >>> from twin.trajectories.closed_loop_inverse import gain_matrix
+        >>> gain_matrix([10, 20], 2).tolist()
+        [[10.0, 0.0], [0.0, 20.0]]
     """
     given = real_array(gain, "gain")
     if given.shape not in ((), (size,), (size, size)):
@@ -210,6 +226,14 @@ def track(
         SingularityError: at some time the analytic Jacobian lacks rank, or the angles are singular.
         UnreachableError: the path leaves the arm's reach, or comes so near a singularity that it is lost.
         ValueError: a gain so high that in steps of this period the error would grow.
+
+    Example:
+        >>> from twin import forward_kinematics, load
+        >>> from twin.trajectories import closed_loop_inverse as clik, tool_paths
+        >>> robot, q = load("irb140"), [[0, 0, 0, 0, 0.3, 0], [0.2, 0, 0, 0, 0.5, 0]]
+        >>> path = tool_paths.through_poses(forward_kinematics(robot, q), durations=1.0)
+        >>> clik.track(clik.FeedbackLaw(robot, 10.0), path, q[0], 0.01).samples.q[-1, ::4].round(2).tolist()
+        [0.2, 0.5]
 
     Source: Ljubljana lab manual, eq. (3.39)-(3.46), and its Figure 3.4.
     """
@@ -257,6 +281,13 @@ def step_decay(gain: Floats, period: float, integration: Integration) -> Floats:
 
     Returns:
         (m, m).
+
+    Example:
+        >>> from twin.trajectories.closed_loop_inverse import gain_matrix, step_decay
+        >>> step_decay(gain_matrix(10.0, 1), 0.01, "euler").round(6).tolist()
+        [[0.9]]
+        >>> step_decay(gain_matrix(10.0, 1), 0.01, "runge-kutta").round(6).tolist()  # exp(-0.1)
+        [[0.904838]]
     """
     step, term = np.eye(len(gain)), np.eye(len(gain))
     for order in range(1, ORDERS[integration] + 1):

@@ -55,6 +55,14 @@ def singular_distances(robot: Robot, q: Floats, qd: Floats) -> tuple[Floats, Flo
         - distances: (N, 3) wrist centre from axis 1, positive in front of it, in [m]; sine of the angle
           between lower arm and forearm; sine of theta_5.
         - rates: (N, 3) their time derivatives.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.joint_paths import singular_distances
+        >>> q, qd = [[0, 0, 0, 0, 0.3, 0]], [[0, 0, 0, 0, 1, 0]]
+        >>> distances, rates = singular_distances(twin.load("irb140"), q, qd)
+        >>> distances[0].round(4).tolist(), round(float(rates[0, 2]), 4)  # sin 0.3 and its rate cos 0.3
+        ([0.45, -1.0, 0.2955], 0.9553)
     """
     dh = robot.dh
     assert dh is not None  # inverse kinematics has asked for it
@@ -107,6 +115,17 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
 
     Raises:
         SingularityError: the message contains the earliest sample's kind, time, joints and distance.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.joint_paths import check_singularities
+        >>> move = twin.quintic([0, 0, 0, 0, 0.1, 0], [0, 0, 0, 0, -0.2, 0], duration=1.0)
+        >>> check_singularities(twin.load("irb140"), twin.sample(move, period=0.01))
+        Traceback (most recent call last):
+            ...
+        twin.errors.SingularityError: sample 40 at t = 0.4 s: wrist singularity, the sine of the angle
+        between axes 4 and 6 is 0.00477 (joint_5 at 0.273186 deg); the motion covers 0.00518 in one sample,
+        so it passes through
     """
     distances, rates = singular_distances(robot, samples.q, samples.qd)
     step = np.diff(samples.t).max(initial=0.0)
@@ -204,16 +223,12 @@ def joint_path(
         ValueError: see `sample_times` and `inverse_kinematics`.
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> q = robot.poses["test_1"]
-        >>> from twin.trajectories.tool_paths import straight_line
-        >>> T = twin.forward_kinematics(robot, q)
-        >>> end = T.copy()
-        >>> end[2, 3] += 0.05  # 50 mm up
-        >>> line = straight_line(T, end, speed=0.2, acceleration=1.0)
-        >>> path = twin.joint_path(robot, line, near=q)
-        >>> np.allclose(path(path.duration)[0], twin.inverse_kinematics(robot, end, near=q))
-        True
+        >>> import twin
+        >>> from twin.trajectories.tool_paths import through_poses
+        >>> robot, q = twin.load("irb140"), [[0, 0, 0, 0, 0.3, 0], [0.2, 0, 0, 0, 0.5, 0]]
+        >>> path = twin.joint_path(robot, through_poses(twin.forward_kinematics(robot, q)), near=q[0])
+        >>> path(path.duration)[0][[0, 4]].round(4).tolist()
+        [0.2, 0.5]
     """
     tool = tool_pose(T_flange_tool)
     t = sample_times(tool_path.duration, period)
@@ -376,6 +391,14 @@ def recorded_motion(
         RecordingError: the recording has another number of joints, or the tool's turns are too far apart.
         LimitError: a joint's position or speed beyond its limit.
         UnreachableError, BranchError, SingularityError: of a recorded tool path, see `joint_path`.
+
+    Example:
+        >>> import twin
+        >>> q = [[0, 0, 0, 0, 0, 0], [0.1, 0, 0, 0, 0.1, 0], [0.2, 0, 0, 0, 0.2, 0]]
+        >>> recorded = twin.logs.joint_recording([0, 0.5, 1.0], q)
+        >>> motion = twin.trajectories.recorded_motion(twin.load("irb140"), recorded)
+        >>> twin.sample(motion, period=0.5).q[1, [0, 4]].round(4).tolist()
+        [0.1, 0.1]
     """
     if isinstance(recorded, ToolRecording):
         return joint_path(

@@ -83,6 +83,12 @@ def trapezoid(
     Raises:
         LimitError: the given duration needs more than qd_max or qdd_max.
         ValueError: arrays of different lengths or not finite, or a move that is to take no time.
+
+    Example:
+        >>> from twin.trajectories.joint_trajectories import trapezoid
+        >>> move = trapezoid([0, 0], [1.0, 0.5], qd_max=0.5, qdd_max=1.0)
+        >>> round(move.duration, 4)  # 1 / 0.5 + 0.5 / 1, in s
+        2.5
     """
     q0, q1 = both_ends(q0, q1)
     qd_limit, qdd_limit = limit_vector(qd_max, "qd_max", len(q0)), limit_vector(qdd_max, "qdd_max", len(q0))
@@ -118,6 +124,13 @@ def timed_trapezoid(
         LimitError: the acceleration is too low for the time, see `acceleration_time`.
         ValueError: arrays of different lengths or not finite, a duration or acceleration not positive.
 
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.joint_trajectories import timed_trapezoid
+        >>> move = timed_trapezoid([0, 0], [1.0, 0.5], duration=2.5, acceleration=1.0)
+        >>> twin.sample(move, period=0.5).qd[2].round(4).tolist()  # cruising speeds
+        [0.5, 0.25]
+
     Source: Ljubljana lab manual, eq. (5.78)-(5.82).
     """
     q0, q1 = both_ends(q0, q1)
@@ -144,6 +157,12 @@ def cruising_trapezoid(
     Raises:
         LimitError: the way is too short to reach the speed: nothing would be left to go at it.
         ValueError: arrays of different lengths or not finite, a speed or acceleration not positive.
+
+    Example:
+        >>> from twin.trajectories.joint_trajectories import cruising_trapezoid
+        >>> move = cruising_trapezoid([0, 0], [1.0, 0.5], speed=0.5, acceleration=1.0)
+        >>> round(move.duration, 4)  # 1 / 0.5 + 0.5 / 1, in s
+        2.5
 
     Source: Ljubljana lab manual, template trajectory.m, which calls the acceleration too high where the
     linear phase would have a negative length; it is too low, or the speed too high.
@@ -178,6 +197,11 @@ def acceleration_time(distance: float, duration: float, acceleration: float, *, 
     Raises:
         LimitError: `a_c < 4 |p_f - p_i| / t_f^2`: not even half of the time speeding up and half braking do.
         ValueError: a duration or acceleration that is not positive and finite, or a distance not finite.
+
+    Example:
+        >>> from twin.trajectories.joint_trajectories import acceleration_time
+        >>> round(float(acceleration_time(distance=1.0, duration=2.5, acceleration=1.0)), 4)
+        0.5
 
     Source: Ljubljana lab manual, eq. (5.78).
     """
@@ -316,9 +340,10 @@ def sines(
         ValueError: arrays of different lengths or not finite, or a duration that is not positive.
 
     Example:
-        >>> swing = twin.sines([0.0], [0.2], [1.0], duration=1.0)  # 0.2 rad at 1 Hz
-        >>> round(float(swing(0.0)[1][0]), 3)  # rad/s
-        1.257
+        >>> import twin
+        >>> motion = twin.sines(center=[0.2, 0], amplitude=[0.3, 0.1], frequency=0.5, duration=2.0)
+        >>> twin.sample(motion, period=0.5).q[1].round(4).tolist()  # center + amplitude
+        [0.5, 0.1]
     """
     center = finite_vector(center, "center")
     n = len(center)
@@ -340,11 +365,10 @@ def hold(q: ArrayLike, duration: float) -> Quintic:
     """Return the trajectory that stays at q, (n,) in [rad], for a duration in [s].
 
     Example:
-        >>> robot = twin.load("irb140")
-        >>> rest = twin.hold(robot.poses["zero"], duration=0.5)
-        >>> q, qd, qdd = rest(0.2)
-        >>> qd.tolist()
-        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        >>> import twin
+        >>> samples = twin.sample(twin.hold([0.1, 0.2], duration=1.0), period=0.5)
+        >>> samples.q.tolist()
+        [[0.1, 0.2], [0.1, 0.2], [0.1, 0.2]]
     """
     q = finite_vector(q, "q")
     return Quintic(q, q, duration_of(duration, moving=False))
@@ -358,9 +382,11 @@ def sequence(*trajectories: Trajectory) -> Sequence:
             arm can follow one.
 
     Example:
-        >>> there = twin.quintic([0.0], [1.0], duration=1.0)
-        >>> twin.sequence(there, twin.hold([1.0], 0.5)).duration
-        1.5
+        >>> import twin
+        >>> there, back = twin.quintic([0], [1], duration=1.0), twin.quintic([1], [0], duration=1.0)
+        >>> motion = twin.sequence(there, twin.hold([1], duration=0.5), back)
+        >>> motion.duration
+        2.5
     """
     if not trajectories:
         raise ValueError("expected at least one trajectory, got none")

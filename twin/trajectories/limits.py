@@ -26,6 +26,15 @@ def check_peak(
 
     Raises:
         LimitError: names the joint that is furthest above its limit, with value, limit and time.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.trajectories.limits import check_peak
+        >>> peak, limit = np.array([1.0, 3.0]), np.array([2.0, 2.0])
+        >>> check_peak(peak, limit, "rad/s", time=lambda joint: 0.5)
+        Traceback (most recent call last):
+            ...
+        twin.errors.LimitError: joint 2 would reach a speed of 3 rad/s at t = 0.5 s, its limit is 2 rad/s
     """
     joint = int(np.argmax(peak / limit))
     if not peak[joint] <= limit[joint] * (1.0 + ROUND_OFF):
@@ -89,10 +98,11 @@ def quintic(
             is to take no time.
 
     Example:
-        >>> move = twin.quintic([0.0], [1.0], duration=2.0)
-        >>> q, qd, qdd = move(1.0)
-        >>> q.tolist(), qd.tolist()  # half-way, at the largest speed
-        ([0.5], [0.9375])
+        >>> import twin
+        >>> move = twin.quintic([0, 0], [1.0, 0.5], duration=2.0)
+        >>> samples = twin.sample(move, period=0.5)
+        >>> samples.qd[2].round(5).tolist()  # 15/8 |q1 - q0| / duration at half time
+        [0.9375, 0.46875]
     """
     q0, q1 = both_ends(q0, q1)
     peak = 15.0 / 8.0 * np.abs(q1 - q0)

@@ -85,6 +85,11 @@ def sample_times(duration: float, period: float) -> Floats:
 
     Raises:
         ValueError: a period that is not positive, or more than `MOST_SAMPLES` samples.
+
+    Example:
+        >>> from twin.trajectories.sampling import sample_times
+        >>> sample_times(duration=0.9, period=0.25).tolist()
+        [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     if not (period > 0.0 and np.isfinite(period)):
         raise ValueError(f"expected a positive period in s, got {period}")
@@ -108,9 +113,11 @@ def sample(trajectory: Trajectory, period: float) -> Samples:
         ValueError: see `sample_times`.
 
     Example:
-        >>> samples = twin.sample(twin.quintic([0.0], [1.0], duration=1.0), period=0.25)
-        >>> samples.t.tolist()
-        [0.0, 0.25, 0.5, 0.75, 1.0]
+        >>> import twin
+        >>> move = twin.quintic([0.0], [1.0], duration=1.0)
+        >>> samples = twin.sample(move, period=0.25)
+        >>> samples.t.tolist(), samples.q[:, 0].round(4).tolist()
+        ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.1035, 0.5, 0.8965, 1.0])
     """
     t = sample_times(trajectory.duration, period)
     return Samples(t, *trajectory(t))
@@ -130,8 +137,10 @@ def sample_semi_implicit(trajectory: Trajectory, period: float) -> Samples:
         ValueError: see `sample_times`.
 
     Example:
-        >>> samples = twin.sample_semi_implicit(twin.quintic([0.0], [1.0], duration=1.0), period=0.01)
-        >>> np.allclose(samples.q[1:], samples.q[:-1] + 0.01 * samples.qd[1:])
+        >>> import twin
+        >>> move = twin.quintic([0.0], [1.0], duration=1.0)
+        >>> t, q, qd, qdd = twin.sample_semi_implicit(move, period=0.01)
+        >>> bool(abs(q[1:] - q[:-1] - 0.01 * qd[1:]).max() < 1e-12)  # the step of semi-implicit Euler
         True
     """
     t = sample_times(trajectory.duration, period)
@@ -195,6 +204,16 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         LimitError: of the earliest sample outside, the joint, the time, the value and the limit. A position
             beyond twice a joint's range is likely to be in degrees, and the message says so.
         ValueError: samples of another number of joints.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.sampling import check_limits
+        >>> still = twin.hold([0, 0, 0, 0, 0, 7.0], duration=0.1)
+        >>> check_limits(twin.load("irb140"), twin.sample(still, period=0.01))
+        Traceback (most recent call last):
+            ...
+        twin.errors.LimitError: joint_6 would be at 401.07 deg (7 rad) at t = 0 s (sample 0), its range is
+        -400 deg (-6.98132 rad) to 400 deg (6.98132 rad)
     """
     q, qd = samples.q, samples.qd
     if q.ndim != 2 or q.shape[1] != robot.n:
@@ -221,6 +240,16 @@ def check_radians(robot: "Robot", samples: "Samples") -> None:
 
     Raises:
         LimitError: as `check_limits`.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.sampling import check_radians
+        >>> still = twin.hold([30, 0, 0, 0, 0, 0], duration=0.1)
+        >>> check_radians(twin.load("irb140"), twin.sample(still, period=0.01))
+        Traceback (most recent call last):
+            ...
+        twin.errors.LimitError: joint_1 would be at 1718.87 deg (30 rad) at t = 0 s (sample 0), its range is
+        -180 deg (-3.14159 rad) to 180 deg (3.14159 rad); angles are in radians, are these degrees?
     """
     if far_outside(robot, samples.q).any():
         check_limits(robot, samples)

@@ -205,6 +205,14 @@ def through_poses(
 
     Raises:
         ValueError: poses of wrong shape or not rigid, or a duration or a speed that is not positive.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.tool_paths import through_poses
+        >>> poses = [[0.5, 0, 0.7, 1, 0, 0, 0], [0.5, 0.2, 0.7, 1, 0, 0, 0]]
+        >>> path = through_poses(poses, durations=2.0)
+        >>> path(1.0).T_base_tool[:3, 3].round(4).tolist()
+        [0.5, 0.1, 0.7]
     """
     T = path_poses(poses)
     if len(T) < 2:
@@ -241,6 +249,14 @@ def through_recording(recorded: ToolRecording) -> RecordedPath:
     Raises:
         RecordingError: the turns between samples are so large, or the steps so uneven, that scipy's
             iteration for the rotation spline does not reach a continuous acceleration.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.tool_paths import through_recording
+        >>> poses = [[0.5, y, 0.7, 1, 0, 0, 0] for y in (0.0, 0.1, 0.3)]
+        >>> path = through_recording(twin.logs.tool_recording([0, 0.5, 1.0], poses))
+        >>> path(0.5).T_base_tool[:3, 3].round(4).tolist()
+        [0.5, 0.1, 0.7]
     """
     t = recorded.t - recorded.t[0]
     duration, ease_in, ease_out = easing(t)
@@ -269,7 +285,14 @@ def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
 
 
 def path_poses(poses: ArrayLike) -> Floats:
-    """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off; six decimals will do."""
+    """Return (K, 4, 4) poses from matrices or pose vectors, orthogonal to round-off; six decimals will do.
+
+    Example:
+        >>> from twin.trajectories.tool_paths import path_poses
+        >>> T = path_poses([[0.5, 0, 0.7, 1, 0, 0, 0], [0.5, 0.2, 0.7, 0.6, 0, 0, 0.8]])
+        >>> T.shape, T[1, 0].round(4).tolist()
+        ((2, 4, 4), [-0.28, -0.96, 0.0, 0.5])
+    """
     poses = np.array(real_array(poses, "poses"))
     if poses.ndim == 2 and poses.shape[1] == 7:
         if not np.all(np.isfinite(poses)):
@@ -326,6 +349,14 @@ def straight_line(T_start: ArrayLike, T_end: ArrayLike, *, speed: float, acceler
     Raises:
         LimitError: the line is too short to reach the speed with this acceleration.
         ValueError: poses that are not rigid or in one place, or a speed or acceleration not positive.
+
+    Example:
+        >>> import twin
+        >>> from twin.trajectories.tool_paths import straight_line
+        >>> start, end = twin.pose_matrix([[0.5, 0, 0.7, 1, 0, 0, 0], [0.5, 0.3, 0.7, 1, 0, 0, 0]])
+        >>> line = straight_line(start, end, speed=0.2, acceleration=1.0)
+        >>> round(line.duration, 4)  # 0.3 / 0.2 + 0.2 / 1, in s
+        1.7
 
     Source: Ljubljana lab manual, eq. (5.70)-(5.82) and its template trajectory.m.
     """

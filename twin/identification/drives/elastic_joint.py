@@ -123,6 +123,14 @@ def identify_elastic_joint(
         IdentificationError: the record is too short or does not excite the joint, or does not determine a
             parameter: its deviation exceeds its value.
         ValueError: a shape does not match, a value is not finite, or the period is not above 0.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, simulate_flexible_joint
+        >>> from twin.identification import identify_elastic_joint
+        >>> tau = ([2.0] * 100 + [-2.0] * 60) * 3  # N m
+        >>> x = simulate_flexible_joint(FlexibleJoint(Jm=1, Ja=2, k=100, fm=3), tau, 0.01)
+        >>> identify_elastic_joint(tau, x[:-1, 1], 0.01, r=1.0, steps=1).values.round(6).tolist()
+        [1.0, 2.0, 3.0, 100.0]
     """
     u, y = _record(tau, speed, period, r, steps)
     names = (*PARAMETERS, "d") if damping else PARAMETERS
@@ -173,6 +181,14 @@ def simulated_speed(
 
     Initial state and offset are those that come nearest to the record.  The arguments are those of
     `identify_elastic_joint`.
+
+    Example:
+        >>> from twin.dynamics.flexible_joint import FlexibleJoint, simulate_flexible_joint
+        >>> from twin.identification.drives.elastic_joint import simulated_speed
+        >>> joint, tau = FlexibleJoint(Jm=1, Ja=2, k=100, fm=3), [2.0] * 100 + [-2.0] * 60
+        >>> x = simulate_flexible_joint(joint, tau, 0.01)
+        >>> bool(abs(simulated_speed(joint, tau, x[:-1, 1], 0.01, steps=1) - x[:-1, 1]).max() < 1e-9)
+        True
     """
     u, y = _record(tau, speed, period, joint.r, steps)
     return _fitted(u, y, *difference_equation(_sampling(period, steps)(joint))).speed

@@ -80,6 +80,13 @@ def fit_friction(
     Raises:
         IdentificationError: there are too few points, or they do not determine a parameter.
         ValueError: a shape does not match, a value is not finite, or a deviation is not above 0.
+
+    Example:
+        >>> import twin
+        >>> speed = [-1.0, -0.5, 0.5, 1.0]
+        >>> fit = twin.identification.fit_friction(speed, [-5.0, -4.0, 4.0, 5.0], stribeck=False)
+        >>> round(fit.coulomb, 6), round(fit.viscous, 6)
+        (3.0, 2.0)
     """
     v, F = real_array(speed, "speed"), real_array(torque, "torque")
     s = np.ones_like(v) if deviation is None else real_array(deviation, "deviation")
@@ -240,6 +247,14 @@ def constant_speed_motion(
     Raises:
         LimitError: a run would leave a joint's range.
         ValueError: a shape does not match, or a time is not above 0.
+
+    Example:
+        >>> import twin
+        >>> from twin.identification.drives.friction_law import constant_speed_motion
+        >>> motion = constant_speed_motion(twin.load("irb140"), [0] * 6, [[0.5] * 6], seconds=0.2, ramp=0.1)
+        >>> samples = twin.sample(motion, 1e-3)
+        >>> samples.qd[[200, 600], 0].round(3).tolist(), round(float(samples.q.max()), 3)  # 0.5 (0.2 + 0.1)
+        ([0.5, -0.5], 0.15)
     """
     pose, rows = real_array(start, "start"), real_array(speeds, "speeds")
     if pose.shape != (robot.n,) or rows.ndim != 2 or rows.shape[1] != robot.n:
@@ -270,6 +285,14 @@ def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> Friction
     Raises:
         IdentificationError: the joint has no part of constant speed, or the drives are elastic.
         RobotError: the model has no drives.
+
+    Example:
+        >>> import controllers, twin, twin.identification.drives.friction_law as friction
+        >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
+        >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
+        >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))
+        >>> friction.friction_curve(log, 0).torque.round(1).tolist()  # 14 + 8.6 * 0.5, in [N m]
+        [-18.3, 18.3]
     """
     drives, friction, speed = _friction(log, log.robot if robot is None else robot)
     shaft = np.linalg.solve(drives.friction_matrix.T, friction.T)[joint]
@@ -288,6 +311,14 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
 
     Raises:
         IdentificationError: the joint has no part of constant speed, or a run without its opposite.
+
+    Example:
+        >>> import controllers, twin, twin.identification.drives.friction_law as friction
+        >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
+        >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
+        >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))
+        >>> friction.friction_by_direction(log, 0).torque.round(1).tolist()  # 14 + 8.6 * 0.5, in [N m]
+        [18.3]
     """
     both = _curve(log, joint, log.qd[1:, joint], log.tau[:-1, joint])
     points = []

@@ -74,10 +74,11 @@ def read_recording(
         ValueError: an unknown kind or unit, or `columns` that are not pairs of names.
 
     Example:
-        >>> recorded = twin.logs.joint_recording([0.0, 0.5, 1.0], np.zeros((3, 6)))
-        >>> twin.write_recording("path.csv", recorded)
-        >>> twin.read_recording("path.csv").t.tolist()
-        [0.0, 0.5, 1.0]
+        >>> import twin
+        >>> recorded = twin.logs.joint_recording([0, 0.5], [[0, 0], [0.1, 0.2]])
+        >>> twin.write_recording("move.csv", recorded)
+        >>> twin.read_recording("move.csv").q.tolist()
+        [[0.0, 0.0], [0.1, 0.2]]
     """
     options = header_options(columns, length_unit=length_unit, angle_unit=angle_unit, time_unit=time_unit)
     if kind is not None and kind not in KINDS:

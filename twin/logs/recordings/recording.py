@@ -223,6 +223,13 @@ def tool_recording(t: ArrayLike, poses: ArrayLike) -> ToolRecording:
     Raises:
         RecordingError: a sample is invalid; the message contains sample, column and value, and what is valid.
         ValueError: arrays of wrong shape.
+
+    Example:
+        >>> import twin
+        >>> poses = [[0.5, 0, 0.7, 0.6, 0, 0, 0.8], [0.5, 0.1, 0.7, -0.6, 0, 0, -0.8]]
+        >>> recorded = twin.logs.tool_recording([0, 0.5], poses)
+        >>> recorded.poses[1, [3, 6]].round(4).tolist()  # the sign of the quaternion is continuous
+        [0.6, 0.8]
     """
     t, poses = np.array(real_array(t, "t")), np.array(real_array(poses, "poses"))
     if t.ndim != 1 or poses.shape != (len(t), 7):
@@ -245,6 +252,13 @@ def joint_recording(t: ArrayLike, q: ArrayLike, robot: "Robot | None" = None) ->
     Raises:
         RecordingError: a sample is invalid; the message contains sample, column and value, and what is valid.
         ValueError: arrays of wrong shape.
+
+    Example:
+        >>> import twin
+        >>> q = [[0, 0, 0, 0, 0, 0], [0.1, 0, 0, 0, 0.2, 0]]
+        >>> recorded = twin.logs.joint_recording([0, 0.5], q, twin.load("irb140"))
+        >>> recorded.t.tolist(), recorded.q.shape
+        ([0.0, 0.5], (2, 6))
     """
     t, q = np.array(real_array(t, "t")), np.array(real_array(q, "q"))
     n = robot.n if robot is not None else q.shape[-1] if q.ndim else 0
@@ -336,10 +350,12 @@ def write_recording(path: str | Path, recorded: Recording) -> None:
         RecordingError: the file cannot be written.
 
     Example:
-        >>> recorded = twin.logs.joint_recording([0.0, 0.5, 1.0], np.zeros((3, 6)))
-        >>> twin.write_recording("path.csv", recorded)
-        >>> twin.read_recording("path.csv").q.shape
-        (3, 6)
+        >>> from pathlib import Path
+        >>> import twin
+        >>> recorded = twin.logs.joint_recording([0, 0.5], [[0, 0], [0.1, 0.2]])
+        >>> twin.write_recording("move.csv", recorded)
+        >>> Path("move.csv").read_text().splitlines()
+        ['t,q1,q2', '0.0,0.0,0.0', '0.5,0.1,0.2']
     """
     numbers = recorded[1]
     header: Sequence[str] = (

@@ -131,6 +131,13 @@ def compare(
     Raises:
         ValueError: there is no log, or an object that is not a log.
         TwinError: a file is missing or is not a log, or its robot no longer exists.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.gravity_hold import Config, run
+        >>> logs = [run(Config(duration=0.1, controller=name)) for name in ("pd", "computed_torque")]
+        >>> {name: round(one.tool_largest, 5) for name, one in twin.compare(logs).figures.items()}  # in [m]
+        {'pd': 0.02748, 'computed_torque': 0.0}
     """
     if isinstance(logs, (Log, str, Path)):
         logs = [logs]

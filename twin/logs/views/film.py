@@ -93,6 +93,13 @@ def film(
         ValueError: an invalid setting, see `check_settings`.
         TwinError: a log has no sample that can be shown, or imageio-ffmpeg is missing.
         OSError: the file cannot be written.
+
+    Example:
+        >>> import twin
+        >>> from scenarios import gravity_hold
+        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> twin.film(log, "hold.gif", size=(240, 200), fps=20).frames
+        3
     """
     path = Path(path)
     check_settings(path, fps=fps, size=size, speed=speed, yaw_deg=yaw_deg, pitch_deg=pitch_deg)

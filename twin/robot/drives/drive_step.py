@@ -350,6 +350,14 @@ def add_drive_torque(drives, qd, qdd, period, tau):
         qdd: (n,) desired accelerations, in [rad/s^2].
         period: duration of the accelerations, in [s].
         tau: (n,) torque, in [N m]; changed in place.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.robot.drives.drive_step import DriveModel, add_drive_torque
+        >>> drives = DriveModel(inertia=2.0 * np.eye(1), friction=np.zeros((4, 1)), shafts=np.empty((0, 0)))
+        >>> add_drive_torque(drives, np.zeros(1), np.array([3.0]), 1e-3, tau := np.ones(1))
+        >>> tau.tolist()  # 1 + 2 * 3
+        [7.0]
     """
     n, coupled = len(qd), len(drives.shafts) > 0
     for i in range(n):

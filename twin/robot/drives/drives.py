@@ -69,6 +69,13 @@ class Drives(Portable):
 
     Raises:
         ValueError: a value is invalid; the message contains axis, value, and what is valid.
+
+    Example:
+        >>> import twin
+        >>> gears = twin.Drives(ratio=[100.0, -80.0], rotor_inertia=1e-4, coulomb=[5.0, 2.0])
+        >>> robot = twin.load("two_link").with_drives("rigid", gears)
+        >>> twin.friction_torque(robot, [0.1, -0.1]).tolist()
+        [5.0, -2.0]
     """
 
     ratio: Column

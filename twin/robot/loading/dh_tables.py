@@ -34,6 +34,14 @@ class LinkBody(NamedTuple):
         mass: mass, in [kg].
         com: (3,) centre of mass relative to the origin of frame i, in [m].
         inertia: (3, 3) tensor about the centre of mass, in [kg m^2].
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> rod = twin.robot.LinkBody(3.0, com=[-0.5, 0, 0], inertia=np.diag([0, 0.25, 0.25]))
+        >>> arm = twin.dh_robot("rod", twin.robot.DH([0], [0], [1], [0]), bodies=[rod])
+        >>> twin.mass_matrix(arm, [0]).round(4).tolist()  # m l^2 / 3
+        [[1.0]]
     """
 
     mass: float
@@ -76,9 +84,10 @@ def dh_robot(
         RobotError: a body is impossible, a joint moves no mass, or a range is empty.
 
     Example:
-        >>> dh = twin.robot.DH(theta0=[0, 0], d=[0, 0], a=[1.0, 0.5], alpha=[0, 0])
-        >>> pendulum = twin.dh_robot("pendulum", dh)
-        >>> twin.forward_kinematics(pendulum, [0, 0])[:3, 3].tolist()
+        >>> import twin
+        >>> dh = twin.robot.DH(theta0=[0, 0], d=[0, 0], a=[1, 0.5], alpha=[0, 0])
+        >>> arm = twin.dh_robot("planar", dh)
+        >>> twin.forward_kinematics(arm, [0, 0])[:3, 3].tolist()
         [1.5, 0.0, 0.0]
     """
     columns = [

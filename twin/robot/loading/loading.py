@@ -25,14 +25,21 @@ def robot_names() -> tuple[str, ...]:
     """Return the names of the built-in arms, which have a URDF and a `robot.toml`.
 
     Example:
-        >>> "irb140" in twin.robot_names()
-        True
+        >>> import twin
+        >>> twin.robot_names()
+        ('irb140', 'irb1400', 'irb1600')
     """
     return _folders_with("robot.toml")
 
 
 def laboratory_names() -> tuple[str, ...]:
-    """Return the names of the built-in laboratory robots, which have only a DH table, a `dh.toml`."""
+    """Return the names of the built-in laboratory robots, which have only a DH table, a `dh.toml`.
+
+    Example:
+        >>> import twin
+        >>> twin.robot.laboratory_names()
+        ('figure_7_1', 'manutec_r3', 'rtr', 'rx90', 'two_link', 'youbot', 'youbot3')
+    """
     return _folders_with("dh.toml")
 
 
@@ -75,9 +82,10 @@ def load(name_or_path: str | Path) -> Robot:
         DriveWarning: a motor cannot carry the arm's own weight, see `weak_motors`.
 
     Example:
+        >>> import twin
         >>> robot = twin.load("irb140")
-        >>> robot.joint_names[:2], robot.rating.payload
-        (('joint_1', 'joint_2'), 6.0)
+        >>> robot.joint_names[0], round(float(robot.qd_max[0]), 3)  # 200 degrees per second
+        ('joint_1', 3.491)
     """
     robot = _loaded(name_or_path)
     for sentence in weak_motors(robot):

@@ -303,9 +303,10 @@ def check_model(path: Path) -> ModelCheck:
         RobotError: the file cannot be read, or is of another kind.
 
     Example:
-        >>> check = twin.check_model(twin.load("irb140").urdf)
-        >>> [finding.text for finding in check.findings]
-        []
+        >>> import twin
+        >>> check = twin.check_model(twin.load("irb140").file)
+        >>> check.findings, check.robot.n
+        ((), 6)
     """
     if path.suffix not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
