@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from twin.rapid.program import STEP_LIMIT, Interpreter
 from twin.rapid.targets import Arm, Segment
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
+
+FRAMES = 5000
+"""Depth of Python's calls for nested calls of a program."""
 
 SUFFIXES = ".mod", ".sys", ".prg", ".modx", ".sysx"
 
@@ -114,6 +118,8 @@ def interpret(
     named = {name.lower(): value for name, value in (inputs or {}).items()}
     recorder = Recorder(arm, named, answer_after, moves)
     fault, stopped = None, ""
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(deepest, FRAMES))
     try:
         interpreter = Interpreter(
             source.modules, instructions_for(recorder), functions_for(recorder), step_limit=step_limit
@@ -124,6 +130,8 @@ def interpret(
         fault = error
     except RecursionError:
         fault = RapidError("expressions or calls are nested too deep", "value")
+    finally:
+        sys.setrecursionlimit(deepest)
     notes = list(recorder.notes)
     if arm is not None:
         notes += [Note(move.file, move.line, f"{move.name} {text}") for move, text in arm.warnings]

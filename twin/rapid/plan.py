@@ -195,10 +195,18 @@ def _pieces(group: Sequence[Segment]) -> list[Piece]:
         if cuts[i] > 0:
             pieces.append(_corner(splines[i - 1], moving[i - 1][1].length - cuts[i], splines[i], cuts[i], k))
         if last - first > 1e-12:
-            s = np.linspace(first, last, len(segment.q))
+            s = _grid(first, last, len(segment.q), i == 0, i == len(moving) - 1)
             q, dq, ddq = (splines[i](s, order) for order in (0, 1, 2))
             pieces.append(Piece(k, np.diff(s), q, dq, ddq))
     return pieces
+
+
+def _grid(first: float, last: float, count: int, begins: bool, ends: bool) -> Floats:
+    """Return points of a path in [m]; near a stop, where the acceleration changes at once, they are denser."""
+    even = np.linspace(first, last, count)
+    near = 0.25 ** np.arange(6, 0, -1) * (even[1] - even[0])
+    dense = [first + near] * begins + [last - near] * ends
+    return np.unique(np.concatenate([even, *dense]))
 
 
 def _corner(before: CubicSpline, leave: float, after: CubicSpline, enter: float, segment: int) -> Piece:

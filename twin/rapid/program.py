@@ -80,15 +80,15 @@ class _Returned(Exception):
 
 
 class _Jumped(Exception):
-    """GOTO; `args[0]` is the label."""
+    """GOTO; `args` are the label, and file and line."""
 
 
 class _Raised(Exception):
-    """Error for the handlers of the program; `args[0]` is its number."""
+    """Error for the handlers of the program; `args` are its number, and file and line."""
 
 
 class _Handled(Exception):
-    """End of an error handler; `args[0]` is RETRY or TRYNEXT."""
+    """End of an error handler; `args` are RETRY or TRYNEXT, and file and line."""
 
 
 class Stopped(Exception):
@@ -101,6 +101,9 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+DEEPEST = 100
+"""Largest number of calls within each other."""
 
 STEP_LIMIT = 1_000_000
 """Statements after which a program without a limit of moves is stopped."""
@@ -127,7 +130,7 @@ class Interpreter:
         self.types = Types()
         self.instructions, self.functions = instructions, functions
         self.step_limit = step_limit
-        self.steps = 0
+        self.steps = self.depth = 0
         self.counts: Counter[tuple[str, int]] = Counter()
         self.place = ("", 0)
         self.signals: dict[str, float] = {}
@@ -288,6 +291,10 @@ class Interpreter:
                 return left
             return self._typed(self.evaluate(node.right), bool, BOOL)
         right = self.evaluate(node.right)
+        if isinstance(left, list) and isinstance(right, Record):
+            left = self.types.converted(left, right.type)
+        elif isinstance(right, list) and isinstance(left, Record):
+            right = self.types.converted(right, left.type)
         if word in ("=", "<>"):
             return _equal(left, right) == (word == "=")
         if word == "+" and isinstance(left, str):
@@ -332,15 +339,15 @@ class Interpreter:
         """Run a routine with arguments, and return a function's value."""
         frame = Frame(scope, routine, self._bound(routine, arguments))
         before, place = self.frame, self.place
-        if before is not None and _depth(self) > 200:
-            raise RapidError(f"{routine.name} calls itself more than 200 times", "value")
+        if self.depth >= DEEPEST:
+            raise RapidError(f"{routine.name} is call {DEEPEST + 1} within another, the limit is {DEEPEST}", "value")
         self.frame = frame
-        self.depth = getattr(self, "depth", 0) + 1
+        self.depth += 1
         try:
             for item in routine.data:
-                cell = self._declared(item, frame)
-                self.read(cell)
-                frame.data[item.name.lower()] = cell
+                with self._at(scope.file, item.line):
+                    frame.data[item.name.lower()] = cell = self._declared(item, frame)
+                    self.read(cell)
             self.run_block(routine.block)
         except _Returned as end:
             if routine.kind != "FUNC":
@@ -468,7 +475,7 @@ class Interpreter:
         instruction(self, Arguments(self, name, statement.arguments))
 
     def _goto(self, statement: st.Goto) -> None:
-        raise _Jumped(statement.label)
+        raise _Jumped(statement.label, *self.place)
 
     def _if(self, statement: st.If) -> None:
         for condition, block in statement.branches:
@@ -521,13 +528,13 @@ class Interpreter:
     def _raise(self, statement: st.Raise) -> None:
         assert self.frame is not None
         if statement.value is None:
-            raise _Raised(self.frame.handling if self.frame.handling is not None else 0.0)
-        raise _Raised(self.number(self.evaluate(statement.value)))
+            raise _Raised(self.frame.handling or 0.0, *self.place)
+        raise _Raised(self.number(self.evaluate(statement.value)), *self.place)
 
     def _jump(self, statement: st.Jump) -> None:
         if statement.word == "EXIT":
             raise Stopped("")
-        raise _Handled(statement.word)
+        raise _Handled(statement.word, *self.place)
 
     def _connect(self, statement: st.Connect) -> None:
         raise RapidError("CONNECT is refused: there are no interrupts here", "refusal")
@@ -572,12 +579,14 @@ class Interpreter:
         except Stopped as end:
             return end.args[0]
         except _Raised as error:
-            file, line = self.place
-            raise RapidError(f"error {error.args[0]:g} has no handler", "value", file, line) from None
+            number, *place = error.args
+            raise RapidError(f"error {number:g} has no handler", "value", *place) from None
         except _Jumped as jump:
-            raise RapidError(f"there is no label {jump.args[0]} for GOTO", "name", *self.place) from None
+            label, *place = jump.args
+            raise RapidError(f"there is no label {label} for GOTO", "name", *place) from None
         except _Handled as end:
-            raise RapidError(f"{end.args[0]} stands outside of an error handler", "value", *self.place) from None
+            word, *place = end.args
+            raise RapidError(f"{word} stands outside of an error handler", "value", *place) from None
         return ""
 
 
@@ -663,10 +672,6 @@ _TRUTH = {"true": True, "false": False, "on": True, "off": False, "high": 1.0, "
 
 def _cyclic() -> Any:
     raise RapidError("the initial value depends on itself", "value")
-
-
-def _depth(interpreter: Interpreter) -> int:
-    return getattr(interpreter, "depth", 0)
 
 
 def _check_sizes(value: Any, sizes: Sequence[int], name: str) -> None:

@@ -1,0 +1,138 @@
+"""RAPID modules are parsed into trees with line numbers; bad text gets one sentence with the line."""
+
+import pytest
+
+from tests.support.shared_data import shared_folder
+from twin.errors import RapidError
+from twin.rapid import syntax_tree as st
+from twin.rapid.language import parse, read_source
+
+
+def block(text):
+    """Return the statements of a procedure with these lines."""
+    return parse(f"MODULE M\nPROC main()\n{text}\nENDPROC\nENDMODULE", "a.mod").modules[0].items[0].block
+
+
+def test_declarations_keep_scope_kind_type_and_line():
+    text = """MODULE Tool(SYSMODULE, NOSTEPIN)
+    RECORD grip
+        num width;
+        pos place;
+    ENDRECORD
+    ALIAS num level;
+    LOCAL CONST num limits{2, 2} := [[1, 2], [3, 4]];
+    TASK PERS tooldata t := [TRUE, [[0,0,1],[1,0,0,0]], [1,[0,0,1],[1,0,0,0],0,0,0]];
+    FUNC num twice(num x \\switch exact | num by, INOUT num list{*,*})
+        RETURN 2 * x;
+    ENDFUNC
+    TRAP stop_it
+        RETURN;
+    ENDTRAP
+ENDMODULE"""
+    (module,) = parse(text).modules
+    assert module.attributes == ("SYSMODULE", "NOSTEPIN")
+    record, alias, limits, tool, twice, trap = module.items
+    assert record.components == (("num", "width"), ("pos", "place"))
+    assert (alias.name, alias.type) == ("level", "num")
+    assert (limits.scope, limits.kind, limits.line, len(limits.dimensions)) == ("LOCAL", "CONST", 7, 2)
+    assert isinstance(tool.initial, st.Aggregate)
+    assert [optional for optional, _ in twice.parameters] == [False, True, False]
+    assert [one.name for one in twice.parameters[1][1]] == ["exact", "by"]
+    assert twice.parameters[2][1][0] == st.Parameter("INOUT", "num", "list", 2)
+    assert (trap.kind, trap.line) == ("TRAP", 12)
+
+
+def test_an_aggregate_of_numbers_is_one_token():
+    (move,) = block("MoveL [[1.5,-2,+3.],[1,0,0,0],[0,0,0,0],[9E9,9E+09,.5,9e9,9E9,9E9]], v100, fine, tool0;")
+    assert move.arguments[0].value.items == [
+        [1.5, -2, 3.0],
+        [1, 0, 0, 0],
+        [0, 0, 0, 0],
+        [9e9, 9e9, 0.5, 9e9, 9e9, 9e9],
+    ]
+
+
+def test_optional_arguments_stand_with_and_without_commas():
+    (call,) = block("MoveAbsJ p\\NoEOffs, v10, \\T:=2, fine, tool0 \\WObj:=w\\on?given;")
+    names = [(one.name, one.passed_on) for one in call.arguments]
+    assert names == [
+        (None, None), ("noeoffs", None), (None, None), ("t", None), (None, None), (None, None), ("wobj", None),
+        ("on", "given"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text, kind",
+    [
+        ("x := 1;", st.Assign), ("go;", st.Call), ("go (1), 2;", st.Call), ("back: x := 1;", st.Label),
+        ("GOTO back;", st.Goto), ("IF x = 1 go;", st.If), ("IF x THEN go; ELSEIF y THEN ELSE stop; ENDIF", st.If),
+        ("FOR i FROM 3 TO 1 STEP -1 DO go; ENDFOR", st.For), ("while x do ENDWHILE", st.While),
+        ("TEST x CASE 1, -2: go; DEFAULT: stop; ENDTEST", st.Test), ("RETURN;", st.Return), ("RAISE 5;", st.Raise),
+        ("EXIT;", st.Jump), ("CONNECT i WITH t;", st.Connect), ('%"go"% 1;', st.Call),
+    ],
+)  # fmt: skip
+def test_every_statement(text, kind):
+    assert isinstance(block(text)[0], kind)
+
+
+def test_not_binds_weaker_than_and_which_is_remarked():
+    source = parse("MODULE M\nPROC main()\nx := NOT a AND b;\ny := (NOT a) AND b;\nENDPROC\nENDMODULE", "a.mod")
+    first, second = source.modules[0].items[0].block
+    assert first.value.operator == "NOT" and first.value.operand.operator == "AND"
+    assert second.value.operator == "AND"
+    assert source.remarks == (
+        "a.mod, line 3: NOT applies to all that AND joins behind it; parentheses would show it",
+    )
+
+
+def test_header_comments_and_text_behind_the_end_keep_line_numbers():
+    source = parse('%%%\nVERSION:1\n%%%\nMODULE M ! ENDMODULE\nVAR string s := "a""b";\nENDMODULE\n\nrest', "a.mod")
+    assert source.modules[0].items[0].line == 5
+    assert source.modules[0].items[0].initial.value == 'a"b'
+    assert source.remarks == ("a.mod, line 8: text behind the last ENDMODULE is ignored",)
+
+
+@pytest.mark.parametrize(
+    "text, line, found",
+    [
+        ("MoveL p1, v100 z1, tool0;", 3, "'z1'"),
+        ("x := 2 * -1;", 3, "'-'"),
+        ("IF x THEN\ngo;", 5, "'ENDPROC'"),
+        ("x := 2 § 1;", 3, "'§'"),
+        ("VAR num late;", 3, None),
+    ],
+)
+def test_bad_text_gets_a_sentence_with_its_line(text, line, found):
+    if found is None:
+        assert block(text) == ()  # a declaration at the beginning
+        return
+    with pytest.raises(RapidError, match=f"^a.mod, line {line}: {found} is not RAPID here, expected ") as caught:
+        block(text)
+    assert (caught.value.kind, caught.value.line) == ("syntax", line)
+
+
+def test_files_in_code_page_1252_are_read_and_encrypted_ones_are_named(tmp_path):
+    path = tmp_path / "a.mod"
+    path.write_bytes("MODULE M ! größer\nENDMODULE".encode("cp1252"))
+    assert read_source(path).modules[0].name == "M"
+    path.write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(RapidError, match="encrypted or not text"):
+        read_source(path)
+
+
+@pytest.mark.shared
+def test_all_whole_public_modules_are_parsed():
+    """Pieces for a parser's tests are broken on purpose, or are no modules."""
+    pieces = {"WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
+              "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables"}  # fmt: skip
+    files = [one for one in (shared_folder() / "rapid").glob("*/*") if one.suffix.lower() in (".mod", ".sys")]
+    assert len(files) == 51
+    failed = set()
+    for path in files:
+        try:
+            assert read_source(path).modules
+        except RapidError as error:
+            assert error.kind == "syntax"
+            failed.add(path.stem)
+    assert {name for name in failed if not any(name.endswith(piece) for piece in pieces)} == set()
+    assert len(failed) == len(pieces)
