@@ -205,6 +205,12 @@ def optimal_excitation(
         IdentificationError: the start is beyond a limit, or the drives cannot hold the arm there.
         RobotError: the masses of the robot's links are not known.
         ValueError: an argument is out of range.
+
+    Example:
+        >>> import twin, twin.identification.excitation as excitation
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> excitation.optimal_excitation(robot, period=4.0, harmonics=3, draws=5, iterations=0).a.shape
+        (6, 3)
     """
     if not 2 <= harmonics <= MOST_HARMONICS:
         raise ValueError(f"expected 2 to {MOST_HARMONICS} harmonics, got {harmonics}")
@@ -232,6 +238,13 @@ def excitation_use(
         qd: (N, n) joint velocities, in [rad/s].
         qdd: (N, n) joint accelerations, in [rad/s^2].
         base: base parameters; computed by default.
+
+    Example:
+        >>> import twin, twin.identification.excitation as excitation
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> samples = twin.sample(excitation.stored_excitation(robot), 0.01)
+        >>> round(float(excitation.excitation_use(robot, samples.q, samples.qd, samples.qdd).speed), 3)
+        0.8
     """
     base = base_parameters(robot) if base is None else base
     q, qd, qdd = (np.asarray(part, dtype=np.float64) for part in (q, qd, qdd))
@@ -415,6 +428,11 @@ def stored_excitation(robot: Robot) -> FourierMotion | None:
 
     Raises:
         IdentificationError: the file is invalid, or its motion has another number of joints.
+
+    Example:
+        >>> import twin, twin.identification.excitation as excitation
+        >>> excitation.stored_excitation(twin.load("irb140")).period
+        5.0
     """
     path = None if robot.file is None else robot.file.parent / NAME
     if path is None or not path.is_file():
@@ -432,6 +450,13 @@ def write_excitation(motion: FourierMotion, path: str | Path) -> None:
 
     Raises:
         OSError: the file cannot be written.
+
+    Example:
+        >>> import twin, twin.identification.excitation as excitation
+        >>> motion = excitation.stored_excitation(twin.load("irb140"))
+        >>> excitation.write_excitation(motion, "motion.toml")
+        >>> bool((excitation.read_excitation("motion.toml").a == motion.a).all())
+        True
     """
     lines = [
         "# Excitation motion to identify the dynamic parameters of the robot whose file is beside it.",
@@ -457,6 +482,11 @@ def read_excitation(path: str | Path) -> FourierMotion:
     Raises:
         IdentificationError: the file is invalid.
         OSError: the file cannot be read.
+
+    Example:
+        >>> import twin, twin.identification.excitation as excitation
+        >>> excitation.read_excitation(twin.load("irb140").file.with_name("excitation.toml")).a.shape
+        (6, 5)
     """
     from urdf.schema import tomllib
 

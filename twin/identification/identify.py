@@ -164,6 +164,14 @@ def identify(
     Raises:
         IdentificationError: the recordings do not determine the parameters; the message states why.
         RobotError: the masses of the robot's links are not known.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.joint_tracking import Config, run
+        >>> log = run(Config(robot="two_link", duration=4.0, time_step=0.005))
+        >>> found = twin.identify(log.robot, log)
+        >>> [(one.stands_for, round(one.value, 4)) for one in (found.values[1], found.values[3])]
+        [('mx2', 0.5), ('Izz2', 0.3333)]
     """
     if not sources:
         raise ValueError("expected a recording to identify from, got none")

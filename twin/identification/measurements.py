@@ -246,6 +246,13 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
 
     Raises:
         IdentificationError: the log is too short or not finite, or a cut-off is out of range.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.joint_tracking import Config, run
+        >>> measured = twin.identification.measurements_of_log(run(Config(robot="two_link", duration=0.1)))
+        >>> measured.how
+        'exact steps of the engine, no filter, friction at the speed after each step'
     """
     seen = log.q_seen is not log.q_motor
     as_engine = log.steps_per_period == 1 and log.drives != "elastic"
@@ -299,6 +306,14 @@ def filtered_measurements(
 
     Raises:
         IdentificationError: a cut-off or row rate is out of range, or the recording is too short.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.joint_tracking import Config, run
+        >>> log = run(Config(robot="two_link", duration=2.0))
+        >>> recording = twin.logs.torque_recording(log.t, log.q, log.tau)
+        >>> twin.identification.filtered_measurements(recording).low_pass.cutoff  # in [Hz]
+        4.5
     """
     filtering = filtering or Filtering()
     dt, name = recording.period, recording.name

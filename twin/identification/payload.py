@@ -131,6 +131,14 @@ def identify_payload(
     Raises:
         IdentificationError: the recordings do not determine the payload; the message states why.
         RobotError: the masses of the robot's links are not known.
+
+    Example:
+        >>> from scenarios.joint_tracking import Config, run
+        >>> from twin.identification.payload import identify_payload
+        >>> log = run(Config(payload="3,0.01,0.02,0.1", drives="rigid", duration=0.5))
+        >>> estimate = identify_payload(log.robot, log)
+        >>> estimate.values[:4].round(6).tolist()  # mass in [kg], centre in [m]
+        [3.0, 0.01, 0.02, 0.1]
     """
     if not loaded:
         raise ValueError("expected a recording with the payload, got none")

@@ -89,6 +89,12 @@ def pseudo_inertias(inertias: ArrayLike) -> Floats:
 
     Returns:
         (..., 4, 4) in [kg m^2], [kg m] and [kg].
+
+    Example:
+        >>> from twin.identification.physical import pseudo_inertias
+        >>> point = [2.0, 0.2, 0, 0, 0, 0.02, 0.02, 0, 0, 0]  # 2 kg at x = 0.1 m
+        >>> pseudo_inertias(point)[[0, 3]].round(6).tolist()
+        [[0.02, 0.0, 0.0, 0.2], [0.2, 0.0, 0.0, 2.0]]
     """
     return np.tensordot(np.asarray(inertias, dtype=np.float64), BASIS, axes=1)
 
@@ -147,6 +153,14 @@ def physical_solution(found: Identification) -> PhysicalSolution:
 
     Raises:
         IdentificationError: no minimum was found.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.joint_tracking import Config, run
+        >>> from twin.identification.physical import physical_solution
+        >>> log = run(Config(robot="two_link", duration=4.0, time_step=0.005))
+        >>> physical_solution(twin.identify(log.robot, log)).residuals.percent.round(6).tolist()
+        [0.0, 0.0]
     """
     model, reduced = found.model, found.reduced
     base, known, robot = model.base, model.parameters.values, model.robot

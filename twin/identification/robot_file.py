@@ -45,6 +45,14 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     Raises:
         IdentificationError: the robot's file has a format without drives.
         OSError: a file cannot be written.
+
+    Example:
+        >>> from scenarios.joint_tracking import Config, run
+        >>> from twin.identification import identify, physical, robot_file
+        >>> log = run(Config(robot="two_link", duration=4.0, time_step=0.005))
+        >>> solution = physical.physical_solution(identify.identify(log.robot, log))
+        >>> [path.name for path in robot_file.write_robot_file(solution, "found_dh.toml")]
+        ['found_dh.toml']
     """
     from urdf.facts import parsed
     from urdf.urdf_text import urdf

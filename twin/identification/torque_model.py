@@ -70,6 +70,12 @@ def base_parameters(robot: Robot, Y: ArrayLike | None = None, seed: int = 0) -> 
     Raises:
         RobotError: the masses of the robot's links are not known.
         IdentificationError: no torque depends on any parameter in this motion.
+
+    Example:
+        >>> import twin
+        >>> from twin.identification.torque_model import base_parameters
+        >>> base_parameters(twin.load("two_link")).sums
+        ('Izz1 + m2', 'mx2', 'my2', 'Izz2')
     """
     symbols = dynamic_parameters(robot).symbols
     if Y is None:

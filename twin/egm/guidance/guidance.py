@@ -130,6 +130,11 @@ def filter_coefficient(bandwidth: float | None, period: float) -> float:
     Args:
         bandwidth: bandwidth f, in [Hz]; `None` disables the filter (coefficient 1).
         period: sampling period dt, in [s].
+
+    Example:
+        >>> from twin.egm.guidance.guidance import filter_coefficient
+        >>> filter_coefficient(None, period=0.004), round(filter_coefficient(20.0, period=0.004), 4)
+        (1.0, 0.3951)
     """
     return 1.0 if bandwidth is None else -math.expm1(-2.0 * math.pi * bandwidth * period)
 

@@ -200,6 +200,13 @@ def path_axes(v: Floats, tool_z: Floats) -> Floats:
     Raises:
         EgmError: the axes are undefined on the whole path.
 
+    Example:
+        >>> import numpy as np
+        >>> from twin.egm.guidance.path_guidance import path_axes
+        >>> v, tool_z = np.array([[0.0, 0.1, 0.0]]), np.array([[0.0, 0.0, -1.0]])
+        >>> (path_axes(v, tool_z)[0] + 0.0).tolist()
+        [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+
     Source: ABB 3HAC073318-001 Rev K, path correction.
     """
     speed = np.linalg.norm(v, axis=1)

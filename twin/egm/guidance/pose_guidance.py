@@ -77,6 +77,11 @@ def parse_frame(text: str | None, setting: str) -> Floats:
 
     Raises:
         EgmError: the text has another form or implausible values.
+
+    Example:
+        >>> from twin.egm.guidance.pose_guidance import parse_frame
+        >>> parse_frame("0.5,0,0.2", "wobj")[:3, 3].tolist()
+        [0.5, 0.0, 0.2]
     """
     if text is None:
         return np.eye(4)
@@ -100,6 +105,13 @@ def base_in_world(gravity: Floats) -> Floats:
 
     Args:
         gravity: (3,) gravitational acceleration in the base frame, in [m/s^2]; 0 yields the identity.
+
+    Example:
+        >>> import twin
+        >>> from twin.egm.guidance.pose_guidance import base_in_world
+        >>> T = base_in_world(twin.load("irb140").mounted("inverted").gravity)
+        >>> T.diagonal().tolist()
+        [1.0, -1.0, -1.0, 1.0]
     """
     T = np.eye(4)
     length = float(np.linalg.norm(gravity))
@@ -130,6 +142,14 @@ def guidance_frames(robot: Robot, settings: GuidanceSettings, T_base_tool0: Floa
 
     Raises:
         EgmError: a setting is not a frame.
+
+    Example:
+        >>> import twin
+        >>> from twin.egm import GuidanceSettings
+        >>> from twin.egm.guidance.pose_guidance import guidance_frames
+        >>> arm, settings = twin.load("irb140"), GuidanceSettings(mode="pose", wobj="0.5,0,0")
+        >>> guidance_frames(arm, settings, twin.forward_kinematics(arm, [0] * 6)).T_base_wobj[:3, 3].tolist()
+        [0.5, 0.0, 0.0]
     """
     T_base_wobj = work_object(settings)
     known = {

@@ -289,6 +289,13 @@ def make_guidance(
     Raises:
         EgmError: the robot does not support the mode, or a path is missing or superfluous.
         RecordingError and others: the robot cannot move along the path, see `recorded_motion`.
+
+    Example:
+        >>> import twin
+        >>> from twin.egm import GuidanceSettings
+        >>> from twin.egm.guidance.run import make_guidance
+        >>> type(make_guidance(twin.load("irb140"), GuidanceSettings(mode="pose"))).__name__
+        'PoseGuidance'
     """
     if settings.mode == "path":
         from twin.egm.guidance.path_guidance import PathGuidance

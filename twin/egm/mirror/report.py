@@ -82,6 +82,13 @@ def alarm_limits(robot: Robot, alarm: float | Floats | str | None) -> Floats:
 
     Raises:
         EgmError: the limit has another form or is not positive.
+
+    Example:
+        >>> import twin
+        >>> from twin.egm.mirror.report import alarm_limits
+        >>> robot = twin.load("irb140")
+        >>> alarm_limits(robot, 20).tolist(), alarm_limits(robot, "10%").round(3).tolist()
+        ([20.0, 20.0, 20.0, 20.0, 20.0, 20.0], [28.2, 75.5, 33.3, 4.5, 6.0, 3.8])
     """
     limits: object = alarm
     expected = f"expected as alarm one positive limit in N m, {robot.n} limits, or a share as 15%"

@@ -239,6 +239,14 @@ def virtual_time(limit: float = 60.0) -> Iterator[None]:
 
     Raises:
         ValueError: the limit is not positive and finite.
+
+    Example:
+        >>> import controllers, twin, twin.egm as egm
+        >>> law = controllers.make("pd_gravity", twin.load("irb140"))
+        >>> with egm.EgmClient(port=0) as client, egm.virtual_time():
+        ...     with egm.EgmRobot(law.robot, law, to=("127.0.0.1", client.port), start=[0.1] * 6):
+        ...         print(client.receive().q.round(6).tolist())
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
     if not 0 < limit < float("inf"):
         raise ValueError(f"expected a positive, finite limit of real time in s, got {limit}")

@@ -48,6 +48,14 @@ def encode_robot(message: RobotMessage, *, euler: bool = False) -> bytes:
 
     Raises:
         ValueError: a pose or the time is missing, or an array has the wrong shape or is not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.egm import RobotMessage, encode_robot
+        >>> q, T = np.zeros(6), np.eye(4)
+        >>> data = encode_robot(RobotMessage(seqno=7, tm=28, q=q, q_planned=q, T=T, T_planned=T, time=0.028))
+        >>> data[:4].hex()  # header of 6 bytes, which begins with the sequence number
+        '0a060807'
     """
     if message.T is None or message.T_planned is None or message.time is None:
         raise ValueError("expected T, T_planned and time in a robot message: clients require them")
@@ -87,6 +95,14 @@ def decode_robot(data: bytes, n: int | None = None) -> RobotMessage:
 
     Raises:
         EgmError: the bytes are no robot message, or its number of joints differs.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.egm import RobotMessage, decode_robot, encode_robot
+        >>> q, T = np.full(6, 0.1), np.eye(4)
+        >>> data = encode_robot(RobotMessage(seqno=7, tm=28, q=q, q_planned=q, T=T, T_planned=T, time=0.028))
+        >>> decode_robot(data, n=6).q.round(6).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
     robot = parse_message(schema.Robot, data)
     header = robot.header
@@ -157,6 +173,13 @@ def decode_sensor(data: bytes, n: int, mode: str) -> SensorMessage:
     Raises:
         EgmModeError: the answer contains only references of another mode.
         EgmError: the bytes are no answer, or do not suit this robot.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.egm import SensorMessage, decode_sensor, encode_sensor
+        >>> data = encode_sensor(SensorMessage(seqno=7, tm=28, q=np.full(6, 0.1)))
+        >>> decode_sensor(data, n=6, mode="joint").q.round(6).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
     correction = parse_message(schema.SensorPathCorr, data)
     if correction.pathCorr.HasField("age"):
@@ -198,6 +221,13 @@ def encode_sensor(message: SensorMessage, *, euler: bool = False) -> bytes:
     Raises:
         ValueError: an array has the wrong shape or is not finite, or a path correction is combined with other
             references.
+
+    Example:
+        >>> import numpy as np
+        >>> from twin.egm import SensorMessage, encode_sensor
+        >>> data = encode_sensor(SensorMessage(seqno=7, tm=28, q=np.full(6, 0.1)))
+        >>> data[:4].hex()  # header of 6 bytes, which begins with the sequence number
+        '0a060807'
     """
     if message.path_correction is not None:
         if any(part is not None for part in (message.q, message.qd, message.T, message.twist)):

@@ -95,6 +95,14 @@ def torque_recording(
     Raises:
         ValueError: arrays of wrong shape.
         RecordingError: a number is not finite, or the time steps are uneven.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> t = np.arange(0.0, 1.0, 0.1)
+        >>> recording = twin.logs.torque_recording(t, np.sin(t)[:, None], np.cos(t)[:, None])
+        >>> recording.q.shape, recording.name
+        ((10, 1), 'the recording')
     """
     t, q, tau = (np.array(real_array(v, what)) for v, what in ((t, "t"), (q, "q"), (tau, "tau")))
     if t.ndim != 1 or q.ndim != 2 or len(q) != len(t) or tau.shape != q.shape:
@@ -135,6 +143,14 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         RecordingError: the file is invalid; the message contains file, line and column, and the error.
         RobotError: quantities refer to the motors, but the gears of the robot are not known.
         ValueError: an invalid setting.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> rows = np.outer(np.arange(10), [0.1, 0.2, 0.0, 5.0, 1.0])
+        >>> np.savetxt("measured.csv", rows, delimiter=",", header="t,q1,q2,tau1,tau2", comments="")
+        >>> twin.logs.read_torque_recording("measured.csv", twin.load("two_link")).tau[1].tolist()
+        [5.0, 1.0]
     """
     form = form or TableForm()
     side = form.motor_side
