@@ -1,0 +1,121 @@
+"""`irb-twin rapid` prints figures of every move, writes them, and ends with the status of the verdict."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.cli.command_line import main
+from twin.rapid.check import check, interpret, read
+from twin.rapid.export import export, stop_times
+from twin.rapid.plan import Limits
+
+EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
+GOOD = f"""MODULE weld
+PROC main()
+    MoveAbsJ [[0,20,-20,0,60,0],{EXT}], v500, fine, tool0;
+    SetDO torch, 1;
+    ConfL \\Off;
+    MoveL Offs(CRobT(), 0, 100, 0), v200, z10, tool0;
+    MoveL Offs(CRobT(), 0, 0, 50), v200, fine, tool0;
+ENDPROC
+ENDMODULE
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weld.mod").write_text(GOOD, encoding="utf-8")
+    return tmp_path
+
+
+def test_check_prints_moves_and_writes_files(program, capsys):
+    assert main("rapid check weld.mod --json r.json --junit r.xml --markdown r.md".split()) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "weld.mod: main, 3 moves, irb140, rigid drives"
+    assert [line.split()[:2] for line in lines[3:6]] == [["3", "MoveAbsJ"], ["6", "MoveL"], ["7", "MoveL"]]
+    assert "  line 4: SetDO torch (logged)" in lines
+    assert "  line 7: CRobT behind a fly-by point: taken as if the arm had reached it" in lines
+    assert "no fault" in lines
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert result["passes"] and result["fault"] is None
+    assert result["time_s"]["by_speed"] <= result["time_s"]["bound"] <= result["time_s"]["estimate"]
+    assert [move["line"] for move in result["moves"]] == [3, 6, 7]
+    root = ET.parse(program / "r.xml").getroot()
+    assert (root.attrib["tests"], root.attrib["failures"]) == ("4", "0")
+    assert "| 6 | MoveL | 100 | 200 | z10 |" in (program / "r.md").read_text(encoding="utf-8")
+
+
+def test_a_fault_has_its_line_and_status_1(program, capsys):
+    bad = GOOD.replace("0, 100, 0", "900, 0, 0")
+    (program / "weld.mod").write_text(bad, encoding="utf-8")
+    assert main("rapid check weld.mod --junit r.xml".split()) == 1
+    out = capsys.readouterr().out
+    assert "weld.mod: main, 1 moves" in out
+    assert "FAULT weld.mod, line 6: MoveL leaves the reach after" in out
+    assert ET.parse(program / "r.xml").getroot().attrib["failures"] == "1"
+
+
+def test_a_fault_of_the_language_has_status_1(program, capsys):
+    (program / "weld.mod").write_text("MODULE weld\nPROC main(\nENDMODULE", encoding="utf-8")
+    assert main(["rapid", "check", "weld.mod"]) == 1
+    assert "FAULT weld.mod, line 3: 'ENDMODULE' is not RAPID here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("check missing.mod", "missing.mod"),
+        ("check weld.mod --share 2", "--share 2: expected more than 0 and at most 1"),
+        ("check weld.mod --settling -1", "--settling -1: expected at least 0 s"),
+        ("check weld.mod --start nowhere", "robot irb140 has no pose 'nowhere': known are"),
+        ("check weld.mod --input x", "--input x: expected NAME=VALUE with a number"),
+        ("check weld.mod --accelerations 1 2", "expected one number or six"),
+        ("check weld.mod --robot two_link", "2 axes"),
+        ("fit weld.mod", "--times FILE.csv is required"),
+    ],
+)
+def test_wrong_use_has_status_2(program, capsys, words, message):
+    assert main(["rapid", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_is_a_task(program, capsys):
+    task = program / "TASK1"
+    for folder, name, text in (
+        ("PROGMOD", "a.mod", "MODULE a\nPROC main()\ngo;\nENDPROC\nENDMODULE"),
+        ("SYSMOD", "b.sys", f"MODULE b\nPROC go()\nMoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;\nENDPROC\nENDMODULE"),
+    ):
+        (task / folder).mkdir(parents=True)
+        (task / folder / name).write_text(text, encoding="utf-8")
+    assert main(["rapid", "check", "TASK1"]) == 0
+    assert "TASK1: main, 1 moves" in capsys.readouterr().out
+
+
+def test_export_prints_a_module_that_follows_the_log(program, capsys):
+    assert main("run joint_tracking --controller computed_torque --duration 0.2 --log run.npz".split()) == 0
+    capsys.readouterr()
+    assert main("rapid export run.npz --every 50 --speed v200 --zone z5 --name Again".split()) == 0
+    text = capsys.readouterr().out
+    (program / "again.mod").write_text(text, encoding="utf-8")
+    log = twin.Log.load("run.npz")
+    found = interpret(read("again.mod"), log.robot)
+    ends = np.array([segment.q[-1] for segment in found.segments])
+    assert np.allclose(ends, log.q[[0, 50, 100, 150, 200]], atol=1e-11)
+    assert "MODULE Again" in text and text.count(",v200,z5,") == 4
+
+
+def test_fit_prints_both_numbers(program, capsys):
+    robot = twin.load("irb140").with_drives("rigid")
+    q = np.random.default_rng(4).uniform(-0.5, 0.5, (5, 6))
+    (program / "stops.mod").write_text(export(robot, q, speed="v7000", zone="fine"), encoding="utf-8")
+    times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0].moves, 0.1)
+    rows = [f"{line},{time:.6f}" for line, time in times.items()]
+    (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
+    assert main("rapid fit stops.mod --times stops.csv".split()) == 0
+    words = capsys.readouterr().out.split()
+    assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
+    assert float(words[3]) == pytest.approx(0.1, abs=0.01)
