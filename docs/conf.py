@@ -32,7 +32,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
 ]
 autosummary_generate = False
 exclude_patterns = ["_build"]
@@ -97,6 +96,8 @@ nb_code_prompt_show = "Show the answer"  # of an exercise, a cell with the tag `
 nb_code_prompt_hide = "Hide the answer"
 
 executed = os.environ.get("TUTORIALS")  # names of the pages to execute, by default all pages and pictures
+if executed is None:
+    extensions.append("sphinx.ext.viewcode")  # a third of the time of a build
 nb_execution_excludepatterns = [
     f"tutorials/{page.name}"
     for page in Path(__file__).parent.glob("tutorials/*.md")
