@@ -86,7 +86,10 @@ COMMANDS = Commands(
             "identify:Identify",
             "find masses, inertias and friction from recorded positions and torques",
         ),
-        "rapid": ("rapid:RAPID", "check programs in RAPID, without a controller: reach, speeds, torques, time"),
+        "rapid": (
+            "rapid:RAPID",
+            "check programs in RAPID, without a controller: reach, speeds, torques, time",
+        ),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "new": ("new:New", "write a small controller, scenario or robot to start from, with its test"),
     },

@@ -1,4 +1,4 @@
-"""`irb-twin rapid`: check a program in RAPID, export a log as a program, and fit the plan to measured times."""
+"""`irb-twin rapid`: check a program in RAPID, export a log as one, fit the plan to measured times."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from twin.rapid.plan import Limits, Plan
     from twin.robot.robot import Robot
 
-ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller. `check` runs a program, plans
-its motion and judges it line by line: reach, configuration, singularities, joint speeds, torques with the load,
-and time. `export` writes the motion of a log as a program. `fit` finds the share of the torque and the settling
-time that explain measured times.
+ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller.
+
+`check` runs a program, plans its motion and judges it line by line: reach, configuration, singularities,
+joint speeds, torques with the load, and time. `export` writes the motion of a log as a program. `fit` finds
+the share of the torque and the settling time that explain measured times.
 
 See `irb-twin rapid COMMAND --help` for details."""
 
@@ -84,7 +85,9 @@ class Check(Command):
 
         robot = _robot(self.robot, self.drives)
         if self.start is not None and self.start not in robot.poses:
-            raise WrongUse(f"robot {robot.name} has no pose {self.start!r}: known are {', '.join(robot.poses)}")
+            raise WrongUse(
+                f"robot {robot.name} has no pose {self.start!r}: known are {', '.join(robot.poses)}"
+            )
         limits = _limits(self.share, self.settling, self.accelerations)
         try:
             program, remarks = _interpreted(self, robot)
@@ -279,7 +282,10 @@ def _closing(
         f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
     ]
     if program.notes:
-        lines += ["not done, or worth a look:", *(f"  line {note.line}: {note.text}" for note in program.notes)]
+        lines += [
+            "not done, or worth a look:",
+            *(f"  line {note.line}: {note.text}" for note in program.notes),
+        ]
     lines += [f"remark: {remark}" for remark in remarks]
     if program.stopped:
         lines.append(program.stopped)

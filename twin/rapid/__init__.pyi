@@ -4,6 +4,9 @@ from .check import interpret as interpret
 from .check import read as read
 from .export import export as export
 from .export import fit as fit
+from .language import parse as parse
 from .plan import Limits as Limits
 from .plan import Plan as Plan
 from .plan import plan as plan
+from .time_law import PathMotion as PathMotion
+from .time_optimal import time_optimal as time_optimal

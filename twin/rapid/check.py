@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,14 +51,14 @@ class Program:
 
 
 def read(*paths: str | Path) -> Source:
-    """Return the modules of files; of a folder those of all module files below it.
+    r"""Return the modules of files; of a folder those of all module files below it.
 
     Args:
         paths: files, or folders such as a task of a controller's backup.
 
     Example:
         >>> lines = "MODULE M", "PROC main()", "WaitTime 1;", "ENDPROC", "ENDMODULE"
-        >>> size = pathlib.Path("a.mod").write_text("\\n".join(lines))
+        >>> size = pathlib.Path("a.mod").write_text("\n".join(lines))
         >>> twin.rapid.read("a.mod").modules[0].name
         'M'
 

@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 from twin.arrays import Floats, float_array
 from twin.errors import RapidError
 from twin.rapid.check import Program, check
-from twin.rapid.plan import Limits, PlannedMove
+from twin.rapid.plan import Limits, Plan
 from twin.rapid.values import PREDEFINED
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
@@ -21,7 +21,13 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 
 
 def export(
-    robot: Robot, q: ArrayLike, *, speed: str = "v100", zone: str = "z1", name: str = "Path", tool: str = "tool0"
+    robot: Robot,
+    q: ArrayLike,
+    *,
+    speed: str = "v100",
+    zone: str = "z1",
+    name: str = "Path",
+    tool: str = "tool0",
 ) -> str:
     """Return a RAPID module that moves through joint angles by `MoveAbsJ`.
 
@@ -60,9 +66,20 @@ def export(
     return "\n".join([*lines, "  ENDPROC", "ENDMODULE", ""])
 
 
-def stop_times(moves: Sequence[PlannedMove], settling: float) -> dict[int, float]:
-    """Return the time of each move that ends in a stop, by its line, rest included, in [s]."""
-    return {one.move.line: one.time + settling for one in moves if one.move.stops}
+def stop_times(plan: Plan, settling: float = 0.0) -> dict[int, float]:
+    """Return the times from stop to stop with a rest at the end, in [s], by the line of the last move.
+
+    Lines that run more than once are left out.
+    """
+    times: dict[int, float] = {}
+    repeated: set[int] = set()
+    since = 0.0
+    for one in plan.moves:
+        since += one.time
+        if one.move.stops:
+            repeated |= {one.move.line} & set(times)
+            times[one.move.line], since = since + settling, 0.0
+    return {line: time for line, time in times.items() if line not in repeated}
 
 
 def fit(program: Program, robot: Robot, measured: Mapping[int, float]) -> tuple[Limits, Floats]:
@@ -81,17 +98,19 @@ def fit(program: Program, robot: Robot, measured: Mapping[int, float]) -> tuple[
     """
     if len(measured) < 3:
         raise RapidError(f"expected times of at least 3 moves, got {len(measured)}", "time")
-    known = stop_times(check(program, robot)[0].moves, 0.0)
+    known = stop_times(check(program, robot)[0])
     for line in measured:
         if line not in known:
-            raise RapidError(f"line {line} has no move that stops; such lines are {sorted(known)}", "time")
+            raise RapidError(
+                f"line {line} has no move that stops and runs once; such lines are {sorted(known)}", "time"
+            )
     lines, times = list(measured), np.array(list(measured.values()))
 
     def residuals(values: Floats) -> Floats:
         planned, fault = check(program, robot, Limits(share=float(values[0])))
         if fault is not None:
             raise fault
-        found = stop_times(planned.moves, float(values[1]))
+        found = stop_times(planned, float(values[1]))
         return np.array([found[line] for line in lines]) - times
 
     result = least_squares(residuals, [0.8, 0.1], bounds=([0.05, 0.0], [1.0, 5.0]), diff_step=1e-3)

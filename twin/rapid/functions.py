@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from twin.errors import RapidError
+from twin.rapid.expressions import ABSENT, Cell, Part
 from twin.rapid.instructions import Recorder
-from twin.rapid.program import ABSENT, Arguments, Cell, Part
+from twin.rapid.program import Arguments
 from twin.rapid.values import NUM, PREDEFINED, STRING, Record, rounded, text_of
 from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 
@@ -106,7 +107,9 @@ def _val_to_str(recorder: Recorder, given: Arguments) -> str:
 def _str_part(recorder: Recorder, given: Arguments) -> str:
     text, first, length = given.value(0, STRING), int(given.value(1, NUM)), int(given.value(2, NUM))
     if not (1 <= first <= len(text) + 1 and length >= 0 and first + length <= len(text) + 1):
-        raise RapidError(f"StrPart({text_of(text)}, {first}, {length}): expected a part of {len(text)} characters")
+        raise RapidError(
+            f"StrPart({text_of(text)}, {first}, {length}): expected a part of {len(text)} characters"
+        )
     return text[first - 1 : first - 1 + length]
 
 
@@ -347,7 +350,7 @@ FUNCTIONS: dict[str, Callable[[Recorder, Arguments], Any]] = {
     "calcjointt": _calc("calculated_joints", "robtarget"),
     "ctool": lambda recorder, given: PREDEFINED["tool0"][1],
     "cwobj": lambda recorder, given: PREDEFINED["wobj0"][1],
-    **dict.fromkeys("dinput doutput ainput aoutput ginput goutput testdi".split(), _input),
+    **dict.fromkeys(["dinput", "doutput", "ainput", "aoutput", "ginput", "goutput", "testdi"], _input),
     "clkread": _constant(0.0),
     "ctime": _constant("00:00:00"),
     "cdate": _constant("2000-01-01"),

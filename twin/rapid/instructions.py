@@ -33,7 +33,7 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """Move instruction with its arguments.
+    r"""Move instruction with its arguments.
 
     Attributes:
         file: file of the instruction.
@@ -46,7 +46,7 @@ class Move:
         tool: tooldata.
         work_object: wobjdata.
         via: robtarget on a circle.
-        duration: time of the move in s (`\\T`), None if the speed counts.
+        duration: time of the move in s (`\T`), None if the speed counts.
         settings: settings of the motion.
     """
 
@@ -112,7 +112,9 @@ class Recorder:
         limit: largest number of moves, None for no limit.
     """
 
-    def __init__(self, arm: Positions | None, inputs: dict[str, float], answer_after: float, limit: int | None):
+    def __init__(
+        self, arm: Positions | None, inputs: dict[str, float], answer_after: float, limit: int | None
+    ):
         self.events: list[Move | Pause] = []
         self.notes: list[Note] = []
         self.settings = Settings()
@@ -269,7 +271,7 @@ def _grip_load(recorder: Recorder, given: Arguments) -> None:
 
 
 def _exit(recorder: Recorder, given: Arguments) -> None:
-    file, line = given.interpreter.place
+    line = given.interpreter.place[1]
     raise Stopped(f"{given.name} in line {line}" if given.name.lower() == "exitcycle" else "")
 
 
@@ -321,26 +323,29 @@ INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
     "decr": _add(-1),
     "clear": _add(None),
     **_names("TPWrite ErrWrite ErrLog TPErase TPShow UIMsgBox Write", _write),
-    **_names("WaitDI WaitDO WaitAI WaitAO WaitGI WaitGO WaitUntil WaitRob WaitTestAndSet WaitSyncTask", _answered),
+    **_names(
+        "WaitDI WaitDO WaitAI WaitAO WaitGI WaitGO WaitUntil WaitRob WaitTestAndSet WaitSyncTask", _answered
+    ),
     **_names("SetDO SetAO SetGO Set Reset PulseDO InvertDO AliasIO IOEnable IODisable", _signal),
     **_names(
-        "SingArea ClkStart ClkStop ClkReset ActUnit DeactUnit StartMove StopMove StorePath RestoPath ClearPath "
-        "MotionSup PathResol SoftAct SoftDeact IDelete IDisable IEnable ISleep IWatch BookErrNo TriggIO TriggEquip "
-        "TriggInt TriggSpeed TriggRampAO TriggCheckIO EOffsOff PDispOff PathAccLim WorldAccLim CirPathMode "
-        "SpeedRefresh TuneReset WZHomeJointDef SetSysData Rapid_Dummy ResetRetryCount SkipWarn StartLoad "
-        "WaitLoad UnLoad CancelLoad Stop Break EGMReset MotionPlannerMode DynamicSetup",
+        "SingArea ClkStart ClkStop ClkReset ActUnit DeactUnit StartMove StopMove StorePath RestoPath "
+        "ClearPath MotionSup PathResol SoftAct SoftDeact IDelete IDisable IEnable ISleep IWatch BookErrNo "
+        "TriggIO TriggEquip TriggInt TriggSpeed TriggRampAO TriggCheckIO EOffsOff PDispOff PathAccLim "
+        "WorldAccLim CirPathMode SpeedRefresh TuneReset WZHomeJointDef SetSysData Rapid_Dummy "
+        "ResetRetryCount SkipWarn StartLoad WaitLoad UnLoad CancelLoad Stop Break EGMReset "
+        "MotionPlannerMode DynamicSetup",
         _logged,
     ),
     **_names(
-        "SocketCreate SocketConnect SocketBind SocketListen SocketAccept SocketSend SocketReceive SocketClose "
-        "SocketSendTo SocketReceiveFrom RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage RMQGetMsgData "
-        "RMQEmptyQueue RMQSendWait RMQGetMsgHeader",
+        "SocketCreate SocketConnect SocketBind SocketListen SocketAccept SocketSend SocketReceive "
+        "SocketClose SocketSendTo SocketReceiveFrom RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage "
+        "RMQGetMsgData RMQEmptyQueue RMQSendWait RMQGetMsgHeader",
         _refused("there is no network here"),
     ),
     **_names(
         "Open Close Rewind ReadRawBytes WriteRawBytes WriteBin WriteAnyBin ReadAnyBin ClearRawBytes "
-        "PackRawBytes UnpackRawBytes CopyRawBytes WriteStrBin MakeDir RemoveDir RemoveFile RenameFile CopyFile "
-        "Load Save OpenDir CloseDir ReadErrData",
+        "PackRawBytes UnpackRawBytes CopyRawBytes WriteStrBin MakeDir RemoveDir RemoveFile RenameFile "
+        "CopyFile Load Save OpenDir CloseDir ReadErrData",
         _refused("there are no files of a controller here"),
     ),
     **_names(
@@ -350,8 +355,9 @@ INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
     **_names("PDispOn PDispSet EOffsOn EOffsSet", _refused("program displacement is not supported")),
     **_names("SearchL SearchC SearchJ SearchExtJ", _refused("a search ends where a sensor says")),
     **_names(
-        "EGMGetId EGMSetupUC EGMSetupAI EGMSetupAO EGMSetupGI EGMSetupLTAPP EGMActJoint EGMActPose EGMActMove "
-        "EGMRunJoint EGMRunPose EGMMoveL EGMMoveC EGMStop EGMStreamStart EGMStreamStop EGMWaitCond",
+        "EGMGetId EGMSetupUC EGMSetupAI EGMSetupAO EGMSetupGI EGMSetupLTAPP EGMActJoint EGMActPose "
+        "EGMActMove EGMRunJoint EGMRunPose EGMMoveL EGMMoveC EGMStop EGMStreamStart EGMStreamStop "
+        "EGMWaitCond",
         _refused("EGM is not planned; `irb-twin egm serve` simulates it"),
     ),
     **_names(
@@ -369,5 +375,3 @@ def instructions_for(recorder: Recorder) -> dict[str, Callable[[Any, Arguments],
         return lambda interpreter, given: run(recorder, given)
 
     return {name: bound(run) for name, run in INSTRUCTIONS.items()}
-
-

@@ -105,7 +105,9 @@ def read_source(path: str | Path) -> Source:
             return parse(data.decode(encoding), str(path))
         except UnicodeDecodeError:
             continue
-    raise RapidError(f"{path}: encrypted or not text, expected a RAPID module in UTF-8 or code page 1252", "syntax")
+    raise RapidError(
+        f"{path}: encrypted or not text, expected a RAPID module in UTF-8 or code page 1252", "syntax"
+    )
 
 
 _lock = Lock()
@@ -113,9 +115,9 @@ _lock = Lock()
 
 
 @cache
-def _parser() -> tuple[Lark, TreeBuilder]:
+def _parser() -> tuple[Lark, _TreeBuilder]:
     grammar = files("twin.rapid").joinpath("grammar.lark").read_text(encoding="utf-8")
-    tree = TreeBuilder()
+    tree = _TreeBuilder()
     return Lark(grammar, parser="lalr", lexer="contextual", transformer=tree), tree
 
 
@@ -145,7 +147,7 @@ def _number(text: str) -> float:
 
 
 @v_args(inline=True)
-class TreeBuilder(Transformer):
+class _TreeBuilder(Transformer):
     """Builder of the syntax tree while the text is parsed; one method per rule of the grammar.
 
     Attributes:
@@ -194,10 +196,14 @@ class TreeBuilder(Transformer):
     def _routine(self, word, scope, type_, name, parameters, body):
         data, block, handlers = body
         scope = (scope or "").upper()
-        return st.Routine(word.line, scope, word.upper(), type_, str(name), parameters or (), data, block, handlers)
+        return st.Routine(
+            word.line, scope, word.upper(), type_, str(name), parameters or (), data, block, handlers
+        )
 
     def parameters(self, *groups):
-        return tuple((False, (one,)) if isinstance(one, st.Parameter) else (True, one) for one in groups if one)
+        return tuple(
+            (False, (one,)) if isinstance(one, st.Parameter) else (True, one) for one in groups if one
+        )
 
     def optional(self, *alternatives):
         return alternatives
@@ -294,8 +300,7 @@ class TreeBuilder(Transformer):
     def negation(self, word, operand):
         if isinstance(operand, st.Binary) and operand.operator == "AND":
             self.remarks.append(
-                f"line {word.line}: NOT applies to all that AND joins behind it; "
-                "parentheses would show it"
+                f"line {word.line}: NOT applies to all that AND joins behind it; parentheses would show it"
             )
         return st.Unary("NOT", operand, word.line)
 
@@ -331,4 +336,4 @@ class TreeBuilder(Transformer):
 
 
 for _word in ("for", "while", "return", "raise"):  # rules with the names of Python's keywords
-    setattr(TreeBuilder, _word, getattr(TreeBuilder, f"{_word}_"))
+    setattr(_TreeBuilder, _word, getattr(_TreeBuilder, f"{_word}_"))

@@ -10,24 +10,35 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from twin.arrays import Floats
-from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.errors import RapidError
 from twin.kinematics.forward import jacobian
 from twin.rapid.functions import matrix
 from twin.rapid.instructions import Move, Pause
 from twin.rapid.targets import LEVER, Segment, tool_frame
-from twin.rapid.time_law import fastest, interval_times
+from twin.rapid.time_law import PathMotion, fastest, interval_times
+from twin.rapid.time_optimal import (
+    Law,
+    RestError,
+    Torques,
+    at_points,
+    both_ends,
+    largest_x,
+    path_torques,
+    torque_law,
+)
 from twin.rapid.values import Record
-from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.robot import Payload, Robot
 from twin.trajectories.joint_paths import KINDS, singular_distances
-
-SPEED_SHARE = 0.995
-"""Share of the joint speeds that is planned, since speeds between the points of a path are a little larger."""
+from twin.trajectories.joint_trajectories import Sequence as MotionSequence
+from twin.trajectories.joint_trajectories import Trajectory, hold
 
 CORNER_POINTS = 12
-PASSES = 3
-"""Solutions of a time law; friction and the torque of a motor at speed come from the one before."""
+
+TIME_TOLERANCE = 1e-4
+"""Largest relative error of a programmed time (`\\T`)."""
+
+TIMED_PASSES = 30
+"""Largest number of solutions for programmed times."""
 
 NEAR_SINGULAR = 0.1
 """Distance from a singularity, as in `singular_distances`, below which a move shows it."""
@@ -56,6 +67,7 @@ class Piece(NamedTuple):
         q: (N, 6) joint angles in [rad].
         dq: (N, 6) first derivatives.
         ddq: (N, 6) second derivatives.
+        corner: whether it is a corner from the segment before.
     """
 
     segment: int
@@ -63,6 +75,7 @@ class Piece(NamedTuple):
     q: Floats
     dq: Floats
     ddq: Floats
+    corner: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +110,12 @@ class Plan:
     Attributes:
         moves: the planned moves.
         pauses: sum of the waits in [s].
-        settling: sum of the rests at stops in [s].
-        t: (N,) times of the points of the estimated motion in [s].
-        q: (N, 6) joint angles there in [rad].
+        motion: estimated motion with its waits and rests, a `Trajectory`.
     """
 
     moves: tuple[PlannedMove, ...]
     pauses: float
-    settling: float
-    t: Floats
-    q: Floats
+    motion: MotionSequence
 
     @property
     def by_speed(self) -> float:
@@ -121,10 +130,15 @@ class Plan:
     @property
     def time(self) -> float:
         """Estimated time, in [s]."""
-        return sum(move.time for move in self.moves) + self.pauses + self.settling
+        return self.motion.duration
 
 
-def plan(robot: Robot, segments: Sequence[Segment], events: Sequence[Move | Pause], limits: Limits) -> Plan:
+def plan(
+    robot: Robot,
+    segments: Sequence[Segment],
+    events: Sequence[Move | Pause],
+    limits: Limits | None = None,
+) -> Plan:
     """Return the plan of moves.
 
     Args:
@@ -133,46 +147,64 @@ def plan(robot: Robot, segments: Sequence[Segment], events: Sequence[Move | Paus
         events: moves and pauses, in order; further moves than segments are left out.
         limits: share, settling and accelerations.
 
+    Example:
+        >>> robot = twin.load("irb140")
+        >>> module = twin.rapid.export(robot, [robot.poses["zero"], robot.poses["test_1"]])
+        >>> program = twin.rapid.interpret(twin.rapid.parse(module), robot)
+        >>> plan = twin.rapid.plan(robot, program.segments, program.events)
+        >>> [round(move.joint_speed[0], 3) <= 0.995 for move in plan.moves]
+        [True, True]
+
     Raises:
         RapidError: a move cannot keep the limits; the message states file and line.
     """
-    planned: list[PlannedMove] = []
-    times, angles, now = [np.zeros(1)], [segments[0].q[:1] if segments else np.zeros((1, 6))], 0.0
-    settling = 0.0
+    limits = limits or Limits()
+    moves: list[PlannedMove] = []
+    motions: list[Trajectory] = []
+    pauses = 0.0
+    at = segments[0].q[0] if segments else np.zeros(robot.n)
     for group in _groups(segments, events):
+        if isinstance(group, Pause):
+            pauses += group.seconds
+            motions.append(hold(at, group.seconds))
+            continue
         pieces = _pieces(group)
         if not pieces:
-            planned += [_still(segment) for segment in group]
+            moves += [_still(segment) for segment in group]
             continue
         laws = _laws(robot, group, pieces, limits)
-        moves, spent = _figures(robot, group, pieces, laws)
-        planned += moves
-        times.append(now + np.cumsum(spent))
-        angles.append(np.vstack([piece.q[1:] for piece in pieces]))
-        now += float(spent.sum()) + limits.settling
-        settling += limits.settling
-    pauses = sum(event.seconds for event in events if isinstance(event, Pause))
-    return Plan(tuple(planned), pauses, settling, np.concatenate(times), np.vstack(angles))
+        moves += _figures(robot, group, pieces, laws)
+        q, dq = (np.vstack([pieces[0][k][:1], *(piece[k][1:] for piece in pieces)]) for k in (2, 3))
+        motions.append(PathMotion(laws.width, laws.estimate.x, q, dq))
+        at = q[-1]
+        if limits.settling:
+            motions.append(hold(at, limits.settling))
+    return Plan(tuple(moves), pauses, MotionSequence(tuple(motions) or (hold(at, 0.0),)))
 
 
 # ---------------------------------------------------------------------------------------------- geometry
 
 
-def _groups(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> list[list[Segment]]:
-    """Return the segments between two stops; a pause stops the arm, too."""
-    groups: list[list[Segment]] = [[]]
-    rest = list(segments)
+def _groups(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> list[list[Segment] | Pause]:
+    """Return the segments between two stops, and the pauses; a pause stops the arm, too."""
+    groups: list[list[Segment] | Pause] = []
+    rest = list(segments[::-1])
+    stopped = True
     for event in events:
         if isinstance(event, Pause):
-            if groups[-1]:
-                groups.append([])
+            groups.append(event)
+            stopped = True
             continue
         if not rest:
             break
-        groups[-1].append(rest.pop(0))
-        if event.stops:
+        segment = rest.pop()
+        if stopped:
             groups.append([])
-    return [group for group in groups if group]
+        group = groups[-1]
+        assert isinstance(group, list)
+        group.append(segment)
+        stopped = event.stops or _zone(segment) <= 0.0
+    return groups
 
 
 def _zone(segment: Segment) -> float:
@@ -189,22 +221,29 @@ def _pieces(group: Sequence[Segment]) -> list[Piece]:
         (_, one), (_, next_) = moving[i], moving[i + 1]
         cuts[i + 1] = min(_zone(one), one.length / 2, next_.length / 2)
     pieces: list[Piece] = []
-    splines = [CubicSpline(np.linspace(0, segment.length, len(segment.q)), segment.q) for _, segment in moving]
+    splines = [
+        CubicSpline(np.linspace(0, segment.length, len(segment.q)), segment.q) for _, segment in moving
+    ]
     for i, (k, segment) in enumerate(moving):
         first, last = cuts[i], segment.length - cuts[i + 1]
         if cuts[i] > 0:
             pieces.append(_corner(splines[i - 1], moving[i - 1][1].length - cuts[i], splines[i], cuts[i], k))
         if last - first > 1e-12:
-            s = _grid(first, last, len(segment.q), i == 0, i == len(moving) - 1)
+            s = _grid(first, last, splines[i].x, i == 0, i == len(moving) - 1)
             q, dq, ddq = (splines[i](s, order) for order in (0, 1, 2))
             pieces.append(Piece(k, np.diff(s), q, dq, ddq))
     return pieces
 
 
-def _grid(first: float, last: float, count: int, begins: bool, ends: bool) -> Floats:
-    """Return points of a path in [m]; near a stop, where the acceleration changes at once, they are denser."""
-    even = np.linspace(first, last, count)
-    near = 0.25 ** np.arange(6, 0, -1) * (even[1] - even[0])
+def _grid(first: float, last: float, knots: Floats, begins: bool, ends: bool) -> Floats:
+    """Return points of a path in [m]: the spline's knots, and denser ones where the arm starts or stops.
+
+    There the acceleration changes at once.
+    """
+    step = min(knots[1], last - first)
+    inner = knots[(knots > first + 1e-3 * step) & (knots < last - 1e-3 * step)]
+    even = np.concatenate([[first], inner, [last]])
+    near = 0.25 ** np.arange(6, 0, -1) * step
     dense = [first + near] * begins + [last - near] * ends
     return np.unique(np.concatenate([even, *dense]))
 
@@ -221,50 +260,92 @@ def _corner(before: CubicSpline, leave: float, after: CubicSpline, enter: float,
     q = ends[0] + width * (slopes[0] * w + b * w**2 + c * w**3)
     dq = slopes[0] + 2 * b * w + 3 * c * w**2
     ddq = (2 * b + 6 * c * w) / width
-    return Piece(segment, np.full(CORNER_POINTS - 1, width / (CORNER_POINTS - 1)), q, dq, ddq)
+    return Piece(segment, np.full(CORNER_POINTS - 1, width / (CORNER_POINTS - 1)), q, dq, ddq, corner=True)
 
 
 # ------------------------------------------------------------------------------------------- time laws
 
 
-class _Law(NamedTuple):
-    """Time law of a group: x at the nodes, and the torques (M, 2, 6) at the ends of the M intervals."""
-
-    x: Floats
-    torque: Floats
-    limit: Floats
+def _ends(values: Sequence[Floats]) -> Floats:
+    """Return values at the points of pieces as (M, 2, ...) values at both ends of the intervals."""
+    return np.concatenate([both_ends(one) for one in values])
 
 
 class _Laws(NamedTuple):
-    """Time laws of a group: by speeds alone, at the limits, and estimated."""
+    """Time laws of a group: x by speeds alone, at the limits, and estimated, with the intervals' lengths."""
 
+    width: Floats
     by_speed: Floats
-    bound: _Law
-    estimate: _Law
-
-
-def _ends(values: Sequence[Floats]) -> Floats:
-    """Return values at the points of pieces as (M, 2, ...) values at both ends of the intervals."""
-    return np.concatenate([np.stack([one[:-1], one[1:]], axis=1) for one in values])
+    bound: Law
+    estimate: Law
 
 
 def _laws(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], limits: Limits) -> _Laws:
+    """Return the time laws of a group."""
     width = np.concatenate([piece.width for piece in pieces])
     dq = _ends([piece.dq for piece in pieces])
-    by_ends = np.minimum(
-        _speed_limits(robot, group, pieces),
-        np.min((SPEED_SHARE * robot.qd_max / np.maximum(np.abs(dq), 1e-12)) ** 2, axis=-1),
-    )
-    x_max = np.full(len(width) + 1, np.inf)
-    x_max[:-1] = by_ends[:, 0]
-    x_max[1:] = np.minimum(x_max[1:], by_ends[:, 1])
-    x_max = np.minimum(x_max, 1e12)
-    bound = _solved(robot, group, pieces, width, x_max, limits._replace(share=1.0))
+    by_ends = np.minimum(_speed_limits(robot, group, pieces), largest_x(robot, dq))
+    x_max = np.minimum(at_points(by_ends), 1e12)
+    if limits.accelerations is None:
+        torques = _torques(robot, group, pieces)
+
+    def solved(share: float, x_max: Floats, *, settings: bool) -> Law:
+        moves = [group[piece.segment].move for piece in pieces]
+        shares = [share * (move.settings.acceleration if settings else 1.0) for move in moves]
+        used = np.repeat(shares, [len(piece.width) for piece in pieces])
+        if limits.accelerations is not None:
+            top = used[:, None, None] * np.broadcast_to(limits.accelerations, dq.shape)
+            x, none = np.zeros(len(x_max)), np.full(dq.shape, np.nan)
+            blocked = fastest(width, dq, _ends([piece.ddq for piece in pieces]), -top, top, x_max, x)
+            assert blocked < 0  # rest keeps every limit
+            return Law(x, none, none)
+        try:
+            return torque_law(robot, width, dq, torques, used, x_max)
+        except RestError as error:
+            starts = np.cumsum([len(piece.width) for piece in pieces])
+            move = moves[int(np.searchsorted(starts, error.interval, side="right"))]
+            raise RapidError(f"{move.name}: {error}", "time", move.file, move.line) from None
+
+    bound = solved(1.0, x_max, settings=False)
     estimate = bound
-    shares = {segment.move.settings.acceleration for segment in group}
-    if limits.share != 1.0 or shares != {1.0}:
-        estimate = _solved(robot, group, pieces, width, x_max, limits, with_settings=True)
-    return _Laws(x_max, bound, estimate)
+    if limits.share != 1.0 or any(segment.move.settings.acceleration != 1.0 for segment in group):
+        estimate = solved(limits.share, x_max, settings=True)
+    laws = _Laws(width, x_max, bound, estimate)
+    if any(segment.move.duration is not None for segment in group):
+        laws = _timed(group, pieces, laws, lambda x_max: solved(limits.share, x_max, settings=True))
+    return laws
+
+
+def _timed(
+    group: Sequence[Segment], pieces: Sequence[Piece], laws: _Laws, solved: Callable[[Floats], Law]
+) -> _Laws:
+    r"""Return laws whose estimate keeps the programmed times (`\T`): their moves get a largest speed."""
+    owner = _owners(pieces)
+    caps = np.full(len(laws.width), np.inf)
+    for _ in range(TIMED_PASSES):
+        times = interval_times(laws.width, laws.estimate.x)
+        worst = 0.0
+        for k, segment in enumerate(group):
+            mine, wanted = owner == k, segment.move.duration
+            if wanted is None or not mine.any():
+                continue
+            least = interval_times(laws.width, laws.bound.x)[mine].sum()
+            if wanted < least * (1.0 - TIME_TOLERANCE):
+                raise RapidError(
+                    f"{segment.move.name} \\T:={wanted:g}: expected at least {least:.3f} s",
+                    "time",
+                    segment.move.file,
+                    segment.move.line,
+                )
+            ratio = times[mine].sum() / wanted
+            fastest_now = both_ends(laws.estimate.x)[mine].max()
+            caps[mine] = ratio**2 * np.minimum(caps[mine], fastest_now)
+            worst = max(worst, abs(ratio - 1.0))
+        if worst <= TIME_TOLERANCE:
+            break
+        x_max = np.minimum(laws.by_speed, at_points(np.stack([caps, caps], axis=1)))
+        laws = laws._replace(estimate=solved(x_max))
+    return laws
 
 
 def _speed_limits(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) -> Floats:
@@ -298,90 +379,21 @@ def _alike(pieces: Sequence[Piece], key: Callable[[Piece], Any]) -> list[tuple[A
     return values
 
 
-def _solved(
-    robot: Robot,
-    group: Sequence[Segment],
-    pieces: Sequence[Piece],
-    width: Floats,
-    x_max: Floats,
-    limits: Limits,
-    *,
-    with_settings: bool = False,
-) -> _Law:
-    """Return the fastest law within torques, or within accelerations."""
-    moves = [group[piece.segment].move for piece in pieces]
-    share = np.array([limits.share * (one.settings.acceleration if with_settings else 1.0) for one in moves])
-    per_interval = np.repeat(share, [len(piece.width) for piece in pieces])[:, None, None]
-    x = np.zeros(len(width) + 1)
-    dq = _ends([piece.dq for piece in pieces])
-    if limits.accelerations is not None:
-        a, b = dq, _ends([piece.ddq for piece in pieces])
-        top = np.broadcast_to(per_interval * limits.accelerations, a.shape)
-        fault = fastest(width, a, b, -top.copy(), top.copy(), x_max, x)
-        assert fault < 0  # rest keeps every limit
-        nothing = np.full(a.shape, np.nan)
-        return _Law(x, nothing, nothing)
-    a, b, g = (_ends(part) for part in _coefficients(robot, group, pieces))
-    drives = robot.active_drives
-    motors = MotorLimits.of(drives, robot.tau_max)
-    x[:] = np.minimum(x_max, 1.0)
-    for _ in range(PASSES):
-        speeds = dq * np.sqrt(np.stack([x[:-1], x[1:]], axis=1))[..., None]
-        friction = _friction(robot, dq, speeds)
-        held = motor_side(motors.coupling, 1, g + friction)
-        motor_speed = motor_side(motors.coupling, 0, speeds)
-        up = available_torque(motors, np.ones_like(held), motor_speed) * np.ones_like(held)
-        down = available_torque(motors, -np.ones_like(held), motor_speed) * np.ones_like(held)
-        low, high = per_interval * (-down - held), per_interval * (up - held)
-        a_m, b_m = motor_side(motors.coupling, 1, a), motor_side(motors.coupling, 1, b)
-        fault = fastest(width, a_m, b_m, low, high, x_max, x)
-        if fault >= 0:
-            joint = int(np.argmax(np.max(np.abs(held[fault]) / np.maximum(up[fault], 1e-9), axis=0)))
-            move = moves[int(np.searchsorted(np.cumsum([len(p.width) for p in pieces]), fault, side="right"))]
-            raise RapidError(
-                f"{move.name}: {robot.joint_names[joint]} needs {np.abs(held[fault][:, joint]).max():.4g} N m at "
-                f"rest, its drive gives {up[fault][:, joint].min():.4g} N m",
-                "time",
-                move.file,
-                move.line,
-            )
-    u = np.diff(x) / (2.0 * width)
-    torque = a_m * u[:, None, None] + b_m * np.stack([x[:-1], x[1:]], axis=1)[..., None] + held
-    return _Law(x, torque, np.where(torque > 0, up, down))
-
-
-def _coefficients(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) -> tuple[list[Floats], ...]:
-    """Return torques per u and per x, and those of gravity, at the points of the pieces; rotors included."""
-    found: tuple[list[Floats], ...] = tuple([np.empty(0)] * len(pieces) for _ in range(3))
-    drives = robot.active_drives
+def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) -> Torques:
+    """Return the torques at both ends of the intervals, with the load of each move."""
+    found: list[Any] = [None] * len(pieces)
 
     def load(piece: Piece) -> tuple[Record, Record]:
         move = group[piece.segment].move
         return move.tool, move.settings.load
 
     for (tool, grip), same in _alike(pieces, load):
-        loaded = _loaded(robot, tool, grip)
         q, dq, ddq = (np.vstack([getattr(pieces[k], name) for k in same]) for name in ("q", "dq", "ddq"))
-        g = gravity_torque(loaded, q)
-        a = inverse_dynamics(loaded, q, np.zeros_like(q), dq) - g
-        b = inverse_dynamics(loaded, q, dq, ddq) - g
-        if drives is not None:
-            a, b = a + dq @ drives.reflected_inertia.T, b + ddq @ drives.reflected_inertia.T
+        torques = path_torques(_loaded(robot, tool, grip), q, dq, ddq)
         ends = np.cumsum([len(pieces[k].q) for k in same])[:-1]
-        for values, all_values in zip(found, (a, b, g), strict=True):
-            for k, part in zip(same, np.split(all_values, ends), strict=True):
-                values[k] = part
-    return found
-
-
-def _friction(robot: Robot, dq: Floats, speeds: Floats) -> Floats:
-    """Return the friction torque at the ends of the intervals; at rest that of the beginning motion."""
-    drives = robot.active_drives
-    if drives is None:
-        return np.zeros_like(speeds)
-    R = drives.friction_matrix
-    direction, fast = np.sign(np.round(dq @ R.T, 12)), speeds @ R.T
-    return (drives.coulomb * direction + drives.viscous * fast) @ R
+        for k, *parts in zip(same, *(np.split(one, ends) for one in torques), strict=True):
+            found[k] = parts
+    return Torques(*(_ends(parts) for parts in zip(*found, strict=True)))
 
 
 def _loaded(robot: Robot, tool: Record, grip: Record) -> Robot:
@@ -413,21 +425,21 @@ def _still(segment: Segment) -> PlannedMove:
 
 def _figures(
     robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], laws: _Laws
-) -> tuple[list[PlannedMove], Floats]:
-    """Return the figures of the moves of a group, and the estimated durations of the intervals (M,)."""
-    width = np.concatenate([piece.width for piece in pieces])
+) -> list[PlannedMove]:
+    """Return the figures of the moves of a group."""
+    width = laws.width
     with np.errstate(divide="ignore"):
         by_speed = 0.5 * width * (1 / np.sqrt(laws.by_speed[:-1]) + 1 / np.sqrt(laws.by_speed[1:]))
     bound = interval_times(width, laws.bound.x)
     times = interval_times(width, laws.estimate.x)
-    # A corner is a piece before its segment: its first half belongs to the move before.
-    owner = np.concatenate([_owners(piece, pieces[k - 1] if k else None) for k, piece in enumerate(pieces)])
-    dq = _ends([piece.dq for piece in pieces])
-    q = _ends([piece.q for piece in pieces])
-    x = laws.estimate.x
-    speed_share = np.abs(dq) * np.sqrt(np.stack([x[:-1], x[1:]], axis=1))[..., None] / robot.qd_max
+    owner = _owners(pieces)
+    dq, q = (_ends([piece[k] for piece in pieces]) for k in (3, 2))
+    speed_share = np.abs(dq) * np.sqrt(both_ends(laws.estimate.x))[..., None] / robot.qd_max
     torque_share = np.abs(laws.estimate.torque) / laws.estimate.limit
-    near = np.abs(singular_distances(robot, q.reshape(-1, 6), np.zeros((2 * len(q), 6)))[0]) if robot.dh else None
+    near = None
+    if robot.dh:
+        flat = q.reshape(-1, q.shape[-1])
+        near = np.abs(singular_distances(robot, flat, np.zeros_like(flat))[0])
     moves = []
     begins = np.searchsorted(owner, np.arange(len(group) + 1))
     for k, segment in enumerate(group):
@@ -435,22 +447,11 @@ def _figures(
         if mine.start == mine.stop:
             moves.append(_still(segment))
             continue
-        time = float(times[mine].sum())
-        if (wanted := segment.move.duration) is not None:
-            if wanted < bound[mine].sum() - 1e-3:
-                raise RapidError(
-                    f"{segment.move.name} \\T:={wanted:g}: expected at least {bound[mine].sum():.3f} s",
-                    "time",
-                    segment.move.file,
-                    segment.move.line,
-                )
-            times[mine] *= wanted / time
-            time = wanted
         moves.append(
             PlannedMove(
                 segment.move,
                 0.0 if segment.turns else 1e3 * segment.length,
-                time,
+                float(times[mine].sum()),
                 float(bound[mine].sum()),
                 float(by_speed[mine].sum()),
                 _largest(speed_share[mine]),
@@ -458,16 +459,18 @@ def _figures(
                 "" if near is None else _nearest(near[2 * mine.start : 2 * mine.stop]),
             )
         )
-    return moves, times
+    return moves
 
 
-def _owners(piece: Piece, before: Piece | None) -> Floats:
-    """Return for each interval of a piece the index of its segment."""
-    count = len(piece.width)
-    owners = np.full(count, piece.segment)
-    if count == CORNER_POINTS - 1 and before is not None and before.segment < piece.segment:
-        owners[: count // 2] = before.segment
-    return owners
+def _owners(pieces: Sequence[Piece]) -> Floats:
+    """Return the index of the segment of each interval; a corner belongs half to the segment before."""
+    owners = []
+    for k, piece in enumerate(pieces):
+        mine = np.full(len(piece.width), piece.segment)
+        if piece.corner:
+            mine[: len(mine) // 2] = pieces[k - 1].segment if k else piece.segment
+        owners.append(mine)
+    return np.concatenate(owners)
 
 
 def _largest(shares: Floats) -> tuple[float, int]:

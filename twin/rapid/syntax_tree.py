@@ -26,7 +26,7 @@ class Aggregate(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """Data object with the path to a part of it: indices, as tuples of expressions, and names of components."""
+    """Data object, with the path to a part of it: tuples of indices, and names of components."""
 
     name: str
     path: tuple[Any, ...]
@@ -59,12 +59,12 @@ class Binary(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """Argument of a call.
+    r"""Argument of a call.
 
     Attributes:
         name: name of an optional argument, None for a required one.
         value: expression, None for a switch.
-        passed_on: parameter that states whether the argument is there, from `\\name?parameter`.
+        passed_on: parameter that states whether the argument is there, from `\name?parameter`.
     """
 
     name: str | None
@@ -76,6 +76,8 @@ class Argument(NamedTuple):
 
 
 class Assign(NamedTuple):
+    """Assignment to a data object or a part of it."""
+
     line: int
     target: Variable
     value: Any
@@ -90,11 +92,15 @@ class Call(NamedTuple):
 
 
 class Label(NamedTuple):
+    """Label for GOTO."""
+
     line: int
     name: str
 
 
 class Goto(NamedTuple):
+    """Jump to a label."""
+
     line: int
     label: str
 
@@ -107,6 +113,8 @@ class If(NamedTuple):
 
 
 class For(NamedTuple):
+    """`FOR` loop; `step` is None where none is written."""
+
     line: int
     name: str
     first: Any
@@ -116,6 +124,8 @@ class For(NamedTuple):
 
 
 class While(NamedTuple):
+    """`WHILE` loop."""
+
     line: int
     condition: Any
     block: Block
@@ -130,11 +140,15 @@ class Test(NamedTuple):
 
 
 class Return(NamedTuple):
+    """`RETURN`; the value is None in a procedure."""
+
     line: int
     value: Any
 
 
 class Raise(NamedTuple):
+    """`RAISE`; the value is None in an error handler."""
+
     line: int
     value: Any
 
@@ -147,6 +161,8 @@ class Jump(NamedTuple):
 
 
 class Connect(NamedTuple):
+    """Connection of an interrupt with a trap."""
+
     line: int
     interrupt: Any
     trap: str
@@ -179,6 +195,8 @@ class RecordType(NamedTuple):
 
 
 class Alias(NamedTuple):
+    """Second name of a type."""
+
     line: int
     scope: str
     type: str

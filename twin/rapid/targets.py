@@ -128,7 +128,9 @@ class Arm:
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
             best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
-            return (best, "") if exact or np.allclose(best, nearest) else (nearest, self._other(nearest, wanted))
+            return (
+                (best, "") if exact or np.allclose(best, nearest) else (nearest, self._other(nearest, wanted))
+            )
         if exact:
             there = sorted({_conf_text((*self.configuration(q)[:3], row)) for q, row in found})
             raise RapidError(
@@ -166,10 +168,7 @@ class Arm:
         Raises:
             RapidError: the target or the path to it is impossible.
         """
-        if move.kind == "joint":
-            segment = self._joint_move(move)
-        else:
-            segment = self._tool_move(move)
+        segment = self._joint_move(move) if move.kind == "joint" else self._tool_move(move)
         self.segments.append(segment)
         self.q = segment.q[-1]
 
@@ -252,7 +251,8 @@ class Arm:
         if max(off) > 1 or wanted[3] != segment.row:
             here = _conf_text((*self.configuration(q)[:3], segment.row))
             raise RapidError(
-                f"the line ends in confdata {here}, the target names {_conf_text(wanted)}; ConfL \\Off allows it",
+                f"the line ends in confdata {here}, the target names {_conf_text(wanted)}; "
+                "ConfL \\Off allows it",
                 "target",
             )
 
@@ -280,7 +280,7 @@ def _distance(q: Floats, other: Floats) -> float:
 def _in_quadrants(q: Floats, wanted: list[float]) -> bool:
     return all(
         np.floor((q[i] - EDGE) / QUADRANT) <= cf <= np.floor((q[i] + EDGE) / QUADRANT)
-        for cf, i in zip(wanted, (0, 3, 5))
+        for cf, i in zip(wanted, (0, 3, 5), strict=False)
     )
 
 

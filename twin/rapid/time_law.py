@@ -10,8 +10,14 @@ analysis", IEEE Transactions on Robotics 34(3), with the limits held at both end
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.arrays import Floats
+from twin.formatting import short_repr
 from twin.jit import compiled
 
 PRECISION = 1e-15
@@ -74,14 +80,14 @@ def fastest(width, a, b, low, high, x_max, x):
     reach = np.zeros(N + 1)
     for k in range(N - 1, -1, -1):
         slow, fast = 0.0, x_max[k]
-        smallest, largest = _range_of_u(slow, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0], a[k, 1],
-                                        b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
+        smallest, largest = _range_of_u(slow, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0],
+                                        a[k, 1], b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
         if smallest > largest:
             return k
         middle = fast
         while True:
-            smallest, largest = _range_of_u(middle, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0], a[k, 1],
-                                            b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
+            smallest, largest = _range_of_u(middle, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0],
+                                            a[k, 1], b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
             if smallest <= largest:
                 slow = middle
             else:
@@ -92,13 +98,62 @@ def fastest(width, a, b, low, high, x_max, x):
         reach[k] = slow
     x[0] = 0.0
     for k in range(N):
-        _, largest = _range_of_u(x[k], width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0], a[k, 1], b[k, 1],
-                                 low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
+        _, largest = _range_of_u(x[k], width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0], a[k, 1],
+                                 b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
         x[k + 1] = min(max(x[k] + 2.0 * width[k] * largest, 0.0), reach[k + 1])
     return -1
 
 
-def interval_times(width: np.ndarray, x: np.ndarray) -> np.ndarray:
+def interval_times(width: Floats, x: Floats) -> Floats:
     """Return the duration of each interval (N,), in [s], from its length and x at its ends."""
     speeds = np.sqrt(x)
     return 2.0 * width / (speeds[:-1] + speeds[1:])
+
+
+@dataclass(frozen=True, eq=False)
+class PathMotion:
+    """Motion along a path, a `Trajectory`: x changes evenly along each interval, and q is cubic there.
+
+    Attributes:
+        width: (N,) lengths of the intervals.
+        x: (N + 1,) square of the path's speed at its points, in [1/s^2].
+        q: (N + 1, n) joint angles at the points, in [rad].
+        dq: (N + 1, n) their derivatives by the path's parameter.
+    """
+
+    width: Floats
+    x: Floats
+    q: Floats
+    dq: Floats
+
+    __repr__ = short_repr
+
+    @cached_property
+    def times(self) -> Floats:
+        """Times of the points (N + 1,), in [s]."""
+        return np.concatenate([[0.0], np.cumsum(interval_times(self.width, self.x))])
+
+    @property
+    def duration(self) -> float:
+        """Time from start to end, in [s]."""
+        return float(self.times[-1])
+
+    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
+        """Return (q, qd, qdd) at the times t, see `Trajectory`; before and after the motion the arm rests."""
+        t = np.asarray(t, dtype=float)
+        within = np.clip(t, 0.0, self.duration)
+        k = np.clip(np.searchsorted(self.times, within, side="right") - 1, 0, len(self.width) - 1)
+        width, after = self.width[k], within - self.times[k]
+        u = (self.x[k + 1] - self.x[k]) / (2.0 * width)
+        speed = np.sqrt(self.x[k]) + u * after
+        w = np.clip((np.sqrt(self.x[k]) + 0.5 * u * after) * after / width, 0.0, 1.0)[..., None]
+        width, u, speed = width[..., None], u[..., None], speed[..., None]
+        # The cubic with the angles and derivatives at both ends of the interval.
+        first, last = self.dq[k], self.dq[k + 1]
+        chord = (self.q[k + 1] - self.q[k]) / width
+        square, cube = 3.0 * chord - 2.0 * first - last, first + last - 2.0 * chord
+        q = self.q[k] + width * w * (first + w * (square + w * cube))
+        dq = first + w * (2.0 * square + 3.0 * w * cube)
+        ddq = (2.0 * square + 6.0 * w * cube) / width
+        moves = ((t >= 0.0) & (t <= self.duration))[..., None]
+        return q, np.where(moves, dq * speed, 0.0), np.where(moves, ddq * speed**2 + dq * u, 0.0)

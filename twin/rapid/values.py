@@ -57,6 +57,10 @@ class Record:
         return f"{self.type} {text_of(self)}"
 
 
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
 def copied(value: Any) -> Any:
     """Return a value that can be changed without changing the original."""
     if isinstance(value, Record):
@@ -120,8 +124,10 @@ RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 ALIASES = {
     **dict.fromkeys(
-        "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres icondata "
-        "buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype".split(),
+        _words(
+            "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres "
+            "icondata buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype"
+        ),
         NUM,
     ),
     "errstr": STRING,
@@ -130,13 +136,15 @@ ALIASES = {
 """Types that are another type by a second name."""
 
 OPAQUE = frozenset(
-    "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata trapdata mecunit "
-    "signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary shapedata corrdescr taskid "
-    "motsetdata restartdata datapos stoppointdata listitem uishownum triggios triggiosdnum triggstrgo paridnum "
-    "loadidnum errnum_list dir testsignal cammdev cameradev camerastatus identno sensor pathrecid speedprog "
-    "mpc_inst arcdata seamdata welddata weavedata trackdata gundata spotdata simdata forcedata tooldata_list "
-    "inposdata stopdata followdata egm_id wzstate aiotrigg aliasdata egmjointdata rotation intdata "
-    "event_type veldata accdata singdata".split()
+    _words(
+        "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata "
+        "trapdata mecunit signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary "
+        "shapedata corrdescr taskid motsetdata restartdata datapos stoppointdata listitem uishownum "
+        "triggios triggiosdnum triggstrgo paridnum loadidnum errnum_list dir testsignal cammdev cameradev "
+        "camerastatus identno sensor pathrecid speedprog mpc_inst arcdata seamdata welddata weavedata "
+        "trackdata gundata spotdata simdata forcedata tooldata_list inposdata stopdata followdata egm_id "
+        "wzstate aiotrigg aliasdata egmjointdata rotation intdata event_type veldata accdata singdata"
+    )
 )
 """Types whose values mean nothing without a controller."""
 
@@ -247,14 +255,15 @@ def _predefined() -> dict[str, tuple[str, Any]]:
     return {name: (type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
 
 
-STATES = (
-    "socket_created socket_connected socket_bound socket_listening socket_closed egm_state_disconnected "
-    "egm_state_connected egm_state_running egm_frame_base egm_frame_tool egm_frame_wobj egm_frame_world "
-    "egm_frame_joint egm_stop_hold egm_stop_ramp_down err_udpuc_comm err_sock_timeout err_sock_closed "
-    "err_wait_maxtime err_robconf err_outside_reach err_coll_stop err_pathdist err_tp_maxtime err_fileopen "
-    "err_refunkprc err_divzero err_arrindex err_strtoolng err_sig_cond err_gripload err_rmq_timeout "
-    "err_rmq_noentry err_filesize err_inoisok err_ioenable err_alrdcnt err_lowsign err_highsign "
-    "opc_read_write str_digit str_lower str_upper str_white int hex1 float4 ascii".split()
+STATES = _words(
+    "socket_created socket_connected socket_bound socket_listening socket_closed "
+    "egm_state_disconnected egm_state_connected egm_state_running egm_frame_base egm_frame_tool "
+    "egm_frame_wobj egm_frame_world egm_frame_joint egm_stop_hold egm_stop_ramp_down err_udpuc_comm "
+    "err_sock_timeout err_sock_closed err_wait_maxtime err_robconf err_outside_reach err_coll_stop "
+    "err_pathdist err_tp_maxtime err_fileopen err_refunkprc err_divzero err_arrindex err_strtoolng "
+    "err_sig_cond err_gripload err_rmq_timeout err_rmq_noentry err_filesize err_inoisok err_ioenable "
+    "err_alrdcnt err_lowsign err_highsign opc_read_write str_digit str_lower str_upper str_white int "
+    "hex1 float4 ascii"
 )
 """Names of states and errors, to which a program compares; their numbers mean nothing here."""
 

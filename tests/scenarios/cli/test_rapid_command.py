@@ -33,7 +33,10 @@ def program(tmp_path, monkeypatch):
 
 
 def test_check_prints_moves_and_writes_files(program, capsys):
-    assert main("rapid check weld.mod --json r.json --junit r.xml --markdown r.md".split()) == 0
+    assert (
+        main(["rapid", "check", "weld.mod", "--json", "r.json", "--junit", "r.xml", "--markdown", "r.md"])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "weld.mod: main, 3 moves, irb140, rigid drives"
     assert [line.split()[:2] for line in lines[3:6]] == [["3", "MoveAbsJ"], ["6", "MoveL"], ["7", "MoveL"]]
@@ -41,7 +44,8 @@ def test_check_prints_moves_and_writes_files(program, capsys):
     assert "  line 7: CRobT behind a fly-by point: taken as if the arm had reached it" in lines
     assert "no fault" in lines
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
-    assert result["passes"] and result["fault"] is None
+    assert result["passes"]
+    assert result["fault"] is None
     assert result["time_s"]["by_speed"] <= result["time_s"]["bound"] <= result["time_s"]["estimate"]
     assert [move["line"] for move in result["moves"]] == [3, 6, 7]
     root = ET.parse(program / "r.xml").getroot()
@@ -52,7 +56,7 @@ def test_check_prints_moves_and_writes_files(program, capsys):
 def test_a_fault_has_its_line_and_status_1(program, capsys):
     bad = GOOD.replace("0, 100, 0", "900, 0, 0")
     (program / "weld.mod").write_text(bad, encoding="utf-8")
-    assert main("rapid check weld.mod --junit r.xml".split()) == 1
+    assert main(["rapid", "check", "weld.mod", "--junit", "r.xml"]) == 1
     out = capsys.readouterr().out
     assert "weld.mod: main, 1 moves" in out
     assert "FAULT weld.mod, line 6: MoveL leaves the reach after" in out
@@ -66,7 +70,7 @@ def test_a_fault_of_the_language_has_status_1(program, capsys):
 
 
 @pytest.mark.parametrize(
-    "words, message",
+    ("words", "message"),
     [
         ("check missing.mod", "missing.mod"),
         ("check weld.mod --share 2", "--share 2: expected more than 0 and at most 1"),
@@ -87,7 +91,11 @@ def test_a_folder_is_a_task(program, capsys):
     task = program / "TASK1"
     for folder, name, text in (
         ("PROGMOD", "a.mod", "MODULE a\nPROC main()\ngo;\nENDPROC\nENDMODULE"),
-        ("SYSMOD", "b.sys", f"MODULE b\nPROC go()\nMoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;\nENDPROC\nENDMODULE"),
+        (
+            "SYSMOD",
+            "b.sys",
+            f"MODULE b\nPROC go()\nMoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;\nENDPROC\nENDMODULE",
+        ),
     ):
         (task / folder).mkdir(parents=True)
         (task / folder / name).write_text(text, encoding="utf-8")
@@ -96,16 +104,48 @@ def test_a_folder_is_a_task(program, capsys):
 
 
 def test_export_prints_a_module_that_follows_the_log(program, capsys):
-    assert main("run joint_tracking --controller computed_torque --duration 0.2 --log run.npz".split()) == 0
+    assert (
+        main(
+            [
+                "run",
+                "joint_tracking",
+                "--controller",
+                "computed_torque",
+                "--duration",
+                "0.2",
+                "--log",
+                "run.npz",
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
-    assert main("rapid export run.npz --every 50 --speed v200 --zone z5 --name Again".split()) == 0
+    assert (
+        main(
+            [
+                "rapid",
+                "export",
+                "run.npz",
+                "--every",
+                "50",
+                "--speed",
+                "v200",
+                "--zone",
+                "z5",
+                "--name",
+                "Again",
+            ]
+        )
+        == 0
+    )
     text = capsys.readouterr().out
     (program / "again.mod").write_text(text, encoding="utf-8")
     log = twin.Log.load("run.npz")
     found = interpret(read("again.mod"), log.robot)
     ends = np.array([segment.q[-1] for segment in found.segments])
     assert np.allclose(ends, log.q[[0, 50, 100, 150, 200]], atol=1e-11)
-    assert "MODULE Again" in text and text.count(",v200,z5,") == 4
+    assert "MODULE Again" in text
+    assert text.count(",v200,z5,") == 4
 
 
 def test_fit_prints_both_numbers(program, capsys):
@@ -115,7 +155,7 @@ def test_fit_prints_both_numbers(program, capsys):
     times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0].moves, 0.1)
     rows = [f"{line},{time:.6f}" for line, time in times.items()]
     (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
-    assert main("rapid fit stops.mod --times stops.csv".split()) == 0
+    assert main(["rapid", "fit", "stops.mod", "--times", "stops.csv"]) == 0
     words = capsys.readouterr().out.split()
     assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
     assert float(words[3]) == pytest.approx(0.1, abs=0.01)

@@ -62,7 +62,7 @@ def test_optional_arguments_stand_with_and_without_commas():
 
 
 @pytest.mark.parametrize(
-    "text, kind",
+    ("text", "kind"),
     [
         ("x := 1;", st.Assign), ("go;", st.Call), ("go (1), 2;", st.Call), ("back: x := 1;", st.Label),
         ("GOTO back;", st.Goto), ("IF x = 1 go;", st.If), ("IF x THEN go; ELSEIF y THEN ELSE stop; ENDIF", st.If),
@@ -76,9 +76,12 @@ def test_every_statement(text, kind):
 
 
 def test_not_binds_weaker_than_and_which_is_remarked():
-    source = parse("MODULE M\nPROC main()\nx := NOT a AND b;\ny := (NOT a) AND b;\nENDPROC\nENDMODULE", "a.mod")
+    source = parse(
+        "MODULE M\nPROC main()\nx := NOT a AND b;\ny := (NOT a) AND b;\nENDPROC\nENDMODULE", "a.mod"
+    )
     first, second = source.modules[0].items[0].block
-    assert first.value.operator == "NOT" and first.value.operand.operator == "AND"
+    assert first.value.operator == "NOT"
+    assert first.value.operand.operator == "AND"
     assert second.value.operator == "AND"
     assert source.remarks == (
         "a.mod, line 3: NOT applies to all that AND joins behind it; parentheses would show it",
@@ -86,14 +89,16 @@ def test_not_binds_weaker_than_and_which_is_remarked():
 
 
 def test_header_comments_and_text_behind_the_end_keep_line_numbers():
-    source = parse('%%%\nVERSION:1\n%%%\nMODULE M ! ENDMODULE\nVAR string s := "a""b";\nENDMODULE\n\nrest', "a.mod")
+    source = parse(
+        '%%%\nVERSION:1\n%%%\nMODULE M ! ENDMODULE\nVAR string s := "a""b";\nENDMODULE\n\nrest', "a.mod"
+    )
     assert source.modules[0].items[0].line == 5
     assert source.modules[0].items[0].initial.value == 'a"b'
     assert source.remarks == ("a.mod, line 8: text behind the last ENDMODULE is ignored",)
 
 
 @pytest.mark.parametrize(
-    "text, line, found",
+    ("text", "line", "found"),
     [
         ("MoveL p1, v100 z1, tool0;", 3, "'z1'"),
         ("x := 2 * -1;", 3, "'-'"),
@@ -106,7 +111,9 @@ def test_bad_text_gets_a_sentence_with_its_line(text, line, found):
     if found is None:
         assert block(text) == ()  # a declaration at the beginning
         return
-    with pytest.raises(RapidError, match=f"^a.mod, line {line}: {found} is not RAPID here, expected ") as caught:
+    with pytest.raises(
+        RapidError, match=f"^a.mod, line {line}: {found} is not RAPID here, expected "
+    ) as caught:
         block(text)
     assert (caught.value.kind, caught.value.line) == ("syntax", line)
 

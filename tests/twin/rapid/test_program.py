@@ -25,7 +25,7 @@ def fault(body, before="", **options):
 
 
 @pytest.mark.parametrize(
-    "expression, value",
+    ("expression", "value"),
     [
         ("1 + 2 * 3 - 4 / 8", "6.5"),
         ("7 DIV 2 + 7 MOD 4", "6"),
@@ -84,7 +84,7 @@ def test_routines_take_values_references_and_optional_parameters():
             RETURN n * factorial(n - 1);
         ENDFUNC
         VAR num y := 10;"""
-    body = 'change 1, y; TPWrite ValToStr(y); change 0, y\\less; TPWrite ValToStr(y); pass; pass\\more:=5;'
+    body = "change 1, y; TPWrite ValToStr(y); change 0, y\\less; TPWrite ValToStr(y); pass; pass\\more:=5;"
     body += 'TPWrite ValToStr(factorial(5)); %"pass"%;'
     assert written(body, before) == ["11", "-11", "2", "7", "120"]
 
@@ -92,7 +92,8 @@ def test_routines_take_values_references_and_optional_parameters():
 def test_data_of_modules_may_use_data_that_is_declared_later():
     assert written("TPWrite ValToStr(a);", "CONST num a := 2 * b; CONST num b := 3;") == ["6"]
     message, kind = fault("TPWrite ValToStr(a);", "CONST num a := b; CONST num b := a;")
-    assert "depends on itself" in message and kind == "value"
+    assert "depends on itself" in message
+    assert kind == "value"
 
 
 def test_local_names_hide_shared_ones_and_modules_share_the_rest():
@@ -122,7 +123,7 @@ def test_error_handlers_retry_and_try_the_next():
 
 
 @pytest.mark.parametrize(
-    "body, message, kind",
+    ("body", "message", "kind"),
     [
         ("x := 1;", "x is not declared", "name"),
         ("VAR num xx; x := 1;", "x is not declared, did you mean 'xx'?", "name"),
@@ -151,15 +152,19 @@ def test_faults_name_file_line_and_what_is_valid(body, message, kind):
 
 def test_endless_loops_end_at_a_limit():
     program, _ = run("WHILE TRUE DO WaitTime 0; ENDWHILE", step_limit=500)
-    assert program.stopped.startswith("stopped after 500 statements") and program.fault is None
+    assert program.stopped.startswith("stopped after 500 statements")
+    assert program.fault is None
     move = "MoveAbsJ [[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v100, fine, tool0;"
     program, _ = run(f"WHILE TRUE DO {move} ENDWHILE", moves=3)
-    assert len(program.moves) == 3 and "stopped after 3 moves" in program.stopped
+    assert len(program.moves) == 3
+    assert "stopped after 3 moves" in program.stopped
 
 
 def test_signals_are_logged_and_inputs_have_values():
-    body = "SetDO grip, 1; WaitDI there, 1; WaitUntil there = 1; IF DInput(there) = 1 TPWrite \"yes\";"
+    body = 'SetDO grip, 1; WaitDI there, 1; WaitUntil there = 1; IF DInput(there) = 1 TPWrite "yes";'
     program, texts = run(body, inputs={"there": 1.0}, answer_after=0.5)
     assert program.fault is None
-    assert "SetDO grip (logged)" in texts and "WaitDI there (taken as answered)" in texts and "yes" in texts
+    assert "SetDO grip (logged)" in texts
+    assert "WaitDI there (taken as answered)" in texts
+    assert "yes" in texts
     assert sum(pause.seconds for pause in program.events) == 1.0

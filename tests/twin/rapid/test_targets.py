@@ -34,7 +34,7 @@ TAUGHT = [  # a taught program of an IRB 140: confdata, and the angles of the pe
 ]
 
 
-@pytest.mark.parametrize("conf, degrees", TAUGHT)
+@pytest.mark.parametrize(("conf", "degrees"), TAUGHT)
 def test_confdata_names_one_of_eight_solutions(conf, degrees):
     program = run(f"MoveJ [{POSE},{list(conf)},{EXT}],v100,fine,tool0;")
     (q,) = ends(program)
@@ -50,7 +50,8 @@ def test_confdata_names_one_of_eight_solutions(conf, degrees):
 def test_an_impossible_confdata_lists_those_there_are():
     fault = run(f"MoveJ [{POSE},[-2,0,-1,0],{EXT}],v100,fine,tool0;").fault
     assert str(fault).startswith("a.mod, line 3: no solution has confdata [-2,0,-1,0]; this pose has [")
-    assert "[0,-1,0,0]" in str(fault) and fault.kind == "target"
+    assert "[0,-1,0,0]" in str(fault)
+    assert fault.kind == "target"
 
 
 def test_conf_j_off_takes_the_nearest_and_says_so():
@@ -100,12 +101,16 @@ def test_a_line_is_straight_and_a_circle_round():
 
 
 @pytest.mark.parametrize(
-    "body, message, kind",
+    ("body", "message", "kind"),
     [
         (f"MoveAbsJ [[190,0,0,0,0,0],{EXT}],v100,fine,tool0;", "joint_1 would be at 190 deg", "target"),
         (f"MoveJ [[2000,0,500],[1,0,0,0],[0,0,0,0],{EXT}],v100,fine,tool0;", "is out of reach", "target"),
         (f"MoveJ [[500,0,500],[1,1,0,0],[0,0,0,0],{EXT}],v100,fine,tool0;", "has length 1.41421", "target"),
-        (f"MoveJ [{POSE},[0,-1,0,0],[10,9E9,9E9,9E9,9E9,9E9]],v100,fine,tool0;", "external axes (10)", "refusal"),
+        (
+            f"MoveJ [{POSE},[0,-1,0,0],[10,9E9,9E9,9E9,9E9,9E9]],v100,fine,tool0;",
+            "external axes (10)",
+            "refusal",
+        ),
         (
             f"MoveAbsJ [[0,20,-20,0,60,0],{EXT}],v100,fine,tool0; ConfL \\Off;"
             "MoveL Offs(CRobT(),900,0,0), v100, fine, tool0;",
@@ -128,7 +133,9 @@ def test_a_line_is_straight_and_a_circle_round():
 )
 def test_impossible_moves_say_why(body, message, kind):
     fault = run(body).fault
-    assert fault is not None and message in str(fault) and fault.kind == kind
+    assert fault is not None
+    assert message in str(fault)
+    assert fault.kind == kind
     assert str(fault).startswith("a.mod, line 3: ")
 
 
