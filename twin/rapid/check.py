@@ -57,6 +57,7 @@ def read(*paths: str | Path) -> Source:
         paths: files, or folders such as a task of a controller's backup.
 
     Example:
+        >>> import pathlib
         >>> lines = "MODULE M", "PROC main()", "WaitTime 1;", "ENDPROC", "ENDMODULE"
         >>> size = pathlib.Path("a.mod").write_text("\n".join(lines))
         >>> twin.rapid.read("a.mod").modules[0].name
@@ -89,7 +90,7 @@ def interpret(
     start: ArrayLike | None = None,
     step_limit: int = STEP_LIMIT,
 ) -> Program:
-    """Run a program, and return its moves with the joint angles along them.
+    r"""Run a program, and return its moves with the joint angles along them.
 
     Args:
         source: modules of one task.
@@ -104,6 +105,12 @@ def interpret(
 
     Returns:
         The program; a fault ends it, and is part of the result.
+
+    Example:
+        >>> lines = "MODULE M", "PROC main()", "WaitTime 1;", "TPWrite 1;", "ENDPROC", "ENDMODULE"
+        >>> program = twin.rapid.interpret(twin.rapid.parse("\n".join(lines)))
+        >>> program.events[0].seconds, program.notes[0].line
+        (1.0, 4)
 
     Raises:
         RobotError: the arm has no closed inverse kinematics.
@@ -148,6 +155,14 @@ def check(program: Program, robot: Robot, limits: Limits | None = None) -> tuple
         program: from `interpret` with this robot.
         robot: the arm.
         limits: share of the torque, settling time, accelerations.
+
+    Example:
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> module = twin.rapid.export(robot, [robot.poses["zero"], robot.poses["test_1"]])
+        >>> program = twin.rapid.interpret(twin.rapid.parse(module), robot)
+        >>> plan, fault = twin.rapid.check(program, robot)
+        >>> len(plan.moves), fault, plan.by_speed < plan.bound
+        (2, None, True)
 
     Raises:
         RobotError: the robot has no masses, and `limits` has no accelerations.

@@ -93,6 +93,14 @@ def fit(program: Program, robot: Robot, measured: Mapping[int, float]) -> tuple[
     Returns:
         The limits, and the residuals of the times, in [s].
 
+    Example:
+        >>> robot = twin.load("irb140").with_drives("rigid")
+        >>> q = [[0.1 * k * k, 0, 0, 0, 0.1 * k, 0] for k in range(4)]
+        >>> source = twin.rapid.parse(twin.rapid.export(robot, q, zone="fine", speed="v5000"))
+        >>> program = twin.rapid.interpret(source, robot)
+        >>> round(twin.rapid.fit(program, robot, {4: 0.178, 5: 0.239, 6: 0.297})[0].share, 2)
+        0.8
+
     Raises:
         RapidError: fewer than three times, or a line without a move that stops.
     """

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from twin.errors import RapidError
 from twin.rapid.program import Arguments, Stopped
-from twin.rapid.values import NUM, PREDEFINED, Record, rounded
+from twin.rapid.values import NUM, PREDEFINED, Record, rounded, text_of
 
 
 class Settings(NamedTuple):
@@ -238,8 +238,9 @@ def _logged(recorder: Recorder, given: Arguments) -> None:
 
 
 def _write(recorder: Recorder, given: Arguments) -> None:
-    texts = [given.interpreter.evaluate(one.value) for one in given.required]
-    recorder.note(given.interpreter.place, f"{given.name}: {' '.join(map(str, texts))}")
+    values = [given.interpreter.evaluate(one.value) for one in (*given.required, *given.named.values())]
+    text = "".join(value if isinstance(value, str) else text_of(value) for value in values)
+    recorder.note(given.interpreter.place, f"{given.name}: {text}")
 
 
 def _conf(name: str) -> Callable[[Recorder, Arguments], None]:

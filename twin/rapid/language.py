@@ -66,6 +66,11 @@ def parse(text: str, file: str = "<text>") -> Source:
         text: one or several modules; lines with `%%%` around a header are skipped.
         file: name for messages.
 
+    Example:
+        >>> source = twin.rapid.parse("MODULE M CONST num a := 1 + 2; ENDMODULE")
+        >>> source.modules[0].items[0].kind
+        'CONST'
+
     Raises:
         RapidError: the text is not RAPID; the message states the line, and what is valid there.
     """
