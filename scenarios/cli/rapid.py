@@ -17,7 +17,7 @@ from twin.errors import RapidError
 
 if TYPE_CHECKING:
     from twin.rapid.check import Program
-    from twin.rapid.plan import Limits, Plan
+    from twin.rapid.plan import Limits, Plan, PlannedMove
     from twin.robot.robot import Robot
 
 ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller.
@@ -69,7 +69,7 @@ class Check(Command):
     start: str | None = option(None, "named pose at the beginning (default the zero pose)", "POSE")
     input: tuple[str, ...] = option((), "values of inputs; others are 0", "NAME=VALUE")
     answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
-    moves: int | None = option(None, "stop after N moves", "N", read=count)
+    moves: int = option(5000, "stop after N moves, for programs that never end", "N", read=count)
     share: float = option(1.0, "share used of the torque beside gravity and friction, 0 to 1")
     settling: float = option(0.0, "rest at every stop, in s", "S")
     accelerations: tuple[float, ...] = option(
@@ -82,6 +82,7 @@ class Check(Command):
     def run(self, call: Call) -> int:
         """Print the table, and return 1 after a fault."""
         from twin.rapid.check import check
+        from twin.rapid.plan import NO_LOAD
 
         robot = _robot(self.robot, self.drives)
         if self.start is not None and self.start not in robot.poses:
@@ -97,8 +98,10 @@ class Check(Command):
             return 1
         page = console()
         names = ", ".join(Path(one).name for one in self.program)
+        load = max((one.move.settings.load.values[0] for one in plan.moves), default=0.0)
         page.print(
-            f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives\n",
+            f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives"
+            + (f", loads up to {load:g} kg\n" if load > NO_LOAD else "\n"),
             highlight=False,
             soft_wrap=True,
         )
@@ -237,29 +240,45 @@ def _measured(path: Path) -> dict[int, float]:
         raise WrongUse(f"{path}: expected the columns line and time_s with numbers") from None
 
 
+MOST_ROWS = 60
+"""Number of moves above which the table has one row for each line of the program."""
+
 HEADINGS = "line", "move", "mm", "v", "zone", "time s", "joint speed", "torque", "singular"
 
 
 def _rows(plan: Plan, robot: Robot, with_files: bool) -> list[tuple[str, ...]]:
-    """Return the cells of the table, one row per move."""
-    rows = []
-    for one in plan.moves:
+    """Return the cells of the table: a row per move, or per line of a program of many moves.
+
+    A row of several moves has the sums of lengths and times, and the largest shares.
+    """
+    groups: dict[Any, list[PlannedMove]] = {}
+    for k, one in enumerate(plan.moves):
         move = one.move
+        place = (move.file, move.line, move.name, move.speed[0], move.zone.values[1], move.stops)
+        groups.setdefault(place if len(plan.moves) > MOST_ROWS else k, []).append(one)
+    rows = []
+    for moves in groups.values():
+        move = moves[0].move
+        name = move.name if len(moves) == 1 else f"{move.name} x {len(moves)}"
         zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
         place = f"{Path(move.file).name}:{move.line}" if with_files else str(move.line)
-        shares = [
+        shares = [max(one.joint_speed for one in moves), max(one.torque for one in moves)]
+        texts = [
             "-" if share != share else f"{robot.joint_names[joint]} {100 * share:.0f} %"
-            for share, joint in (one.joint_speed, one.torque)
+            for share, joint in shares
         ]
+        length, time = sum(one.length for one in moves), sum(one.time for one in moves)
+        singular = min(
+            (one.singular for one in moves if one.singular), key=lambda text: text.split()[1], default=""
+        )
         rows.append(
-            (place, move.name, f"{one.length:.0f}", f"{move.speed[0]:g}", zone, f"{one.time:.3f}", *shares,
-             one.singular)
-        )  # fmt: skip
+            (place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts, singular)
+        )
     return rows
 
 
 def _table(plan: Plan, robot: Robot, with_files: bool) -> list[str]:
-    """Return the lines of the table; equal rows of a loop are not merged."""
+    """Return the lines of the table."""
     rows = [HEADINGS, *_rows(plan, robot, with_files)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = {0, 2, 3, 5}
@@ -289,7 +308,8 @@ def _closing(
     lines += [f"remark: {remark}" for remark in remarks]
     if program.stopped:
         lines.append(program.stopped)
-    lines.append("no fault" if fault is None else f"FAULT {fault}")
+    clean = "no fault until then" if program.stopped else "no fault"
+    lines.append(clean if fault is None else f"FAULT {fault}")
     return lines
 
 

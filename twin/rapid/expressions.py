@@ -30,11 +30,10 @@ class Cell:
 class Part:
     """Component of a record or element of an array, as a data object."""
 
-    __slots__ = ("dimensions", "items", "key", "kind", "pending", "type")
+    __slots__ = ("dimensions", "items", "key", "kind", "type")
 
     def __init__(self, items: list[Any], key: int, type_: str, dimensions: int, kind: str) -> None:
         self.items, self.key, self.type, self.dimensions, self.kind = items, key, type_, dimensions, kind
-        self.pending = None
 
     @property
     def value(self) -> Any:
@@ -157,7 +156,7 @@ class Evaluator(ABC):
 
     def read(self, cell: Cell | Part) -> Any:
         """Return the value of a data object."""
-        if cell.pending is not None:
+        if isinstance(cell, Cell) and cell.pending is not None:
             initial, cell.pending = cell.pending, _cyclic
             cell.value = initial()
             cell.pending = None

@@ -59,7 +59,7 @@ def _pose(record: Record) -> Floats:
 # ------------------------------------------------------------------------------------------ arithmetic
 
 
-def _number(compute: Callable[..., float], count: int = 1) -> Callable[[Recorder, Arguments], float]:
+def _number(compute: Callable[..., Any], count: int = 1) -> Callable[[Recorder, Arguments], float]:
     def run(recorder: Recorder, given: Arguments) -> float:
         values = [given.value(i, NUM) for i in range(count)]
         try:

@@ -136,6 +136,12 @@ class Recorder:
             raise Stopped(f"stopped after {self.limit} moves (--moves), at line {move.line}")
 
 
+MOVE_OPTIONS = "V", "T", "Z", "Inpos", "WObj", "TLoad", "NoEOffs", "Conc", "ID", "Corr"
+"""Optional arguments of moves."""
+
+IGNORED_OPTIONS = "conc", "id", "corr"
+"""Optional arguments that change nothing here, and are noted."""
+
 EXTERNAL = 9e9
 """Value of an external axis that is not there."""
 
@@ -161,8 +167,14 @@ def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Re
     def run(recorder: Recorder, given: Arguments) -> None:
         via = None
         first = 0
-        if "conc" in given or "id" in given:
-            recorder.note(given.interpreter.place, f"{given.name}: \\Conc and \\ID are ignored")
+        known = [*MOVE_OPTIONS, *(f"T{k}" for k in range(2, 9) if triggers)]
+        for option in given.named:
+            if option not in [name.lower() for name in known]:
+                raise RapidError(
+                    f"{given.name} has no argument \\{option}, it has {', '.join(known)}", "name"
+                )
+            if option in IGNORED_OPTIONS:
+                recorder.note(given.interpreter.place, f"{given.name}: \\{option} is ignored")
         if kind == "circle":
             via, first = _checked(given.value(0, "robtarget"), "the point on the circle"), 1
         target = _checked(given.value(first, "jointtarget" if joints else "robtarget"), "the target")

@@ -87,7 +87,7 @@ def parse(text: str, file: str = "<text>") -> Source:
         parser, tree = _parser()
         tree.remarks.clear()
         try:
-            modules = parser.parse(text)
+            modules: Any = parser.parse(text)  # the tree builder returns modules
         except UnexpectedInput as error:
             raise _syntax_error(error, text, file) from None
         remarks += [f"{file}, {remark}" for remark in tree.remarks]
@@ -120,7 +120,7 @@ _lock = Lock()
 
 
 @cache
-def _parser() -> tuple[Lark, _TreeBuilder]:
+def _parser() -> tuple[Lark, Any]:
     grammar = files("twin.rapid").joinpath("grammar.lark").read_text(encoding="utf-8")
     tree = _TreeBuilder()
     return Lark(grammar, parser="lalr", lexer="contextual", transformer=tree), tree

@@ -40,6 +40,9 @@ TIME_TOLERANCE = 1e-4
 TIMED_PASSES = 30
 """Largest number of solutions for programmed times."""
 
+NO_LOAD = 0.001
+"""Mass of `load0` in [kg], which stands for no load."""
+
 NEAR_SINGULAR = 0.1
 """Distance from a singularity, as in `singular_distances`, below which a move shows it."""
 
@@ -174,7 +177,8 @@ def plan(
             continue
         laws = _laws(robot, group, pieces, limits)
         moves += _figures(robot, group, pieces, laws)
-        q, dq = (np.vstack([pieces[0][k][:1], *(piece[k][1:] for piece in pieces)]) for k in (2, 3))
+        q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
+        dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
         motions.append(PathMotion(laws.width, laws.estimate.x, q, dq))
         at = q[-1]
         if limits.settling:
@@ -402,7 +406,7 @@ def _loaded(robot: Robot, tool: Record, grip: Record) -> Robot:
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
     for load, frame in loads:
         m = load.values[0]
-        if m <= 0.001:  # load0: no load
+        if m <= NO_LOAD:
             continue
         T = frame @ matrix(load.values[1], load.values[2])
         p, R = T[:3, 3], T[:3, :3]
@@ -433,7 +437,7 @@ def _figures(
     bound = interval_times(width, laws.bound.x)
     times = interval_times(width, laws.estimate.x)
     owner = _owners(pieces)
-    dq, q = (_ends([piece[k] for piece in pieces]) for k in (3, 2))
+    q, dq = _ends([piece.q for piece in pieces]), _ends([piece.dq for piece in pieces])
     speed_share = np.abs(dq) * np.sqrt(both_ends(laws.estimate.x))[..., None] / robot.qd_max
     torque_share = np.abs(laws.estimate.torque) / laws.estimate.limit
     near = None

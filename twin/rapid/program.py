@@ -71,7 +71,7 @@ class Interpreter(Evaluator):
         """Return the value of a function of the program, or of a predefined one."""
         found = self.find(node.name)
         if isinstance(found, tuple) and found[1].kind == "FUNC":
-            return self.run_routine(*found, node.arguments)
+            return self.run_routine(found[0], found[1], node.arguments)
         function = self.functions.get(node.name.lower())
         if function is not None:
             return function(self, Arguments(self, node.name, node.arguments))
@@ -218,7 +218,7 @@ class Interpreter(Evaluator):
             name = self.typed(self.evaluate(name), str, STRING).split(":")[-1]
         found = self.find(name)
         if isinstance(found, tuple) and found[1].kind == "PROC":
-            self.run_routine(*found, statement.arguments)
+            self.run_routine(found[0], found[1], statement.arguments)
             return
         instruction = self.instructions.get(name.lower())
         if instruction is None:

@@ -79,9 +79,13 @@ class Arm:
 
     def target(self, tool: Record, work_object: Record, q: Floats | None = None) -> Record:
         """Return the pose of the tool in the work object as a robtarget."""
-        q = self.q if q is None else q
-        T = np.linalg.inv(object_frame(work_object)) @ forward_kinematics(self.robot, q) @ tool_frame(tool)
-        conf = Record("confdata", [float(one) for one in self.configuration(q)])
+        angles = self.q if q is None else q
+        T = (
+            np.linalg.inv(object_frame(work_object))
+            @ forward_kinematics(self.robot, angles)
+            @ tool_frame(tool)
+        )
+        conf = Record("confdata", [float(one) for one in self.configuration(angles)])
         return Record("robtarget", [*pose_record(T).values, conf, Record("extjoint", [9e9] * 6)])
 
     def calculated_target(self, target: Record, tool: Record, work_object: Record) -> Record:
@@ -94,7 +98,8 @@ class Arm:
 
     def configuration(self, q: Floats) -> tuple[int, int, int, int]:
         """Return cf1, cf4, cf6 and cfx of joint angles (6,)."""
-        return *(int(np.floor(q[i] / QUADRANT)) for i in (0, 3, 5)), self.row(q)
+        cf1, cf4, cf6 = (int(one) for one in np.floor(q[[0, 3, 5]] / QUADRANT))
+        return cf1, cf4, cf6, self.row(q)
 
     def row(self, q: Floats) -> int:
         """Return the row of the inverse kinematics in which joint angles (6,) are."""
@@ -308,7 +313,8 @@ def line_poses(T_start: Floats, T_end: Floats) -> tuple[Floats, float, float]:
 def circle_poses(T_start: Floats, T_via: Floats, T_end: Floats) -> tuple[Floats, float, float]:
     """Return poses (N, 4, 4) along an arc through three points, its length in [m] and its turn in [rad].
 
-    The orientation turns with the arc; what remains to the end's orientation is spread over the arc.
+    The orientation turns with the arc; what remains to the end's orientation is spread over the arc, in the
+    sense that comes nearer to the orientation of the second point.
 
     Raises:
         RapidError: the three points are in a line.
@@ -330,6 +336,18 @@ def circle_poses(T_start: Floats, T_via: Floats, T_end: Floats) -> tuple[Floats,
     rest = Rotation.from_matrix(
         T_start[:3, :3].T @ Rotation.from_rotvec(-angle * normal).as_matrix() @ T_end[:3, :3]
     ).as_rotvec()
+    size = np.linalg.norm(rest)
+    if (
+        size > 0
+    ):  # the other sense of this turn, if the orientation of the point on the circle is nearer to it
+        via = float(np.arctan2((b - centre) @ y, (b - centre) @ x) % (2 * np.pi))
+        at_via = T_start[:3, :3].T @ Rotation.from_rotvec(-via * normal).as_matrix() @ T_via[:3, :3]
+        rest = min(
+            (rest, rest * (1.0 - 2.0 * np.pi / size)),
+            key=lambda one: Rotation.from_matrix(
+                Rotation.from_rotvec(-via / angle * one).as_matrix() @ at_via
+            ).magnitude(),
+        )
     turn = angle + float(np.linalg.norm(rest))
     s = np.linspace(0, 1, _count(radius * angle, turn))
     poses = np.tile(np.eye(4), (len(s), 1, 1))

@@ -86,8 +86,10 @@ def fastest(width, a, b, low, high, x_max, x):
             return k
         middle = fast
         while True:
-            smallest, largest = _range_of_u(middle, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0],
-                                            a[k, 1], b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
+            smallest, largest = _range_of_u(
+                middle, width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0],
+                a[k, 1], b[k, 1], low[k, 1], high[k, 1], reach[k + 1],
+            )  # fmt: skip
             if smallest <= largest:
                 slow = middle
             else:

@@ -56,8 +56,8 @@ def test_optional_arguments_stand_with_and_without_commas():
     (call,) = block("MoveAbsJ p\\NoEOffs, v10, \\T:=2, fine, tool0 \\WObj:=w\\on?given;")
     names = [(one.name, one.passed_on) for one in call.arguments]
     assert names == [
-        (None, None), ("noeoffs", None), (None, None), ("t", None), (None, None), (None, None), ("wobj", None),
-        ("on", "given"),
+        (None, None), ("noeoffs", None), (None, None), ("t", None), (None, None), (None, None),
+        ("wobj", None), ("on", "given"),
     ]  # fmt: skip
 
 
@@ -65,9 +65,11 @@ def test_optional_arguments_stand_with_and_without_commas():
     ("text", "kind"),
     [
         ("x := 1;", st.Assign), ("go;", st.Call), ("go (1), 2;", st.Call), ("back: x := 1;", st.Label),
-        ("GOTO back;", st.Goto), ("IF x = 1 go;", st.If), ("IF x THEN go; ELSEIF y THEN ELSE stop; ENDIF", st.If),
+        ("GOTO back;", st.Goto), ("IF x = 1 go;", st.If),
+        ("IF x THEN go; ELSEIF y THEN ELSE stop; ENDIF", st.If),
         ("FOR i FROM 3 TO 1 STEP -1 DO go; ENDFOR", st.For), ("while x do ENDWHILE", st.While),
-        ("TEST x CASE 1, -2: go; DEFAULT: stop; ENDTEST", st.Test), ("RETURN;", st.Return), ("RAISE 5;", st.Raise),
+        ("TEST x CASE 1, -2: go; DEFAULT: stop; ENDTEST", st.Test),
+        ("RETURN;", st.Return), ("RAISE 5;", st.Raise),
         ("EXIT;", st.Jump), ("CONNECT i WITH t;", st.Connect), ('%"go"% 1;', st.Call),
     ],
 )  # fmt: skip
@@ -130,8 +132,10 @@ def test_files_in_code_page_1252_are_read_and_encrypted_ones_are_named(tmp_path)
 @pytest.mark.shared
 def test_all_whole_public_modules_are_parsed():
     """Pieces for a parser's tests are broken on purpose, or are no modules."""
-    pieces = {"WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
-              "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables"}  # fmt: skip
+    pieces = {
+        "WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
+        "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables",
+    }  # fmt: skip
     files = [one for one in (shared_folder() / "rapid").glob("*/*") if one.suffix.lower() in (".mod", ".sys")]
     assert len(files) == 51
     failed = set()
@@ -139,7 +143,6 @@ def test_all_whole_public_modules_are_parsed():
         try:
             assert read_source(path).modules
         except RapidError as error:
-            assert error.kind == "syntax"
-            failed.add(path.stem)
-    assert {name for name in failed if not any(name.endswith(piece) for piece in pieces)} == set()
+            failed.add((path.stem, error.kind))
+    assert {name for name, kind in failed if kind != "syntax" or not any(map(name.endswith, pieces))} == set()
     assert len(failed) == len(pieces)

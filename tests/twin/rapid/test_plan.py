@@ -78,7 +78,8 @@ def test_samples_of_the_motion_keep_torques_and_speeds(name, share, most):
     """The torques of samples at 1 kHz come from the inverse dynamics of arm and drives."""
     robot = twin.load(name).with_drives("rigid")
     rng = np.random.default_rng(1)
-    q = np.clip(rng.uniform(-0.5, 0.5, (6, 6)) + [0, 0.2, -0.2, 0, 0.6, 0], robot.q_min, robot.q_max)
+    q = rng.uniform(-0.5, 0.5, (6, 6)) + np.array([0, 0.2, -0.2, 0, 0.6, 0])
+    q = np.clip(q, robot.q_min, robot.q_max)
     for zone in ("fine", "z50"):
         program = interpret(parse(export(robot, q, speed="v7000", zone=zone)), robot, start=q[0])
         plan, fault = check(program, robot, Limits(share=share))
@@ -224,10 +225,10 @@ def test_acc_set_takes_a_share_and_vel_set_limits_the_speed():
 
 def test_a_short_move_of_a_millimetre_needs_few_points():
     """Moves of 1 mm take as long with 3 points each as one line with many."""
-    steps = "FOR i FROM 1 TO 60 DO MoveL Offs(CRobT(),0,1,0), v50, z1, tool0; ENDFOR MoveL CRobT(), v50, fine, tool0;"
-    many, one = (
-        planned(START + body)[0].bound for body in (steps, "MoveL Offs(CRobT(),0,60,0), v50, fine, tool0;")
-    )
+    steps = "FOR i FROM 1 TO 60 DO MoveL Offs(CRobT(),0,1,0), v50, z1, tool0; ENDFOR\n"
+    steps += "MoveL CRobT(), v50, fine, tool0;"
+    line = "MoveL Offs(CRobT(),0,60,0), v50, fine, tool0;"
+    many, one = (planned(START + body)[0].bound for body in (steps, line))
     assert many == pytest.approx(one, rel=0.02)
 
 

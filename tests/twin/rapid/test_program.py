@@ -97,8 +97,14 @@ def test_data_of_modules_may_use_data_that_is_declared_later():
 
 
 def test_local_names_hide_shared_ones_and_modules_share_the_rest():
-    first = "MODULE A\nLOCAL VAR num x := 1;\nVAR num shared := 5;\nPROC main()\nshow; TPWrite ValToStr(x);\nENDPROC\nENDMODULE"
-    second = "MODULE B\nLOCAL VAR num x := 2;\nPROC show()\nTPWrite ValToStr(x) + ValToStr(shared);\nENDPROC\nENDMODULE"
+    first = """MODULE A
+        LOCAL VAR num x := 1; VAR num shared := 5;
+        PROC main() show; TPWrite ValToStr(x); ENDPROC
+        ENDMODULE"""
+    second = """MODULE B
+        LOCAL VAR num x := 2;
+        PROC show() TPWrite ValToStr(x) + ValToStr(shared); ENDPROC
+        ENDMODULE"""
     modules = parse(first, "a.mod").modules + parse(second, "b.mod").modules
     program = interpret(Source(modules, ()))
     assert [note.text for note in program.notes] == ["TPWrite: 25", "TPWrite: 1"]

@@ -54,7 +54,7 @@ def test_an_impossible_confdata_lists_those_there_are():
     assert fault.kind == "target"
 
 
-def test_conf_j_off_takes_the_nearest_and_says_so():
+def test_conf_j_off_takes_the_nearest_configuration_and_notes_it():
     program = run(f"ConfJ \\Off;\nMoveJ [{POSE},[-2,0,-1,0],{EXT}],v100,fine,tool0;")
     assert ends(program).shape == (1, 6)
     assert program.notes[-1].text.startswith("MoveJ goes to confdata [0,")
@@ -73,7 +73,8 @@ def test_tool_and_work_object_chain():
         ConfL \\Off;
         MoveL Offs(CRobT(\\Tool:=grip \\WObj:=bench), 10, -20, 30), v100, fine, grip \\WObj:=bench;"""
     source = parse(
-        "MODULE M\nPERS tooldata grip := [TRUE,[[10,20,100],[0.7071068,0,0.7071068,0]],[0,[0,0,0],[1,0,0,0],0,0,0]];\n"
+        "MODULE M\n"
+        "PERS tooldata grip := [TRUE,[[10,20,100],[0.7071068,0,0.7071068,0]],[0,[0,0,0],[1,0,0,0],0,0,0]];\n"
         'PERS wobjdata bench := [FALSE,TRUE,"",[[100,0,50],[0.7071068,0,0,0.7071068]],[[5,6,7],[1,0,0,0]]];\n'
         f"PROC main()\n{body}\nENDPROC\nENDMODULE",
         "a.mod",
@@ -131,7 +132,7 @@ def test_a_line_is_straight_and_a_circle_round():
         ),
     ],
 )
-def test_impossible_moves_say_why(body, message, kind):
+def test_impossible_moves_state_the_reason(body, message, kind):
     fault = run(body).fault
     assert fault is not None
     assert message in str(fault)
