@@ -57,7 +57,7 @@ class Record:
         return f"{self.type} {text_of(self)}"
 
 
-def _listed(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return text.split()
 
 
@@ -124,7 +124,7 @@ RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
 
 ALIASES = {
     **dict.fromkeys(
-        _listed(
+        _split(
             "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres "
             "icondata buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype"
         ),
@@ -136,7 +136,7 @@ ALIASES = {
 """Types that are another type by a second name."""
 
 OPAQUE = frozenset(
-    _listed(
+    _split(
         "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata "
         "trapdata mecunit signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary "
         "shapedata corrdescr taskid motsetdata restartdata datapos stoppointdata listitem uishownum "
@@ -255,7 +255,7 @@ def _predefined() -> dict[str, tuple[str, Any]]:
     return {name: (type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
 
 
-STATES = _listed(
+STATES = _split(
     "socket_created socket_connected socket_bound socket_listening socket_closed "
     "egm_state_disconnected egm_state_connected egm_state_running egm_frame_base egm_frame_tool "
     "egm_frame_wobj egm_frame_world egm_frame_joint egm_stop_hold egm_stop_ramp_down err_udpuc_comm "
