@@ -144,3 +144,16 @@ def test_the_coupled_range_of_the_parallelogram_holds():
     robot = twin.load("irb1400")
     fault = run(f"MoveAbsJ [[0,-70,70,0,30,0],{EXT}],v100,fine,tool0;", robot).fault
     assert "joint_elbow" in str(fault) or "joint_rod" in str(fault)
+
+
+def test_a_target_beyond_the_coupled_range_has_no_solution_there():
+    robot = twin.load("irb1400")
+    q = np.radians([0, -60, 60, 0, 30, 0])
+    assert ((q >= robot.q_min) & (q <= robot.q_max)).all()
+    T = twin.pose_vector(twin.forward_kinematics(robot, q))
+    pose = f"[{','.join(f'{1e3 * x:.9f}' for x in T[:3])}],[{','.join(f'{x:.12f}' for x in T[3:])}]"
+    rows = twin.inverse_kinematics(robot, twin.forward_kinematics(robot, q), limits=False)
+    row = int(np.nanargmin(np.abs(rows - q).max(axis=1)))
+    fault = run(f"MoveJ [{pose},[0,0,0,{row}],{EXT}],v100,fine,tool0;", robot).fault
+    assert fault is not None
+    assert fault.kind == "target"
