@@ -31,6 +31,7 @@ ORDER = (
     "twin.engine",
     "twin.logs",
     "twin.logs.views",
+    "twin.cell",
     "twin.control",
     "twin.sweeps",
     "twin.identification.drives",

@@ -1,3 +1,4 @@
+from . import cell as cell
 from . import control as control
 from . import dynamics as dynamics
 from . import egm as egm
@@ -9,6 +10,8 @@ from . import rapid as rapid
 from . import robot as robot
 from . import rotations as rotations
 from . import trajectories as trajectories
+from .cell.cell import Cell as Cell
+from .cell.cell import load_cell as load_cell
 from .control.closed_loop import run_closed_loop as run_closed_loop
 from .control.control_law import ControlLaw as ControlLaw
 from .control.plant import AnalyticPlant as AnalyticPlant

@@ -98,6 +98,10 @@ class RapidError(TwinError):
         return f"{place}{super().__str__()}"
 
 
+class CellError(TwinError):
+    """Cell that is malformed or does not fit the robot, or a package for distances that is missing."""
+
+
 class NoDisplayError(TwinError):
     """Missing display for a window; `found` describes the cause without the remedy."""
 

@@ -51,6 +51,7 @@ EXAMPLES = """examples:
   irb-twin check-model my_robot.urdf
   irb-twin identify measured.csv --robot irb140
   irb-twin rapid check pick.mod
+  irb-twin collide run.npz --cell cell.toml
   irb-twin egm serve --mode joint --log session.npz
   irb-twin new controller sliding_mode
 """
@@ -90,6 +91,8 @@ COMMANDS = Commands(
             "rapid:RAPID",
             "check programs in RAPID, without a controller: reach, speeds, torques, time",
         ),
+        "collide": ("cell:Collide", "check how near a recorded motion comes to its cell"),
+        "cell": ("cell:ShowCell", "check the file of a cell, list its frames and pairs, draw it"),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "new": ("new:New", "write a small controller, scenario or robot to start from, with its test"),
     },

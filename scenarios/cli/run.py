@@ -39,6 +39,7 @@ EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque pd --film motion.gif
   irb-twin run {0} --drives rigid --model-drives ideal
   irb-twin run {0} --with mass=1.1 drives.coulomb=1.3 --drives rigid
+  irb-twin run {0} --cell cell.toml
   irb-twin run {0} --gui
 """
 OTHERS = """  irb-twin run gravity_hold joint_tracking --controller pid
@@ -89,6 +90,9 @@ class RunScenarios(Command):
         None, "write the motion as a film, .gif or .mp4; see `irb-twin replay`", "FILE"
     )
     json: Path | None = output_file(".json", "write all values of the tables")
+    cell: Path | None = option(
+        None, "file of a cell: check the distance to what stands around the arm", "CELL.toml"
+    )
     laws: LawSettings = section(LawSettings, LAWS)
     changes: tuple[str, ...] = changes_option()
 
@@ -109,6 +113,13 @@ class RunScenarios(Command):
         limits = limits_of(self.limit)
         asked = [run for scenario in scenarios for run in self._runs(call, scenario)]
         plan = [(scenario, replace(config, limits=limits)) for scenario, config in asked]
+        cell = None
+        if self.cell is not None:
+            from scenarios.checks.clearance import with_cell
+            from twin.cell.cell import load_cell
+
+            cell = load_cell(self.cell)
+            plan = [(scenario, with_cell(config, cell)) for scenario, config in plan]
         if self.film is not None:
             from scenarios.cli.logs import film_writable
 
@@ -119,6 +130,10 @@ class RunScenarios(Command):
 
         with shown(len(plan)) as begin:
             runs = run_sequence(plan, begin)
+        if cell is not None:
+            from scenarios.checks.clearance import with_clearance
+
+            runs = [with_clearance(run, cell) for run in runs]
         files = self._written(runs, scenarios)  # before anything is printed: the reader may close the pipe
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):

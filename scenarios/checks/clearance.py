@@ -1,0 +1,105 @@
+"""Check that an arm keeps its margins to its cell and to itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scenarios.base import Config
+from scenarios.metric import Metric
+from twin.errors import CellError
+
+if TYPE_CHECKING:
+    from scenarios.running.runs import Run
+    from twin.cell.cell import Cell
+    from twin.cell.closest import Closest
+    from twin.robot.robot import Robot
+
+
+def with_cell(config: Config, cell: Cell) -> Config:
+    """Return settings with the mounting, tool and payload of a cell.
+
+    Raises:
+        CellError: the settings have their own, or the base is tilted about its x axis.
+    """
+    if cell.tool is not None and cell.tool.T_flange_tool is not None:
+        from twin.rotations.rotations import pose_vector
+
+        if config.tool is not None:
+            raise CellError(
+                f"the tool is given twice: by --tool {config.tool} and by tool.tcp of {cell.file}"
+            )
+        config = replace(config, tool=",".join(map(repr, pose_vector(cell.tool.T_flange_tool).tolist())))
+    if cell.tool is not None and cell.tool.mass > 0:
+        if config.payload is not None:
+            raise CellError(
+                f"the payload is given twice: by --payload {config.payload} and by tool.mass of {cell.file}"
+            )
+        numbers = [cell.tool.mass, *cell.tool.com.tolist(), *cell.tool.inertia.tolist()]
+        config = replace(config, payload=",".join(map(repr, numbers)))
+    down = cell.T_world_base[2, :3]  # the world's z axis in the base frame
+    if abs(down[2] - 1.0) > 1e-12:
+        if abs(down[1]) > 1e-12:
+            raise CellError(f"{cell.file}: base: expected a tilt about the base's y axis alone, for gravity")
+        if config.mounting != "floor":
+            raise CellError(
+                f"the mounting is given twice: by --mounting {config.mounting} "
+                f"and by base.rpy_deg of {cell.file}"
+            )
+        config = replace(config, mounting=repr(float(np.degrees(np.arctan2(-down[0], down[2])))))
+    return config
+
+
+def with_clearance(run: Run, cell: Cell) -> Run:
+    """Return a run with the check of its distances; a run without a log is returned unchanged."""
+    if run.log is None:
+        return run
+    closest = cell.least_distance(run.log)
+    return replace(run, metrics=(*run.metrics, clearance_metric(closest, cell, run.log.robot)))
+
+
+def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
+    """Return the check of the least distance of a motion."""
+    from twin.cell.shapes import shapes_accuracy
+
+    nearest = closest.nearest
+    accuracy = shapes_accuracy(robot, cell)
+    value = -nearest.clearance if closest.proven else -closest.bound
+    proof = "proven between the samples" if closest.proven else "not proven between the samples"
+    why = f"margin of {cell.file.name}; {proof}"
+    limit = 0.0
+    if accuracy is None or nearest.margin < accuracy:
+        limit = None
+        stated = "unverified" if accuracy is None else f"exact to {1e3 * accuracy:.0f} mm"
+        margin = f"{1e3 * nearest.margin:g} mm"
+        why += f"; not judged: the shapes of {robot.name} are {stated}, the margin is {margin}"
+    return Metric("margin less distance", value, "m", limit, why, place(closest))
+
+
+def place(closest: Closest) -> str:
+    """Return the nearest pair with its distance and time."""
+    one = closest.nearest
+    return f"{one.pair[0]} - {one.pair[1]}, {one.text} at {closest.t:.6g} s, margin {1e3 * one.margin:g} mm"
+
+
+def lines(closest: Closest, metric: Metric) -> list[str]:
+    """Return the result as lines of text."""
+    one = closest.nearest
+    angles = ", ".join(f"{np.degrees(angle):.1f}" for angle in closest.q)
+    outcome = {"passes": "passes", "fails": "FAILS"}.get(metric.outcome, metric.outcome)
+    found = [
+        f"least distance   {one.text}   {one.pair[0]} - {one.pair[1]}   at {closest.t:.3f} s, "
+        f"q = {angles} deg   margin {1e3 * one.margin:g} mm   {outcome}"
+    ]
+    bound = 1e3 * (closest.bound + one.margin)
+    if closest.proven:
+        found.append(f"proven between samples: nowhere below {bound:.1f} mm")
+    else:
+        found.append(
+            f"not proven between samples: nowhere below {bound:.1f} mm if no joint exceeds its speed limit"
+        )
+    if metric.limit is None:
+        found.append(metric.why.partition("; not judged: ")[2])
+    return found

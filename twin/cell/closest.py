@@ -1,0 +1,156 @@
+"""Nearest approach of a motion to its cell, with a proof between the samples.
+
+A joint that turns by dq moves a point of the arm by at most r |dq|, with r from the lengths of the chain.
+Where two configurations have the distances d1 and d2 and the arm moves by at most S between them, no
+configuration between them has less than (d1 + d2 - S) / 2. Intervals are halved until none can have less than
+the least distance found.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.cell.cell import Cell
+from twin.cell.clearance import Clearance, Nearest
+from twin.errors import CellError
+from twin.logs.log import Log
+
+PRECISION = 1e-4
+"""Precision of the least distance between the samples, in [m]."""
+
+STRIDE = 64
+"""Samples between the configurations that are looked at first."""
+
+BLOCK = 512
+"""Configurations whose poses are computed together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """Nearest approach of a motion.
+
+    Attributes:
+        nearest: the pair, with its distance and points.
+        t: its time, in [s].
+        q: (n,) joint angles there, in [rad].
+        bound: what the distance less the margin is proven not to fall below, in [m].
+        proven: whether the motion between the samples is known, so that the bound is a proof.
+        looked_at: number of configurations whose distances were computed.
+        samples: number of samples.
+    """
+
+    nearest: Nearest
+    t: float
+    q: Floats
+    bound: float
+    proven: bool
+    looked_at: int
+    samples: int
+
+    @property
+    def passes(self) -> bool:
+        """Whether no distance is below its margin, the motion between the samples included."""
+        return self.nearest.clearance >= 0.0 and self.bound >= -PRECISION
+
+
+def least_distance(cell: Cell, log: Log) -> Closest:
+    """Return the nearest approach of a recorded motion.
+
+    Between samples of a log with one engine step per control period, the joints turn evenly. Otherwise the
+    samples are thinned: the bound assumes no joint faster than its limit, and the result is not proven.
+
+    Raises:
+        CellError: the cell does not fit the robot, or has no pair to judge.
+    """
+    q = log.q[np.isfinite(log.q).all(axis=1).cumprod().astype(bool)]
+    if not len(q):
+        raise CellError("the log has no finite joint angles")
+    clearance = Clearance(log.robot, cell)
+    known = log.steps_per_period == 1
+    slack = np.zeros(clearance.robot.tree.n)
+    if not known:
+        slack = np.abs(log.robot.embedding) @ log.robot.qd_max * log.time_step * log.steps_per_period
+    return closest(clearance, log.t[: len(q)], q, slack, refine=known)
+
+
+def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine: bool = True) -> Closest:
+    """Return the nearest approach along joint angles.
+
+    Args:
+        clearance: distances of the robot in its cell.
+        t: (N,) times, in [s].
+        q: (N, n) joint angles, in [rad].
+        slack: (n_tree,) largest additional turn of the joints between two samples, in [rad].
+        refine: whether the joints turn evenly between samples, up to the slack.
+    """
+    q_tree = clearance.robot.tree_positions(q)
+    steps = np.abs(np.diff(q_tree, axis=0))
+    steps = steps + slack if refine else np.maximum(steps, slack)
+    path = np.concatenate([[0.0], np.cumsum(steps @ clearance.reach)])
+    N = len(q)
+    cache: dict[int, Floats] = {}
+
+    def looked_at(s: float) -> Nearest:
+        k = min(int(s), N - 1)
+        if s == k:
+            block = k // BLOCK
+            if block not in cache:
+                cache[block] = clearance.poses(q[block * BLOCK : (block + 1) * BLOCK])
+            found = clearance.nearest_at(cache[block][k % BLOCK])
+        else:
+            found = clearance.nearest(q[k] + (s - k) * (q[k + 1] - q[k]))
+        if found is None:
+            raise CellError(f"{clearance.cell.file}: there is no pair to judge")
+        return found
+
+    starts = sorted({*range(0, N, STRIDE), N - 1})
+    seen = {float(k): looked_at(float(k)) for k in starts}
+    at = min(seen, key=lambda s: seen[s].clearance)
+    best = seen[at]
+    count = len(seen)
+
+    def path_to(s: float) -> float:
+        k = min(int(s), N - 1)
+        return float(path[k] + (s - k) * (path[min(k + 1, N - 1)] - path[k]))
+
+    def lower(a: float, b: float) -> float:
+        return 0.5 * (seen[a].clearance + seen[b].clearance - (path_to(b) - path_to(a)))
+
+    waiting = [(lower(a, b), a, b) for a, b in zip(map(float, starts), map(float, starts[1:]), strict=False)]
+    heapq.heapify(waiting)
+    bound = best.clearance
+    while waiting:
+        low, a, b = heapq.heappop(waiting)
+        if low >= best.clearance - PRECISION:
+            bound = min(bound, low)
+            break
+        if b - a > 1.0:
+            middle = float(int(0.5 * (a + b)))
+        elif refine:
+            middle = 0.5 * (a + b)
+        else:
+            bound = min(bound, low)
+            continue
+        seen[middle] = looked_at(middle)
+        count += 1
+        if seen[middle].clearance < best.clearance:
+            best, at = seen[middle], middle
+        for one in ((a, middle), (middle, b)):
+            heapq.heappush(waiting, (lower(*one), *one))
+    bound = min(bound, best.clearance)
+    k = min(int(at), N - 2) if N > 1 else 0
+    share = at - k
+    after = min(k + 1, N - 1)
+    return Closest(
+        best,
+        float(t[k] + share * (t[after] - t[k])),
+        q[k] + share * (q[after] - q[k]),
+        bound,
+        refine,
+        count,
+        N,
+    )

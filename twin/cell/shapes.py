@@ -1,0 +1,249 @@
+"""Shapes for distances: boxes, spheres, cylinders and convex parts of meshes, in frames of bodies."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.cell.cell import Cell, placement
+from twin.errors import CellError, RobotError
+from twin.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
+from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
+from twin.robot.robot import Robot
+
+SMALLEST, LARGEST = 1e-3, 20.0
+"""Extents of a mesh, in [m], beyond which its unit is doubted."""
+
+CONVEX_SHARE = 0.995
+"""Share of its hull's volume from which a mesh counts as convex."""
+
+CONCAVITY = 0.01
+"""Largest depth that convex parts of a mesh fill up, as a share of its size."""
+
+
+class Solid(NamedTuple):
+    """Convex shape on a body.
+
+    Attributes:
+        body: index of the joint that moves it, -1 for the base and the cell.
+        name: name of its link, "tool", or the object's name.
+        geometry: shape of the library coal.
+        T: (4, 4) pose in the frame of the body.
+        half: (3,) half sides of a box around it, centred at and parallel to its frame, in [m].
+    """
+
+    body: int
+    name: str
+    geometry: Any
+    T: Floats
+    half: Floats
+
+
+def coal() -> Any:
+    """Return the library that computes distances.
+
+    Raises:
+        CellError: it is not installed.
+    """
+    try:
+        import coal as library
+    except ImportError as error:
+        raise CellError(
+            "distances need the package coal: pip install 'irb-twin[cell]' "
+            "(Linux and macOS; no wheels are known for Windows)"
+        ) from error
+    return library
+
+
+def solids_of(shape: dict[str, Any], body: int, name: str, T_body: Floats, where: str) -> list[Solid]:
+    """Return the convex parts of a shape of a cell's file.
+
+    Args:
+        shape: table of the shape.
+        body: index of the body.
+        name: name for pairs.
+        T_body: (4, 4) frame of the shape's coordinates in the body.
+        where: place in the file, for messages.
+    """
+    library = coal()
+    if "box" in shape:
+        size = np.array(shape["box"], dtype=float)
+        return [Solid(body, name, library.Box(*size), T_body @ placement(shape), size / 2)]
+    if "sphere" in shape:
+        radius = float(shape["sphere"])
+        return [Solid(body, name, library.Sphere(radius), T_body @ placement(shape), np.full(3, radius))]
+    if "cylinder" in shape:
+        start, end = (np.array(shape[key], dtype=float) for key in ("from", "to"))
+        T, length = np.eye(4), float(np.linalg.norm(end - start))
+        T[:3, :3], T[:3, 3] = _frame_along((end - start) / length), (start + end) / 2
+        return [_cylinder(float(shape["cylinder"]), length, body, name, T_body @ T)]
+    return _mesh_solids(shape, body, name, T_body @ placement(shape), where)
+
+
+def _cylinder(radius: float, length: float, body: int, name: str, T: Floats) -> Solid:
+    half = np.array([radius, radius, length / 2])
+    return Solid(body, name, coal().Cylinder(radius, length), T, half)
+
+
+def _frame_along(z: Floats) -> Floats:
+    """Return a rotation (3, 3) whose third axis is a unit vector."""
+    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: str) -> list[Solid]:
+    import trimesh
+
+    from urdf.schema import UNITS
+
+    path = Path(shape["mesh"])
+    try:
+        vertices, faces = mesh_file(path)
+    except (FileNotFoundError, ValueError) as error:
+        missing = f"there is no mesh file {path}" if isinstance(error, FileNotFoundError) else str(error)
+        raise CellError(f"{where}: {missing}") from None
+    mesh = trimesh.Trimesh(vertices * UNITS[shape["unit"]], faces)
+    size = float(np.ptp(mesh.vertices, axis=0).max())
+    if not SMALLEST <= size <= LARGEST:
+        raise CellError(
+            f"{where}: {path.name} is {size:.3g} m large in {shape['unit']!r}, "
+            f"expected {SMALLEST} m to {LARGEST:g} m: is it another unit?"
+        )
+    hull = mesh.convex_hull
+    if "convex" not in shape and not (mesh.is_volume and mesh.volume >= CONVEX_SHARE * hull.volume):
+        state = "is not convex" if mesh.is_volume else "is not a closed surface"
+        raise CellError(
+            f"{where}: {path.name} {state}: expected convex = true to take its hull, "
+            "or convex = false to split it"
+        )
+    parts = [(hull.vertices, hull.faces)] if shape.get("convex", True) else _convex_parts(mesh, size, where)
+    return [_convex(np.asarray(points), np.asarray(triangles), body, name, T) for points, triangles in parts]
+
+
+def _convex_parts(mesh: Any, size: float, where: str) -> list[tuple[Floats, Floats]]:
+    """Return vertices and triangles of convex parts that together cover a mesh."""
+    try:
+        import coacd
+    except ImportError as error:
+        raise CellError(
+            f"{where}: convex = false needs the package coacd: pip install 'irb-twin[cell]'"
+        ) from error
+    coacd.set_log_level("error")
+    return coacd.run_coacd(coacd.Mesh(mesh.vertices, mesh.faces), threshold=CONCAVITY / size * 1.0, seed=0)
+
+
+def _convex(points: Floats, triangles: Floats, body: int, name: str, T: Floats) -> Solid:
+    """Return the hull of points; its frame is centred in the box around it."""
+    library = coal()
+    low, high = points.min(axis=0), points.max(axis=0)
+    centre = (low + high) / 2
+    corners, faces = library.StdVec_Vec3s(), library.StdVec_Triangle()
+    for point in points - centre:
+        corners.append(point)
+    for a, b, c in triangles:
+        faces.append(library.Triangle(int(a), int(b), int(c)))
+    T_centre = np.eye(4)
+    T_centre[:3, 3] = centre
+    return Solid(body, name, library.Convex(corners, faces), T @ T_centre, (high - low) / 2)
+
+
+def triangles_of(solid: Solid) -> tuple[Floats, Floats]:
+    """Return vertices in the shape's frame, in [m], and triangles of a shape, to draw it."""
+    import trimesh
+
+    shape = solid.geometry
+    if hasattr(shape, "halfSide"):
+        mesh = trimesh.creation.box(2 * np.asarray(shape.halfSide))
+    elif hasattr(shape, "halfLength"):
+        make = trimesh.creation.capsule if type(shape).__name__ == "Capsule" else trimesh.creation.cylinder
+        mesh = make(radius=shape.radius, height=2 * shape.halfLength)
+    elif hasattr(shape, "radius"):
+        mesh = trimesh.creation.icosphere(radius=shape.radius)
+    else:
+        mesh = trimesh.convex.convex_hull(np.array([shape.point(k) for k in range(shape.num_points)]))
+    return np.asarray(mesh.vertices), np.asarray(mesh.faces)
+
+
+def arm_solids(robot: Robot) -> list[Solid]:
+    """Return the collision shapes of a robot's links; a mesh file counts as its hull.
+
+    Raises:
+        CellError: the robot has no collision shapes.
+    """
+    found: list[Solid] = []
+    if robot.urdf is not None:
+        root = read_document(robot.urdf)
+        links, moving = placed_links(robot.urdf, parsed(robot.urdf, root))
+        elements = {link.get("name"): link for link in root.iterfind("link")}
+        names = robot.tree.names
+        joints = [names.index(one.joint.name) if one.joint.name in names else None for one in moving]
+        for link, index, T_link in links:
+            body = -1 if index < 0 else joints[index]
+            if body is None:
+                continue
+            name = elements_name(robot, body)
+            for element in elements[link].iterfind("collision"):
+                try:
+                    T = T_link @ shape_origin(element)
+                    found += _urdf_solids(element, robot.urdf.absolute().parent, body, name, T)
+                except (ValueError, FileNotFoundError) as error:
+                    raise RobotError(f"{robot.urdf}: link {link!r}: <collision>: {error}") from error
+    if not found:
+        raise CellError(f"robot {robot.name!r} has no <collision> shapes, so its distances are unknown")
+    return found
+
+
+def shapes_accuracy(robot: Robot, cell: Cell) -> float | None:
+    """Return how far the arm's surface may stick out of its collision shapes, in [m]; None if unverified.
+
+    The cell's file states it, or `links.shapes_accuracy` of the robot's `robot.toml`.
+    """
+    if cell.shapes_accuracy is not None:
+        return cell.shapes_accuracy
+    facts = None if robot.urdf is None else robot.urdf.parent / "robot.toml"
+    if facts is None or not facts.is_file():
+        return None
+    from urdf.schema import tomllib
+
+    return tomllib.loads(facts.read_text(encoding="utf-8")).get("links", {}).get("shapes_accuracy")
+
+
+def elements_name(robot: Robot, body: int) -> str:
+    """Return the name of a body for pairs: that of its link, or "base"."""
+    return "base" if body < 0 else robot.tree.links[body]
+
+
+def _urdf_solids(element: ET.Element, folder: Path, body: int, name: str, T: Floats) -> list[Solid]:
+    """Return the shape of a `<collision>`."""
+    import trimesh
+
+    library = coal()
+    for shape in element.iterfind("geometry/*"):
+
+        def numbers(key: str, shape: ET.Element = shape) -> list[float]:
+            return parse_numbers(shape.get(key, ""))
+
+        if shape.tag == "box":
+            size = np.array(numbers("size"))
+            return [Solid(body, name, library.Box(*size), T, size / 2)]
+        if shape.tag == "sphere":
+            (radius,) = numbers("radius")
+            return [Solid(body, name, library.Sphere(radius), T, np.full(3, radius))]
+        if shape.tag == "cylinder":
+            (radius,), (length,) = numbers("radius"), numbers("length")
+            return [_cylinder(radius, length, body, name, T)]
+        if shape.tag == "capsule":
+            (radius,), (length,) = numbers("radius"), numbers("length")
+            half = np.array([radius, radius, length / 2 + radius])
+            return [Solid(body, name, library.Capsule(radius, length), T, half)]
+        if shape.tag == "mesh":
+            vertices, faces = mesh_file(Path(resolve_mesh(shape.get("filename", ""), folder)))
+            scale = np.array(numbers("scale") if shape.get("scale") else [1.0, 1.0, 1.0])
+            hull = trimesh.Trimesh(vertices * scale, faces).convex_hull
+            return [_convex(np.asarray(hull.vertices), np.asarray(hull.faces), body, name, T)]
+    return []
