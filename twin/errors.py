@@ -84,7 +84,7 @@ class RapidError(TwinError):
     """Fault of a RAPID program.
 
     Attributes:
-        kind: syntax, name, type, value, refusal, target, path or time.
+        kind: syntax, name, type, value, refusal, target, path, time or cell.
         file: file of the fault, "" if none is known.
         line: line of the fault, 0 if none is known.
     """

@@ -9,12 +9,13 @@ import numpy as np
 
 from scenarios.base import Config
 from scenarios.metric import Metric
-from twin.errors import CellError
+from twin.errors import CellError, RapidError
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.cell.cell import Cell
     from twin.cell.closest import Closest
+    from twin.rapid.plan import Plan
     from twin.robot.robot import Robot
 
 
@@ -103,3 +104,33 @@ def lines(closest: Closest, metric: Metric) -> list[str]:
     if metric.limit is None:
         found.append(metric.why.partition("; not judged: ")[2])
     return found
+
+
+PERIOD = 2e-3
+"""Time between the configurations of a planned motion, in [s]."""
+
+
+def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None]:
+    """Return the nearest approach of each move by its index, and the fault of the first move that is too near.
+
+    Between two configurations a planned joint differs from an even turn by at most its acceleration times the
+    square of their time, over 8.
+    """
+    from twin.cell.clearance import Clearance
+    from twin.cell.closest import closest
+
+    clearance = Clearance(robot, cell)
+    found: dict[int, Closest] = {}
+    fault = None
+    for k, (one, start) in enumerate(zip(plan.moves, plan.starts, strict=True)):
+        if one.time == 0.0:
+            continue
+        t = np.linspace(start, start + one.time, max(2, int(np.ceil(one.time / PERIOD)) + 1))
+        q, _, qdd = plan.motion(t)
+        bend = np.abs(qdd).max(axis=0) * (t[1] - t[0]) ** 2 / 8.0
+        found[k] = closest(clearance, t, q, np.abs(robot.embedding) @ bend)
+        metric = clearance_metric(found[k], cell, robot)
+        if not metric.passes and fault is None:
+            move = one.move
+            fault = RapidError(f"{move.name} comes too near: {place(found[k])}", "cell", move.file, move.line)
+    return found, fault

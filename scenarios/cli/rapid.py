@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from scenarios.cli.output import Files, console, print_to_stderr
 from twin.errors import RapidError
 
 if TYPE_CHECKING:
+    from twin.cell.closest import Closest
     from twin.rapid.check import Program
     from twin.rapid.plan import Limits, Plan, PlannedMove
     from twin.robot.robot import Robot
@@ -75,6 +76,7 @@ class Check(Command):
     accelerations: tuple[float, ...] = option(
         (), "largest accelerations of the joints in rad/s^2, for robots without masses", "A"
     )
+    cell: Path | None = option(None, "file of a cell: check the distance of every move to it", "CELL.toml")
     json: Path | None = output_file(".json", "write all figures")
     junit: Path | None = output_file(".xml", "write a JUnit test case for each move")
     markdown: Path | None = output_file(".md", "write the table for a CI's summary page")
@@ -96,6 +98,13 @@ class Check(Command):
         except RapidError as error:  # of the language
             print_to_stderr(f"FAULT {error}")
             return 1
+        near = {}
+        if self.cell is not None:
+            from scenarios.checks.clearance import check_plan
+            from twin.cell.cell import load_cell
+
+            near, too_near = check_plan(plan, robot, load_cell(self.cell))
+            fault = too_near or fault
         page = console()
         names = ", ".join(Path(one).name for one in self.program)
         load = max((one.move.settings.load.values[0] for one in plan.moves), default=0.0)
@@ -105,15 +114,15 @@ class Check(Command):
             highlight=False,
             soft_wrap=True,
         )
-        for line in _table(plan, robot, len({one.move.file for one in plan.moves}) > 1):
+        for line in _table(plan, robot, near, len({one.move.file for one in plan.moves}) > 1):
             page.print(line, highlight=False, soft_wrap=True, markup=False)
         closing = _closing(plan, program, remarks, limits, fault)
         for line in closing:
             page.print(line, highlight=False, soft_wrap=True, markup=False)
         files = Files()
-        files.write(self.json, partial(_write_json, plan, program, remarks, limits, fault))
+        files.write(self.json, partial(_write_json, plan, near, program, remarks, limits, fault))
         files.write(self.junit, partial(_write_junit, names, plan, robot, fault))
-        files.write(self.markdown, partial(_write_markdown, names, plan, robot, closing))
+        files.write(self.markdown, partial(_write_markdown, names, plan, robot, near, closing))
         return 0 if files.name(page) and fault is None else 1
 
 
@@ -243,21 +252,28 @@ def _measured(path: Path) -> dict[int, float]:
 MOST_ROWS = 60
 """Number of moves above which the table has one row for each line of the program."""
 
-HEADINGS = "line", "move", "mm", "v", "zone", "time s", "joint speed", "torque", "singular"
+HEADINGS = "line", "move", "mm", "v", "zone", "time s", "joint speed", "torque", "singular", "nearest"
 
 
-def _rows(plan: Plan, robot: Robot, with_files: bool) -> list[tuple[str, ...]]:
+def _headings(near: Mapping[int, Closest]) -> tuple[str, ...]:
+    return HEADINGS if near else HEADINGS[:-1]
+
+
+def _rows(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bool) -> list[tuple[str, ...]]:
     """Return the cells of the table: a row per move, or per line of a program of many moves.
 
     A row of several moves has the sums of lengths and times, and the largest shares.
     """
     groups: dict[Any, list[PlannedMove]] = {}
+    closest: dict[Any, list[Closest]] = {}
     for k, one in enumerate(plan.moves):
         move = one.move
         place = (move.file, move.line, move.name, move.speed[0], move.zone.values[1], move.stops)
-        groups.setdefault(place if len(plan.moves) > MOST_ROWS else k, []).append(one)
+        key = place if len(plan.moves) > MOST_ROWS else k
+        groups.setdefault(key, []).append(one)
+        closest.setdefault(key, []).extend([near[k]] if k in near else [])
     rows = []
-    for moves in groups.values():
+    for key, moves in groups.items():
         move = moves[0].move
         name = move.name if len(moves) == 1 else f"{move.name} x {len(moves)}"
         zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
@@ -271,15 +287,17 @@ def _rows(plan: Plan, robot: Robot, with_files: bool) -> list[tuple[str, ...]]:
         singular = min(
             (one.singular for one in moves if one.singular), key=lambda text: text.split()[1], default=""
         )
-        rows.append(
-            (place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts, singular)
-        )
+        cells = [place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts, singular]
+        if near:
+            least = min(closest[key], key=lambda one: one.nearest.clearance, default=None)
+            cells.append("" if least is None else f"{least.nearest.text} {' - '.join(least.nearest.pair)}")
+        rows.append(tuple(cells))
     return rows
 
 
-def _table(plan: Plan, robot: Robot, with_files: bool) -> list[str]:
+def _table(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bool) -> list[str]:
     """Return the lines of the table."""
-    rows = [HEADINGS, *_rows(plan, robot, with_files)]
+    rows = [_headings(near), *_rows(plan, robot, near, with_files)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = {0, 2, 3, 5}
     return [
@@ -315,6 +333,7 @@ def _closing(
 
 def _write_json(
     plan: Plan,
+    near: Mapping[int, Closest],
     program: Program,
     remarks: Sequence[str],
     limits: Limits,
@@ -338,8 +357,15 @@ def _write_json(
             "joint_speed": {"share": figure(one.joint_speed[0]), "joint": one.joint_speed[1] + 1},
             "torque": {"share": figure(one.torque[0]), "joint": one.torque[1] + 1},
             "singular": one.singular,
+            "nearest": None
+            if k not in near
+            else {
+                "distance_m": near[k].nearest.distance,
+                "pair": list(near[k].nearest.pair),
+                "time_s": near[k].t,
+            },
         }
-        for one in plan.moves
+        for k, one in enumerate(plan.moves)
     ]
     result = {
         "passes": fault is None,
@@ -374,9 +400,12 @@ def _write_junit(names: str, plan: Plan, robot: Robot, fault: RapidError | None,
     document.write(str(path), pretty=True)
 
 
-def _write_markdown(names: str, plan: Plan, robot: Robot, closing: Sequence[str], path: Path) -> None:
-    lines = [f"## irb-twin rapid check: {names}", "", "| " + " | ".join(HEADINGS) + " |"]
-    lines.append("|" + "---|" * len(HEADINGS))
-    lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, robot, False)]
+def _write_markdown(
+    names: str, plan: Plan, robot: Robot, near: Mapping[int, Closest], closing: Sequence[str], path: Path
+) -> None:
+    headings = _headings(near)
+    lines = [f"## irb-twin rapid check: {names}", "", "| " + " | ".join(headings) + " |"]
+    lines.append("|" + "---|" * len(headings))
+    lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, robot, near, False)]
     lines += ["", *(f"{line}\n" for line in closing if line)]
     path.write_text("\n".join(lines), encoding="utf-8")

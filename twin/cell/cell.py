@@ -24,7 +24,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 """Keys of the shapes, see `urdf.schema`."""
 
 TABLES: dict[str, dict[str, Any]] = {
-    "": {"margin?": "any", "shapes_accuracy?": "number"},
+    "": {"margin?": "any", "shapes_accuracy?": "any"},
     "base?": PLACEMENT,
     "frames.*?": {**PLACEMENT, "parent?": "text"},
     "tool?": {"tcp?": "table", "mass?": "number", "com?": 3, "inertia?": 6, "shapes?": "any"},
@@ -183,6 +183,8 @@ def _check(content: dict[str, Any]) -> None:
         tcp = content["tool"].get("tcp", {})
         check_values("tool.tcp", check_keys("tool.tcp", tcp, PLACEMENT), PLACEMENT, 0)
     margins = [("margin", content.get("margin", MARGIN))]
+    if "shapes_accuracy" in content:
+        margins.append(("shapes_accuracy", content["shapes_accuracy"]))
     for k, rule in enumerate(content.get("pairs", ())):
         where = f"pairs, entry {k + 1}"
         check_keys(where, rule, {"between": "any", "may_touch?": "any", "margin?": "any"})

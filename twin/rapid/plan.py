@@ -112,11 +112,13 @@ class Plan:
 
     Attributes:
         moves: the planned moves.
+        starts: times in the motion at which the moves begin, in [s].
         pauses: sum of the waits in [s].
         motion: estimated motion with its waits and rests, a `Trajectory`.
     """
 
     moves: tuple[PlannedMove, ...]
+    starts: tuple[float, ...]
     pauses: float
     motion: MotionSequence
 
@@ -164,26 +166,32 @@ def plan(
     limits = limits or Limits()
     moves: list[PlannedMove] = []
     motions: list[Trajectory] = []
-    pauses = 0.0
+    starts: list[float] = []
+    pauses = now = 0.0
     at = segments[0].q[0] if segments else np.zeros(robot.n)
     for group in _groups(segments, events):
         if isinstance(group, Pause):
             pauses += group.seconds
+            now += group.seconds
             motions.append(hold(at, group.seconds))
             continue
         pieces = _pieces(group)
         if not pieces:
             moves += [_still(segment) for segment in group]
+            starts += [now] * len(group)
             continue
         laws = _laws(robot, group, pieces, limits)
-        moves += _figures(robot, group, pieces, laws)
+        figures = _figures(robot, group, pieces, laws)
+        moves += figures
+        starts += (now + np.cumsum([0.0, *(one.time for one in figures[:-1])])).tolist()
+        now += sum(one.time for one in figures) + limits.settling
         q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
         dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
         motions.append(PathMotion(laws.width, laws.estimate.x, q, dq))
         at = q[-1]
         if limits.settling:
             motions.append(hold(at, limits.settling))
-    return Plan(tuple(moves), pauses, MotionSequence(tuple(motions) or (hold(at, 0.0),)))
+    return Plan(tuple(moves), tuple(starts), pauses, MotionSequence(tuple(motions) or (hold(at, 0.0),)))
 
 
 # ---------------------------------------------------------------------------------------------- geometry
