@@ -44,7 +44,7 @@ from .logs.recordings.recording import write_recording as write_recording
 from .logs.views.browser import view as view
 from .logs.views.comparison import compare as compare
 from .logs.views.film import film as film
-from .rapid.time_optimal import time_optimal as time_optimal
+from .rapid.fastest_motion import time_optimal as time_optimal
 from .robot.drives.drives import Drives as Drives
 from .robot.drives.sensors import Sensors as Sensors
 from .robot.loading.dh_tables import dh_robot as dh_robot

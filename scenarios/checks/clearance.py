@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.cell.cell import Cell
     from twin.cell.closest import Closest
-    from twin.rapid.plan import Plan
+    from twin.rapid.planning import Plan
     from twin.robot.robot import Robot
 
 
@@ -111,7 +111,7 @@ PERIOD = 2e-3
 
 
 def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None]:
-    """Return the nearest approach of each move by its index, and the fault of the first move that is too near.
+    """Return the nearest approach of each move by its index, and the first fault or None.
 
     Between two configurations a planned joint differs from an even turn by at most its acceleration times the
     square of their time, over 8.

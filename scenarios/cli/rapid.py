@@ -17,8 +17,8 @@ from twin.errors import RapidError
 
 if TYPE_CHECKING:
     from twin.cell.closest import Closest
-    from twin.rapid.check import Program
-    from twin.rapid.plan import Limits, Plan, PlannedMove
+    from twin.rapid.planning import Limits, Plan, PlannedMove
+    from twin.rapid.programs import Program
     from twin.robot.robot import Robot
 
 ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller.
@@ -83,8 +83,8 @@ class Check(Command):
 
     def run(self, call: Call) -> int:
         """Print the table, and return 1 after a fault."""
-        from twin.rapid.check import check
-        from twin.rapid.plan import NO_LOAD
+        from twin.rapid.planning import NO_LOAD
+        from twin.rapid.programs import check
 
         robot = _robot(self.robot, self.drives)
         if self.start is not None and self.start not in robot.poses:
@@ -146,7 +146,7 @@ class ExportPath(Command):
         import numpy as np
 
         from twin.logs.log import Log
-        from twin.rapid.export import export
+        from twin.rapid.paths import export
 
         log = Log.load(self.log)
         samples = np.unique([*range(0, len(log.t), self.every), len(log.t) - 1])
@@ -173,8 +173,8 @@ class Fit(Command):
 
     def run(self, call: Call) -> int:
         """Print share and settling time with the residuals."""
-        from twin.rapid.check import interpret, read
-        from twin.rapid.export import fit
+        from twin.rapid.paths import fit
+        from twin.rapid.programs import interpret, read
 
         if self.times is None:
             raise WrongUse("--times FILE.csv is required: the columns are line and time_s")
@@ -204,7 +204,7 @@ def _robot(name: str, drives: str) -> Robot:
 def _limits(share: float, settling: float, accelerations: Sequence[float]) -> Limits:
     import numpy as np
 
-    from twin.rapid.plan import Limits
+    from twin.rapid.planning import Limits
 
     if not 0 < share <= 1:
         raise WrongUse(f"--share {share:g}: expected more than 0 and at most 1")
@@ -216,7 +216,7 @@ def _limits(share: float, settling: float, accelerations: Sequence[float]) -> Li
 
 
 def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
-    from twin.rapid.check import interpret, read
+    from twin.rapid.programs import interpret, read
 
     inputs = {}
     for text in given.input:

@@ -1,11 +1,12 @@
 """`python -m tests.support.cover irb140 FOLDER`: convex shapes that cover the CAD of an arm's links.
 
 Print `collision = [...]` for each link, boxes and cylinders parallel to the axes of the base at the zero pose.
-The CAD's triangles are divided by planes, greedily where that reduces the volume of the shapes most. Every
-triangle is inside one shape. Below each link stands how far its shapes stick out of the CAD.
+The CAD's triangles are divided by planes where that reduces the volume of the shapes most, and parts that fit
+are merged again. Every triangle is inside one shape. Beside each link stands how far its shapes stick out.
 """
 
 import sys
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ import trimesh
 from scipy.spatial import ConvexHull, cKDTree
 
 MOST_SHAPES = 8
-LONGEST_EDGE = 0.008
+FINEST = 4
+LONGEST_EDGE = 0.012
 PLANES = np.linspace(0.08, 0.92, 22)
 ROUNDING = 1e-3
 
@@ -79,9 +81,9 @@ def best_split(triangles):
             left = centres[:, axis] < low[axis] + share * (high[axis] - low[axis])
             if min(left.sum(), (~left).sum()) < 12:
                 continue
-            volume = sum(rough(triangles[side].reshape(-1, 3)) for side in (left, ~left))
-            if best is None or volume < best[0]:
-                best = volume, triangles[left], triangles[~left]
+            total = sum(rough(triangles[side].reshape(-1, 3)) for side in (left, ~left))
+            if best is None or total < best[0]:
+                best = total, triangles[left], triangles[~left]
     return best
 
 
@@ -98,20 +100,32 @@ def rough(points):
 
 
 def covers(mesh, most=MOST_SHAPES):
-    """Return shapes that cover a mesh."""
+    """Return shapes that cover a mesh: it is split into many parts, and those that fit best are merged."""
     vertices, faces = trimesh.remesh.subdivide_to_size(mesh.vertices, mesh.faces, LONGEST_EDGE)
     parts = [vertices[faces]]
-    while len(parts) < most:
+    while len(parts) < FINEST * most:
         gains = []
         for k, part in enumerate(parts):
             split = best_split(part)
-            gain = -np.inf if split is None else rough(part.reshape(-1, 3)) - split[0]
+            gain = -np.inf if split is None else volume(part) - split[0]
             gains.append((gain, k, split))
         gain, k, split = max(gains, key=lambda one: one[0])
         if split is None or gain <= 0:
             break
         parts[k : k + 1] = split[1:]
+    while len(parts) > most:
+        costs = [
+            (volume(np.concatenate([parts[i], parts[j]])) - volume(parts[i]) - volume(parts[j]), i, j)
+            for i, j in combinations(range(len(parts)), 2)
+        ]
+        _, i, j = min(costs)
+        parts[i : i + 1] = [np.concatenate([parts[i], parts.pop(j)])]
     return [cover(part.reshape(-1, 3))[1] for part in parts]
+
+
+def volume(triangles):
+    """Return the volume of the smaller cover of triangles (k, 3, 3)."""
+    return rough(triangles.reshape(-1, 3))
 
 
 def inside(shape, points, grow=0.0):
@@ -148,11 +162,15 @@ def excess(shapes, mesh):
     return tree.query(np.concatenate(outer))[0]
 
 
+def number(value):
+    """Return a number with three or four decimals."""
+    return f"{value + 0.0:.4g}"
+
+
 def text(shape):
     """Return a shape as a line of a robot.toml."""
     parts = [
-        f"{key} = "
-        + (f"{value:.3f}" if np.ndim(value) == 0 else "[" + ", ".join(f"{x + 0.0:.4g}" for x in value) + "]")
+        f"{key} = {number(value) if np.ndim(value) == 0 else '[' + ', '.join(map(number, value)) + ']'}"
         for key, value in shape.items()
     ]
     return "    { " + ", ".join(parts) + " },"

@@ -8,9 +8,9 @@ import pytest
 
 import twin
 from scenarios.cli.command_line import main
-from twin.rapid.check import check, interpret, read
-from twin.rapid.export import export, stop_times
-from twin.rapid.plan import Limits
+from twin.rapid.paths import export, stop_times
+from twin.rapid.planning import Limits
+from twin.rapid.programs import check, interpret, read
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 GOOD = f"""MODULE weld

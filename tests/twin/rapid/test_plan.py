@@ -2,16 +2,17 @@
 
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
 import twin
 from tests.support.peers import Pinocchio
-from twin.rapid.check import check, interpret
-from twin.rapid.export import export, fit, stop_times
 from twin.rapid.language import parse
-from twin.rapid.plan import Limits
+from twin.rapid.paths import export, fit, stop_times
+from twin.rapid.planning import Limits
+from twin.rapid.programs import check, interpret
 from twin.rapid.time_law import fastest, interval_times
 
 ROBOT = twin.load("irb140").with_drives("rigid")
@@ -37,8 +38,10 @@ def test_one_axis_with_a_limit_of_acceleration_takes_twice_the_root(N):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="toppra has wheels for Linux only")
 def test_the_time_law_agrees_with_another_implementation():
-    import toppra
-    from toppra import algorithm, constraint
+    with warnings.catch_warnings():  # about escape sequences in its docstrings
+        warnings.simplefilter("ignore")
+        import toppra
+        from toppra import algorithm, constraint
 
     rng = np.random.default_rng(3)
     s = np.linspace(0, 1, 6)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from twin.rapid.check import interpret
 from twin.rapid.language import Source, parse
+from twin.rapid.programs import interpret
 
 
 def run(body, before="", **options):

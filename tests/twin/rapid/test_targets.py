@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import twin
-from twin.rapid.check import interpret
 from twin.rapid.language import parse
+from twin.rapid.programs import interpret
 
 ROBOT = twin.load("irb140")
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"

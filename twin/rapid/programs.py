@@ -14,7 +14,7 @@ from twin.errors import RapidError
 from twin.rapid.functions import functions_for
 from twin.rapid.instructions import Move, Note, Pause, Recorder, instructions_for
 from twin.rapid.language import Source, read_source
-from twin.rapid.plan import Limits, Plan, plan
+from twin.rapid.planning import Limits, Plan, plan
 from twin.rapid.program import STEP_LIMIT, Interpreter
 from twin.rapid.targets import Arm, Segment
 from twin.robot.limits import check_position

@@ -11,8 +11,8 @@ from scipy.optimize import least_squares
 
 from twin.arrays import Floats, float_array
 from twin.errors import RapidError
-from twin.rapid.check import Program, check
-from twin.rapid.plan import Limits, Plan
+from twin.rapid.planning import Limits, Plan
+from twin.rapid.programs import Program, check
 from twin.rapid.values import PREDEFINED
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot

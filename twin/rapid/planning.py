@@ -12,11 +12,7 @@ from scipy.interpolate import CubicSpline
 from twin.arrays import Floats
 from twin.errors import RapidError
 from twin.kinematics.forward import jacobian
-from twin.rapid.functions import matrix
-from twin.rapid.instructions import Move, Pause
-from twin.rapid.targets import LEVER, Segment, tool_frame
-from twin.rapid.time_law import PathMotion, fastest, interval_times
-from twin.rapid.time_optimal import (
+from twin.rapid.fastest_motion import (
     Law,
     RestError,
     Torques,
@@ -26,6 +22,10 @@ from twin.rapid.time_optimal import (
     path_torques,
     torque_law,
 )
+from twin.rapid.functions import matrix
+from twin.rapid.instructions import Move, Pause
+from twin.rapid.targets import LEVER, Segment, tool_frame
+from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record
 from twin.robot.robot import Payload, Robot
 from twin.trajectories.joint_paths import KINDS, singular_distances
