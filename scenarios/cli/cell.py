@@ -1,4 +1,4 @@
-"""Commands on cells: `irb-twin cell` describes one, `irb-twin collide` checks logs in it."""
+"""Commands on cells: `irb-twin cell` describes one, `collide` checks logs in it, `reach` maps a plane."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from twin.cell.cell import Cell
     from twin.cell.clearance import Clearance
     from twin.cell.closest import Closest
+    from twin.cell.reach import Envelope, PlaneMap
     from twin.logs.log import Log
 
 
@@ -122,6 +123,90 @@ class Collide(Command):
             files.write(self.plot, partial(_plot, cell, log, closest))
         files.write(self.json, partial(_write_json, results))
         return 0 if files.name(page) and all(metric.passes for _, _, metric in results) else 1
+
+
+@dataclass(frozen=True)
+class Reach(Command):
+    """Show how far a robot reaches, and what it can do with its tool on a plane.
+
+    The plane is a frame of a cell; its x and y axes span it. The tool points against its normal. For every
+    point, the solution with the largest manipulability is described.
+    """
+
+    examples = """examples:
+  irb-twin reach --robot irb140
+  irb-twin reach --robot irb140 --cell cell.toml --plane bench --picture reach.png
+  irb-twin reach --robot irb1600 --cell cell.toml --plane bench --tool-down --size 1.5 --step 0.01
+"""
+
+    robot: str = option("irb140", "name of a robot, or path of its file")
+    cell: Path | None = option(None, "file of a cell", "CELL.toml")
+    plane: str | None = option(None, "frame of the cell whose x and y axes span the plane", "FRAME")
+    tool_down: bool = option(False, "the tool points down in the world, whatever the plane")
+    size: float = option(1.0, "side of the square around the frame's origin, in m", "M")
+    step: float = option(0.02, "distance of the points, in m", "M")
+    picture: Path | None = output_file(".png", "draw the envelope and the maps")
+
+    def run(self, call: Call) -> int:
+        """Print the envelope and the figures of the plane."""
+        import twin
+        from twin.cell.clearance import Clearance
+        from twin.cell.reach import envelope, plane_map
+        from twin.errors import near
+
+        robot = twin.load(self.robot)
+        if not (0 < self.step <= self.size <= 20 and self.size / self.step <= 2000):
+            raise WrongUse(
+                f"--size {self.size:g} --step {self.step:g}: expected 1 to 2000 steps in 0 to 20 m"
+            )
+        if self.plane is not None and self.cell is None:
+            raise WrongUse("--plane requires --cell, whose frames it names")
+        reach = envelope(robot)
+        page = console()
+        page.print(
+            f"wrist centre of {robot.name}: {1e3 * reach.front:.1f} mm in front of axis 1, "
+            f"{1e3 * reach.rear:.1f} mm behind it, {1e3 * reach.top:.1f} mm high",
+            highlight=False,
+            soft_wrap=True,
+        )
+        found = None
+        if self.cell is not None and self.plane is not None:
+            cell = twin.load_cell(self.cell)
+            if self.plane not in cell.frames:
+                known = ", ".join(cell.frames)
+                raise WrongUse(
+                    f"there is no frame {self.plane!r}{near(self.plane, cell.frames)}; known are {known}"
+                )
+            T_plane = np.linalg.inv(cell.T_world_base) @ cell.frames[self.plane]
+            down = np.linalg.inv(cell.frames[self.plane][:3, :3]) @ np.diag([1.0, -1.0, -1.0])
+            tool = None if cell.tool is None else cell.tool.T_flange_tool
+            steps = np.linspace(-self.size / 2, self.size / 2, round(self.size / self.step) + 1)
+            found = plane_map(
+                robot,
+                T_plane,
+                steps,
+                steps,
+                R_plane_tool=down if self.tool_down else None,
+                T_flange_tool=tool,
+                clearance=Clearance(robot, cell) if cell.objects or cell.tool else None,
+            )
+            page.print(
+                f"plane {self.plane}: {100 * found.share:.1f} % of {found.solutions.size} poses "
+                "can be reached",
+                highlight=False,
+            )
+            if np.isfinite(found.clearance).any():
+                free = np.nanmean(found.clearance[found.solutions > 0] >= 0)
+                page.print(f"{100 * free:.1f} % of these keep their margins", highlight=False)
+        files = Files()
+        files.write(self.picture, partial(_draw_reach, reach, found, robot.name))
+        return 0 if files.name(page) else 1
+
+
+def _draw_reach(reach: Envelope, found: PlaneMap | None, name: str, path: Path) -> None:
+    from twin.cell.picture import reach_plot
+
+    reach_plot(reach, found, f"Reach of {name}").savefig(path, dpi=150)
 
 
 def _require_tool(cell: Cell, log: Log, path: Path) -> None:

@@ -93,6 +93,7 @@ COMMANDS = Commands(
         ),
         "collide": ("cell:Collide", "check how near a recorded motion comes to its cell"),
         "cell": ("cell:ShowCell", "check the file of a cell, list its frames and pairs, draw it"),
+        "reach": ("cell:Reach", "show how far a robot reaches, and what it can do on a plane"),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "new": ("new:New", "write a small controller, scenario or robot to start from, with its test"),
     },

@@ -89,15 +89,26 @@ class Cell:
     objects: tuple[Object, ...]
     rules: tuple[PairRule, ...] = field(default=())
 
+    @staticmethod
+    def empty(margin: float = MARGIN) -> Cell:
+        """Return a cell without objects, in which an arm can only touch itself."""
+        return Cell(Path("empty"), margin, None, np.eye(4), {"world": np.eye(4)}, None, ())
+
     def __repr__(self) -> str:
         return f"<Cell {self.file.name}: {len(self.objects)} objects, margin {1e3 * self.margin:g} mm>"
 
-    def margin_of(self, a: str, b: str) -> float | None:
-        """Return the margin of a pair of names, in [m]; None if they may touch."""
+    def margin_of(self, a: str, b: str, *, links: bool = False) -> float | None:
+        """Return the margin of a pair of names, in [m]; None if they may touch.
+
+        Args:
+            a: name of a link, "tool" or an object.
+            b: another name.
+            links: whether both are links of the arm, whose margin is 0 without a rule.
+        """
         for rule in self.rules:
             if rule.between == {a, b}:
                 return rule.margin
-        return self.margin
+        return 0.0 if links else self.margin
 
     def distances(self, robot: Any, q: Any) -> list[Any]:
         """Return the distance of every pair at joint angles, nearest first.

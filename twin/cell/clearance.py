@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.cell.cell import Cell
-from twin.cell.shapes import Solid, arm_solids, coal, elements_name, solids_of, triangles_of
+from twin.cell.shapes import Solid, arm_solids, body_name, coal, solids_of, touching_links, triangles_of
 from twin.errors import CellError, near
 from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import joint_vectors
@@ -74,7 +74,8 @@ class Clearance:
         self.robot, self.cell = robot, cell
         T_base_world = np.linalg.inv(cell.T_world_base)
         arm = arm_solids(robot)
-        names = {elements_name(robot, body): body for body in range(-1, robot.tree.n)}
+        names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
+        links_of_arm = set(names)
         if cell.tool is not None and cell.tool.shapes:
             names[TOOL] = robot.tree.flange_joint
             for shape in cell.tool.shapes:
@@ -105,10 +106,12 @@ class Clearance:
                     )
         self.pairs: dict[tuple[str, str], float] = {}
         first, second, margins = [], [], []
+        touching = touching_links(robot)
         for i, j in combinations(range(len(self.solids)), 2):
             a, b = self.solids[i], self.solids[j]
-            margin = cell.margin_of(a.name, b.name)
-            if margin is None or not self._judged(a, b):
+            links = a.name in links_of_arm and b.name in links_of_arm
+            margin = cell.margin_of(a.name, b.name, links=links)
+            if margin is None or {a.name, b.name} in touching or not self._judged(a, b):
                 continue
             self.pairs[a.name, b.name] = margin
             first.append(i)
@@ -143,7 +146,7 @@ class Clearance:
         return not carried and not any({a.body, b.body} == set(loop.joints) for loop in self.robot.loops)
 
     def _of_arm(self, solid: Solid) -> bool:
-        return solid.name in (TOOL, elements_name(self.robot, solid.body))
+        return solid.name in (TOOL, body_name(self.robot, solid.body))
 
     def _reach(self) -> Floats:
         """Return the largest distance of a point of the arm from each joint, over all configurations."""

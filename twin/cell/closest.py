@@ -19,8 +19,8 @@ from twin.cell.clearance import Clearance, Nearest
 from twin.errors import CellError
 from twin.logs.log import Log
 
-PRECISION = 1e-4
-"""Precision of the least distance between the samples, in [m]."""
+PRECISION, SHARE = 1e-4, 0.01
+"""Precision of the least distance between the samples: in [m], or as a share of it if that is larger."""
 
 STRIDE = 64
 """Samples between the configurations that are looked at first."""
@@ -62,6 +62,13 @@ def least_distance(cell: Cell, log: Log) -> Closest:
 
     Between samples of a log with one engine step per control period, the joints turn evenly. Otherwise the
     samples are thinned: the bound assumes no joint faster than its limit, and the result is not proven.
+
+    Example:
+        >>> from scenarios import gravity_hold
+        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> cell = twin.cell.Cell.empty(margin=0.01)
+        >>> twin.cell.least_distance(cell, log).proven
+        True
 
     Raises:
         CellError: the cell does not fit the robot, or has no pair to judge.
@@ -125,7 +132,7 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
     bound = best.clearance
     while waiting:
         low, a, b = heapq.heappop(waiting)
-        if low >= best.clearance - PRECISION:
+        if low >= best.clearance - max(PRECISION, SHARE * best.clearance):
             bound = min(bound, low)
             break
         if b - a > 1.0:

@@ -8,7 +8,9 @@ import numpy as np
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
+from twin.arrays import Floats
 from twin.cell.clearance import Clearance
+from twin.cell.reach import Envelope, PlaneMap
 from twin.kinematics.forward import link_poses
 from twin.logs.views.plots import SUN, Plot
 from twin.logs.views.scene import arm_meshes
@@ -55,3 +57,46 @@ def cell_plot(clearance: Clearance, q: ArrayLike) -> Plot:
     axes.set_box_aspect((1, 1, 1), zoom=0.85)
     axes.view_init(elev=20, azim=-55)
     return figure
+
+
+def reach_plot(envelope: Envelope, plane: PlaneMap | None, title: str) -> Plot:
+    """Return the envelope in side and top view, and the maps of a plane."""
+    maps = (
+        [] if plane is None else [(name, image) for name, image in _maps(plane) if np.isfinite(image).any()]
+    )
+    count = 2 + len(maps)
+    columns = min(3, count)
+    rows = -(-count // columns)
+    figure = Plot(figsize=(4.2 * columns, 3.8 * rows + 0.4), layout="constrained")
+    figure.suptitle(title)
+    grid = figure.subplots(rows, columns, squeeze=False).flat
+    side, top, *others = grid
+    cells = 0.01
+    filled = np.unique(np.round(np.column_stack([envelope.x, envelope.z]) / cells), axis=0) * cells
+    side.plot(*filled.T, "s", ms=1.6, color="#9ecae1")
+    side.set(xlabel="x [m]", ylabel="z [m]", title="wrist centre, from the side", aspect="equal")
+    angles = np.linspace(*envelope.sector, 200)
+    for radius, label in ((envelope.front, "front"), (envelope.rear, "rear, over the arm")):
+        top.plot(radius * np.cos(angles), radius * np.sin(angles), label=f"{label}: {1e3 * radius:.1f} mm")
+    top.set(xlabel="x [m]", ylabel="y [m]", title="largest reach, from above", aspect="equal")
+    top.legend(fontsize=7, loc="upper right")
+    for axes, (name, image) in zip(others, maps, strict=False):
+        assert plane is not None
+        ends = (plane.x[0], plane.x[-1], plane.y[0], plane.y[-1])
+        drawn = axes.imshow(image, origin="lower", extent=ends, aspect="equal", cmap="viridis")
+        figure.colorbar(drawn, ax=axes, shrink=0.8)
+        axes.set(xlabel="x of the plane [m]", ylabel="y of the plane [m]", title=name)
+    for axes in others[len(maps) :]:
+        axes.set_axis_off()
+    return figure
+
+
+def _maps(plane: PlaneMap) -> list[tuple[str, Floats]]:
+    """Return the titles and values of the maps."""
+    return [
+        ("number of solutions", np.where(plane.solutions > 0, plane.solutions, np.nan)),
+        ("manipulability [m^3]", plane.manipulability),
+        ("torque left by gravity [%]", 100 * plane.torque_margin),
+        ("distance from a singularity", plane.singular),
+        ("clearance of the cell [mm]", 1e3 * plane.clearance),
+    ]

@@ -11,6 +11,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.cell.cell import Cell, placement
 from twin.errors import CellError, RobotError
+from twin.kinematics.forward import link_poses
 from twin.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
 from twin.robot.robot import Robot
@@ -169,51 +170,89 @@ def triangles_of(solid: Solid) -> tuple[Floats, Floats]:
     return np.asarray(mesh.vertices), np.asarray(mesh.faces)
 
 
+def robot_facts(robot: Robot) -> dict[str, Any]:
+    """Return the `robot.toml` beside a robot's URDF, empty if there is none."""
+    path = None if robot.urdf is None else robot.urdf.parent / "robot.toml"
+    if path is None or not path.is_file():
+        return {}
+    from urdf.facts import read
+
+    return read(path)
+
+
 def arm_solids(robot: Robot) -> list[Solid]:
-    """Return the collision shapes of a robot's links; a mesh file counts as its hull.
+    """Return the covers of a robot's links, or else its collision shapes; a mesh file counts as its hull.
 
     Raises:
-        CellError: the robot has no collision shapes.
+        CellError: the robot has no such shapes.
     """
-    found: list[Solid] = []
-    if robot.urdf is not None:
-        root = read_document(robot.urdf)
-        links, moving = placed_links(robot.urdf, parsed(robot.urdf, root))
-        elements = {link.get("name"): link for link in root.iterfind("link")}
-        names = robot.tree.names
-        joints = [names.index(one.joint.name) if one.joint.name in names else None for one in moving]
-        for link, index, T_link in links:
-            body = -1 if index < 0 else joints[index]
-            if body is None:
-                continue
-            name = elements_name(robot, body)
-            for element in elements[link].iterfind("collision"):
-                try:
-                    T = T_link @ shape_origin(element)
-                    found += _urdf_solids(element, robot.urdf.absolute().parent, body, name, T)
-                except (ValueError, FileNotFoundError) as error:
-                    raise RobotError(f"{robot.urdf}: link {link!r}: <collision>: {error}") from error
+    found = _covers(robot, robot_facts(robot)) or _collision_shapes(robot)
     if not found:
         raise CellError(f"robot {robot.name!r} has no <collision> shapes, so its distances are unknown")
     return found
 
 
-def shapes_accuracy(robot: Robot, cell: Cell) -> float | None:
-    """Return how far the arm's surface may stick out of its collision shapes, in [m]; None if unverified.
+def _covers(robot: Robot, facts: dict[str, Any]) -> list[Solid]:
+    """Return the covers of all links; empty if a link has none."""
+    links = facts.get("link", {})
+    if not links or not all("cover" in link for link in links.values()):
+        return []
+    names = facts["joints"]["names"]
+    T_links = link_poses(robot, np.zeros(robot.n))
+    found = []
+    for key, link in links.items():
+        body = -1 if key == "base" else robot.tree.names.index(names[int(key) - 1])
+        T = np.eye(4) if body < 0 else np.linalg.inv(T_links[body])
+        for shape in link["cover"]:
+            found += solids_of(shape, body, body_name(robot, body), T, f"{robot.name}: link.{key}")
+    return found
 
-    The cell's file states it, or `links.shapes_accuracy` of the robot's `robot.toml`.
+
+def _collision_shapes(robot: Robot) -> list[Solid]:
+    """Return the `<collision>` shapes of a robot's URDF."""
+    found: list[Solid] = []
+    if robot.urdf is None:
+        return found
+    root = read_document(robot.urdf)
+    links, moving = placed_links(robot.urdf, parsed(robot.urdf, root))
+    elements = {link.get("name"): link for link in root.iterfind("link")}
+    names = robot.tree.names
+    joints = [names.index(one.joint.name) if one.joint.name in names else None for one in moving]
+    for link, index, T_link in links:
+        body = -1 if index < 0 else joints[index]
+        if body is None:
+            continue
+        for element in elements[link].iterfind("collision"):
+            try:
+                T = T_link @ shape_origin(element)
+                found += _urdf_solids(element, robot.urdf.absolute().parent, body, body_name(robot, body), T)
+            except (ValueError, FileNotFoundError) as error:
+                raise RobotError(f"{robot.urdf}: link {link!r}: <collision>: {error}") from error
+    return found
+
+
+def touching_links(robot: Robot) -> set[frozenset[str]]:
+    """Return the pairs of links whose covers overlap in every pose."""
+    pairs = robot_facts(robot).get("links", {}).get("may_touch", ())
+    names = robot_facts(robot)["joints"]["names"] if pairs else ()
+    return {
+        frozenset(body_name(robot, robot.tree.names.index(names[int(key) - 1])) for key in pair.split())
+        for pair in pairs
+    }
+
+
+def shapes_accuracy(robot: Robot, cell: Cell) -> float | None:
+    """Return how far the arm's surface may stick out of its shapes, in [m]; None if unverified.
+
+    The cell's file states it. The covers of a robot's `robot.toml` are larger than its CAD everywhere.
     """
     if cell.shapes_accuracy is not None:
         return cell.shapes_accuracy
-    facts = None if robot.urdf is None else robot.urdf.parent / "robot.toml"
-    if facts is None or not facts.is_file():
-        return None
-    from urdf.schema import tomllib
-
-    return tomllib.loads(facts.read_text(encoding="utf-8")).get("links", {}).get("shapes_accuracy")
+    links = robot_facts(robot).get("link", {})
+    return 0.0 if links and all("cover" in link for link in links.values()) else None
 
 
-def elements_name(robot: Robot, body: int) -> str:
+def body_name(robot: Robot, body: int) -> str:
     """Return the name of a body for pairs: that of its link, or "base"."""
     return "base" if body < 0 else robot.tree.links[body]
 

@@ -1,0 +1,156 @@
+"""Distances agree with formulas and with brute force, whatever the cell's frame and order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from scipy.spatial.transform import Rotation
+
+import twin
+from twin.cell.clearance import Clearance
+from twin.cell.shapes import coal, solids_of
+
+ROBOT = twin.load("irb140")
+POST = "[objects.post]\ncylinder = 0.05\nfrom = [0.6, 0.1, 0]\nto = [0.6, 0.1, 1.5]\n"
+
+
+def cell_of(tmp_path, text, name="cell.toml"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return twin.load_cell(path)
+
+
+def distance(a, T_a, b, T_b):
+    library = coal()
+    request = library.DistanceRequest()
+    request.gjk_tolerance = request.epa_tolerance = 1e-7
+    places = [library.Transform3s(T[:3, :3].copy(), T[:3, 3].copy()) for T in (T_a, T_b)]
+    return library.distance(a.geometry, places[0], b.geometry, places[1], request, library.DistanceResult())
+
+
+def pose(rng, spread):
+    T = np.eye(4)
+    T[:3, :3] = Rotation.random(random_state=int(rng.integers(1 << 30))).as_matrix()
+    T[:3, 3] = rng.uniform(-spread, spread, 3)
+    return T
+
+
+def solid(shape):
+    return solids_of(shape, -1, "shape", np.eye(4), "test")[0]
+
+
+def box_distance(size, point):
+    """Return the signed distance of a point from a box."""
+    beyond = np.abs(point) - np.array(size) / 2
+    return np.linalg.norm(np.maximum(beyond, 0)) + min(beyond.max(), 0.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(some.integers(0, 10**6))
+def test_a_sphere_and_a_box(seed):
+    rng = np.random.default_rng(seed)
+    size, radius = rng.uniform(0.02, 0.6, 3), rng.uniform(0.01, 0.2)
+    T_box, T_ball = pose(rng, 0.5), pose(rng, 0.5)
+    found = distance(solid({"box": size}), T_box, solid({"sphere": radius}), T_ball)
+    expected = box_distance(size, T_box[:3, :3].T @ (T_ball[:3, 3] - T_box[:3, 3])) - radius
+    if expected > -0.02:
+        assert found == pytest.approx(expected, abs=1e-6 if expected > 0 else 1e-5)
+    else:
+        assert found < 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(some.integers(0, 10**6))
+def test_a_sphere_and_a_cylinder(seed):
+    rng = np.random.default_rng(seed)
+    r, R, L = rng.uniform(0.01, 0.2), rng.uniform(0.02, 0.2), rng.uniform(0.05, 0.6)
+    T_rod, T_ball = pose(rng, 0.4), pose(rng, 0.4)
+    shape = {"cylinder": R, "from": [0, 0, -L / 2], "to": [0, 0, L / 2]}
+    rod = solid(shape)
+    found = distance(rod, T_rod @ rod.T, solid({"sphere": r}), T_ball)
+    x, y, z = T_rod[:3, :3].T @ (T_ball[:3, 3] - T_rod[:3, 3])
+    beyond = np.array([np.hypot(x, y) - R, abs(z) - L / 2])
+    expected = np.linalg.norm(np.maximum(beyond, 0)) + min(beyond.max(), 0) - r
+    if expected > -0.02:
+        assert found == pytest.approx(expected, abs=1e-6 if expected > 0 else 1e-5)
+    else:
+        assert found < 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(some.integers(0, 10**6))
+def test_overlaps_of_boxes_have_the_sign_of_separating_axes(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.uniform(0.05, 0.5, (2, 3))
+    T = [pose(rng, 0.3) for _ in range(2)]
+    found = distance(solid({"box": sizes[0]}), T[0], solid({"box": sizes[1]}), T[1])
+    axes = [*T[0][:3, :3].T, *T[1][:3, :3].T]
+    axes += [np.cross(a, b) for a in T[0][:3, :3].T for b in T[1][:3, :3].T]
+    gaps = []
+    for axis in axes:
+        if (length := np.linalg.norm(axis)) > 1e-9:
+            reach = sum(np.abs(P[:3, :3].T @ axis) @ size / 2 for P, size in zip(T, sizes, strict=True))
+            gaps.append((abs((T[1][:3, 3] - T[0][:3, 3]) @ axis) - reach) / length)
+    if abs(max(gaps)) > 1e-6:
+        assert (found > 0) == (max(gaps) > 0)
+    if -0.02 < max(gaps) < 0:
+        assert found == pytest.approx(max(gaps), abs=1e-5)
+
+
+def test_all_pairs_agree_with_the_pair_that_boxes_find_first(tmp_path):
+    floor = "[objects.floor]\nbox = [2, 2, 0.1]\nat = [0, 0, -0.3]"
+    clearance = Clearance(ROBOT, cell_of(tmp_path, POST + floor))
+    rng = np.random.default_rng(0)
+    for q in rng.uniform(ROBOT.q_min, ROBOT.q_max, (60, 6)):
+        every = clearance.all_pairs(q)
+        nearest = clearance.nearest(q)
+        assert nearest.distance == pytest.approx(every[0].distance, abs=1e-7)
+        if nearest.distance > 0:
+            p, r = nearest.points
+            assert np.linalg.norm(p - r) == pytest.approx(nearest.distance, abs=1e-6)
+
+
+def test_moving_cell_and_base_together_changes_nothing(tmp_path):
+    pose = "at = [1, -2, 0.5]\nrpy_deg = [10, 20, 30]\n"
+    placed = f"[base]\n{pose}[frames.here]\n{pose}"
+    before = cell_of(tmp_path, POST + "[objects.ball]\nsphere = 0.1\nat = [0.3, 0.5, 0.6]")
+    after = cell_of(
+        tmp_path,
+        placed + '[objects.ball]\nsphere = 0.1\nat = [0.3, 0.5, 0.6]\nframe = "here"\n'
+        "[objects.post]\nshapes = [{ cylinder = 0.05, from = [0.6, 0.1, 0], to = [0.6, 0.1, 1.5] }]\n"
+        'frame = "here"',
+        "other.toml",
+    )
+    for q in (ROBOT.poses["zero"], ROBOT.poses["test_1"]):
+        one, two = ({r.pair: r.distance for r in cell.distances(ROBOT, q)} for cell in (before, after))
+        assert one.keys() == {tuple(pair) for pair in two}
+        assert all(one[pair] == pytest.approx(two[pair], abs=2e-7) for pair in one)
+
+
+def test_neighbours_and_fixed_pairs_are_left_out(tmp_path):
+    tool = "[tool]\nshapes = [{ sphere = 0.02, at = [0, 0, 0.05] }]\n"
+    pairs = set(Clearance(ROBOT, cell_of(tmp_path, tool + POST)).pairs)
+    assert ("base", "link_1") not in pairs
+    assert ("base", "link_2") in pairs
+    assert ("base", "post") not in pairs
+    assert ("link_6", "tool") not in pairs
+    assert ("link_5", "tool") not in pairs
+    assert ("link_4", "tool") in pairs
+    assert ("tool", "post") in pairs
+
+
+def test_rules_set_margins_or_allow_touching(tmp_path):
+    rules = '[[pairs]]\nbetween = ["post", "link_1"]\nmay_touch = true\n'
+    rules += '[[pairs]]\nbetween = ["post", "link_2"]\nmargin = 0.1'
+    pairs = Clearance(ROBOT, cell_of(tmp_path, "margin = 0.02\n" + POST + rules)).pairs
+    assert ("link_1", "post") not in pairs
+    assert pairs["link_2", "post"] == 0.1
+    assert pairs["link_3", "post"] == 0.02
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
+def test_three_arms_have_shapes_of_all_links(name):
+    robot = twin.load(name)
+    from twin.cell.shapes import arm_solids
+
+    assert {one.body for one in arm_solids(robot)} >= {-1, *range(6)}
