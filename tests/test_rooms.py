@@ -53,6 +53,7 @@ ORDER = (
     "scenarios.sweeping",
     "scenarios.cli",
     "scenarios.cli.egm",
+    "scenarios.cli.rapid",
     "scenarios.templates",
 )
 """Rooms from the bottom up: a room imports only from rooms before it.

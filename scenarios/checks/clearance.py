@@ -12,7 +12,6 @@ from scenarios.metric import Metric
 from twin.errors import CellError, RapidError
 
 if TYPE_CHECKING:
-    from scenarios.running.runs import Run
     from twin.cell.cell import Cell
     from twin.cell.closest import Closest
     from twin.rapid.planning import Plan
@@ -51,14 +50,6 @@ def with_cell(config: Config, cell: Cell) -> Config:
             )
         config = replace(config, mounting=repr(float(np.degrees(np.arctan2(-down[0], down[2])))))
     return config
-
-
-def with_clearance(run: Run, cell: Cell) -> Run:
-    """Return a run with the check of its distances; a run without a log is returned unchanged."""
-    if run.log is None:
-        return run
-    closest = cell.least_distance(run.log)
-    return replace(run, metrics=(*run.metrics, clearance_metric(closest, cell, run.log.robot)))
 
 
 def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:

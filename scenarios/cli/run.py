@@ -28,6 +28,7 @@ from twin.plugins import plugin_entries
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
+    from twin.cell.cell import Cell
 
 EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque pd
@@ -131,9 +132,7 @@ class RunScenarios(Command):
         with shown(len(plan)) as begin:
             runs = run_sequence(plan, begin)
         if cell is not None:
-            from scenarios.checks.clearance import with_clearance
-
-            runs = [with_clearance(run, cell) for run in runs]
+            runs = [_with_clearance(run, cell) for run in runs]
         files = self._written(runs, scenarios)  # before anything is printed: the reader may close the pipe
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
@@ -215,6 +214,16 @@ class RunScenarios(Command):
             titles = {scenario.name: scenario.title for scenario in scenarios}
             files.write(self.report, partial(write_page, Results(runs), titles=titles))
         return files
+
+
+def _with_clearance(run: Run, cell: Cell) -> Run:
+    """Return a run with the check of its distances; a run without a log is returned unchanged."""
+    if run.log is None:
+        return run
+    from scenarios.checks.clearance import clearance_metric
+
+    closest = cell.least_distance(run.log)
+    return replace(run, metrics=(*run.metrics, clearance_metric(closest, cell, run.log.robot)))
 
 
 def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:

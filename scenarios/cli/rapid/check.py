@@ -1,17 +1,15 @@
-"""`irb-twin rapid`: check a program in RAPID, export a log as one, fit the plan to measured times."""
+"""`irb-twin rapid check`: run a program, plan its motion, and judge it line by line."""
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from scenarios.cli.arguments import Call, Command, Commands, WrongUse, argument, count, option, output_file
+from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file
 from scenarios.cli.output import Files, console, print_to_stderr
 from twin.errors import RapidError
 
@@ -20,32 +18,6 @@ if TYPE_CHECKING:
     from twin.rapid.planning import Limits, Plan, PlannedMove
     from twin.rapid.programs import Program
     from twin.robot.robot import Robot
-
-ABOUT = """Programs in RAPID, the language of ABB's robots, without a controller.
-
-`check` runs a program, plans its motion and judges it line by line: reach, configuration, singularities,
-joint speeds, torques with the load, and time. `export` writes the motion of a log as a program. `fit` finds
-the share of the torque and the settling time that explain measured times.
-
-See `irb-twin rapid COMMAND --help` for details."""
-
-EXAMPLES = """examples:
-  irb-twin rapid check pick.mod
-  irb-twin rapid check backup/RAPID/TASK1 --robot irb1400 --junit results.xml
-  irb-twin rapid export run.npz --speed v200 --zone z5 > path.mod
-  irb-twin rapid fit stops.mod --times stops.csv
-"""
-
-RAPID = Commands(
-    ABOUT,
-    "irb-twin rapid COMMAND [options]",
-    EXAMPLES,
-    {
-        "check": ("rapid:Check", "run a program, plan its motion and judge it line by line"),
-        "export": ("rapid:ExportPath", "write the motion of a log as a program"),
-        "fit": ("rapid:Fit", "find the share of the torque and the settling time from measured times"),
-    },
-)
 
 
 @dataclass(frozen=True)
@@ -86,7 +58,7 @@ class Check(Command):
         from twin.rapid.planning import NO_LOAD
         from twin.rapid.programs import check
 
-        robot = _robot(self.robot, self.drives)
+        robot = robot_of(self.robot, self.drives)
         if self.start is not None and self.start not in robot.poses:
             raise WrongUse(
                 f"robot {robot.name} has no pose {self.start!r}: known are {', '.join(robot.poses)}"
@@ -126,75 +98,8 @@ class Check(Command):
         return 0 if files.name(page) and fault is None else 1
 
 
-@dataclass(frozen=True)
-class ExportPath(Command):
-    """Print the motion of a log as a RAPID module of joint moves."""
-
-    examples = """examples:
-  irb-twin rapid export run.npz > path.mod
-  irb-twin rapid export run.npz --every 50 --speed v200 --zone z5 > path.mod
-"""
-
-    log: Path = argument("a log file, .npz", "LOG")
-    every: int = option(20, "use one sample of N, and the last one", "N", read=count)
-    speed: str = option("v100", "predefined speed", "NAME")
-    zone: str = option("z1", "predefined zone, or fine", "NAME")
-    name: str = option("Path", "name of the module", "NAME")
-
-    def run(self, call: Call) -> int:
-        """Print the module."""
-        import numpy as np
-
-        from twin.logs.log import Log
-        from twin.rapid.paths import export
-
-        log = Log.load(self.log)
-        samples = np.unique([*range(0, len(log.t), self.every), len(log.t) - 1])
-        sys.stdout.write(export(log.robot, log.q[samples], speed=self.speed, zone=self.zone, name=self.name))
-        return 0
-
-
-@dataclass(frozen=True)
-class Fit(Command):
-    """Find the share of the torque and the settling time from measured times of moves between stops.
-
-    The times are a CSV file with the columns `line` and `time_s`: the line of a move that ends in a stop, and
-    the time from the stop before it.
-    """
-
-    examples = """examples:
-  irb-twin rapid fit stops.mod --times stops.csv
-"""
-
-    program: tuple[str, ...] = argument("module files", "PROGRAM")
-    times: Path | None = option(None, "CSV file with the columns line and time_s (required)", "FILE.csv")
-    robot: str = option("irb140", "name of a robot, or path of its file")
-    drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
-
-    def run(self, call: Call) -> int:
-        """Print share and settling time with the residuals."""
-        from twin.rapid.paths import fit
-        from twin.rapid.programs import interpret, read
-
-        if self.times is None:
-            raise WrongUse("--times FILE.csv is required: the columns are line and time_s")
-        robot = _robot(self.robot, self.drives)
-        program = interpret(read(*self.program), robot)
-        if program.fault is not None:
-            raise program.fault
-        limits, left = fit(program, robot, _measured(self.times))
-        page = console()
-        page.print(f"share {limits.share:.3f}, settling {limits.settling:.3f} s", highlight=False)
-        page.print(f"largest residual of {len(left)} times: {abs(left).max():.3f} s", highlight=False)
-        page.print(
-            f"use: irb-twin rapid check ... --share {limits.share:.3f} --settling {limits.settling:.3f}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        return 0
-
-
-def _robot(name: str, drives: str) -> Robot:
+def robot_of(name: str, drives: str) -> Robot:
+    """Return a robot with its drives; a robot without drives has ideal ones."""
     import twin
 
     robot = twin.load(name)
@@ -237,16 +142,6 @@ def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
         start=start,
     )
     return program, source.remarks
-
-
-def _measured(path: Path) -> dict[int, float]:
-    """Return the times of a CSV file by their lines."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
-    try:
-        return {int(row["line"]): float(row["time_s"]) for row in rows}
-    except (KeyError, TypeError, ValueError):
-        raise WrongUse(f"{path}: expected the columns line and time_s with numbers") from None
 
 
 MOST_ROWS = 60
