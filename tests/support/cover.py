@@ -20,6 +20,7 @@ LONGEST_EDGE = 0.008
 PLANES = np.linspace(0.08, 0.92, 22)
 ROUNDING = 1e-3
 
+
 IRB1600_ORIGINS = np.cumsum(
     [[0, 0, 0], [0, 0, 0], [0.15, 0, 0.4865], [0, 0, 0.7], [0.3, 0, 0], [0.3, 0, 0], [0.065, 0, 0]], axis=0
 )
@@ -161,8 +162,8 @@ def excess(shapes, mesh):
 
 
 def number(value):
-    """Return a number with three or four decimals."""
-    return f"{value + 0.0:.4g}"
+    """Return a number with at most four decimals."""
+    return f"{round(value, 4) + 0.0:g}"
 
 
 def text(shape):

@@ -234,7 +234,7 @@ def _check_shapes(where: str, shapes: Any) -> None:
 
 
 def _cell(path: Path, content: dict[str, Any]) -> Cell:
-    frames = _frames(content.get("frames", {}))
+    frames = _frames(path, content.get("frames", {}))
     objects = []
     for name, one in content.get("objects", {}).items():
         frame = one.get("frame", "world")
@@ -278,23 +278,25 @@ def _located(shapes: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any
     ]
 
 
-def _frames(tables: dict[str, Any]) -> dict[str, Floats]:
+def _frames(path: Path, tables: dict[str, Any]) -> dict[str, Floats]:
     """Return the poses of the frames in the world; a frame may stand in another one."""
     found = {"world": np.eye(4)}
 
-    def resolve(name: str, path: tuple[str, ...]) -> Floats:
+    def resolve(name: str, before: tuple[str, ...]) -> Floats:
         if name in found:
             return found[name]
-        if name in path:
-            raise CellError(f"frames {', '.join(path)} have each other as parents, expected a path to world")
+        if name in before:
+            raise CellError(
+                f"{path}: frames {', '.join(before)} have each other as parents, expected a path to world"
+            )
         if name not in tables:
             known = ["world", *tables]
             raise CellError(
-                f"frames.{path[-1]}: there is no frame {name!r}{near(name, known)}; "
+                f"{path}: frames.{before[-1]}: there is no frame {name!r}{near(name, known)}; "
                 f"known are {', '.join(known)}"
             )
         table = tables[name]
-        found[name] = resolve(table.get("parent", "world"), (*path, name)) @ placement(table)
+        found[name] = resolve(table.get("parent", "world"), (*before, name)) @ placement(table)
         return found[name]
 
     for name in tables:
