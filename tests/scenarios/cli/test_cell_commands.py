@@ -25,7 +25,7 @@ to = [0, 0.6, 1.5]
 between = ["tool", "link_4"]
 margin = 0.0
 """
-WALL = "[objects.wall]\nbox = [0.05, 2, 2]\nat = [0.35, 0, 0.5]\n"
+WALL = "[objects.wall]\nbox = [0.05, 2, 2]\nat = [0.25, 0, 0.5]\n"
 SHORT = ["run", "joint_tracking", "--duration", "0.3", "--cell", "cell.toml"]
 
 
