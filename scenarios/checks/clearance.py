@@ -52,6 +52,15 @@ def with_cell(config: Config, cell: Cell) -> Config:
     return config
 
 
+def from_cell(cell: Cell) -> set[str]:
+    """Return the names of the settings that `with_cell` takes from a cell."""
+    found = {"mounting"} if abs(cell.T_world_base[2, 2] - 1.0) > 1e-12 else set()
+    if cell.tool is not None:
+        found |= {"tool"} if cell.tool.T_flange_tool is not None else set()
+        found |= {"payload"} if cell.tool.mass > 0 else set()
+    return found
+
+
 def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
     """Return the check of the least distance of a motion."""
     from twin.cell.shapes import shapes_accuracy

@@ -178,7 +178,7 @@ class Reach(Command):
                     f"there is no frame {self.plane!r}{near(self.plane, cell.frames)}; known are {known}"
                 )
             T_plane = np.linalg.inv(cell.T_world_base) @ cell.frames[self.plane]
-            down = np.linalg.inv(cell.frames[self.plane][:3, :3]) @ np.diag([1.0, -1.0, -1.0])
+            down = cell.frames[self.plane][:3, :3].T @ np.diag([1.0, -1.0, -1.0])
             tool = None if cell.tool is None else cell.tool.T_flange_tool
             steps = np.linspace(-self.size / 2, self.size / 2, round(self.size / self.step) + 1)
             found = plane_map(
@@ -245,27 +245,31 @@ def _plot(cell: Cell, log: Log, closest: Closest, path: Path) -> None:
     """Draw the least distance over time; the worst moment is marked."""
     from matplotlib.figure import Figure
 
-    from twin.cell.clearance import Clearance
+    from twin.cell.clearance import DEEPEST, Clearance
 
     clearance = Clearance(log.robot, cell)
     stride = max(1, len(log.t) // MOST_POINTS)
     rows = np.flatnonzero(np.isfinite(log.q).all(axis=1))[::stride]
     found = [clearance.nearest_at(poses) for poses in clearance.poses(log.q[rows])]
-    distances = [np.nan if one is None else 1e3 * one.distance for one in found]
+    deepest = -1e3 * DEEPEST
+    distances = [np.nan if one is None else max(1e3 * one.distance, deepest) for one in found]
+    worst = max(1e3 * closest.nearest.distance, deepest)
     figure = Figure(figsize=(7, 3), layout="constrained")
     axes = figure.add_subplot()
     axes.plot(log.t[rows], distances, color="#1f77b4", lw=1.4, label="least distance")
     axes.axhline(1e3 * closest.nearest.margin, color="#d62728", lw=1, ls="--", label="margin")
-    axes.plot(closest.t, 1e3 * closest.nearest.distance, "o", color="#d62728", ms=5)
+    axes.plot(closest.t, worst, "o", color="#d62728", ms=5)
+    late = closest.t > 0.5 * (log.t[0] + log.t[-1])
     axes.annotate(
         f"{closest.nearest.pair[0]} - {closest.nearest.pair[1]}, {closest.nearest.text}",
-        (closest.t, 1e3 * closest.nearest.distance),
-        xytext=(6, 8),
+        (closest.t, worst),
+        xytext=(-6, 8) if late else (6, 8),
+        ha="right" if late else "left",
         textcoords="offset points",
         fontsize=8,
     )
     axes.set_xlabel("time [s]")
-    axes.set_ylabel("distance [mm]")
+    axes.set_ylabel("distance [mm], not below -20")
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=150)
 

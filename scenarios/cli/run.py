@@ -133,7 +133,9 @@ class RunScenarios(Command):
             runs = run_sequence(plan, begin)
         if cell is not None:
             runs = [_with_clearance(run, cell) for run in runs]
-        files = self._written(runs, scenarios)  # before anything is printed: the reader may close the pipe
+        files = self._written(
+            runs, scenarios, cell
+        )  # before anything is printed: the reader may close the pipe
         if all(run.refused for run in runs):
             for sentence in dict.fromkeys(str(run.error) for run in runs):
                 print_to_stderr(sentence)
@@ -173,7 +175,7 @@ class RunScenarios(Command):
                 )
         return [(scenario, Config())]
 
-    def _written(self, runs: list[Run], scenarios: list[Scenario]) -> Files:
+    def _written(self, runs: list[Run], scenarios: list[Scenario], cell: Cell | None) -> Files:
         """Write the requested files."""
         files = Files()
         logged = [(run, run.log) for run in runs if run.log is not None]
@@ -212,7 +214,7 @@ class RunScenarios(Command):
             from scenarios.report.results import Results
 
             titles = {scenario.name: scenario.title for scenario in scenarios}
-            files.write(self.report, partial(write_page, Results(runs), titles=titles))
+            files.write(self.report, partial(write_page, Results(runs), titles=titles, cell=cell))
         return files
 
 
@@ -220,10 +222,11 @@ def _with_clearance(run: Run, cell: Cell) -> Run:
     """Return a run with the check of its distances; a run without a log is returned unchanged."""
     if run.log is None:
         return run
-    from scenarios.checks.clearance import clearance_metric
+    from scenarios.checks.clearance import clearance_metric, from_cell
 
     closest = cell.least_distance(run.log)
-    return replace(run, metrics=(*run.metrics, clearance_metric(closest, cell, run.log.robot)))
+    metric = clearance_metric(closest, cell, run.log.robot)
+    return replace(run, metrics=(*run.metrics, metric), cell=(str(cell.file), *from_cell(cell)))
 
 
 def _stamped_picture(runs: list[Run], draw: Callable[[Path], object], path: Path) -> None:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
     from scenarios.running.runs import Run
+    from twin.cell.cell import Cell
     from twin.logs.log import Log
 
 MOST_REPLAYS = 12
@@ -65,13 +66,14 @@ BIDI_CONTROLS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 
 """Characters that change the direction of the text, and could disguise a name; they are replaced."""
 
 
-def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
+def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Cell | None = None) -> None:
     """Write the report of runs as one page of HTML, which opens without a network.
 
     Args:
         results: runs of any scenarios and robots, at least one.
         path: path of the file.
         titles: title of each scenario, by its name.
+        cell: what stands around the arms, shown in the replays.
 
     Raises:
         ImportError: a library is missing, see `missing`.
@@ -90,7 +92,10 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str]) -> None:
         figures = curves.figures(those, points) if those else {}
         data |= {f"curves-{number}-{k}-data": one for k, one in enumerate(figures.values())}
         worst = [moment.t for one in those if (moment := worst_moment(one.log)) is not None]
-        document = scene.replay(those, frames, worst) if number < MOST_REPLAYS else None
+        fixtures, lines, closest = _surroundings(those, cell)
+        document = None
+        if number < MOST_REPLAYS:
+            document = scene.replay(those, frames, [*worst, *closest], fixtures, lines)
         if document is not None:
             data["player"] = {"head": document.head, "tail": document.tail}
             data[f"replay-{number}-data"] = document.recording
@@ -139,6 +144,25 @@ def template() -> Template:
     )
     environment.filters |= {"figure": figure, "in_script": in_script}
     return environment.get_template("page.html")
+
+
+def _surroundings(
+    those: Sequence[Logged], cell: Cell | None
+) -> tuple[list[scene.Fixture], list[NDArray], list[float]]:
+    """Return the objects of a cell, the nearest points of each log, and their times."""
+    if cell is None or not those:
+        return [], [], []
+    from twin.cell.clearance import Clearance
+
+    robot = those[0].log.robot
+    clearance = Clearance(robot, cell)
+    fixtures = [
+        scene.Fixture(name, vertices, faces)
+        for vertices, faces, name in clearance.meshes(np.zeros(robot.n))
+        if name != "tool"
+    ]
+    found = [cell.least_distance(one.log) for one in those]
+    return fixtures, [one.nearest.points for one in found], [one.t for one in found]
 
 
 def _outcome(run: Run) -> dict[str, str]:

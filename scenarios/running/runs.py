@@ -55,6 +55,7 @@ class Run:
         figures: figures of the log; they remain in a run without its log.
         touched: whether a person changed the run at the window.
         tracking: verdict on the tracking error; `None` if the run has no tracking error.
+        cell: file of the cell of the run and the names of the settings that are from it; empty without one.
     """
 
     scenario: str
@@ -70,6 +71,7 @@ class Run:
     figures: Figures | None = None
     touched: bool = False
     tracking: TrackingVerdict | None = None
+    cell: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
@@ -256,12 +258,14 @@ def repeat_command(run: Run) -> str:
     ]
     for name, item in fields(type(run.config)).items():
         value = getattr(run.config, name)
-        if name == "controller" or value == item.default:
+        if name == "controller" or value == item.default or name in run.cell[1:]:
             continue
         if isinstance(value, bool):
             words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
         elif value is not None:  # no option can express None
             words += _option(flag(name), _text(value))
+    if run.cell:
+        words += ["--cell", run.cell[0]]
     if run.config.law_settings:
         words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
     if run.config.changes:

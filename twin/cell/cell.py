@@ -103,7 +103,7 @@ class Cell:
         Args:
             a: name of a link, "tool" or an object.
             b: another name.
-            links: whether both are links of the arm, whose margin is 0 without a rule.
+            links: whether both are links of the arm or its tool, whose margin is 0 without a rule.
         """
         for rule in self.rules:
             if rule.between == {a, b}:

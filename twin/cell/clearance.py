@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import Floats
 from twin.cell.cell import Cell
@@ -75,7 +75,7 @@ class Clearance:
         T_base_world = np.linalg.inv(cell.T_world_base)
         arm = arm_solids(robot)
         names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
-        links_of_arm = set(names)
+        links_of_arm = {*names, TOOL}
         if cell.tool is not None and cell.tool.shapes:
             names[TOOL] = robot.tree.flange_joint
             for shape in cell.tool.shapes:
@@ -176,14 +176,27 @@ class Clearance:
         return np.concatenate([T_links, base], axis=-3)[..., self._bodies, :, :] @ self._T
 
     def lower_bounds(self, poses: Floats) -> Floats:
-        """Return lower bounds (..., P) of the pairs' distances less their margins, from boxes around them."""
-        half = (np.abs(poses[..., :3, :3]) @ self._half[..., None])[..., 0]
-        centre = poses[..., :3, 3]
-        apart = np.abs(centre[..., self._first, :] - centre[..., self._second, :])
-        gap = np.maximum(apart - half[..., self._first, :] - half[..., self._second, :], 0.0)
+        """Return lower bounds (P,) of distances less their margins, from boxes around shapes (S, 4, 4)."""
+        half = (np.abs(poses[:, :3, :3]) @ self._half[..., None])[..., 0]
+        centre = poses[:, :3, 3]
+        apart = np.abs(centre[self._first] - centre[self._second])
+        gap = np.maximum(apart - half[self._first] - half[self._second], 0.0)
+        least = np.linalg.norm(gap, axis=1)
+        near = np.flatnonzero(least == 0.0)
+        least[near] = self._oriented_gaps(poses, near)
         # Boxes that touch say nothing about the depth of an overlap.
-        least = np.linalg.norm(gap, axis=-1)
         return np.where(least > 0.0, least, -np.inf) - self._margins
+
+    def _oriented_gaps(self, poses: Floats, pairs: NDArray[np.intp]) -> Floats:
+        """Return the largest gaps (m,) of pairs along the axes of the boxes around their shapes."""
+        first, second = self._first[pairs], self._second[pairs]
+        R, S = poses[first, :3, :3], poses[second, :3, :3]
+        apart = (poses[second] - poses[first])[:, :3, 3]
+        turned = np.abs(np.swapaxes(R, 1, 2) @ S)
+        a, b = self._half[first], self._half[second]
+        along_first = np.abs(np.einsum("mij,mi->mj", R, apart)) - a - np.einsum("mij,mj->mi", turned, b)
+        along_second = np.abs(np.einsum("mij,mi->mj", S, apart)) - b - np.einsum("mij,mi->mj", turned, a)
+        return np.maximum(np.maximum(along_first, along_second).max(axis=1), 0.0)
 
     def nearest(self, q: ArrayLike) -> Nearest | None:
         """Return the pair that is nearest to its margin at joint angles (n,); None without pairs."""
@@ -206,7 +219,7 @@ class Clearance:
         assert found is not None
         return self._result(*found)
 
-    def meshes(self, q: ArrayLike) -> list[tuple[Floats, Floats, str]]:
+    def meshes(self, q: ArrayLike) -> list[tuple[Floats, NDArray[np.int64], str]]:
         """Return vertices in the base frame, triangles and names of the tool and the objects."""
         poses = self.poses(q)
         found = []

@@ -1,6 +1,6 @@
 """Nearest approach of a motion to its cell, with a proof between the samples.
 
-A joint that turns by dq moves a point of the arm by at most r |dq|, with r from the lengths of the chain.
+A joint that turns by dq moves a point of the arm by at most `r dq`, with r from the lengths of the chain.
 Where two configurations have the distances d1 and d2 and the arm moves by at most S between them, no
 configuration between them has less than (d1 + d2 - S) / 2. Intervals are halved until none can have less than
 the least distance found.
@@ -66,7 +66,7 @@ def least_distance(cell: Cell, log: Log) -> Closest:
     Example:
         >>> from scenarios import gravity_hold
         >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
-        >>> cell = twin.cell.Cell.empty(margin=0.01)
+        >>> cell = twin.Cell.empty(margin=0.01)
         >>> twin.cell.least_distance(cell, log).proven
         True
 

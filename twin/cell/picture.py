@@ -75,7 +75,7 @@ def reach_plot(envelope: Envelope, plane: PlaneMap | None, title: str) -> Plot:
     filled = np.unique(np.round(np.column_stack([envelope.x, envelope.z]) / cells), axis=0) * cells
     side.plot(*filled.T, "s", ms=1.6, color="#9ecae1")
     side.set(xlabel="x [m]", ylabel="z [m]", title="wrist centre, from the side", aspect="equal")
-    angles = np.linspace(*envelope.sector, 200)
+    angles = np.linspace(envelope.sector[0], envelope.sector[1], 200)
     for radius, label in ((envelope.front, "front"), (envelope.rear, "rear, over the arm")):
         top.plot(radius * np.cos(angles), radius * np.sin(angles), label=f"{label}: {1e3 * radius:.1f} mm")
     top.set(xlabel="x [m]", ylabel="y [m]", title="largest reach, from above", aspect="equal")

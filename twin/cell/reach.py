@@ -12,15 +12,17 @@ from twin.arrays import Floats
 from twin.cell.clearance import Clearance
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.errors import RobotError
-from twin.kinematics.forward import link_poses
+from twin.kinematics.forward import jacobian, link_poses
 from twin.kinematics.inverse import inverse_kinematics
-from twin.kinematics.manipulability import manipulability_measure
 from twin.robot.limits import folded
 from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import singular_distances
 
 DIVISIONS = 600
 """Divisions of the ranges of joints 2 and 3 for the envelope."""
+
+DECIMALS = 9
+"""Decimals of the manipulability that decide between solutions; symmetric ones differ by round-off."""
 
 CHUNK = 20_000
 """Poses that are computed together."""
@@ -147,9 +149,9 @@ def plane_map(
         there = np.isfinite(q).all(axis=-1)
         figures[0, part] = there.sum(axis=-1)
         measure = np.full(there.shape, -np.inf)
-        measure[there] = manipulability_measure(robot, q[there], T_flange_tool)
+        measure[there] = np.abs(np.linalg.det(jacobian(robot, q[there], T_flange_tool)))
         rows = np.flatnonzero(there.any(axis=-1))
-        best = q[rows, measure[rows].argmax(axis=-1)]
+        best = q[rows, np.round(measure[rows], DECIMALS).argmax(axis=-1)]  # among equals the first
         figures[1, first + rows] = measure[rows].max(axis=-1)
         if robot.has_inertia and len(best):
             used = np.abs(gravity_torque(robot, best)) / robot.tau_max

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.cell.cell import Cell, placement
@@ -92,9 +93,9 @@ def _cylinder(radius: float, length: float, body: int, name: str, T: Floats) -> 
 
 def _frame_along(z: Floats) -> Floats:
     """Return a rotation (3, 3) whose third axis is a unit vector."""
-    x = np.cross(z, np.eye(3)[np.argmin(np.abs(z))])
+    x = np.asarray(np.cross(z, np.eye(3)[np.argmin(np.abs(z))]), dtype=np.float64)
     x /= np.linalg.norm(x)
-    return np.column_stack([x, np.cross(z, x), z])
+    return np.array([x, np.cross(z, x), z], dtype=np.float64).T
 
 
 def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: str) -> list[Solid]:
@@ -153,7 +154,7 @@ def _convex(points: Floats, triangles: Floats, body: int, name: str, T: Floats) 
     return Solid(body, name, library.Convex(corners, faces), T @ T_centre, (high - low) / 2)
 
 
-def triangles_of(solid: Solid) -> tuple[Floats, Floats]:
+def triangles_of(solid: Solid) -> tuple[Floats, NDArray[np.int64]]:
     """Return vertices in the shape's frame, in [m], and triangles of a shape, to draw it."""
     import trimesh
 

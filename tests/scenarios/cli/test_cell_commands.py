@@ -77,13 +77,15 @@ def test_run_without_a_cell_imports_nothing_of_it(folder):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_wall_in_the_way_fails(folder, capsys):
+def test_a_wall_before_the_arm_fails(folder, capsys):
     (folder / "cell.toml").write_text(CELL + WALL, encoding="utf-8")
     assert main([*SHORT, "--json", "run.json"]) == 1
     (run,) = json.loads((folder / "run.json").read_text(encoding="utf-8"))["runs"]
     (check,) = (one for one in run["metrics"] if one["name"] == "margin less distance")
     assert check["value"] > 0
     assert "wall" in check["where"]
+    out = capsys.readouterr().out.replace("\n", " ")
+    assert "--controller computed_torque --duration 0.3 --cell cell.toml" in out
 
 
 def test_unverified_shapes_are_not_judged(folder, capsys):

@@ -61,6 +61,10 @@ class Document(NamedTuple):
     start: float
 
 
+FIXTURE = (110, 145, 180)
+"""Colour of what stands around an arm."""
+
+
 class Logged(NamedTuple):
     """Log with at least one sample, its label, and the colour of its curves, such as `#0072b2`."""
 
@@ -82,13 +86,29 @@ def links(shown: Sequence[Logged]) -> int:
     return sum(one.log.robot.tree.n for one in shown) * (2 if len(shown) == 1 else 1)
 
 
-def replay(shown: Sequence[Logged], frames: int, moments: Sequence[float] = ()) -> Document | None:
+class Fixture(NamedTuple):
+    """Body that stands in the scene: its name, vertices (k, 3) in the base frame, in [m], and triangles."""
+
+    name: str
+    vertices: NDArray
+    faces: NDArray
+
+
+def replay(
+    shown: Sequence[Logged],
+    frames: int,
+    moments: Sequence[float] = (),
+    fixtures: Sequence[Fixture] = (),
+    lines: Sequence[NDArray] = (),
+) -> Document | None:
     """Return the replay of logs of one robot; `None` if no log has a finite position.
 
     Args:
         shown: the logs, one per controller.
         frames: largest number of frames.
         moments: times at which there is a frame in any case, in [s].
+        fixtures: bodies that stand around the arm.
+        lines: pairs of points (2, 3) in the base frame, joined by red lines.
 
     Raises:
         RobotError: a shape of the robot cannot be drawn.
@@ -112,6 +132,15 @@ def replay(shown: Sequence[Logged], frames: int, moments: Sequence[float] = ()) 
     with _recording_server() as server:
         surroundings(server, first.robot, np.concatenate(points))
         _paths(server, drawn)
+        for k, body in enumerate(fixtures):
+            server.scene.add_mesh_simple(
+                f"/cell/{_word(body.name, k)}", body.vertices, body.faces, color=FIXTURE, flat_shading=True,
+                opacity=0.8, cast_shadow=False, receive_shadow=False,
+            )  # fmt: skip
+        if len(lines):
+            server.scene.add_line_segments(
+                "/nearest points", np.array(lines), (255, 0, 0), thickness=4.0, thickness_units="screen"
+            )
         moving = [moved_arm(server, first.robot, meshes, arm, k) for k, arm in enumerate(arms, start=1)]
         for arm in moving:
             next(arm)
