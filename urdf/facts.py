@@ -36,7 +36,8 @@ file; its density, in kg/m^3, takes the place of the link's mass:
     { mesh = "link_1.stl", unit = "mm", density = 2700 }
 
 A link's `cover` are shapes that its CAD does not stick out of, for distances; the URDF does not have them.
-`may_touch` in `[links]` names pairs of links, as "4 6", whose covers overlap.
+`cover_excess` in `[links]` is by how much they are larger at most, in [m], and
+`may_touch` names pairs of links, as "4 6", whose covers overlap.
 
 `color` names an entry of `[colors]` (red, green, blue, opacity in 0..1); collision shapes have none. The
 `flange` of a pose is the published one: x, y, z, then a unit quaternion, scalar first.
@@ -91,7 +92,13 @@ TABLES: dict[str, dict[str, Any]] = {
     },
     "loop.*?": {"links": "texts", "at": (2, 3), "source": "text"},
     "rating?": {"payload": "number", "reach": "number", "source": "text"},
-    "links": {"source": "text", "shapes_source?": "text", "cover_source?": "text", "may_touch?": "texts"},
+    "links": {
+        "source": "text",
+        "shapes_source?": "text",
+        "cover_source?": "text",
+        "cover_excess?": "number",
+        "may_touch?": "texts",
+    },
     "link.*": {
         "mass?": "number",
         "solid?": "solid",

@@ -30,6 +30,7 @@ from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 if TYPE_CHECKING:
     from scenarios.base import Config
+    from twin.cell.cell import Cell
 
 PART = 0.05  # s: length of a part of the run
 LOG_DURATION = 120.0  # s: length of the logged end of the run
@@ -61,16 +62,27 @@ class FreeBench:
         start: (n,) initial joint angles, in [rad].
         file: file for the taught poses; `None` to write none.
         duration: simulated time after which the session ends, in [s].
+        cell: what stands around the arm; the window shows the nearest pair.
 
     Raises:
         TwinError: there is no display, or the robot or controller does not exist.
     """
 
     def __init__(
-        self, config: Config, start: NDArray, file: Path | None = None, duration: float = np.inf
+        self,
+        config: Config,
+        start: NDArray,
+        file: Path | None = None,
+        duration: float = np.inf,
+        cell: Cell | None = None,
     ) -> None:
         self._config, self._start, self._file, self._duration = config, start, file, duration
         self.session = Session(config.load_robot())
+        self._clearance = None
+        if cell is not None:
+            from twin.cell.clearance import Clearance
+
+            self._clearance = Clearance(self.session.robot, cell)
         self._log = RunningLog(max(1, round(LOG_DURATION / config.period)))
 
     def run(self) -> Session:
@@ -170,6 +182,9 @@ class FreeBench:
         if self._moves is None:
             self._jog.act(seconds)
         self._bench.write_line("law", self._law.description)
+        if self._clearance is not None and (nearest := self._clearance.nearest(self._desired)) is not None:
+            near = f"{nearest.pair[0]} - {nearest.pair[1]}: {nearest.text}"
+            self._bench.write_line("cell", near + (" TOO NEAR" if nearest.clearance < 0 else ""))
         self._view.show(0, self._desired)
 
     def _teach_pose(self) -> None:

@@ -85,8 +85,10 @@ def place(closest: Closest) -> str:
     return f"{one.pair[0]} - {one.pair[1]}, {one.text} at {closest.t:.6g} s, margin {1e3 * one.margin:g} mm"
 
 
-def lines(closest: Closest, metric: Metric) -> list[str]:
+def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
     """Return the result as lines of text."""
+    from twin.cell.shapes import robot_facts
+
     one = closest.nearest
     angles = ", ".join(f"{np.degrees(angle):.1f}" for angle in closest.q)
     outcome = {"passes": "passes", "fails": "FAILS"}.get(metric.outcome, metric.outcome)
@@ -100,6 +102,11 @@ def lines(closest: Closest, metric: Metric) -> list[str]:
     else:
         found.append(
             f"not proven between samples: nowhere below {bound:.1f} mm if no joint exceeds its speed limit"
+        )
+    if (excess := robot_facts(robot).get("links", {}).get("cover_excess")) is not None:
+        found.append(
+            f"the shapes of {robot.name} cover its CAD, without cables, "
+            f"and stick out of it by {1e3 * excess:.0f} mm at most"
         )
     if metric.limit is None:
         found.append(metric.why.partition("; not judged: ")[2])

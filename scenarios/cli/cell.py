@@ -118,7 +118,7 @@ class Collide(Command):
             closest = cell.least_distance(log)
             metric = clearance_metric(closest, cell, log.robot)
             results.append((path, closest, metric))
-            for line in ([str(path)] if len(self.logs) > 1 else []) + lines(closest, metric):
+            for line in ([str(path)] if len(self.logs) > 1 else []) + lines(closest, metric, log.robot):
                 page.print(line, highlight=False, soft_wrap=True)
             files.write(self.plot, partial(_plot, cell, log, closest))
         files.write(self.json, partial(_write_json, results))

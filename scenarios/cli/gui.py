@@ -32,6 +32,7 @@ class Bench(Command):
   irb-twin gui irb1400 --controller pid --drives elastic
   irb-twin gui irb140 --payload 6,0,0,0.08 --model-payload 0
   irb-twin gui --poses taught.csv --log taught.npz
+  irb-twin gui irb140 --cell cell.toml
   irb-twin gui irb1400 --drives rigid --browser
   irb-twin run pose_path --csv taught.csv --gui
 """
@@ -48,6 +49,9 @@ class Bench(Command):
     )
     poses: Path | None = output_file(".csv", "write the path through the taught poses")
     log: Path | None = output_file(".npz", "write the last two minutes of the run")
+    cell: Path | None = option(
+        None, "file of a cell: show the nearest pair and its distance in the window", "CELL.toml"
+    )
     browser: int | None = option(None, "jog by sliders in a browser; PORT of its page", "PORT", alone=0)
     laws: LawSettings = section(LawSettings, LAWS)
 
@@ -61,8 +65,8 @@ class Bench(Command):
         from scenarios.bench.free_bench import FreeBench, start_pose
 
         if self.browser is not None:
-            if self.poses is not None or self.log is not None:
-                raise WrongUse("--browser excludes --poses and --log, which the window writes")
+            if self.poses is not None or self.log is not None or self.cell is not None:
+                raise WrongUse("--browser excludes --poses, --log and --cell, which need the window")
             from scenarios.bench.browser_bench import jog
 
             jog(
@@ -75,9 +79,16 @@ class Bench(Command):
             return 0
         from scenarios.report.report import plain_table
 
+        cell = None
+        if self.cell is not None:
+            from scenarios.checks.clearance import with_cell
+            from twin.cell.cell import load_cell
+
+            cell = load_cell(self.cell)
+            config = with_cell(config, cell)
         start = start_pose(config.load_robot(), self.start)
         try:
-            session = FreeBench(config, start, self.poses, self.duration).run()
+            session = FreeBench(config, start, self.poses, self.duration, cell).run()
         except NoDisplayError as error:
             raise WrongUse(f"{error.found}: {WITHOUT_DISPLAY}") from None
         files, page = Files(), console()

@@ -72,6 +72,13 @@ class Clearance:
 
     def __init__(self, robot: Robot, cell: Cell) -> None:
         self.robot, self.cell = robot, cell
+        self._library = coal()
+        self._requests = []
+        for precision in PRECISIONS:
+            request = self._library.DistanceRequest()
+            request.gjk_tolerance = request.epa_tolerance = precision
+            request.gjk_max_iterations = request.epa_max_iterations = 1000
+            self._requests.append(request)
         T_base_world = np.linalg.inv(cell.T_world_base)
         arm = arm_solids(robot)
         names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
@@ -106,6 +113,7 @@ class Clearance:
                     )
         self.pairs: dict[tuple[str, str], float] = {}
         first, second, margins = [], [], []
+        self._require_free_base()
         touching = touching_links(robot)
         for i, j in combinations(range(len(self.solids)), 2):
             a, b = self.solids[i], self.solids[j]
@@ -123,13 +131,17 @@ class Clearance:
         self._T = np.array([solid.T for solid in self.solids])
         self._half = np.array([solid.half for solid in self.solids])
         self.reach = self._reach()
-        self._library = coal()
-        self._requests = []
-        for precision in PRECISIONS:
-            request = self._library.DistanceRequest()
-            request.gjk_tolerance = request.epa_tolerance = precision
-            request.gjk_max_iterations = request.epa_max_iterations = 1000
-            self._requests.append(request)
+
+    def _require_free_base(self) -> None:
+        """Raise `CellError` for an object inside the base, which no motion changes; touching is allowed."""
+        for one in (solid for solid in self.solids if solid.body < 0 and not self._of_arm(solid)):
+            for base in (solid for solid in self.solids if solid.body < 0 and self._of_arm(solid)):
+                distance, _ = self._between(one, one.T, base, base.T)
+                if distance < -DEEPEST:
+                    raise CellError(
+                        f"{self.cell.file}: objects.{one.name} is inside the base of the robot: "
+                        "is its place right?"
+                    )
 
     def _judged(self, a: Solid, b: Solid) -> bool:
         """Return whether the joints change the distance of two solids that are not neighbours.
@@ -207,12 +219,11 @@ class Clearance:
         if not len(self._margins):
             return None
         bounds = self.lower_bounds(poses)
-        transforms: dict[int, object] = {}
         best, found = np.inf, None
         for pair in np.argsort(bounds):
             if bounds[pair] >= best:
                 break
-            distance, points = self._distance(pair, poses, transforms)
+            distance, points = self._distance(pair, poses)
             if distance - self._margins[pair] < best:
                 best = distance - self._margins[pair]
                 found = pair, distance, points
@@ -235,7 +246,7 @@ class Clearance:
         poses = self.poses(angles)
         found: dict[tuple[str, str], Nearest] = {}
         for pair in range(len(self._margins)):
-            one = self._result(pair, *self._distance(pair, poses, {}))
+            one = self._result(pair, *self._distance(pair, poses))
             if one.pair not in found or one.distance < found[one.pair].distance:
                 found[one.pair] = one
         return sorted(found.values(), key=lambda one: one.distance)
@@ -244,17 +255,18 @@ class Clearance:
         names = self.solids[self._first[pair]].name, self.solids[self._second[pair]].name
         return Nearest(distance, float(self._margins[pair]), names, points)
 
-    def _distance(self, pair: int, poses: Floats, transforms: dict[int, object]) -> tuple[float, Floats]:
-        """Return the signed distance of two shapes, in [m], and their nearest points (2, 3)."""
+    def _distance(self, pair: int, poses: Floats) -> tuple[float, Floats]:
+        """Return the signed distance of the shapes of a pair, in [m], and their nearest points (2, 3)."""
         i, j = int(self._first[pair]), int(self._second[pair])
-        for k in (i, j):
-            if k not in transforms:
-                transforms[k] = self._library.Transform3s(poses[k, :3, :3].copy(), poses[k, :3, 3].copy())
-        a, b = self.solids[i].geometry, self.solids[j].geometry
+        return self._between(self.solids[i], poses[i], self.solids[j], poses[j])
+
+    def _between(self, a: Solid, T_a: Floats, b: Solid, T_b: Floats) -> tuple[float, Floats]:
+        """Return the signed distance of two shapes at their poses, and their nearest points."""
+        places = [self._library.Transform3s(T[:3, :3].copy(), T[:3, 3].copy()) for T in (T_a, T_b)]
         for request in self._requests:
             result = self._library.DistanceResult()
-            distance = self._library.distance(a, transforms[i], b, transforms[j], request, result)
+            distance = self._library.distance(a.geometry, places[0], b.geometry, places[1], request, result)
             if abs(distance) < FAR:
                 points = np.array([result.getNearestPoint1(), result.getNearestPoint2()])
                 return float(distance), points
-        raise CellError(f"the distance of {self.solids[i].name} and {self.solids[j].name} cannot be computed")
+        raise CellError(f"the distance of {a.name} and {b.name} cannot be computed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +24,8 @@ SMALLEST, LARGEST = 1e-3, 20.0
 CONVEX_SHARE = 0.995
 """Share of its hull's volume from which a mesh counts as convex."""
 
-CONCAVITY = 0.01
-"""Largest depth that convex parts of a mesh fill up, as a share of its size."""
+CONCAVITY = 0.02
+"""Largest depth that convex parts of a mesh fill up, as a share of its size; coacd takes 0.01 to 1."""
 
 
 class Solid(NamedTuple):
@@ -52,13 +53,12 @@ def coal() -> Any:
         CellError: it is not installed.
     """
     try:
-        import coal as library
+        return import_module("coal")
     except ImportError as error:
         raise CellError(
             "distances need the package coal: pip install 'irb-twin[cell]' "
             "(Linux and macOS; no wheels are known for Windows)"
         ) from error
-    return library
 
 
 def solids_of(shape: dict[str, Any], body: int, name: str, T_body: Floats, where: str) -> list[Solid]:
@@ -123,11 +123,11 @@ def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: 
             f"{where}: {path.name} {state}: expected convex = true to take its hull, "
             "or convex = false to split it"
         )
-    parts = [(hull.vertices, hull.faces)] if shape.get("convex", True) else _convex_parts(mesh, size, where)
+    parts = [(hull.vertices, hull.faces)] if shape.get("convex", True) else _convex_parts(mesh, where)
     return [_convex(np.asarray(points), np.asarray(triangles), body, name, T) for points, triangles in parts]
 
 
-def _convex_parts(mesh: Any, size: float, where: str) -> list[tuple[Floats, Floats]]:
+def _convex_parts(mesh: Any, where: str) -> list[tuple[Floats, Floats]]:
     """Return vertices and triangles of convex parts that together cover a mesh."""
     try:
         import coacd
@@ -136,7 +136,7 @@ def _convex_parts(mesh: Any, size: float, where: str) -> list[tuple[Floats, Floa
             f"{where}: convex = false needs the package coacd: pip install 'irb-twin[cell]'"
         ) from error
     coacd.set_log_level("error")
-    return coacd.run_coacd(coacd.Mesh(mesh.vertices, mesh.faces), threshold=CONCAVITY / size * 1.0, seed=0)
+    return coacd.run_coacd(coacd.Mesh(mesh.vertices, mesh.faces), threshold=CONCAVITY, seed=0)
 
 
 def _convex(points: Floats, triangles: Floats, body: int, name: str, T: Floats) -> Solid:

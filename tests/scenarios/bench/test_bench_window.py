@@ -173,3 +173,26 @@ def test_slider_of_the_last_joint_is_in_view(display, tmp_path):
         display,
         tmp_path,
     )
+
+
+def test_the_window_names_the_nearest_pair_of_a_cell(display, tmp_path):
+    passes(
+        """
+        import twin
+        file = Path(sys.argv[1]) / "cell.toml"
+        file.write_text("[objects.post]\\nbox = [0.1, 0.1, 1]\\nat = [0.6, 0, 0.5]")
+        keys({})
+        lines, write = {}, Bench.write_line
+
+        def noted(self, name, text, color=None):
+            lines[name] = text
+            write(self, name, text, color)
+
+        Bench.write_line = noted
+        FreeBench(Config(), np.zeros(6), duration=0.3, cell=twin.load_cell(file)).run()
+        assert lines["cell"] == "link_6 - post: 35.0 mm", lines
+        print("done")
+        """,
+        display,
+        tmp_path,
+    )

@@ -117,6 +117,7 @@ def test_faulty_files_get_a_sentence(tmp_path, text, message):
             '[[pairs]]\nbetween = ["link_1", "tabel"]\nmay_touch = true\n[objects.table]\nbox=[1,1,1]',
             "no 'tabel'",
         ),
+        ("[objects.a]\nbox = [0.1, 0.1, 0.1]\nat = [0, 0, 0.05]", "objects.a is inside the base"),
         ('[objects.a]\nmesh = "none.stl"\nunit = "mm"', "there is no mesh file"),
         ('[objects.a]\nmesh = "l.stl"\nunit = "mm"', "l.stl is not convex: expected convex = true"),
         ('[objects.a]\nmesh = "l.stl"\nunit = "m"\nconvex = true', "is it another unit?"),
