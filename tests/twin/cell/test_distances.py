@@ -154,3 +154,22 @@ def test_three_arms_have_shapes_of_all_links(name):
     from twin.cell.shapes import arm_solids
 
     assert {one.body for one in arm_solids(robot)} >= {-1, *range(6)}
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1600"])
+def test_covers_stand_where_the_facts_state_and_move_with_their_links(name):
+    from urdf.build import facts_file
+    from urdf.facts import read
+
+    robot = twin.load(name)
+    clearance = Clearance(robot, twin.Cell.empty())
+    shapes = [shape for link in read(facts_file(name))["link"].values() for shape in link["cover"]]
+    stated = [one["at"] if "at" in one else (np.array(one["from"]) + one["to"]) / 2 for one in shapes]
+    at_zero = clearance.poses(np.zeros(6))
+    assert np.allclose(at_zero[:, :3, 3], stated, atol=1e-12)
+    q = robot.poses["test_1"] if "test_1" in robot.poses else np.full(6, 0.3)
+    moved = clearance.poses(q)
+    links = (twin.kinematics.link_poses(robot, one) for one in (np.zeros(6), q))
+    T = [np.eye(4), *(b @ np.linalg.inv(a) for a, b in zip(*links, strict=True))]
+    for solid, before, after in zip(clearance.solids, at_zero, moved, strict=True):
+        assert np.allclose(after, T[solid.body + 1] @ before, atol=1e-12)
