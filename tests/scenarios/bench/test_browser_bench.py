@@ -153,8 +153,8 @@ def test_over_ssh_the_address_of_a_tunnel_is_printed(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["gui", "--browser", "--log", "a.npz"], "--browser excludes --poses and --log"),
-        (["gui", "--browser", "--poses", "a.csv"], "--browser excludes --poses and --log"),
+        (["gui", "--browser", "--log", "a.npz"], "--browser excludes --poses, --log and --cell"),
+        (["gui", "--browser", "--poses", "a.csv"], "--browser excludes --poses, --log and --cell"),
         (["replay", "a.npz", "--browser", "--loop"], "--browser excludes --film, --loop and --speed"),
     ],
 )
