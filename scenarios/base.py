@@ -19,8 +19,9 @@ A scenario is one Python file, in this package or anywhere else, that contains
 - optionally ``LEAVES_LIMITS``: one sentence, why the arm leaves its ranges or speed limits on purpose. In
   every other scenario a joint beyond its range or speed limit is a failed check,
 - optionally ``SIDE_BY_SIDE``: the controllers that ``irb-twin run`` compares by default,
-- optionally ``table(log) -> (caption, rows)``: rows of texts, headings first; the report prints this table
-  for the first run,
+- optionally ``table(log) -> (caption, rows)``: rows of texts, headings first; the report prints the tables
+  that differ from those of the runs before,
+- optionally ``cases(log)``: results of parts of the run for JUnit, see `scenarios.running.runs.Run`,
 - optionally ``picture(logs, path)``: draws the picture of ``--picture``, in place of the default one with
   errors and paths.
 """
@@ -201,6 +202,11 @@ class Config:
             raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
         # These properties check the settings that they are made from.
         _ = (self.sensors, self.T_flange_tool, self.plant_payload, self.controller_payload)
+
+    @property
+    def declares_loads(self) -> bool:
+        """Whether the scenario itself declares tool and payload, as a program does."""
+        return False
 
     @property
     def period(self) -> float:

@@ -48,6 +48,7 @@ ORDER = (
     "scenarios.bench",
     "scenarios.checks",
     "scenarios",
+    "scenarios.programs",
     "scenarios.running",
     "scenarios.report",
     "scenarios.sweeping",

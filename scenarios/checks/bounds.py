@@ -70,6 +70,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.logs.parts import LOAD
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -114,6 +116,7 @@ def makes_exact(controller: str, drives: str, model_drives: str) -> bool:
 def has_bound(log: Log) -> bool:
     """Return whether `tracking_bound` is known for the run."""
     bounded = log.drives == log.arrays["model_drives"] and log.controller in BOUNDED[log.drives]
+    bounded = bounded and LOAD not in log.arrays  # the bounds hold for one payload
     return bool(bounded and log.arrays["known_law"] and not log.arrays["sensors"] and not is_exact(log))
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def with_cell(config: Config, cell: Cell) -> Config:
-    """Return settings with the mounting, tool and payload of a cell.
+    """Return settings with the mounting, tool and payload of a cell; a program declares tool and payload.
 
     Raises:
         CellError: the settings have their own, or the base is tilted about its x axis.
     """
-    if cell.tool is not None and cell.tool.T_flange_tool is not None:
+    if cell.tool is not None and cell.tool.T_flange_tool is not None and not config.declares_loads:
         from twin.rotations.rotations import pose_vector
 
         if config.tool is not None:
@@ -32,7 +32,7 @@ def with_cell(config: Config, cell: Cell) -> Config:
                 f"the tool is given twice: by --tool {config.tool} and by tool.tcp of {cell.file}"
             )
         config = replace(config, tool=",".join(map(repr, pose_vector(cell.tool.T_flange_tool).tolist())))
-    if cell.tool is not None and cell.tool.mass > 0:
+    if cell.tool is not None and cell.tool.mass > 0 and not config.declares_loads:
         if config.payload is not None:
             raise CellError(
                 f"the payload is given twice: by --payload {config.payload} and by tool.mass of {cell.file}"

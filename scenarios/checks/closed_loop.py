@@ -7,15 +7,17 @@ Therefore neither a change nor the payload affects the reference, unless the fun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from controllers import Controller
+
 if TYPE_CHECKING:
     from scenarios.base import Config
     from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Samples
+    from twin.trajectories.sampling import Reference, Samples, State
 
 
 class Arms(NamedTuple):
@@ -67,6 +69,49 @@ def closed_loop(config: Config, reference: MakeReference, arms: MakeArms = carry
     return ClosedLoop(reference(robot, config), plant, model)
 
 
+class LawPerLoad:
+    """Controller of an arm whose payload changes at known times: one controller for each payload.
+
+    A `ControlLaw` inherits the memory of the one before it, so that an integral stays.
+
+    Attributes:
+        name: name of the controllers.
+
+    Args:
+        laws: controllers in their order.
+        times: times at which each begins, the first one 0, in [s].
+    """
+
+    def __init__(self, laws: Sequence[Controller], times: Sequence[float]) -> None:
+        self.laws, self._times, self._active = tuple(laws), tuple(times), 0
+        self.name = self.laws[0].name
+
+    def reset(self) -> None:
+        """Return to the first controller, and reset all."""
+        self._active = 0
+        for law in self.laws:
+            if callable(reset := getattr(law, "reset", None)):
+                reset()
+
+    def __call__(self, state: State, reference: Reference) -> np.ndarray:
+        """Return the torques (n,) of the controller for the payload at this time, in [N m]."""
+        from twin.control.control_law import ControlLaw
+
+        while self._active + 1 < len(self.laws) and state.t >= self._times[self._active + 1]:
+            before, self._active = self.laws[self._active], self._active + 1
+            after = self.laws[self._active]
+            if isinstance(before, ControlLaw) and isinstance(after, ControlLaw):
+                after.memory[:] = before.memory
+        return self.laws[self._active](state, reference)
+
+
+def is_repeatable(law: Any) -> bool:
+    """Return whether a controller is a `ControlLaw`, or consists of such."""
+    from twin.control.control_law import ControlLaw
+
+    return all(isinstance(one, ControlLaw) for one in getattr(law, "laws", (law,)))
+
+
 NAMES, VALUES = "gain_names", "gains"
 """Names of two arrays of a log: (k,) names of gains, and (k, n) their values for every joint."""
 
@@ -81,6 +126,7 @@ def gains(law: Any, n: int) -> dict[str, np.ndarray]:
     from twin.control.control_law import PLAIN, ControlLaw  # imported here because it compiles kernels
 
     found: dict[str, Any] = {}
+    law = getattr(law, "laws", (law,))[0]  # gains may depend on the payload; those for the first are stored
     if isinstance(law, ControlLaw):
         found = law.rows
     elif hasattr(law, "__dict__"):

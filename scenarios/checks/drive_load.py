@@ -11,6 +11,7 @@ from scenarios.checks.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
 from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
+from twin.logs.parts import parts
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.robot import Payload, Robot
 
@@ -146,6 +147,8 @@ def friction_errors(log: Log) -> NDArray:
     """
     from twin.dynamics.equation_of_motion import inverse_dynamics
 
+    if len(pieces := parts(log)) > 1:
+        return np.concatenate([friction_errors(piece) for piece in pieces])
     robot, drives, dt = log.robot, log.robot.drives, log.time_step
     assert drives is not None
     q, qd, qd_next = log.q[:-1], log.qd[:-1], log.qd[1:]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from scenarios.metric import Metric
 from twin.logs.figures import place_of_largest, unit_of_largest
+from twin.logs.parts import LOAD
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw
@@ -284,8 +285,8 @@ def rounding_arrays(
     Returns:
         `spread` (N,), the largest distance of two such runs up to each sample, in [rad]. It is 0 if engine
         and model agree to the rounding of the positions, and NaN if it is unknown, as for a controller that
-        is not a `ControlLaw`. If rounding decides the path, also `undetermined_from`, the time from which it
-        does, in [s], and the signals of the kicked runs.
+        is not a `ControlLaw`, and for a payload that changes. If rounding decides the path, also
+        `undetermined_from`, the time from which it does, in [s], and the signals of the kicked runs.
     """
     from twin.control.control_law import ControlLaw
 
@@ -293,7 +294,8 @@ def rounding_arrays(
     if np.max(np.abs(log.q - predicted.q)) <= position_rounding(log):
         return {"spread": np.zeros(N)}
     try:
-        kicked = kicked_runs(log, law, reference, sensors) if isinstance(law, ControlLaw) else None
+        one_robot = isinstance(law, ControlLaw) and LOAD not in log.arrays
+        kicked = kicked_runs(log, law, reference, sensors) if one_robot else None
     except ValueError:  # a controller that cannot be compiled
         kicked = None
     if kicked is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +23,11 @@ from twin.logs.figures import (
     tool_distance,
     unit_of_largest,
 )
+from twin.logs.parts import LoadChange, load_arrays
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
+    from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
     from twin.trajectories.joint_trajectories import Trajectory
@@ -54,6 +57,8 @@ def follow(
     plant: Robot,
     model: Robot | None = None,
     stops: Sequence[int] = (),
+    loads: Sequence[LoadChange] = (),
+    at_sample: Callable[[Simulation, int], None] | None = None,
 ) -> Log:
     """Let the engine's robot follow a reference under the controller of the settings.
 
@@ -66,6 +71,9 @@ def follow(
         model: robot of the controller's model, before the settings set its drives and changes; `None` for
             the plant before its changes.
         stops: indices of S samples at which the engine's tool pose is recorded.
+        loads: payloads of plant and model in their order, the first at sample 0, if they change. Each has a
+            controller, made for it; the payloads of the settings replace them.
+        at_sample: function called with the simulation and the index of every sample.
 
     Returns:
         The engine's log. Its `arrays` are
@@ -76,6 +84,7 @@ def follow(
           limits differs,
         - `spread`, (N,) distance of runs that differ by rounding, see `scenarios.checks.replay`,
         - `stops` and `tool_at_stops`, (S, 7) poses of the tool,
+        - `load` and `loads` if the payload changes, see `twin.logs.parts`,
         - the settings that limits depend on: `bandwidth` in [rad/s]; `repeatable`, whether the controller
           is a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`,
           whether a bound of the tracking error may apply; `model_drives`, the drives of the controller's
@@ -94,47 +103,65 @@ def follow(
         >>> follow(config, *closed_loop(config, reference)).q.shape
         (101, 6)
     """
-    from scenarios.checks.closed_loop import gains
+    from scenarios.checks.closed_loop import LawPerLoad, gains, is_repeatable
     from twin.control.closed_loop import run_closed_loop
-    from twin.control.control_law import ControlLaw
     from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
     from twin.rotations.rotations import pose_vector
 
-    model, plant = (
-        config.controller_model(plant if model is None else model),
-        config.with_plant_changes(plant),
-    )
-    law = config.control_law(model)
+    nominal, plant = plant if model is None else model, config.with_plant_changes(plant)
+    models = [config.controller_model(nominal)]
+    if loads:
+        plant = plant.with_payload(loads[0].payload)
+        models = [config.controller_model(nominal.with_payload(one.model_payload)) for one in loads]
+    changes = {one.sample: one.payload for one in loads if one.sample > 0}
+
+    def make(chosen: Config) -> Controller:
+        laws = [chosen.control_law(one) for one in models]
+        return laws[0] if len(laws) == 1 else LawPerLoad(laws, [reference.t[one.sample] for one in loads])
+
+    def change_load(driven: Simulation | AnalyticPlant, k: int) -> None:
+        """Change the payload at a sample, the first one included, where a run in the window restarts."""
+        if k in changes or (k == 0 and changes and driven.robot.payload is not plant.payload):
+            driven.change_payload(changes.get(k, plant.payload))
+
+    law = make(config)
     steps, sensors = config.steps_per_period, config.sensors
-    law_arrays = gains(law, plant.n) | {"model_drives": np.array(model.drive_mode)}
+    law_arrays = gains(law, plant.n) | {"model_drives": np.array(models[0].drive_mode)}
     tool = np.zeros((len(stops), 7))
+
+    def known(log: Log) -> Log:
+        """Return the log with the first payload, the tool, and what is known of controller and payloads."""
+        arrays = law_arrays | (load_arrays(loads, len(log.t)) if changes else {})
+        return with_arrays(replace(log, robot=plant, T_flange_tool=config.T_flange_tool), **arrays)
+
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
 
-        def record_tool(k: int) -> None:
-            """Record the pose of the tool at a stop."""
+        def sampled_state(k: int) -> None:
+            """Record the pose of the tool at a stop, and change the payload."""
             if k in stops:
                 tool[stops.index(k)] = pose_vector(simulation.tool_pose())
-
-        def make(chosen: Config) -> Controller:
-            return chosen.control_law(model)
+            change_load(simulation, k)
+            if at_sample is not None:
+                at_sample(simulation, k)
 
         try:
-            log = shown(simulation, config, make, reference, record_tool if stops else None)
+            log = known(shown(simulation, config, make, reference, sampled_state))
         except (DivergenceError, TouchedError) as error:
             if error.log is not None:
-                known = replace(error.log, T_flange_tool=config.T_flange_tool)
-                error.log = with_arrays(known, **law_arrays)
+                error.log = known(error.log)
             raise
+    model_plant = AnalyticPlant(plant, config.time_step)
     predicted = run_closed_loop(
-        AnalyticPlant(plant, config.time_step), law, reference, steps_per_period=steps, sensors=sensors
-    )
+        model_plant, law, reference, steps_per_period=steps, sensors=sensors,
+        at_sample=partial(change_load, model_plant),
+    )  # fmt: skip
     return with_arrays(
-        replace(log, T_flange_tool=config.T_flange_tool),
+        log,
         q_model=predicted.q,
         start_model=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
         replay_differs=differing_samples(log, law, reference, sensors),
-        repeatable=np.array(isinstance(law, ControlLaw)),
+        repeatable=np.array(is_repeatable(law)),
         stops=np.array(stops, dtype=int),
         tool_at_stops=tool,
         **rounding_arrays(log, predicted, law, reference, sensors),
@@ -142,7 +169,6 @@ def follow(
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(config.known_law),
         sensors=np.array(sensors is not None),
-        **law_arrays,
     )
 
 

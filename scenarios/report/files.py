@@ -145,6 +145,11 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
         if not metric.passes:
             case.result = [_failure(failure(metric), advice)]
         suite.add_testcase(case)
+    for part, title, seconds, sentence in run.cases:
+        case = TestCase(_text(title), _text(f"{where}.{part}") if part else where, seconds)
+        if sentence:
+            case.result = [_failure(sentence, advice)]
+        suite.add_testcase(case)
     if run.tracking is not None:
         suite.add_testcase(_tracking(run.tracking, where, advice))
     if run.error is not None:

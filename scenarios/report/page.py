@@ -26,6 +26,7 @@ from scenarios.report.results import (
     grouped,
     logged,
     metric_named,
+    scenario_tables,
 )
 from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, provenance, provenance_line
@@ -209,7 +210,7 @@ def _section(
             for one, moment in zip(logs, moments, strict=True)
         ],
         "joints": [_joints(one) for one in logs],
-        "scenario_table": first.table,
+        "scenario_tables": scenario_tables(runs),
         "checks": _checks(runs),
         "arm": _arm(logs[0].log.robot) if logs else None,
         "laws": [_law(one) for one in shown],

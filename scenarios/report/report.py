@@ -29,6 +29,7 @@ from scenarios.report.results import (
     describe,
     judged,
     metric_named,
+    scenario_tables,
 )
 from scenarios.running.runs import Run
 from twin.formatting import figure, shorten
@@ -83,8 +84,7 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         yield from (error_table(page, left) for page in _pages(logged, abreast))
         yield f"Peak torque in {torque}, and number of samples saturated at the drive's limit"
         yield from (torque_table(page, left) for page in _pages(logged, abreast))
-    if runs[0].table is not None:
-        caption, rows = runs[0].table
+    for caption, rows in scenario_tables(runs):
         yield caption
         yield plain_table(rows)
     if any(run.metrics for run in runs):

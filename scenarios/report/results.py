@@ -19,6 +19,7 @@ from twin.formatting import figure
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
+    from scenarios.running.registry import ScenarioTable
     from scenarios.running.runs import Run
     from twin.logs.views.scene import Logged
 
@@ -288,3 +289,14 @@ def logged(shown: Sequence[Shown]) -> list[Logged]:
 
     logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
     return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]
+
+
+def scenario_tables(runs: Sequence[Run]) -> list[ScenarioTable]:
+    """Return the different tables of a scenario's runs; if there are several, with their controllers."""
+    tables: list[tuple[str, ScenarioTable]] = []
+    for run in runs:
+        if run.table is not None and run.table not in [table for _, table in tables]:
+            tables.append((run.label, run.table))
+    if len(tables) == 1:
+        return [table for _, table in tables]
+    return [(f"{caption}, with {label}", rows) for label, (caption, rows) in tables]

@@ -119,9 +119,14 @@ def _tasks_with_user_code(plan: Sequence[Work]) -> dict[int, Task]:
     tasks = {
         place: _task(scenario, config, with_log=True)
         for place, (scenario, config) in enumerate(plan)
-        if config.controller not in controllers.NAMES or Path(scenario.file).resolve().parent != registry.HERE
+        if config.controller not in controllers.NAMES or _is_user_file(scenario.file)
     }
     return {place: task for place, task in tasks.items() if task is not None}
+
+
+def _is_user_file(path: str) -> bool:
+    """Return whether a scenario is a Python file of the user; a program in RAPID cannot end the process."""
+    return not registry.is_program(path) and Path(path).resolve().parent != registry.HERE
 
 
 def _run_in_worker(argument: str, name: str, config: bytes, with_log: bool) -> dict[str, Any]:

@@ -25,13 +25,14 @@ from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
 from scenarios.cli.arguments import fields, kind_of
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
+from twin.rapid.values import SUFFIXES
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
 
 PARTS = ("Config", "run", "metrics")
-OPTIONAL = ("table", "picture", "reference", "arms")
+OPTIONAL = ("table", "cases", "picture", "reference", "arms")
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
 TAKEN = (
@@ -64,6 +65,7 @@ class Scenario:
     leaves_limits: str = ""
     side_by_side: tuple[str, ...] = ()
     table: Callable[[Log], ScenarioTable] | None = None
+    cases: Callable[[Log], Sequence[tuple[str, str, float, str]]] = lambda _: ()
     picture: Callable[[Sequence[Log], Path], None] | None = None
     reference: MakeReference | None = None
     arms: MakeArms = carrying
@@ -121,14 +123,16 @@ def find(name: str) -> Scenario:
     """Return the scenario of a name or of a Python file.
 
     Args:
-        name: a name from `titles`, the name of a plugin's scenario, or the path of a file that ends in
-            ``.py``.
+        name: a name from `titles`, the name of a plugin's scenario, the path of a file that ends in ``.py``,
+            or a program in RAPID: a module file, or a folder with the modules of a task.
 
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded.
         TwinError: the file lacks a part of a scenario.
     """
+    if is_program(name):
+        return _program(name)
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
@@ -139,7 +143,29 @@ def find(name: str) -> Scenario:
     if name in plugin_entries(GROUP):
         return _checked(name, plugin_entries(GROUP)[name].load(), name)
     names = ", ".join(dict.fromkeys((*known, *plugin_entries(GROUP))))
-    raise UnknownNameError(f"unknown scenario {name!r}: known are {names}, or the path of your .py file")
+    raise UnknownNameError(
+        f"unknown scenario {name!r}: known are {names}, or the path of your .py file or of a program in RAPID"
+    )
+
+
+def is_program(name: str) -> bool:
+    """Return whether the name of a scenario is the path of a program in RAPID."""
+    path = Path(name)
+    return path.suffix.lower() in SUFFIXES or (name not in titles() and path.is_dir())
+
+
+def _program(path: str) -> Scenario:
+    """Return the scenario that runs a program.
+
+    Raises:
+        UnknownNameError: there is no such file or folder.
+    """
+    from scenarios.programs import program
+
+    if not Path(path).exists():
+        raise UnknownNameError(f"no program {path!r}")
+    found = _checked(Path(path).resolve().stem, program, path)
+    return replace(found, Config=program.config_of(path), file=path)
 
 
 def find_regardless(name: str) -> Scenario:

@@ -23,6 +23,7 @@ from scenarios.running.registry import Scenario, ScenarioTable, scenario_argumen
 from twin.errors import (
     DivergenceError,
     PluginError,
+    RapidError,
     TouchedError,
     TwinError,
     describe_error,
@@ -50,6 +51,8 @@ class Run:
         error: why the run did not finish; `None` if it finished.
         refused: whether the settings cannot be met by the scenario, the robot or the path.
         table: additional table of the scenario: caption and rows of texts, headings first; `None` if none.
+        cases: parts of the run, such as the lines of a program: class and name of a JUnit case, duration in
+            [s], and failure, "" for none.
         label: short name of the controller in tables and file names.
         file: path of the scenario's file.
         figures: figures of the log; they remain in a run without its log.
@@ -66,6 +69,7 @@ class Run:
     error: str | None = None
     refused: bool = False
     table: ScenarioTable | None = None
+    cases: tuple[tuple[str, str, float, str], ...] = ()
     label: str = ""
     file: str = ""
     figures: Figures | None = None
@@ -145,7 +149,7 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
     from scenarios.running.tracking_verdict import tracking_verdict
 
     start = time.perf_counter()
-    log, metrics, table, tracking = None, (), None, None
+    log, metrics, table, cases, tracking = None, (), None, (), None
     fault, refused, touched = None, False, False
     try:
         if scenario.fault is not None:
@@ -155,7 +159,7 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
         log = _valid_log(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
         metrics = with_spans(judged(scenario, config, log), log, partial(judged, scenario, config))
         tracking = tracking_verdict(config, log, metrics)
-        table = scenario.table(log) if scenario.table else None
+        table, cases = scenario.table(log) if scenario.table else None, tuple(scenario.cases(log))
     except (DivergenceError, TouchedError) as error:
         fault, log = describe_error(error), log or _partial_log(error)
         touched = isinstance(error, TouchedError)
@@ -165,16 +169,17 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
         if is_interrupt(error):
             raise
         law = _file_of_failed_controller(error)
-        refused = log is None and isinstance(error, (TwinError, ValueError)) and not law
+        program_fault = isinstance(error, RapidError)
+        refused = log is None and isinstance(error, (TwinError, ValueError)) and not law and not program_fault
         fault = (
             describe_error(error)
-            if refused
+            if refused or program_fault
             else describe_error_with_location(error, law or scenario.file, *plugin_files())
         )
     seconds = time.perf_counter() - start
     config = dataclasses.replace(config, beside=())
     return Run(
-        scenario.name, config, log, metrics, seconds, fault, refused, table,
+        scenario.name, config, log, metrics, seconds, fault, refused, table, cases,
         file=scenario.file, touched=touched, tracking=tracking,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from twin.robot.drives.drive_step import DriveTrain
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
-from twin.robot.robot import Robot
+from twin.robot.robot import Payload, Robot
 
 
 class Plant(Protocol):
@@ -144,6 +144,10 @@ class AnalyticPlant:
         self._state[:] = q, qd
         if self._drives is not None:
             self._drives.reset(self._q, self._qd, self._bias())
+
+    def change_payload(self, payload: Payload | None) -> None:
+        """Continue with another payload; see `twin.engine.simulation.Simulation.change_payload`."""
+        self.robot = self.robot.with_payload(payload)
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Return joint positions and velocities, (2, n); see `twin.engine.simulation.Simulation.state`."""

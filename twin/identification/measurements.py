@@ -23,6 +23,7 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import TorqueModel
 from twin.logs.log import Log
+from twin.logs.parts import LOAD
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 from twin.robot.robot import Robot
 
@@ -254,6 +255,10 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         >>> measured.how
         'exact steps of the engine, no filter, friction at the speed after each step'
     """
+    if LOAD in log.arrays:
+        raise IdentificationError(
+            f"{name}: the payload changes during the run; identify a part of it (twin.logs.parts)"
+        )
     seen = log.q_seen is not log.q_motor
     as_engine = log.steps_per_period == 1 and log.drives != "elastic"
     if seen or not as_engine:

@@ -141,6 +141,11 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
             f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} "
             f"lasts from {log.t[0]:g} s to {log.t[-1]:g} s"
         )
+    return samples_of(log, selected)
+
+
+def samples_of(log: Log, selected: np.ndarray) -> Log:
+    """Return the selected samples of a log; the selection is a mask (N,) or indices."""
     arrays = {item.name: getattr(log, item.name) for item in fields(log)}
     parts: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
 
@@ -153,7 +158,7 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
         if isinstance(array, np.ndarray) and name != "T_flange_tool"
     }
     added = {
-        name: part(array) if is_sampled(array, len(selected)) else array for name, array in log.arrays.items()
+        name: part(array) if is_sampled(array, len(log.t)) else array for name, array in log.arrays.items()
     }
     return replace(log, **cut, arrays=added)
 

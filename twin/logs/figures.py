@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.formatting import short_repr
+from twin.logs.program_lines import line_at
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -208,6 +209,8 @@ def largest(error: NDArray) -> NDArray:
 def place_of_largest(log: Log, error: NDArray) -> str:
     """Return where an error is largest, as "joint_3 at t = 0.412 s" or "at t = 0.412 s"; "" if it is 0.
 
+    The run of a program also has the line, as "at t = 0.412 s, pick.mod line 12".
+
     Args:
         log: log of the run.
         error: (N, n) error of the joints, or (N,) of another quantity; NaN counts as larger than any number.
@@ -217,7 +220,8 @@ def place_of_largest(log: Log, error: NDArray) -> str:
         return ""
     sample, *joint = np.unravel_index(np.argmax(size), size.shape)
     names = [f"{log.robot.joint_names[k]} " for k in joint]
-    return "".join(names) + f"at t = {log.t[sample]:.6g} s"
+    where = line_at(log.arrays, int(sample))
+    return "".join(names) + f"at t = {log.t[sample]:.6g} s" + (f", {where}" if where else "")
 
 
 def unit_of_largest(log: Log, error: NDArray, dimension: str = "position") -> str:

@@ -13,6 +13,8 @@ Source: Norrlöf 1999, section 3.2.2, and his lecture on robot control, "life ti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.dynamics.wrenches import Frame, JointWrenches, joint_wrenches
 from twin.logs.columns import finite_part, first_non_finite
 from twin.logs.figures import LOADS
+from twin.logs.parts import parts
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
@@ -91,7 +94,18 @@ def log_wrenches(log: Log, frame: Frame = "link") -> JointWrenches:
         >>> round(float(wrenches.base[0, 2]), 2)  # 98 kg weigh on the foundation, in N
         961.38
     """
-    return _motion(log).wrenches(frame)
+    if len(pieces := parts(log)) == 1:
+        return _motion(log).wrenches(frame)
+    found = [_motion(piece).wrenches(frame) for piece in pieces]
+    # The last sample of a part is the first of the next one.
+    cuts = [slice(-1)] * (len(pieces) - 1) + [slice(None)]
+
+    def joined(arrays: Sequence[Floats]) -> Floats:
+        return np.concatenate([array[cut] for array, cut in zip(arrays, cuts, strict=True)])
+
+    joints, base = joined([one.joints for one in found]), joined([one.base for one in found])
+    pins = {name: joined([one.pins[name] for one in found]) for name in found[0].pins}
+    return replace(found[0], joints=joints, base=base, pins=pins)
 
 
 def torque_residual(log: Log) -> float | None:
@@ -108,13 +122,12 @@ def torque_residual(log: Log) -> float | None:
         >>> twin.logs.torque_residual(log) < 1e-9
         True
     """
-    motion = _motion(log)
-    if not motion.has_accelerations:
+    if not _motion(log).has_accelerations:
         return None
-    tree, wrenches = log.robot.tree, motion.wrenches().joints
+    tree, wrenches = log.robot.tree, log_wrenches(log).joints
     revolute = np.array([kind == "revolute" for kind in tree.kinds])
-    parts = np.where(revolute[:, None], wrenches[..., 3:], wrenches[..., :3])
-    along = np.einsum("...ij,ij->...i", parts, tree.axes) @ log.robot.embedding
+    about_axes = np.where(revolute[:, None], wrenches[..., 3:], wrenches[..., :3])
+    along = np.einsum("...ij,ij->...i", about_axes, tree.axes) @ log.robot.embedding
     return float(np.max(np.abs(along - log.tau_joint)[:-1]))
 
 
@@ -123,9 +136,8 @@ def load_names(robot: Robot) -> tuple[str, ...]:
     return tuple(name for name in LOADS if robot.has_inertia and (robot.loops or name != "pin_force"))
 
 
-def load_magnitudes(motion: Motion) -> dict[str, Floats]:
+def load_magnitudes(robot: Robot, wrenches: JointWrenches) -> dict[str, Floats]:
     """Return the magnitude (N,) of each load of the arm, see `LOADS`, at each sample."""
-    wrenches = motion.wrenches()
     base = wrenches.base.T
     pins = [np.linalg.norm(force, axis=-1) for force in wrenches.pins.values()]
     series = [
@@ -135,7 +147,7 @@ def load_magnitudes(motion: Motion) -> dict[str, Floats]:
         np.abs(base[5]),
         *([np.max(pins, axis=0)] if pins else []),
     ]
-    return dict(zip(load_names(motion.robot), series, strict=True))
+    return dict(zip(load_names(robot), series, strict=True))
 
 
 def load_curves(log: Log) -> dict[str, Floats]:
@@ -148,7 +160,7 @@ def load_curves(log: Log) -> dict[str, Floats]:
     """
     part, curves = finite_part(log), {name: np.full(len(log.t), np.nan) for name in load_names(log.robot)}
     if curves and first_non_finite(part) is None:
-        for name, series in load_magnitudes(_motion(part)).items():
+        for name, series in load_magnitudes(log.robot, log_wrenches(part)).items():
             curves[name][: len(series)] = series
     return curves
 

@@ -17,6 +17,7 @@ from twin.dynamics.equation_of_motion import PlantState, advance_period
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
+from twin.logs.parts import parts, require_valid_loads
 from twin.robot.limits import Violation, violations
 from twin.robot.robot import Robot
 from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_poses
@@ -54,7 +55,8 @@ class Log:
         T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
         pose, pose_ref: (N, 7) tool pose `[x y z a b c d]` of `q` and `q_ref`.  The signs of the quaternions
             are continuous in time and equal in both.  Computed at the first access.
-        arrays: arrays that a scenario added, by name; empty for a bare run.
+        arrays: arrays that a scenario added, by name; empty for a bare run.  Two of them state a payload that
+            changes, see `twin.logs.parts`; `robot` then has the first payload.
 
     With ideal drives `tau_joint` is `tau`.  With rigid joints `q_motor` is `q` and `qd_motor` is `qd`.
     Without sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the
@@ -147,11 +149,14 @@ class Log:
         states, each (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the
         first step after samples 0 to N-2.
         """
+        if len(pieces := parts(self)) > 1:
+            residuals = [piece.model_residuals() for piece in pieces]
+            return PlantState(*map(np.concatenate, zip(*residuals, strict=True)))
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])
         model = advance_period(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
-        parts = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
-        return PlantState(*map(np.subtract, parts, model))
+        plant = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
+        return PlantState(*map(np.subtract, plant, model))
 
     def model_residual(self) -> float | None:
         """Return the largest residual of a joint's speed, in [rad/s]; `None` for fewer than two samples."""
@@ -294,6 +299,7 @@ class Log:
         for name, array in self.arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS:
                 raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
+        require_valid_loads(self)
 
 
 STANDS_FOR = {

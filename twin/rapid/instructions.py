@@ -48,6 +48,7 @@ class Move:
         via: robtarget on a circle.
         duration: time of the move in s (`\T`), None if the speed counts.
         settings: settings of the motion.
+        routine: name of the routine with the instruction.
     """
 
     file: str
@@ -62,6 +63,7 @@ class Move:
     via: Record | None = None
     duration: float | None = None
     settings: Settings = field(default_factory=Settings)
+    routine: str = ""
 
     @property
     def stops(self) -> bool:
@@ -218,6 +220,7 @@ def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Re
                 via,
                 duration,
                 settings,
+                given.interpreter.routine,
             )
         )
 

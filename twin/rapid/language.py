@@ -95,11 +95,21 @@ def parse(text: str, file: str = "<text>") -> Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """Return the modules of a file, in UTF-8 or Windows' code page 1252.
+    """Return the modules of a file.
 
     Raises:
         OSError: the file cannot be read.
         RapidError: it is not RAPID.
+    """
+    return parse(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a module file, in UTF-8 or Windows' code page 1252.
+
+    Raises:
+        OSError: the file cannot be read.
+        RapidError: it is not text.
     """
     data = Path(path).read_bytes()
     odd = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in data)
@@ -107,7 +117,7 @@ def read_source(path: str | Path) -> Source:
         raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
     for encoding in ENCODINGS:
         try:
-            return parse(data.decode(encoding), str(path))
+            return data.decode(encoding)
         except UnicodeDecodeError:
             continue
     raise RapidError(

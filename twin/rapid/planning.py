@@ -22,12 +22,11 @@ from twin.rapid.fastest_motion import (
     path_torques,
     torque_law,
 )
-from twin.rapid.functions import matrix
 from twin.rapid.instructions import Move, Pause
-from twin.rapid.targets import LEVER, Segment, tool_frame
+from twin.rapid.targets import LEVER, Segment, payload_of, tool_frame
 from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record
-from twin.robot.robot import Payload, Robot
+from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import KINDS, singular_distances
 from twin.trajectories.joint_trajectories import Sequence as MotionSequence
 from twin.trajectories.joint_trajectories import Trajectory, hold
@@ -39,9 +38,6 @@ TIME_TOLERANCE = 1e-4
 
 TIMED_PASSES = 30
 """Largest number of solutions for programmed times."""
-
-NO_LOAD = 0.001
-"""Mass of `load0` in [kg], which stands for no load."""
 
 NEAR_SINGULAR = 0.1
 """Distance from a singularity, as in `singular_distances`, below which a move shows it."""
@@ -113,12 +109,14 @@ class Plan:
     Attributes:
         moves: the planned moves.
         starts: times in the motion at which the moves begin, in [s].
+        waits: waits of the program, each with the time at which it begins, in [s].
         pauses: sum of the waits in [s].
         motion: estimated motion with its waits and rests, a `Trajectory`.
     """
 
     moves: tuple[PlannedMove, ...]
     starts: tuple[float, ...]
+    waits: tuple[tuple[float, Pause], ...]
     pauses: float
     motion: MotionSequence
 
@@ -167,10 +165,12 @@ def plan(
     moves: list[PlannedMove] = []
     motions: list[Trajectory] = []
     starts: list[float] = []
+    waits: list[tuple[float, Pause]] = []
     pauses = now = 0.0
     at = segments[0].q[0] if segments else np.zeros(robot.n)
     for group in _groups(segments, events):
         if isinstance(group, Pause):
+            waits.append((now, group))
             pauses += group.seconds
             now += group.seconds
             motions.append(hold(at, group.seconds))
@@ -191,7 +191,8 @@ def plan(
         at = q[-1]
         if limits.settling:
             motions.append(hold(at, limits.settling))
-    return Plan(tuple(moves), tuple(starts), pauses, MotionSequence(tuple(motions) or (hold(at, 0.0),)))
+    motion = MotionSequence(tuple(motions) or (hold(at, 0.0),))
+    return Plan(tuple(moves), tuple(starts), tuple(waits), pauses, motion)
 
 
 # ---------------------------------------------------------------------------------------------- geometry
@@ -401,30 +402,13 @@ def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) ->
 
     for (tool, grip), same in _alike(pieces, load):
         q, dq, ddq = (np.vstack([getattr(pieces[k], name) for k in same]) for name in ("q", "dq", "ddq"))
-        torques = path_torques(_loaded(robot, tool, grip), q, dq, ddq)
+        payload = payload_of(tool, grip)
+        loaded = robot if payload is None else robot.with_payload(payload)
+        torques = path_torques(loaded, q, dq, ddq)
         ends = np.cumsum([len(pieces[k].q) for k in same])[:-1]
         for k, *parts in zip(same, *(np.split(one, ends) for one in torques), strict=True):
             found[k] = parts
     return Torques(*(_ends(parts) for parts in zip(*found, strict=True)))
-
-
-def _loaded(robot: Robot, tool: Record, grip: Record) -> Robot:
-    """Return the robot with the load of its tool and that in its gripper."""
-    loads = [(tool.values[2], np.eye(4)), (grip, tool_frame(tool))]
-    mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
-    for load, frame in loads:
-        m = load.values[0]
-        if m <= NO_LOAD:
-            continue
-        T = frame @ matrix(load.values[1], load.values[2])
-        p, R = T[:3, 3], T[:3, :3]
-        mass, moment = mass + m, moment + m * p
-        inertia += R @ np.diag(load.values[3:6]) @ R.T + m * (p @ p * np.eye(3) - np.outer(p, p))
-    if mass == 0.0:
-        return robot
-    com = moment / mass
-    about = inertia - mass * (com @ com * np.eye(3) - np.outer(com, com))
-    return robot.with_payload(Payload(mass, com, np.round(0.5 * (about + about.T), 12)))
 
 
 # --------------------------------------------------------------------------------------------- figures

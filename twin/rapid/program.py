@@ -65,6 +65,11 @@ class Interpreter(Evaluator):
         self.counts: Counter[tuple[str, int]] = Counter()
         self.place = ("", 0)
 
+    @property
+    def routine(self) -> str:
+        """Name of the routine that runs."""
+        return "" if self.frame is None else self.frame.routine.name
+
     # ------------------------------------------------------------------------------------------- calls
 
     def call_function(self, node: st.Function) -> Any:

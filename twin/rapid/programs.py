@@ -17,13 +17,12 @@ from twin.rapid.language import Source, read_source
 from twin.rapid.planning import Limits, Plan, plan
 from twin.rapid.program import STEP_LIMIT, Interpreter
 from twin.rapid.targets import Arm, Segment
+from twin.rapid.values import SUFFIXES
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
 
 FRAMES = 5000
 """Depth of Python's calls for nested calls of a program."""
-
-SUFFIXES = ".mod", ".sys", ".prg", ".modx", ".sysx"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +87,7 @@ def interpret(
     answer_after: float = 0.0,
     moves: int | None = None,
     start: ArrayLike | None = None,
+    displacement: ArrayLike | None = None,
     step_limit: int = STEP_LIMIT,
 ) -> Program:
     r"""Run a program, and return its moves with the joint angles along them.
@@ -101,6 +101,7 @@ def interpret(
         answer_after: time after which waits for signals are answered, in [s].
         moves: largest number of moves.
         start: (6,) joint angles at the beginning, in [rad]; zero by default.
+        displacement: (4, 4) pose by which all work objects but wobj0 are displaced, in their axes, in [m].
         step_limit: largest number of statements.
 
     Returns:
@@ -121,7 +122,8 @@ def interpret(
         q = None if start is None else float_array(start, "start", (robot.n,))
         if q is not None:
             check_position(robot, q)
-        arm = Arm(robot, q)
+        off = None if displacement is None else float_array(displacement, "displacement", (4, 4))
+        arm = Arm(robot, q, off)
     named = {name.lower(): value for name, value in (inputs or {}).items()}
     recorder = Recorder(arm, named, answer_after, moves)
     fault, stopped = None, ""

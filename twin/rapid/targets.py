@@ -14,9 +14,9 @@ from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
 from twin.rapid.functions import matrix, pose_record
 from twin.rapid.instructions import Move
-from twin.rapid.values import Record, text_of
+from twin.rapid.values import PREDEFINED, Record, text_of
 from twin.robot.limits import ROUND_OFF, check_position, folded
-from twin.robot.robot import Robot
+from twin.robot.robot import Payload, Robot
 
 QUADRANT = np.pi / 2
 EDGE = np.radians(0.01)
@@ -29,6 +29,9 @@ POINTS = 4, 60
 """Smallest and largest number of points along a move."""
 
 MM_PER_POINT, TURN_PER_POINT = 5e-3, np.radians(2.0)
+
+NO_LOAD = 0.001
+"""Mass of `load0` in [kg], which stands for no load."""
 
 LEVER = 0.1
 """Length of a move's path per turn, in [m/rad], if the tool's point stands still."""
@@ -60,14 +63,20 @@ class Arm:
         q: (6,) joint angles after the last move, in [rad].
         segments: one per move.
         warnings: pairs of a move and a sentence on it.
+
+    Args:
+        robot: arm with a closed inverse kinematics.
+        start: (6,) joint angles at the beginning, in [rad]; zero by default.
+        displacement: (4, 4) error of all work objects, in their axes, in [m]; the identity by default.
     """
 
-    def __init__(self, robot: Robot, start: Floats | None = None) -> None:
+    def __init__(self, robot: Robot, start: Floats | None = None, displacement: Floats | None = None) -> None:
         if robot.n != 6:
             raise RobotError(f"robot {robot.name!r} has {robot.n} axes, RAPID programs are planned for 6")
         inverse_kinematics(robot, np.eye(4))  # refuse other families now
         self.robot = robot
         self.q = np.zeros(6) if start is None else np.array(start, dtype=float)
+        self._displacement = np.eye(4) if displacement is None else displacement
         self.segments: list[Segment] = []
         self.warnings: list[tuple[Move, str]] = []
 
@@ -81,7 +90,7 @@ class Arm:
         """Return the pose of the tool in the work object as a robtarget."""
         angles = self.q if q is None else q
         T = (
-            np.linalg.inv(object_frame(work_object))
+            np.linalg.inv(self._object_frame(work_object))
             @ forward_kinematics(self.robot, angles)
             @ tool_frame(tool)
         )
@@ -95,6 +104,11 @@ class Arm:
     def calculated_joints(self, target: Record, tool: Record, work_object: Record) -> Record:
         """Return the jointtarget of a robtarget in its configuration."""
         return _jointtarget(self.solution(target, tool, work_object, exact=True)[0])
+
+    def _object_frame(self, work_object: Record) -> Floats:
+        """Return the pose of a work object in the base frame (4, 4), in [m]; wobj0 is the base itself."""
+        T = object_frame(work_object)
+        return T if work_object is PREDEFINED["wobj0"][1] else T @ self._displacement
 
     def configuration(self, q: Floats) -> tuple[int, int, int, int]:
         """Return cf1, cf4, cf6 and cfx of joint angles (6,)."""
@@ -122,7 +136,7 @@ class Arm:
         Raises:
             RapidError: the pose is out of reach, or has no solution in this configuration.
         """
-        T = object_frame(work_object) @ matrix(*target.values[:2])
+        T = self._object_frame(work_object) @ matrix(*target.values[:2])
         rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
         found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
         if not found:
@@ -200,7 +214,7 @@ class Arm:
     def _tool_move(self, move: Move) -> Segment:
         tool = tool_frame(move.tool)
         T_start = forward_kinematics(self.robot, self.q) @ tool
-        T_object = object_frame(move.work_object)
+        T_object = self._object_frame(move.work_object)
         T_end = T_object @ matrix(*move.target.values[:2])
         if move.via is None:
             poses, length, turn = line_poses(T_start, T_end)
@@ -270,6 +284,25 @@ def tool_frame(tool: Record) -> Floats:
 def object_frame(work_object: Record) -> Floats:
     """Return the pose of a work object in the base frame (4, 4), in [m]."""
     return matrix(*work_object.values[3].values) @ matrix(*work_object.values[4].values)
+
+
+def payload_of(tool: Record, grip: Record) -> Payload | None:
+    """Return the load of a tool and that in its gripper as one payload, None without a load."""
+    loads = [(tool.values[2], np.eye(4)), (grip, tool_frame(tool))]
+    mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
+    for load, frame in loads:
+        m = load.values[0]
+        if m <= NO_LOAD:
+            continue
+        T = frame @ matrix(load.values[1], load.values[2])
+        p, R = T[:3, 3], T[:3, :3]
+        mass, moment = mass + m, moment + m * p
+        inertia += R @ np.diag(load.values[3:6]) @ R.T + m * (p @ p * np.eye(3) - np.outer(p, p))
+    if mass == 0.0:
+        return None
+    com = moment / mass
+    about = inertia - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return Payload(mass, com, np.round(0.5 * (about + about.T), 12))
 
 
 def _jointtarget(q: Floats) -> Record:

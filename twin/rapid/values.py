@@ -14,6 +14,9 @@ from typing import Any
 
 from twin.errors import RapidError
 
+SUFFIXES = ".mod", ".sys", ".prg", ".modx", ".sysx"
+"""Suffixes of module files."""
+
 _SINGLE = struct.Struct("f")
 
 

@@ -205,7 +205,8 @@ def _fill_loads(
     if reached:
         q, qd, tau_joint, tau = (array[:reached] for array in series)
         row["cubic_torque"] = np.cbrt(np.mean(np.abs(tau / robot.drive_torque_max) ** 3))
-        for name, load in load_magnitudes(Motion(robot, q, qd, tau_joint, time_step, steps)).items():
+        wrenches = Motion(robot, q, qd, tau_joint, time_step, steps).wrenches()
+        for name, load in load_magnitudes(robot, wrenches).items():
             row[name] = np.max(load)
 
 

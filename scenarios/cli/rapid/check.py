@@ -55,8 +55,8 @@ class Check(Command):
 
     def run(self, call: Call) -> int:
         """Print the table, and return 1 after a fault."""
-        from twin.rapid.planning import NO_LOAD
         from twin.rapid.programs import check
+        from twin.rapid.targets import NO_LOAD
 
         robot = robot_of(self.robot, self.drives)
         if self.start is not None and self.start not in robot.poses:

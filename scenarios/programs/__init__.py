@@ -1,0 +1,1 @@
+"""Programs in RAPID as scenarios."""
