@@ -9,6 +9,7 @@ import numpy as np
 from twin.engine.window.bench import Bench
 from twin.engine.window.ghosts import Ghost
 from twin.engine.window_client import open_bench
+from twin.logs.program_lines import line_text
 from twin.logs.views.film import FIRST, GHOSTS, GREY
 from twin.logs.views.playback import Playback, Track, reference_paths
 from twin.robot.limits import joint_unit
@@ -196,6 +197,8 @@ def describe_sample(track: Track, sample: int) -> str:
     saturated = [name for name, full in zip(names, log.saturated[sample], strict=True) if full]
     if saturated:
         parts.append(f"saturated {', '.join(saturated)}")
+    if line := line_text(log.arrays, sample):
+        parts.append(line)
     return "; ".join(parts)
 
 

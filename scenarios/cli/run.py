@@ -101,7 +101,7 @@ class RunScenarios(Command):
     def texts(cls, scenarios: Sequence[Scenario]) -> tuple[str, str]:
         """Return the descriptions of the scenarios, and examples with their names."""
         about, _ = super().texts(scenarios)
-        names = " ".join(scenario.name for scenario in scenarios)
+        names = " ".join(registry.scenario_argument_text(one.file, one.name) for one in scenarios)
         docs = "\n\n".join(f"{scenario.name}: {scenario.doc}" for scenario in scenarios)
         return docs or about, EXAMPLES.format(names or "pose_path") + OTHERS * (not scenarios)
 

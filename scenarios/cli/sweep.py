@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import controllers
-from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
+from scenarios.cli.arguments import (
+    Call,
+    Command,
+    WrongUse,
+    argument,
+    count,
+    fields,
+    option,
+    output_file,
+    section,
+)
 from scenarios.cli.output import Files, apart, console, counted, duration, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, changes_option, configs_of, limit_option
 from scenarios.running import registry
@@ -285,7 +295,7 @@ class Sweep(Command):
         from scenarios.sweeping.plan import Law, Plan, limits, points_of, variations
         from twin.sweeps.design import Design
 
-        varied, limited = variations(self.vary), limits([*self.limit])
+        varied, limited = variations(self.vary, fields(scenario.Config)), limits([*self.limit])
         limits([f"{self.figure}=0"])  # raises if the quantity is unknown
         experiments = self._experiments(call, scenario)
         design = Design(varied, self.samples, self.design, experiments[0].settings.seed)

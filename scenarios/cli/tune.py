@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import controllers
-from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file, section
+from scenarios.cli.arguments import (
+    Call,
+    Command,
+    WrongUse,
+    argument,
+    count,
+    fields,
+    option,
+    output_file,
+    section,
+)
 from scenarios.cli.output import Files, console, counted, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, limit_option
 from scenarios.cli.sweep import (
@@ -184,6 +194,6 @@ class Tune(Command):
             )
         (experiment,) = experiments(self, call, scenario, [self.law], {self.minimise, *limited})
         law = TunedLaw(experiment)
-        varied = variations(self.vary) if self.vary else ()
+        varied = variations(self.vary, fields(scenario.Config)) if self.vary else ()
         design = Design(varied, self.samples, self.design, law.scenario.settings.seed)
         return Task(scenario, law, design, limited, self.minimise, self.of, self.fresh)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,8 +87,12 @@ class Plan:
         return f"{' x '.join(parts)} = {self.runs} runs" if len(parts) > 1 else f"{self.runs} runs"
 
 
-def variations(words: Sequence[str]) -> tuple[Variation, ...]:
+def variations(words: Sequence[str], settings: Container[str] = ()) -> tuple[Variation, ...]:
     """Read the arguments of `--vary`, such as `payload=0:6`.
+
+    Args:
+        words: the arguments.
+        settings: names of the scenario's settings; `work_object.x_mm` stands for `work_object_x_mm`.
 
     Raises:
         WrongUse: there are none, or an argument has no `=`.
@@ -101,7 +105,8 @@ def variations(words: Sequence[str]) -> tuple[Variation, ...]:
         name, sign, text = word.partition("=")
         if not (sign and name and text):
             raise WrongUse(f"--vary {word}: expected NAME=TEXT, as payload=0:6 or drives.coulomb=+-50%")
-        found.append(parse_variation(name, text))
+        setting = name.replace(".", "_")
+        found.append(parse_variation(setting if setting in settings else name, text))
     return tuple(found)
 
 

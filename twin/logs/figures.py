@@ -27,6 +27,7 @@ class Figures:
         joint_rms, joint_largest: (n,) root mean square and largest tracking errors, in [rad].
         worst_joint: name of the joint with the largest error; empty if an error is not a number.
         worst_time: time of that error, in [s].
+        worst_line: line of the program at that time; empty without a program.
         peak_torque: (n,) largest torque of the motors, in [N m].
         torque_limit: (n,) torque limit of the drives, in [N m].
         saturated_samples: (n,) number of samples in which the torque was cut to its limit.
@@ -47,6 +48,7 @@ class Figures:
     joint_largest: NDArray
     worst_joint: str
     worst_time: float
+    worst_line: str
     peak_torque: NDArray
     torque_limit: NDArray
     saturated_samples: NDArray
@@ -86,6 +88,7 @@ def figures_of(log: Log) -> Figures:
         joint_largest=largest(joints),
         worst_joint=log.robot.joint_names[joint] if known else "",
         worst_time=float(log.t[sample]),
+        worst_line=line_at(log.arrays, int(sample)),
         peak_torque=largest(log.tau),
         torque_limit=np.array(log.robot.drive_torque_max),
         saturated_samples=log.saturated.sum(axis=0),

@@ -49,7 +49,7 @@ class Comparison:
         rows = [("controller", "robot", "drives", "payload", "time", "worst joint", "largest error")]
         for name, log in self.logs.items():
             one, load = self.figures[name], log.robot.payload
-            worst = f"{one.worst_joint} at {one.worst_time:.4g} s" if one.worst_joint else "unknown"
+            worst = _worst(one)
             size = unit_of_largest(log, joint_error(log))
             rows.append((
                 name, log.robot.name, log.drives, "none" if load is None else f"{load.mass:.4g} kg",
@@ -285,7 +285,8 @@ def _joint_rows(runs: Sequence[Figures], quantity: str, cell: Callable[[Figures,
 
 
 def _worst(one: Figures) -> str:
-    return f"{one.worst_joint} at {one.worst_time:.4g} s" if one.worst_joint else "unknown"
+    place = f"{one.worst_joint} at {one.worst_time:.4g} s" + f", {one.worst_line}" * bool(one.worst_line)
+    return place if one.worst_joint else "unknown"
 
 
 def _of_limit(peak: float, limit: float) -> str:

@@ -39,6 +39,7 @@ REFERENCE, LIMIT = "0.75", "0.35"  # greys
 WIDE, HIGH = 9.5, 1.7  # width of the picture and height of a row of panels, in inches
 NAME = 34  # largest number of characters of a log's name
 LETTERS = 13  # characters per inch of the legend
+MOST_NUMBERS = 25  # largest number of a program's line numbers above a column of panels
 STRIP = 0.06  # height of the marks of one log below the curves, as a share of the panel's height
 NEAR = 0.5  # share of a limit from which on it is drawn; a distant limit would flatten the curves
 
@@ -99,6 +100,9 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
         lowest.tick_params(labelbottom=True)
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
+    if program := next((log for log in logs.values() if "line" in log.arrays), None):
+        for column in grid.T:
+            _mark_lines([axes for axes in column if axes.axison], program)
     _add_legends(canvas, title, [style["label"] for style in styles.values()])
     return canvas
 
@@ -175,6 +179,24 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Se
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.grid(True, color="0.9", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _mark_lines(column: Sequence[Axes], log: Log) -> None:
+    """Draw a thin line where a line of the program begins, and its number above the column of panels."""
+    places = np.stack([log.arrays["line"], log.arrays["file"]])
+    begins = np.flatnonzero(np.any(np.diff(places, prepend=-1), axis=0) & (places[0] > 0))
+    for axes in column:
+        for k in begins:
+            axes.axvline(log.t[k], color=REFERENCE, lw=0.5, zorder=0)
+    room = (log.t[-1] - log.t[0]) / MOST_NUMBERS
+    numbered: list[int] = []
+    for k in begins.tolist():
+        if not numbered or log.t[k] - log.t[numbered[-1]] >= room:
+            numbered.append(k)
+    above = column[0].secondary_xaxis("top")
+    above.set_xticks(log.t[numbered], [str(places[0, k]) for k in numbered])
+    above.tick_params(labelsize=7, length=2, color=LIMIT, labelcolor=LIMIT)
+    above.spines["top"].set_visible(False)
 
 
 def _mark_cuts(axes: Axes, curve: Curve, colour: str, height: float) -> None:

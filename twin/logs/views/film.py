@@ -22,6 +22,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log
+from twin.logs.program_lines import line_text
 from twin.logs.views.playback import Track, checked_speed, reference_paths, tracks
 
 if TYPE_CHECKING:
@@ -404,6 +405,9 @@ class Scene:
             distance = f"tool error {_millimetres(track.tool_distance[sample])}"
             draw.text((width - 12, y), distance, INK, _font(13), anchor="ra")
             y += ROW
+            if line := line_text(track.log.arrays, sample):
+                draw.text((33, y), line[:80], GREY, _font(13))
+                y += ROW
         start = min(track.t[0] for track in self.tracks)
         end = max(track.t[-1] for track in self.tracks)
         done = (time - start) / (end - start) if end > start else 1.0
