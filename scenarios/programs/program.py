@@ -83,14 +83,9 @@ class Config(base.Config):
     @property
     def input_values(self) -> dict[str, float]:
         """Values of inputs by their names."""
-        found = {}
-        for text in (self.inputs or "").split(",") if self.inputs else ():
-            name, _, value = text.partition("=")
-            try:
-                found[name.strip()] = float(value)
-            except ValueError:
-                raise ValueError(f"expected inputs as part_there=1,count=3, got {self.inputs!r}") from None
-        return found
+        from twin.rapid.programs import input_values
+
+        return input_values(self.inputs or "")
 
     @property
     def displacement(self) -> NDArray:

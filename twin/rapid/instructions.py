@@ -128,6 +128,10 @@ class Recorder:
         if Note(*place, text) not in self.notes:
             self.notes.append(Note(*place, text))
 
+    def pause(self, pause: Pause) -> None:
+        """Add a wait."""
+        self.events.append(pause)
+
     def add(self, move: Move) -> None:
         """Add a move."""
         if self.arm is not None:
@@ -232,13 +236,13 @@ def _wait(recorder: Recorder, given: Arguments) -> None:
     if not seconds >= 0:
         raise RapidError(f"WaitTime of {seconds:g} s, expected at least 0")
     if seconds:
-        recorder.events.append(Pause(*given.interpreter.place, seconds))
+        recorder.pause(Pause(*given.interpreter.place, seconds))
 
 
 def _answered(recorder: Recorder, given: Arguments) -> None:
     recorder.note(given.interpreter.place, f"{given.name} {given.name_of(0)} (taken as answered)")
     if recorder.answer_after > 0:
-        recorder.events.append(Pause(*given.interpreter.place, recorder.answer_after))
+        recorder.pause(Pause(*given.interpreter.place, recorder.answer_after))
 
 
 def _signal(recorder: Recorder, given: Arguments) -> None:
@@ -374,7 +378,7 @@ INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
         "EGMGetId EGMSetupUC EGMSetupAI EGMSetupAO EGMSetupGI EGMSetupLTAPP EGMActJoint EGMActPose "
         "EGMActMove EGMRunJoint EGMRunPose EGMMoveL EGMMoveC EGMStop EGMStreamStart EGMStreamStop "
         "EGMWaitCond",
-        _refused("EGM is not planned; `irb-twin egm serve` simulates it"),
+        _refused("EGM is not planned; `irb-twin egm serve --program` simulates it"),
     ),
     **_names(
         "IPers ISignalDI ISignalDO ISignalAI ISignalAO ISignalGI ITimer IVarValue IError IPathPos",

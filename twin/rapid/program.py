@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, Scope, equal
-from twin.rapid.values import BOOL, NUM, STRING, copied, rounded, text_of
+from twin.rapid.values import BOOL, NUM, STATES, STRING, copied, rounded, text_of
 
 
 class _Returned(Exception):
@@ -24,7 +24,7 @@ class _Jumped(Exception):
 
 
 class _Raised(Exception):
-    """Error for the handlers of the program; `args` are its number, and file and line."""
+    """Error for the handlers of the program; `args` are its number, file, line, and a sentence or ""."""
 
 
 class _Handled(Exception):
@@ -286,8 +286,8 @@ class Interpreter(Evaluator):
     def _raise(self, statement: st.Raise) -> None:
         assert self.frame is not None
         if statement.value is None:
-            raise _Raised(self.frame.handling or 0.0, *self.place)
-        raise _Raised(self.number(self.evaluate(statement.value)), *self.place)
+            raise _Raised(self.frame.handling or 0.0, *self.place, "")
+        raise _Raised(self.number(self.evaluate(statement.value)), *self.place, "")
 
     def _jump(self, statement: st.Jump) -> None:
         if statement.word == "EXIT":
@@ -310,6 +310,10 @@ class Interpreter(Evaluator):
         st.Jump: _jump,
         st.Connect: _connect,
     }
+
+    def raise_error(self, name: str, sentence: str) -> NoReturn:
+        """Raise an error of the controller, such as `err_udpuc_comm`, for the handlers of the program."""
+        raise _Raised(float(STATES.index(name)), *self.place, sentence)
 
     def run_program(self, main: str = "main") -> str:
         """Run a procedure of the modules from its beginning to its end.
@@ -336,8 +340,11 @@ class Interpreter(Evaluator):
         except Stopped as end:
             return end.args[0]
         except _Raised as error:
-            number, *place = error.args
-            raise RapidError(f"error {number:g} has no handler", "value", *place) from None
+            number, *place, sentence = error.args
+            known = {float(k): one.upper() for k, one in enumerate(STATES) if one.startswith("err_")}
+            name = known.get(number, f"error {number:g}")
+            reason = f": {sentence}" if sentence else ""
+            raise RapidError(f"{name} has no handler{reason}", "value", *place) from None
         except _Jumped as jump:
             label, *place = jump.args
             raise RapidError(f"there is no label {label} for GOTO", "name", *place) from None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -124,28 +125,65 @@ def interpret(
             check_position(robot, q)
         off = None if displacement is None else float_array(displacement, "displacement", (4, 4))
         arm = Arm(robot, q, off)
-    named = {name.lower(): value for name, value in (inputs or {}).items()}
-    recorder = Recorder(arm, named, answer_after, moves)
+    recorder = Recorder(arm, lower_case(inputs), answer_after, moves)
     fault, stopped = None, ""
-    deepest = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(deepest, FRAMES))
     try:
-        interpreter = Interpreter(
-            source.modules, instructions_for(recorder), functions_for(recorder), step_limit=step_limit
+        stopped = executed(
+            source, main, recorder, instructions_for(recorder), functions_for(recorder), step_limit
         )
-        interpreter.signals.update(named)
-        stopped = interpreter.run_program(main)
     except RapidError as error:
         fault = error
-    except RecursionError:
-        fault = RapidError("expressions or calls are nested too deep", "value")
-    finally:
-        sys.setrecursionlimit(deepest)
     notes = list(recorder.notes)
     if arm is not None:
         notes += [Note(move.file, move.line, f"{move.name} {text}") for move, text in arm.warnings]
     segments = () if arm is None else tuple(arm.segments)
     return Program(tuple(recorder.events), segments, tuple(notes), stopped, fault)
+
+
+def input_values(text: str) -> dict[str, float]:
+    """Return the values of inputs in a text such as `part_there=1,count=3`.
+
+    Raises:
+        ValueError: the text has another form.
+    """
+    found = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise ValueError(f"expected inputs as part_there=1,count=3, got {text!r}") from None
+    return found
+
+
+def lower_case(inputs: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the values of inputs by their names in lower case."""
+    return {name.lower(): value for name, value in (inputs or {}).items()}
+
+
+def executed(
+    source: Source,
+    main: str,
+    recorder: Recorder,
+    instructions: Mapping[str, Callable[..., None]],
+    functions: Mapping[str, Callable[..., Any]],
+    step_limit: int = STEP_LIMIT,
+) -> str:
+    """Execute a program; return why it stopped early, "" if it did not.
+
+    Raises:
+        RapidError: a fault; the message states file and line.
+    """
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(deepest, FRAMES))
+    try:
+        interpreter = Interpreter(source.modules, instructions, functions, step_limit=step_limit)
+        interpreter.signals.update(recorder.inputs)
+        return interpreter.run_program(main)
+    except RecursionError:
+        raise RapidError("expressions or calls are nested too deep", "value") from None
+    finally:
+        sys.setrecursionlimit(deepest)
 
 
 def check(program: Program, robot: Robot, limits: Limits | None = None) -> tuple[Plan, RapidError | None]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.cli.arguments import Call, Command, WrongUse, count, option, output_file, section
 from scenarios.cli.egm.addresses import SIGNALLED, address, addresses, bind_address
+from scenarios.cli.egm.serving import ProgramOptions
 from scenarios.cli.output import Files, apart, console, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
 from twin.egm.guidance.settings import GuidanceSettings
@@ -23,6 +24,7 @@ LIMIT = 60.0
 
 WIRE, SESSION = "connection", "duration and timing"
 GUIDANCE = "guidance (arguments of EGMAct and EGMRun in RAPID, and system parameters)"
+PROGRAM = "program in RAPID (moves as in `irb-twin run FILE.mod`)"
 FILES = "files (with several robots: one log per robot, named after it)"
 
 
@@ -50,6 +52,7 @@ class Serve(Command):
   irb-twin egm serve --mode pose --tool 0,0,0.1 --log session.npz
   irb-twin egm serve --mode path --path seam.csv --drives rigid
   irb-twin egm serve --robot irb140 irb1600 --to 127.0.0.1:6510 127.0.0.1:6511
+  irb-twin egm serve --program guided.mod --to 127.0.0.1:6510
   irb-twin egm serve --lockstep --runs 1 --wait 10 --limit 60 --json session.json
 """
     besides = ("controller", "robot", "reference", "close_window")
@@ -121,6 +124,7 @@ class Serve(Command):
         None, "path in path mode: poses over time, as for the scenario pose_path", "FILE.csv", group=GUIDANCE
     )
     guidance: GuidanceSettings = section(GuidanceSettings, GUIDANCE)
+    program: ProgramOptions = section(ProgramOptions, PROGRAM)
     log: Path | None = output_file(".npz", "write the last two minutes of motion and messages", group=FILES)
     json: Path | None = output_file(".json", "write the last 1000 events and the values of the table")
     laws: LawSettings = section(LawSettings, LAWS)
@@ -170,12 +174,28 @@ class Serve(Command):
                 positive(value, what, "s")
         if not 0.0 <= self.pause < float("inf"):
             raise WrongUse(f"--pause {self.pause:g}: expected 0 s or more")
+        if self.program.program is not None:
+            self._check_program(settings)
         if self.limit is not None and not self.lockstep:
             raise WrongUse("--limit requires --lockstep")
         if self.lockstep and settings.get("gui", False):
             raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
         if self.bind is not None and self.bind.port and len(self.robot) > 1:
             raise WrongUse(f"--bind {self.bind}: several robots cannot share a port; omit the port")
+
+    def _check_program(self, settings: dict[str, Any]) -> None:
+        """Check the options that a program excludes."""
+        given = {
+            "--runs": self.runs is not None,
+            "--path": self.path is not None,
+            "--payload": settings.get("payload") is not None,
+            "--tool": settings.get("tool") is not None,
+            "--mode": self.guidance.mode != "joint",
+        }
+        if wrong := [name for name, is_given in given.items() if is_given]:
+            raise WrongUse(f"{wrong[0]} is not valid with --program: the program states it")
+        if len(self.robot) > 1:
+            raise WrongUse("--program leads one robot")
 
     def jobs(self, settings: dict[str, Any]) -> list[Job]:
         """Return one job per robot, with the settings of arm and control loop.
@@ -202,7 +222,7 @@ class Serve(Command):
             (config,) = configs_of(settings | {"robot": robot}, Config, [self.controller], self.laws)
             job = Job(
                 label, config, self.guidance, client, plan, bind=self.bind, start=self.start,
-                path=self.path, limit=limit, log=log,
+                path=self.path, limit=limit, log=log, program=self.program,
             )  # fmt: skip
             jobs.append(job)
         return jobs
@@ -218,6 +238,8 @@ class Serve(Command):
 
 def passed(job: Job, served: Served) -> bool:
     """Return whether a robot completed all requested runs without a fault and its log was written."""
+    if job.program.program is not None:  # it handles faults of EGM, or ends with one
+        return not (served.error or served.unwritten)
     done = job.plan.runs is None or served.result.completed == job.plan.runs
     return done and not (served.error or served.result.faults or served.unwritten)
 

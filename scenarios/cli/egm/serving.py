@@ -13,22 +13,42 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.cli.arguments import option
 from scenarios.cli.process import graceful_stop
 from twin.atomic_file import atomic_write
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, Plan
 from twin.egm.wire.channel import Address
-from twin.errors import DivergenceError, TwinError, describe_error
+from twin.errors import DivergenceError, RapidError, TwinError, describe_error
 from twin.logs.log import Log
-from twin.robot.robot import Robot
+from twin.robot.robot import Payload, Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from controllers import Controller
     from scenarios.base import Config
+    from twin.egm.robot.program import GuidedProgram
     from twin.egm.robot.robot import EgmRobot
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """Program that leads the session."""
+
+    program: Path | None = option(
+        None,
+        "module file, or folder with the modules of a task: its moves are made, and its EGM instructions "
+        "guide the arm; what they do not set is taken from the options above",
+        "FILE",
+    )
+    main: str = option("main", "procedure to begin with", "NAME")
+    inputs: str | None = option(None, "values of inputs, as part_there=1,count=3 (default 0)", "NAME=VALUE")
+    answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
+    share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
+    settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,7 @@ class Job:
         path: path in path mode.
         limit: limit of the real time for an answer in lockstep, in [s]; `None` to run by the clock.
         log: file for the log of motion and messages; `None` for no log.
+        program: program that leads the session, if any.
     """
 
     label: str
@@ -58,6 +79,7 @@ class Job:
     path: Path | None = None
     limit: float | None = None
     log: Path | None = None
+    program: ProgramOptions = field(default_factory=ProgramOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +136,11 @@ class Serving:
 
         job = self._job
         plant = job.config.load_robot()
-        with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
-            arm = self._make_robot(plant)
+        try:
+            with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
+                arm = self._make_robot(plant)
+        except RapidError as fault:  # before the first activation of EGM
+            return Served(str(fault))
         with self._lock:
             self._robot = arm
             if self._stopped:
@@ -125,7 +150,7 @@ class Serving:
         try:
             arm.run()
         except TwinError as fault:
-            error, refused = str(fault), not isinstance(fault, DivergenceError)
+            error, refused = str(fault), not isinstance(fault, (DivergenceError, RapidError))
         return self._result(plant, arm.result, error, refused)
 
     def _make_robot(self, plant: Robot) -> EgmRobot:
@@ -134,13 +159,31 @@ class Serving:
 
         job, config = self._job, self._job.config
         start = None if job.start is None else named_pose(plant, job.start)
-        model = config.controller_model(plant)
+
+        def controller_for(payload: Payload | None) -> Controller:
+            return config.control_law(config.controller_model(plant.with_payload(payload)))
+
+        program = None if job.program.program is None else self._program(plant, controller_for)
         return EgmRobot(
-            plant, config.control_law(model), job.settings,
-            job.plan, to=job.to, bind=job.bind, start=start, path=job.path,
+            plant, controller_for(plant.payload), job.settings,
+            job.plan, program=program, to=job.to, bind=job.bind, start=start, path=job.path,
             T_flange_tool=config.T_flange_tool, sensors=config.sensors,
             time_step=config.time_step, steps_per_period=config.steps_per_period,
             gui=config.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
+        )  # fmt: skip
+
+    def _program(self, plant: Robot, controller_for: Callable[[Payload | None], Controller]) -> GuidedProgram:
+        """Return the program that leads the session."""
+        from twin.egm.robot.program import GuidedProgram
+        from twin.rapid.planning import Limits
+        from twin.rapid.programs import input_values, read
+
+        given = self._job.program
+        assert given.program is not None
+        limits = Limits(given.share, given.settling)
+        return GuidedProgram(
+            read(given.program), plant, controller_for, self._job.settings, limits,
+            main=given.main, inputs=input_values(given.inputs or ""), answer_after=given.answer_after,
         )  # fmt: skip
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
@@ -198,7 +241,7 @@ def _serve_here(job: Job) -> Served:
 
 def opening(job: Job, arm: EgmRobot) -> str:
     """Return the first line of a session: the addresses, the timing and the mode."""
-    settings = job.settings
+    settings = arm.settings
     where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
     pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
     return (
@@ -221,6 +264,8 @@ def settings_of(job: Job) -> dict[str, object]:
     }
     session |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
     session["limit"] = job.limit
+    if job.program.program is not None:
+        session |= asdict(job.program) | {"program": str(job.program.program)}
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
     settings = {**config, **laws, **asdict(job.settings), **session}
     return {name: json_value(value) for name, value in settings.items()}

@@ -121,22 +121,15 @@ def _limits(share: float, settling: float, accelerations: Sequence[float]) -> Li
 
 
 def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
-    from twin.rapid.programs import interpret, read
+    from twin.rapid.programs import input_values, interpret, read
 
-    inputs = {}
-    for text in given.input:
-        name, _, value = text.partition("=")
-        try:
-            inputs[name] = float(value)
-        except ValueError:
-            raise WrongUse(f"--input {text}: expected NAME=VALUE with a number") from None
     source = read(*given.program)
     start = None if given.start is None else robot.poses[given.start]
     program = interpret(
         source,
         robot,
         main=given.main,
-        inputs=inputs,
+        inputs=input_values(",".join(given.input)),
         answer_after=given.answer_after,
         moves=given.moves,
         start=start,

@@ -1,21 +1,14 @@
 """Guidance of the simulated robot by unchanged third-party clients, in separate processes and in lockstep."""
 
-import json
-import socket
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import controllers
 import twin
+from tests.support.foreign_egm_client import CLIENTS, Client
 from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
 from twin.rotations.rotations import pose_matrix, pose_vector
 
-CLIENT = Path(__file__).parents[2] / "support" / "egm_client_process.py"
-CLIENTS = ("abb_robot_client.egm", "ABBRobotEGM.egm")
 ONE_RUN = Plan(runs=1, pause=0.0)
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
@@ -26,36 +19,11 @@ CYCLE = 4
 """Control periods in a cycle."""
 
 
-class Client:
-    """Process of a client, which serves one session after another."""
-
-    def __init__(self, module):
-        self.process = subprocess.Popen(
-            [sys.executable, CLIENT, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def listen(self, method, stream):
-        """Start a session of the client and return its port."""
-        self.process.stdin.write(json.dumps({"method": method, "stream": stream}) + "\n")
-        self.process.stdin.flush()
-        self.port = json.loads(self.process.stdout.readline())
-        return self.port
-
-    def over(self):
-        """End the session and return what the client received and sent."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as robot:
-            robot.sendto(b"", ("127.0.0.1", self.port))
-        return json.loads(self.process.stdout.readline())
-
-
 @pytest.fixture(scope="module", params=CLIENTS)
 def client(request):
     """Provide each of the clients."""
-    client = Client(request.param)
-    yield client
-    client.process.stdin.close()
-    client.process.stdout.close()
-    assert client.process.wait(timeout=20) == 0
+    with Client(request.param) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

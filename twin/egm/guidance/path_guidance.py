@@ -34,6 +34,7 @@ from twin.logs.recordings.reading import read_recording
 from twin.logs.recordings.recording import Recording
 from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import recorded_motion
+from twin.trajectories.joint_trajectories import Trajectory
 from twin.trajectories.sampling import sample_times
 
 MIN_SPEED = 1e-4
@@ -59,7 +60,7 @@ class PathGuidance(Guidance):
     Args:
         robot: arm with six joints or more.
         settings: gain, filter and convergence window.
-        path: recording, or the path of its file.
+        path: recording, or the path of its file, or a motion of the joints.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
         near: (n,) joint angles, in [rad]; a recorded tool path starts in the inverse kinematics solution
             nearest to them.
@@ -76,7 +77,7 @@ class PathGuidance(Guidance):
         self,
         robot: Robot,
         settings: GuidanceSettings,
-        path: str | Path | Recording,
+        path: str | Path | Recording | Trajectory,
         T_flange_tool: Floats | None = None,
         near: Floats | None = None,
     ) -> None:
@@ -84,8 +85,11 @@ class PathGuidance(Guidance):
         self.tool = ToolSteps(robot, T_flange_tool)
         chosen = settings.axis_names or AXES["path"]
         self.guided = np.array([float(axis in chosen) for axis in ("x", "y", "z")])
-        recorded = read_recording(path, robot) if isinstance(path, (str, Path)) else path
-        self._motion = recorded_motion(robot, recorded, near=near, T_flange_tool=self.tool.T_flange_tool)
+        if isinstance(path, (str, Path)):
+            path = read_recording(path, robot)
+        if isinstance(path, Recording):
+            path = recorded_motion(robot, path, near=near, T_flange_tool=self.tool.T_flange_tool)
+        self._motion = path
         self.start: Floats = np.array(self._motion(0.0)[0])
         self.duration = self._motion.duration
         self._sample(1e-3)  # `begin` samples again if the run has another period

@@ -18,6 +18,7 @@ from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.logs.recordings.recording import Recording
 from twin.robot.robot import Robot
+from twin.trajectories.joint_trajectories import Trajectory
 from twin.trajectories.sampling import Samples
 
 
@@ -180,6 +181,11 @@ class Run:
         if not self.qd.any():
             self._rest()
 
+    def end(self, settings: GuidanceSettings) -> None:
+        """Stop in the way and with the ramp of these settings."""
+        self.settings, self._ramp_out = settings, count_periods(settings.ramp_out, self.period)
+        self.stop()
+
     def samples(self, count: int) -> Samples:
         """Return the next `count` samples of the motion, each with the acceleration to the next sample.
 
@@ -276,7 +282,7 @@ def make_guidance(
     robot: Robot,
     settings: GuidanceSettings,
     T_flange_tool: Floats | None = None,
-    path: str | Path | Recording | None = None,
+    path: str | Path | Recording | Trajectory | None = None,
 ) -> Guidance:
     """Return the guidance of a robot in the mode of its settings.
 
@@ -284,7 +290,7 @@ def make_guidance(
         robot: robot to be guided.
         settings: guidance settings, including the mode.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
-        path: path in path mode: a recording of the tool or of the joints, or the path of its file.
+        path: path in path mode: a recording of the tool or of the joints, the path of its file, or a motion.
 
     Raises:
         EgmError: the robot does not support the mode, or a path is missing or superfluous.

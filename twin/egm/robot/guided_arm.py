@@ -4,22 +4,25 @@ Between two instructions `RobotMotion` holds the arm, or moves it to the start o
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from twin.arrays import Floats
 from twin.control.closed_loop import run_closed_loop
+from twin.control.control_law import ControlLaw
 from twin.control.signals import RunningSensors
 from twin.egm.guidance.limits import torque_utilization
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log, RunningLog
+from twin.logs.parts import LoadChange, load_arrays
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
-from twin.robot.robot import Robot
-from twin.trajectories.joint_trajectories import quintic
+from twin.robot.robot import Payload, Robot
+from twin.trajectories.joint_trajectories import Trajectory, quintic
 from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 Controller = Callable[[Any, Any], np.ndarray]
@@ -67,6 +70,7 @@ class GuidedArm:
         self._motors = MotorLimits.of(robot.active_drives, robot.tau_max)
         self._log = RunningLog(max(1, round(keep / self.period)))
         self._k = 0
+        self._loads = [LoadChange(0, robot.payload, None)]
         self.simulation = Simulation(robot, time_step=time_step, gui=gui, real_time=False)
         try:
             self.put(start)
@@ -87,6 +91,15 @@ class GuidedArm:
     def lost(self) -> bool:
         """Whether the window of the simulation was closed."""
         return self.simulation.bench is not None and self.simulation.bench.lost
+
+    def change_load(self, payload: Payload | None, controller: Controller) -> None:
+        """Continue with another payload, and with the controller for it, which inherits a memory."""
+        self.simulation.change_payload(payload)
+        self.robot = self.simulation.robot
+        if isinstance(self._controller, ControlLaw) and isinstance(controller, ControlLaw):
+            controller.memory[:] = self._controller.memory
+        self._controller = controller
+        self._loads.append(LoadChange(self._k, payload, None))
 
     def put(self, q: Floats) -> None:
         """Place the arm at rest in q (n,), in [rad], and reset controller and sensors."""
@@ -147,7 +160,15 @@ class GuidedArm:
 
     def log(self, T_flange_tool: Floats, arrays: dict[str, np.ndarray]) -> Log | None:
         """Return the log of the end of the run with additional arrays; `None` before the first sample."""
-        return self._log.log(T_flange_tool, arrays)
+        log = self._log.log(T_flange_tool, arrays)
+        if log is None or len(self._loads) == 1:
+            return log
+        first = round(log.t[0] / self.period)
+        before = [change for change in self._loads if change.sample <= first][-1:]
+        after = [change for change in self._loads if change.sample > first]
+        changes = [change._replace(sample=max(change.sample - first, 0)) for change in (*before, *after)]
+        robot = log.robot.with_payload(changes[0].payload)
+        return replace(log, robot=robot, arrays={**arrays, **load_arrays(changes, len(log.t))})
 
     def close(self) -> None:
         """End the simulation and close its window."""
@@ -197,12 +218,16 @@ class RobotMotion:
         end = self.q if self._path is None else self._path.q[-1]
         return bool(np.all(np.abs(end - q) <= POSITION_TOLERANCE))
 
+    def follow(self, motion: Trajectory) -> None:
+        """Follow a motion that begins here and ends at rest."""
+        self._path, self._k = sample_semi_implicit(motion, self._period), 0
+
     def go_to(self, q: Floats) -> None:
         """Move to q (n,), in [rad], and rest there."""
         # The peak speed of a quintic is 1.875 times its mean speed.
         shortest = 1.875 * np.max(np.abs(q - self.q) / self._speed)
         move = quintic(self.q, q, duration=max(MIN_DURATION, float(shortest)))
-        self._path, self._k = sample_semi_implicit(move, self._period), 0
+        self.follow(move)
 
     def samples(self, count: int) -> Samples:
         """Return the next `count` samples; their times are undefined."""

@@ -30,12 +30,12 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm, RobotMotion
 from twin.egm.robot.inbox import AnswerCounts, Inbox
 from twin.egm.robot.pace import Lateness, Pace
+from twin.egm.robot.stream_record import StreamRecord
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.egm.wire.messages import MotionState, RobotMessage, SensorMessage
 from twin.errors import DivergenceError, EgmError, TwinError
 from twin.logs.log import Log
-from twin.rotations.rotations import pose_vector
 
 MAX_EVENTS = 1000
 """Largest number of events, and of faults, in a result; the last ones are stored."""
@@ -150,56 +150,6 @@ def whole_periods(cycle: float, period: float) -> int:
     return count
 
 
-class StreamRecord:
-    """Record of the last cycles of a session, as arrays for its log.
-
-    Args:
-        joints: number of joints of the robot.
-        mode: guidance mode of the robot.
-        cycles: number of cycles that are recorded.
-    """
-
-    def __init__(self, joints: int, mode: str, cycles: int) -> None:
-        self._place, self._speed = {"joint": (joints, joints), "pose": (7, 6), "path": (3, 0)}[mode]
-        self._rows: deque[tuple] = deque(maxlen=max(1, cycles))
-
-    def add(self, t: float, message: RobotMessage, answer: SensorMessage | None) -> None:
-        """Add a cycle: its start t, in [s], the message sent, and the answer taken, if any."""
-        place, speed = np.full(self._place, np.nan), np.full(self._speed, np.nan)
-        seqno = -1
-        if answer is not None:
-            seqno = -1 if answer.seqno is None else answer.seqno
-            pose = None if answer.T is None else pose_vector(answer.T)
-            for row, parts in (
-                (place, (answer.q, pose, answer.path_correction)),
-                (speed, (answer.qd, answer.twist)),
-            ):
-                for part in parts:  # each mode sets at most one of them
-                    if part is not None:
-                        row[:] = part
-        status = (int(message.state), message.converged, message.utilization or 0.0)
-        self._rows.append((t, message.seqno, answer is not None, seqno, place, speed, *status))
-
-    def arrays(self) -> dict[str, Floats]:
-        """Return arrays with one row per cycle.
-
-        - `egm_t`: start of the cycle, in [s].
-        - `egm_robot_seqno`: sequence number of the robot's message.
-        - `egm_taken`: whether an answer was taken; `egm_seqno`: its sequence number, -1 if missing.
-        - `egm_reference`, `egm_speed`: references of the answer, NaN if missing.  In joint mode they are (n,)
-          in [rad] and [rad/s]; in pose mode (7,) `[x y z a b c d]`, in [m], and (6,) `[v; omega]`, in
-          [m/s, rad/s]; in path mode (3,) in [m] and (0,).
-        - `egm_state`, `egm_converged`, `egm_utilization`: status in the robot's message.
-        """
-        columns = [
-            ("t", float), ("robot_seqno", np.int64), ("taken", bool), ("seqno", np.int64),
-            ("reference", float, (self._place,)), ("speed", float, (self._speed,)),
-            ("state", np.int64), ("converged", bool), ("utilization", float),
-        ]  # fmt: skip
-        table = np.array(list(self._rows), dtype=columns)
-        return {f"egm_{name}": table[name].copy() for name in table.dtype.names or ()}
-
-
 class Session:
     """Session of one EGM robot.
 
@@ -212,7 +162,7 @@ class Session:
     Args:
         arm: arm that is guided.
         settings: guidance settings.
-        guidance: guidance mode, which computes speeds from answers.
+        guidance: guidance mode, which computes speeds from answers; `None` until `use` (of a program).
         channel: channel to the partner.
         pace: timing of the cycles.
         plan: number and timing of the instructions.
@@ -223,8 +173,8 @@ class Session:
     """
 
     def __init__(
-        self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance, channel: UdpChannel, pace: Pace,
-        plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
+        self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance | None, channel: UdpChannel,
+        pace: Pace, plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:  # fmt: skip
         self.arm, self.settings, self.channel, self.pace, self.plan = arm, settings, channel, pace, plan
@@ -249,20 +199,26 @@ class Session:
         self._lock = threading.Lock()
         self._over = False  # whether the next message is the last one
 
+    def use(self, settings: GuidanceSettings, T_flange_tool: Floats) -> None:
+        """Use other settings and another tool, with the same mode and cycle."""
+        self.settings, self._tool = settings, T_flange_tool
+        self._T_wobj_base = np.linalg.inv(work_object(settings))
+
     def serve(self, stopping: Callable[[], bool]) -> None:
         """Run cycles until the plan is complete, a stop is requested, or the window is closed.
+
+        Args:
+            stopping: function that returns whether a stop was requested.
 
         Raises:
             EgmError: no client answered in time.
             DivergenceError: the motion diverged without guidance.
         """
-        self._epoch = 0.0 if self.pace.virtual else time.time()
+        self._epoch, self._stopping = 0.0 if self.pace.virtual else time.time(), stopping
         try:
             self._prepare_cycle()
             self.pace.begin()
-            while self._run_cycle():
-                if not self.pace.wait(self.inbox, self._send_again, stopping):
-                    break
+            self._lead()
             if self._run is not None and self._run.qd.any():
                 self._emit("cut", f"{self._name} was interrupted in motion: the session ended")
         except TwinError:
@@ -271,6 +227,15 @@ class Session:
             self._emit("left", "the window was closed")
         finally:
             self.state = EgmState.DISCONNECTED
+
+    def _lead(self) -> None:
+        """Run all cycles."""
+        while self._advance():
+            pass
+
+    def _advance(self) -> bool:
+        """Run a cycle and wait for the next one; return whether there is one."""
+        return self._run_cycle() and self.pace.wait(self.inbox, self._send_again, self._stopping)
 
     def rehearse(self) -> None:
         """Execute once everything that is compiled or loaded at first use."""
@@ -344,8 +309,12 @@ class Session:
             if self._robot_motion.rests:
                 self._emit("returning", f"{self._name} has ended: the arm returns to the start of the path")
             self._robot_motion.go_to(self._start)
-        if not self._robot_motion.rests:
-            return True
+        if self._robot_motion.rests:
+            self._begin_instruction()
+        return True
+
+    def _begin_instruction(self) -> None:
+        """Begin an instruction, which waits for its first answer."""
         self._run = self._new_run(self._robot_motion.q)
         self.done.runs += 1
         if self._failed:
@@ -353,9 +322,9 @@ class Session:
         self._phase, self._failed, self._waited = Phase.WAITING, False, self.inbox.cycle
         self.state = EgmState.RUNNING
         self._emit("waiting", f"{self._name} waits for the first answer from {self._partner}")
-        return True
 
     def _new_run(self, q: Floats) -> Run:
+        assert self._guidance is not None, "a program sets the guidance before its instruction begins"
         return Run(self.arm.robot, self.settings, self._guidance, q, self.arm.period)
 
     @property

@@ -1,0 +1,307 @@
+"""Sessions that a RAPID program leads: moves, guidance between them, faults and their handlers."""
+
+import re
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from tests.support.egm_wires import CycleByCycle, Wire
+from tests.support.foreign_egm_client import CLIENTS, Client
+from twin.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
+from twin.egm.robot.guided_arm import GuidedArm
+from twin.egm.robot.program import GuidedProgram, ProgramSession
+from twin.egm.robot.session import Plan
+from twin.egm.wire.messages import MotionState, SensorMessage
+from twin.errors import EgmError, RapidError
+from twin.logs.parts import LOADS, parts
+
+HEAD = """MODULE Guided
+VAR egmident id;
+PERS tooldata grip:=[TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
+PERS loaddata part:=[3,[0,0,40],[1,0,0,0],0,0,0];
+PERS wobjdata table1:=[FALSE,TRUE,"",[[100,0,0],[1,0,0,0]],[[0,0,0],[1,0,0,0]]];
+VAR egm_minmax tight:=[-0.2,0.2];
+VAR pose frame:=[[0,0,0],[1,0,0,0]];
+VAR num count:=0;
+CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+CONST jointtarget b:=[[20,10,-10,15,40,-30],[9E9,9E9,9E9,9E9,9E9,9E9]];
+"""
+SETUP = """EGMReset id; EGMGetId id;
+EGMSetupUC ROB_1, id, "default", "UCdevice" \\Joint \\CommTimeout:=0.2;
+EGMActJoint id \\Tool:=grip \\J1:=tight \\MaxSpeedDeviation:=60;
+"""
+RUN = (
+    "EGMRunJoint id, EGM_STOP_HOLD \\J1\\J2\\J3\\J4\\J5\\J6 \\CondTime:=0.1 "
+    "\\RampInTime:=0.05 \\RampOutTime:=0.05;\n"
+)
+TWO_RUNS = f"""MoveAbsJ a, v1000, fine, grip;
+{SETUP}{RUN}MoveAbsJ b, v1000, fine, grip;
+{RUN}MoveAbsJ a, v1000, fine, grip;"""
+A = np.radians([0.0, 0, 0, 0, 30, 0])
+FIRST, SECOND = (np.radians(q) for q in ([8.0, 5, 0, 0, 30, 0], [25.0, 10, -10, 15, 40, -30]))
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return twin.load("irb140").with_drives("rigid")
+
+
+def written(tmp_path, body, handler=""):
+    path = tmp_path / "guided.mod"
+    path.write_text(f"{HEAD}PROC main()\n{body}\n{handler}ENDPROC\nENDMODULE\n")
+    return path
+
+
+def program_of(arm, path, **more):
+    """Return the program of a file, with computed torque for each payload."""
+
+    def law(payload):
+        return controllers.make("computed_torque", arm.with_payload(payload), bandwidth=20.0, period=1e-3)
+
+    return GuidedProgram(twin.rapid.read(path), arm, law, **more)
+
+
+def served(program, *targets):
+    """Run a program in lockstep with a client, which sends one target per completed run; return the robot."""
+    law = program.controller_for(None)
+    with EgmClient(port=0) as near, virtual_time(5.0):
+        guided = EgmRobot(program.robot, law, to=("127.0.0.1", near.port), program=program)
+        with guided:
+            while not guided.wait(0.0):
+                try:
+                    near.receive(timeout=0.2)
+                except EgmError:
+                    continue
+                near.send_joints(targets[min(guided.result.completed, len(targets) - 1)])
+        return guided
+
+
+def test_client_guides_twice_between_moves_equal_to_the_bit(arm, tmp_path):
+    path = written(tmp_path, TWO_RUNS)
+    one, two = (served(program_of(arm, path), FIRST, SECOND).result for _ in range(2))
+    assert one.completed == 2
+    assert one.log.identical(two.log)
+    log = one.log
+    np.testing.assert_allclose(log.q[-1], A, rtol=0, atol=1e-12)
+    assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
+    lines = dict.fromkeys(log.arrays["line"].tolist())
+    assert list(lines) == [12, 16, 17, 18, 19]
+    for line, target in ((17, FIRST), (19, SECOND)):
+        reached = log.q[np.flatnonzero(log.arrays["line"] == line)[0] - 1]
+        assert np.degrees(np.max(np.abs(reached - target))) < 0.5
+    moved = np.flatnonzero(log.arrays["line"] == 17)
+    assert np.degrees(log.q[moved[-1]]) == pytest.approx([20, 10, -10, 15, 40, -30], abs=0.1)
+
+
+@pytest.mark.parametrize("module", CLIENTS)
+def test_unchanged_foreign_clients_guide_a_program(module, arm, tmp_path):
+    stream = [{"joint_angles": np.degrees(FIRST).tolist()}]
+    program = program_of(arm, written(tmp_path, TWO_RUNS.replace("J2\\J3\\J4\\J5\\J6", "J2")))
+    with Client(module) as foreign:
+        port = foreign.listen("send_to_robot", stream)
+        with virtual_time(limit=30.0):
+            guided = EgmRobot(arm, program.controller_for(None), to=("127.0.0.1", port), program=program)
+        result = guided.run()
+        exchange = foreign.over()
+    assert result.completed == 2
+    assert result.counts.broken == 0
+    assert exchange["received"]["converged"].count(True) > 20
+    np.testing.assert_allclose(result.log.q[-1], A, rtol=0, atol=1e-12)
+
+
+def led(program, answer, start=A, **plan):
+    """Run a program with a client in this process; return the finished session and its fault."""
+    settings = program.settings(start)
+    guided = GuidedArm(program.robot, program.controller_for(None), start)
+    wire = answer if isinstance(answer, Wire) else Wire(answer)
+    made = ProgramSession(
+        guided, settings, None, wire, CycleByCycle(), Plan(**plan), partner="the client",
+        T_flange_tool=np.eye(4), program=program,
+    )  # fmt: skip
+    fault = None
+    try:
+        made.serve(lambda: False)
+    except RapidError as error:
+        fault = error
+    guided.close()
+    return made, fault
+
+
+def to(q, last=np.inf):
+    """Return a client that sends the same joint angles in answers up to the time `last`, in [s]."""
+    return lambda message: SensorMessage(message.seqno, q=q) if message.tm < 1e3 * last else None
+
+
+def steady(q, speed):
+    """Return a client that asks for a target and a speed, so that the arm never converges."""
+    return lambda message: SensorMessage(message.seqno, q=q, qd=np.full(6, speed))
+
+
+def correcting(z):
+    """Return a client that sends the same path correction z, in [m]."""
+    return lambda message: SensorMessage(message.seqno, path_correction=np.array([0.0, 0.0, z]))
+
+
+DYING = f"MoveAbsJ a, v1000, fine, tool0;\n{SETUP}{RUN}count:=1;\nMoveAbsJ a, v1000, fine, tool0;\n"
+HANDLER = "ERROR\nIF ERRNO = ERR_UDPUC_COMM THEN\n{}\nENDIF\n"
+
+
+class Dying:
+    """Client that guides and then falls silent.
+
+    Attributes:
+        lives: number of instructions that it survives.
+    """
+
+    def __init__(self, lives):
+        self.lives, self.running = lives, False
+
+    def __call__(self, message):
+        running = message.state is MotionState.RUNNING
+        self.lives -= self.running and not running
+        first, self.running = running and not self.running, running
+        if self.lives > 0 or first:
+            return SensorMessage(message.seqno, q=FIRST, qd=None if self.lives > 0 else np.full(6, 0.1))
+        return None
+
+
+def test_fault_without_a_handler_ends_the_program_with_its_line(arm, tmp_path):
+    made, fault = led(program_of(arm, written(tmp_path, DYING)), Dying(0))
+    assert "guided.mod, line 16: ERR_UDPUC_COMM has no handler: no message from the client" in str(fault)
+    assert made.log().arrays["line"][-1] == 16
+
+
+@pytest.mark.parametrize(
+    ("word", "lines", "completed"),
+    [("TRYNEXT;", [12, 16, 18], 0), ("RETURN;", [12, 16], 0), ("RETRY;", [12, 16, 18], 1)],
+)
+def test_handler_of_the_program_gets_the_fault(arm, tmp_path, word, lines, completed):
+    path = written(tmp_path, DYING, HANDLER.format(word))
+    dying, revived = Dying(0), Dying(5)  # a client that is started again
+    client = (
+        Dying(0) if word != "RETRY;" else lambda message: (revived if message.tm > 1500 else dying)(message)
+    )
+    made, fault = led(program_of(arm, path), client)
+    assert fault is None
+    assert list(dict.fromkeys(made.log().arrays["line"].tolist())) == lines
+    assert made.done.completed == completed
+    assert {one.name for one in made.done.faults} == {"ERR_UDPUC_COMM"}
+
+
+def test_raise_in_a_handler_reaches_the_caller(arm, tmp_path):
+    text = f"work;\nMoveAbsJ b, v1000, fine, tool0;\nERROR\nTRYNEXT;\nENDPROC\nPROC work()\n{DYING}"
+    path = written(tmp_path, text, HANDLER.format("RAISE;"))
+    made, fault = led(program_of(arm, path), Dying(0))
+    assert fault is None
+    assert list(dict.fromkeys(made.log().arrays["line"].tolist())) == [18, 22, 13]
+
+
+def test_guidance_without_waiting_goes_on_during_waits_until_egm_stop(arm, tmp_path):
+    run = RUN.replace("EGM_STOP_HOLD", "EGM_STOP_HOLD \\NoWaitCond")
+    body = f"MoveAbsJ a, v1000, fine, tool0;\n{SETUP}{run}WaitTime 0.4;\n"
+    body += "EGMStop id, EGM_STOP_HOLD \\RampOutTime:=0.1;\n"
+    made, fault = led(
+        program_of(arm, written(tmp_path, body + "MoveAbsJ a, v1000, fine, tool0;")), steady(A, 0.1)
+    )
+    assert fault is None
+    assert made.done.completed == 1
+    log = made.log()
+    begins = int(np.argmax(log.arrays["line"] == 16))
+    rests = begins + 100 + int(np.argmax(~log.qd_ref[begins + 100 :].any(axis=1)))
+    assert log.t[rests] - log.t[begins] == pytest.approx(0.5, abs=0.012)  # a wait of 0.4 s, and the ramp
+    np.testing.assert_allclose(log.q[-1], A, atol=1e-12)
+
+
+def test_fault_of_guidance_without_waiting_is_fatal(arm, tmp_path):
+    run = RUN.replace("EGM_STOP_HOLD", "EGM_STOP_HOLD \\NoWaitCond")
+    body = f"{SETUP}{run}WaitTime 2;\nEGMStop id, EGM_STOP_HOLD;\n"
+    _, fault = led(program_of(arm, written(tmp_path, body, HANDLER.format("TRYNEXT;"))), Dying(0))
+    assert "line 16: ERR_UDPUC_COMM: no message" in str(fault)
+
+
+def test_pose_guidance_has_tool_work_object_and_axes_of_the_program(arm, tmp_path):
+    body = """MoveAbsJ a, v1000, fine, grip;
+EGMSetupUC ROB_1, id, "default", "UCdevice" \\Pose;
+EGMActPose id \\Tool:=grip \\WObj:=table1, frame, EGM_FRAME_WOBJ, frame, EGM_FRAME_WOBJ
+  \\x:=tight \\MaxSpeedDeviation:=60;
+EGMRunPose id, EGM_STOP_HOLD \\x \\CondTime:=0.1 \\RampInTime:=0.05;
+"""
+    T = twin.forward_kinematics(arm, A)
+    T[:3, 3] += T[:3, :3] @ [0, 0, 0.1]
+    target = T.copy()
+    target[:3, 3] += [0.02 - 0.1, 0.03, 0.0]  # the work object is 0.1 m in front; only x is guided
+    made, fault = led(
+        program_of(arm, written(tmp_path, body)), lambda message: SensorMessage(message.seqno, T=target)
+    )
+    assert fault is None
+    log = made.log()
+    end = twin.forward_kinematics(arm, log.q[-1])
+    end[:3, 3] += end[:3, :3] @ [0, 0, 0.1]
+    np.testing.assert_allclose(end[:3, 3] - T[:3, 3], [0.02, 0.0, 0.0], atol=3e-4)
+    assert log.robot.payload is not None or [row[0] for row in log.arrays[LOADS].tolist()][-1] == 1.0
+
+
+def test_path_guidance_corrects_the_lines_of_the_program(arm, tmp_path):
+    body = """MoveAbsJ b, v1000, fine, grip;
+EGMSetupUC ROB_1, id, "default", "UCdevice" \\PathCorr \\APTR;
+EGMActMove id, frame \\SampleRate:=24;
+EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,60,0), v100, z5, grip;
+EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,120,-20), v100, fine, grip;
+MoveAbsJ b, v1000, fine, grip;
+"""
+    path = written(tmp_path, body)
+    plain, fault = led(program_of(arm, path), correcting(0.0))
+    assert fault is None
+    corrected, fault = led(program_of(arm, path), correcting(0.004))
+    assert fault is None
+    logs = [made.log() for made in (plain, corrected)]
+    assert max(len(log.t) for log in logs) > 1500
+    tools = [twin.forward_kinematics(arm, log.q)[:, :3, 3] for log in logs]
+    middle = [int(np.mean(np.flatnonzero(log.arrays["line"] == 16))) for log in logs]
+    apart = np.min(np.linalg.norm(tools[0] - tools[1][middle[1]], axis=1))
+    assert apart == pytest.approx(0.004, abs=0.0015)
+
+
+def test_grip_load_between_two_runs_changes_the_payload(arm, tmp_path):
+    body = TWO_RUNS.replace(f"{RUN}MoveAbsJ b", f"{RUN}GripLoad part; MoveAbsJ b", 1)
+    made, fault = led(program_of(arm, written(tmp_path, body)), to(FIRST))
+    assert fault is None
+    log = made.log()
+    assert [part.robot.payload.mass for part in parts(log)] == [1.0, 4.0]
+    assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
+    assert log.model_residual() < 1e-10
+
+
+NO_WAIT = "HOLD \\NoWaitCond"
+MISUSES = {
+    "EGMRunJoint id, EGM_STOP_HOLD \\J1;": "needs an EGMAct instruction for joint",
+    "EGMActJoint id;": "EGMActJoint needs EGMSetupUC of id with .Joint",
+    'EGMSetupUC ROB_1, id, "a", "b";': "needs one of .Joint, .Pose, .PathCorr",
+    f"{SETUP}EGMRunJoint id, EGM_STOP_HOLD;": "has no switch .J1 ... .J6",
+    f"{SETUP}EGMRunJoint id, EGM_FRAME_BASE \\J1;": "expected EGM_STOP_HOLD or",
+    f"{SETUP}EGMActJoint id \\J1:=[-1,2];": "expected .-w,w., got .-1,2.",
+    f"{SETUP}EGMActJoint id \\LpFilter:=1000;": "lp_filter is 1000",
+    f"{SETUP}EGMActJoint id \\SampleRate:=8;": "joint every 8 ms after joint every 4 ms: expected one mode",
+    f"{SETUP}{RUN.replace('HOLD', NO_WAIT)}MoveAbsJ a, v100, fine, tool0;": "EGMStop must stand",
+    "MoveAbsJ a, v100, fine, tool0;": "has no EGMActJoint",
+    f"{SETUP}EGMStop other, EGM_STOP_HOLD;": "EGM of other is not active",
+}
+
+
+@pytest.mark.parametrize("body", MISUSES)
+def test_misuse_is_a_fault_with_its_line(arm, tmp_path, body):
+    program = program_of(arm, written(tmp_path, body))
+    try:
+        _, fault = led(program, to(A))
+    except RapidError as error:  # before the first activation
+        fault = error
+    assert re.search(MISUSES[body], str(fault))
+
+
+def test_settings_of_the_command_line_are_the_system_parameters(arm, tmp_path):
+    given = GuidanceSettings(position_gain=17.0, comm_timeout=9.0)
+    found = program_of(arm, written(tmp_path, TWO_RUNS), parameters=given).settings(A)
+    assert (found.position_gain, found.comm_timeout, found.max_speed_deviation) == (17.0, 0.2, 60.0)
+    assert found.cond_window == "0.2,0.5,0.5,0.5,0.5,0.5"

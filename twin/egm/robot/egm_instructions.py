@@ -1,0 +1,255 @@
+"""Instructions for EGM in a RAPID program, as settings of the guidance.
+
+`EGMSetupUC` sets the mode and CommTimeout, `EGMAct...` and `EGMRun...` the other settings; what they do not
+set is a system parameter.  A program has one mode and one SampleRate, because they are those of its session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from twin.arrays import Floats
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.errors import EgmError, RapidError
+from twin.rapid.functions import matrix
+from twin.rapid.instructions import INSTRUCTIONS, Recorder
+from twin.rapid.program import Arguments
+from twin.rapid.targets import object_frame, payload_of, tool_frame
+from twin.rapid.values import NUM, PREDEFINED, STATES, Record
+from twin.robot.robot import Payload
+from twin.rotations.rotations import pose_vector
+
+MODES = {"Joint": "joint", "Pose": "pose", "PathCorr": "path"}
+"""Guidance modes by the switch of `EGMSetupUC`."""
+
+ACT_NUMBERS = {
+    "lpfilter": "lp_filter", "samplerate": "sample_rate", "maxposdeviation": "max_pos_deviation",
+    "maxspeeddeviation": "max_speed_deviation",
+}  # fmt: skip
+RUN_NUMBERS = {
+    "condtime": "cond_time", "rampintime": "ramp_in_time", "rampouttime": "ramp_out_time",
+    "poscorrgain": "pos_corr_gain",
+}  # fmt: skip
+"""Settings by the names of optional arguments."""
+
+JOINTS = ("j1", "j2", "j3", "j4", "j5", "j6")
+AXES = ("x", "y", "z", "rx", "ry", "rz")
+FRAMES = {"egm_frame_base": "base", "egm_frame_tool": "tool", "egm_frame_wobj": "wobj",
+          "egm_frame_world": "world"}  # fmt: skip
+STOPS = {"egm_stop_hold": "hold", "egm_stop_ramp_down": "ramp_down"}
+MOST = 1e9
+"""Largest number of a setting; programs write larger ones for infinity."""
+
+
+class Leader(Protocol):
+    """Robot that executes a program with a client.
+
+    Attributes:
+        guided: whether an instruction guides the arm at present.
+    """
+
+    guided: bool
+
+    def activate(self, settings: GuidanceSettings, T_flange_tool: Floats, payload: Payload | None) -> None:
+        """Prepare guidance; the arm first makes the moves before."""
+        ...
+
+    def guide(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
+        """Guide the arm, to the end unless it does not wait; return a fault, "" for none."""
+        ...
+
+    def guide_along(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
+        """Guide the arm along the moves since the last stop; return a fault, "" for none."""
+        ...
+
+    def stop(self, settings: GuidanceSettings) -> str:
+        """Stop the guidance; return a fault, "" for none."""
+        ...
+
+
+class EgmInstructions:
+    """Instructions and functions for EGM.
+
+    Args:
+        parameters: system parameters, and settings that a program does not set.
+        leader: robot that executes them.
+        recorder: results of the program.
+    """
+
+    def __init__(self, parameters: GuidanceSettings, leader: Leader, recorder: Recorder) -> None:
+        self._parameters, self._leader, self._recorder = parameters, leader, recorder
+        self._set_up: dict[str, GuidanceSettings] = {}  # by the identity's name
+        self._activated: dict[str, GuidanceSettings] = {}
+
+    def instructions(self) -> Mapping[str, Callable[[Any, Arguments], None]]:
+        """Return the instructions as an interpreter calls them."""
+
+        def ignore(interpreter: Any, given: Arguments) -> None:
+            pass
+
+        return {
+            "egmreset": self._reset, "egmgetid": ignore, "egmsetupuc": self._setup,
+            "egmactjoint": self._act_joint, "egmactpose": self._act_pose, "egmactmove": self._act_move,
+            "egmrunjoint": self._run_joint, "egmrunpose": self._run_pose, "egmstop": self._stop,
+            "egmmovel": self._move("movel"), "egmmovec": self._move("movec"),
+            "egmstreamstart": ignore, "egmstreamstop": ignore,
+        }  # fmt: skip
+
+    def functions(self) -> Mapping[str, Callable[[Any, Arguments], Any]]:
+        """Return the functions as an interpreter calls them."""
+        return {"egmgetstate": self._state}
+
+    # ------------------------------------------------------------------------------ identity and setup
+
+    def _reset(self, interpreter: Any, given: Arguments) -> None:
+        self._set_up.pop(given.name_of(0).lower(), None)
+        self._activated.pop(given.name_of(0).lower(), None)
+
+    def _state(self, interpreter: Any, given: Arguments) -> float:
+        name = "connected" if given.name_of(0).lower() in self._set_up else "disconnected"
+        return float(STATES.index(f"egm_state_{'running' if self._leader.guided else name}"))
+
+    def _setup(self, interpreter: Any, given: Arguments) -> None:
+        modes = [mode for word, mode in MODES.items() if word.lower() in given]
+        if len(modes) != 1:
+            raise RapidError(f"{given.name} needs one of \\Joint, \\Pose, \\PathCorr", "value")
+        changes: dict[str, Any] = {"mode": modes[0]}
+        if "commtimeout" in given:
+            changes["comm_timeout"] = min(given.value("commtimeout", NUM), MOST)
+        self._set_up[given.name_of(1).lower()] = self._changed(given, self._parameters, changes)
+
+    def _changed(
+        self, given: Arguments, settings: GuidanceSettings, changes: Mapping[str, Any]
+    ) -> GuidanceSettings:
+        try:
+            return replace(settings, **changes)
+        except EgmError as error:
+            raise RapidError(f"{given.name}: {error}", "value") from None
+
+    def _numbers(self, given: Arguments, names: Mapping[str, str]) -> dict[str, Any]:
+        found: dict[str, Any] = {name: min(given.value(word, NUM), MOST) for word, name in names.items()
+                                 if word in given}  # fmt: skip
+        if "sample_rate" in found:
+            found["sample_rate"] = int(found["sample_rate"])
+        return found
+
+    # ------------------------------------------------------------------------------------- activation
+
+    def _activate(self, given: Arguments, mode: str, changes: dict[str, Any]) -> None:
+        name = given.name_of(0).lower()
+        if name not in self._set_up or self._set_up[name].mode != mode:
+            word = next(word for word, one in MODES.items() if one == mode)
+            raise RapidError(f"{given.name} needs EGMSetupUC of {given.name_of(0)} with \\{word}", "value")
+        tool = PREDEFINED["tool0"][1]
+        if "tool" in given:
+            tool = given.value("tool", "tooldata")
+        if "tload" in given:
+            tool = Record("tooldata", [*tool.values[:2], given.value("tload", "loaddata")])
+        if "wobj" in given:
+            changes["wobj"] = _frame_text(object_frame(given.value("wobj", "wobjdata")))
+        settings = self._changed(given, self._set_up[name], {**changes, **self._numbers(given, ACT_NUMBERS)})
+        self._activated[name] = settings
+        self._leader.activate(settings, tool_frame(tool), payload_of(tool, self._recorder.settings.load))
+
+    def _act_joint(self, interpreter: Any, given: Arguments) -> None:
+        windows = [self._window(given, word) if word in given else 0.5 for word in JOINTS]
+        self._activate(given, "joint", {"cond_window": ",".join(map(repr, windows))})
+
+    def _act_pose(self, interpreter: Any, given: Arguments) -> None:
+        changes: dict[str, Any] = {}
+        for words, name in ((AXES[:3], "cond_window_mm"), (AXES[3:], "cond_window")):
+            windows = {self._window(given, word) for word in words if word in given}
+            if len(windows) > 1:
+                raise RapidError(f"{given.name}: expected equal windows of {', '.join(words)}", "refusal")
+            for window in windows:
+                changes[name] = window if name == "cond_window_mm" else repr(window)
+        for place, name in ((1, "corr_frame"), (3, "sensor_frame")):
+            frame = given.value(place, "pose")
+            changes[name] = _frame_text(matrix(*frame.values))
+            kind = STATES[int(given.value(place + 1, NUM))]
+            if kind not in FRAMES:
+                raise RapidError(f"{given.name}: {kind.upper()} is not supported", "refusal")
+            changes[f"{name}_type"] = FRAMES[kind]
+        self._activate(given, "pose", changes)
+
+    def _act_move(self, interpreter: Any, given: Arguments) -> None:
+        self._activate(given, "path", {})
+
+    def _window(self, given: Arguments, word: str) -> float:
+        low, high = given.value(word, "egm_minmax").values
+        if low != -high or not high >= 0:
+            raise RapidError(f"\\{word} of {given.name}: expected [-w,w], got [{low:g},{high:g}]", "refusal")
+        return min(high, MOST)
+
+    # ---------------------------------------------------------------------------------------- guidance
+
+    def _run_joint(self, interpreter: Any, given: Arguments) -> None:
+        self._run(interpreter, given, "joint", JOINTS)
+
+    def _run_pose(self, interpreter: Any, given: Arguments) -> None:
+        self._run(interpreter, given, "pose", AXES)
+
+    def _run(self, interpreter: Any, given: Arguments, mode: str, axes: tuple[str, ...]) -> None:
+        chosen = [word for word in axes if word in given]
+        if not chosen:
+            raise RapidError(f"{given.name} has no switch {_switches(axes)}, so nothing would move", "value")
+        names = [word.removeprefix("j") for word in chosen]
+        changes = {
+            **self._numbers(given, RUN_NUMBERS),
+            "axes": None if len(chosen) == len(axes) else ",".join(names),
+            "no_wait_cond": "nowaitcond" in given, "stop": self._stop_mode(given),
+        }  # fmt: skip
+        settings = self._settings(given, mode, changes)
+        self._report(interpreter, self._leader.guide(settings, interpreter.place))
+
+    def _move(self, name: str) -> Callable[[Any, Arguments], None]:
+        def run(interpreter: Any, given: Arguments) -> None:
+            settings = self._settings(given, "path", {})
+            if "nocorr" in given:
+                raise RapidError(f"\\NoCorr of {given.name} is not supported", "refusal")
+            given.required = given.required[1:]
+            INSTRUCTIONS[name](self._recorder, given)
+            if self._recorder.events[-1].stops:  # type: ignore[union-attr]  # the move above
+                self._report(interpreter, self._leader.guide_along(settings, interpreter.place))
+
+        return run
+
+    def _stop(self, interpreter: Any, given: Arguments) -> None:
+        name = given.name_of(0).lower()
+        if name not in self._activated:
+            raise RapidError(f"{given.name}: EGM of {given.name_of(0)} is not active", "value")
+        changes = {**self._numbers(given, RUN_NUMBERS), "stop": self._stop_mode(given)}
+        settings = self._changed(given, self._activated[name], changes)
+        if fault := self._leader.stop(settings):  # of an instruction with \NoWaitCond, which no handler gets
+            raise RapidError(fault, "refusal")
+
+    def _settings(self, given: Arguments, mode: str, changes: Mapping[str, Any]) -> GuidanceSettings:
+        name = given.name_of(0).lower()
+        settings = self._activated.get(name)
+        if settings is None or settings.mode != mode:
+            raise RapidError(f"{given.name} needs an EGMAct instruction for {mode} guidance before", "value")
+        return self._changed(given, settings, changes)
+
+    def _stop_mode(self, given: Arguments) -> str:
+        kind = STATES[int(given.value(1, NUM))]
+        if kind not in STOPS:
+            raise RapidError(f"{given.name}: expected EGM_STOP_HOLD or EGM_STOP_RAMP_DOWN", "value")
+        return STOPS[kind]
+
+    def _report(self, interpreter: Any, fault: str) -> None:
+        """Raise the error of a guidance that ended with a fault."""
+        if fault.startswith("ERR_UDPUC_COMM"):
+            interpreter.raise_error("err_udpuc_comm", fault.partition(": ")[2])
+        elif fault:
+            raise RapidError(fault, "refusal")
+
+
+def _frame_text(T: Floats) -> str:
+    """Return a pose in the form of the settings: m and a unit quaternion."""
+    return ",".join(map(repr, pose_vector(T).tolist()))
+
+
+def _switches(axes: tuple[str, ...]) -> str:
+    return f"\\{axes[0].upper()} ... \\{axes[-1].upper()}" if axes == JOINTS else "\\x ... \\rz"
