@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.cli.arguments import Call, Command, WrongUse, count, option, output_file, section
 from scenarios.cli.egm.addresses import SIGNALLED, address, addresses, bind_address
-from scenarios.cli.egm.serving import ProgramOptions
 from scenarios.cli.output import Files, apart, console, print_to_stderr
 from scenarios.cli.settings import LAWS, LawSettings, configs_of
 from twin.egm.guidance.settings import GuidanceSettings
@@ -26,6 +25,23 @@ WIRE, SESSION = "connection", "duration and timing"
 GUIDANCE = "guidance (arguments of EGMAct and EGMRun in RAPID, and system parameters)"
 PROGRAM = "program in RAPID (moves as in `irb-twin run FILE.mod`)"
 FILES = "files (with several robots: one log per robot, named after it)"
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """Program that leads the session."""
+
+    program: Path | None = option(
+        None,
+        "module file, or folder with the modules of a task: its moves are made, and its EGM instructions "
+        "guide the arm; what they do not set is taken from the options above",
+        "FILE",
+    )
+    main: str = option("main", "procedure to begin with", "NAME")
+    inputs: str | None = option(None, "values of inputs, as part_there=1,count=3 (default 0)", "NAME=VALUE")
+    answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
+    share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
+    settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
 @dataclass(frozen=True)
@@ -217,12 +233,13 @@ class Serve(Command):
             logs = list(apart(self.log, [(label,) for label in labels]))
         plan = Plan(self.runs, self.pause, self.wait, self.lag, self.duration)
         limit = (self.limit or LIMIT) if self.lockstep else None
+        program = None if self.program.program is None else self.program
         jobs = []
         for label, robot, client, log in zip(labels, self.robot, to, logs, strict=True):
             (config,) = configs_of(settings | {"robot": robot}, Config, [self.controller], self.laws)
             job = Job(
                 label, config, self.guidance, client, plan, bind=self.bind, start=self.start,
-                path=self.path, limit=limit, log=log, program=self.program,
+                path=self.path, limit=limit, log=log, program=program,
             )  # fmt: skip
             jobs.append(job)
         return jobs
@@ -238,7 +255,7 @@ class Serve(Command):
 
 def passed(job: Job, served: Served) -> bool:
     """Return whether a robot completed all requested runs without a fault and its log was written."""
-    if job.program.program is not None:  # it handles faults of EGM, or ends with one
+    if job.program is not None:  # it handles faults of EGM, or ends with one
         return not (served.error or served.unwritten)
     done = job.plan.runs is None or served.result.completed == job.plan.runs
     return done and not (served.error or served.result.faults or served.unwritten)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.cli.arguments import option
 from scenarios.cli.process import graceful_stop
 from twin.atomic_file import atomic_write
 from twin.egm.guidance.guidance import Fault
@@ -30,25 +29,9 @@ if TYPE_CHECKING:
 
     from controllers import Controller
     from scenarios.base import Config
+    from scenarios.cli.egm.serve import ProgramOptions
     from twin.egm.robot.program import GuidedProgram
     from twin.egm.robot.robot import EgmRobot
-
-
-@dataclass(frozen=True)
-class ProgramOptions:
-    """Program that leads the session."""
-
-    program: Path | None = option(
-        None,
-        "module file, or folder with the modules of a task: its moves are made, and its EGM instructions "
-        "guide the arm; what they do not set is taken from the options above",
-        "FILE",
-    )
-    main: str = option("main", "procedure to begin with", "NAME")
-    inputs: str | None = option(None, "values of inputs, as part_there=1,count=3 (default 0)", "NAME=VALUE")
-    answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
-    share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
-    settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
 @dataclass(frozen=True)
@@ -79,7 +62,7 @@ class Job:
     path: Path | None = None
     limit: float | None = None
     log: Path | None = None
-    program: ProgramOptions = field(default_factory=ProgramOptions)
+    program: ProgramOptions | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +146,7 @@ class Serving:
         def controller_for(payload: Payload | None) -> Controller:
             return config.control_law(config.controller_model(plant.with_payload(payload)))
 
-        program = None if job.program.program is None else self._program(plant, controller_for)
+        program = None if job.program is None else self._program(job.program, plant, controller_for)
         return EgmRobot(
             plant, controller_for(plant.payload), job.settings,
             job.plan, program=program, to=job.to, bind=job.bind, start=start, path=job.path,
@@ -172,13 +155,14 @@ class Serving:
             gui=config.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
         )  # fmt: skip
 
-    def _program(self, plant: Robot, controller_for: Callable[[Payload | None], Controller]) -> GuidedProgram:
+    def _program(
+        self, given: ProgramOptions, plant: Robot, controller_for: Callable[[Payload | None], Controller]
+    ) -> GuidedProgram:
         """Return the program that leads the session."""
         from twin.egm.robot.program import GuidedProgram
         from twin.rapid.planning import Limits
         from twin.rapid.programs import input_values, read
 
-        given = self._job.program
         assert given.program is not None
         limits = Limits(given.share, given.settling)
         return GuidedProgram(
@@ -264,7 +248,7 @@ def settings_of(job: Job) -> dict[str, object]:
     }
     session |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
     session["limit"] = job.limit
-    if job.program.program is not None:
+    if job.program is not None:
         session |= asdict(job.program) | {"program": str(job.program.program)}
     laws = {f"law_settings.{name}": value for name, value in job.config.law_settings}
     settings = {**config, **laws, **asdict(job.settings), **session}

@@ -89,7 +89,7 @@ def test_bind_address_may_lack_its_port(text, host, port):
 )
 def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
     """An interrupted run does not count as completed."""
-    job = SimpleNamespace(plan=Plan(runs=runs))
+    job = SimpleNamespace(plan=Plan(runs=runs), program=None)
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 
