@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.report import page_curves as curves
+from scenarios.report.page_program import listing
 from scenarios.report.results import (
     WORDS,
     Results,
@@ -101,7 +102,10 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Ce
             data["player"] = {"head": document.head, "tail": document.tail}
             data[f"replay-{number}-data"] = document.recording
         title, start = titles.get(group[0].run.scenario, ""), None if document is None else document.start
-        sections.append(_section(number, title, group, list(figures), start))
+        program = listing(those[0].log) if those else None
+        if program is not None:
+            data[f"replay-{number}-lines"] = program.marks
+        sections.append(_section(number, title, group, list(figures), start) | {"program": program})
     described = [{"scenario": run.scenario, **all_settings(run)} for run in results.runs]
     data["made-with"] = {"provenance": provenance(), "settings": described}
     text = rendered(results, sections, data, get_plotlyjs())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.report.page_program import line_numbers
 from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
 from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
@@ -92,7 +93,8 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
             Panel(name.replace("_", " "), LOADS[name], _lines(shown, [loads[name] for loads in robot_loads]))
             for name in load_names(robot)
         ]
-    return {caption: _figure(panels, points) for caption, panels in quantities.items()}
+    log = shown[0].log
+    return {caption: _figure(panels, points, log) for caption, panels in quantities.items()}
 
 
 def _lines(shown: Sequence[Logged], series: Sequence[NDArray], joint: int | None = None) -> list[Line]:
@@ -132,8 +134,8 @@ def turn(log: Log) -> NDArray:
     return 4.0 * np.arcsin(np.clip(np.fmin(difference, total) / 2.0, 0.0, 1.0))
 
 
-def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
-    """Return a figure of panels side by side, whose time axes are linked."""
+def _figure(panels: Sequence[Panel], points: int, log: Log) -> dict[str, Any]:
+    """Return a figure of panels side by side, whose time axes are linked; with the lines of a program."""
     across = min(ABREAST, len(panels))
     rows = -(-len(panels) // across)
     traces, shapes, titles = [], [], []
@@ -173,6 +175,10 @@ def _figure(panels: Sequence[Panel], points: int) -> dict[str, Any]:
             shapes += [_across(number, side * panel.limit) for side in (-1, 1)]
             layout[f"yaxis{number}"]["range"] = _range(panel)
         shapes += [_moment(number, t, colour) for t, colour in panel.moments]
+        if row == 0:
+            numbers = line_numbers(log, number)
+            titles += numbers
+            shapes += [_begin(number, one["x"]) for one in numbers]
         for line in panel.lines:
             traces.append(_trace(line, points, number, line.look["legendgroup"] not in shown))
             shown.add(line.look["legendgroup"])
@@ -208,6 +214,12 @@ def _packed(values: NDArray) -> dict[str, str]:
 def _across(number: str, y: float) -> dict[str, Any]:
     line = {"color": "#b00020", "width": 1, "dash": "dot"}
     place = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1, "y0": y, "y1": y}
+    return {"type": "line", "line": line, "layer": "below", **place}
+
+
+def _begin(number: str, t: float) -> dict[str, Any]:
+    line = {"color": "#bbb", "width": 0.7}
+    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": t, "x1": t, "y0": 0.9, "y1": 1}
     return {"type": "line", "line": line, "layer": "below", **place}
 
 

@@ -27,7 +27,7 @@ from twin.rapid.targets import LEVER, Segment, payload_of, tool_frame
 from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record
 from twin.robot.robot import Robot
-from twin.trajectories.joint_paths import KINDS, singular_distances
+from twin.trajectories.joint_paths import KINDS, NEAR_SINGULAR, singular_distances
 from twin.trajectories.joint_trajectories import Sequence as MotionSequence
 from twin.trajectories.joint_trajectories import Trajectory, hold
 
@@ -38,9 +38,6 @@ TIME_TOLERANCE = 1e-4
 
 TIMED_PASSES = 30
 """Largest number of solutions for programmed times."""
-
-NEAR_SINGULAR = 0.1
-"""Distance from a singularity, as in `singular_distances`, below which a move shows it."""
 
 
 class Limits(NamedTuple):

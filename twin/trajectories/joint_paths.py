@@ -31,6 +31,9 @@ from twin.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easin
 SINGULAR = 1e-3
 """Sines of wrist and elbow, and the wrist centre's distance from axis 1 in [m], must stay above this."""
 
+NEAR_SINGULAR = 0.1
+"""Distance from a singularity, as in `singular_distances`, below which figures show it."""
+
 KINDS = (
     ("shoulder", 0, "the wrist centre's distance from axis 1", " m"),
     ("elbow", 2, "the sine of the angle between lower arm and forearm", ""),

@@ -23,6 +23,7 @@ from twin.logs.log import Log
 from twin.robot.loading.link_shapes import link_shapes
 from twin.robot.robot import Robot
 from twin.rotations.rotations import quaternion_from_matrix
+from twin.trajectories.joint_paths import NEAR_SINGULAR, singular_distances
 
 if TYPE_CHECKING:
     from viser import FrameHandle, ViserServer
@@ -39,6 +40,7 @@ COLOURS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#e69f00")
 DESIRED = (120, 120, 125)
 GHOST = 0.45  # opacity
 INSET = 2e-3  # m, by which each transparent arm is smaller than the arm before it
+NEAR = (220, 20, 40)  # colour of a program's path near a singularity
 FIELD_OF_VIEW = np.deg2rad(40.0)
 MOST_TRIANGLES = 40_000
 """Largest number of triangles of an arm; a finer arm is simplified."""
@@ -267,15 +269,30 @@ def _paths(server: ViserServer, drawn: Sequence[Logged]) -> None:
             server.scene.add_point_cloud("/desired tool path", desired, DESIRED, point_size=0.004)
         if len(some) > 1:
             path = log.pose[some, :3]
+            colours = _colours_of_speed(log, some) if number == 1 and "line" in log.arrays else _rgb(colour)
             server.scene.add_line_segments(
-                f"/tool path {name}", np.stack([path[:-1], path[1:]], axis=1), _rgb(colour),
-                thickness=2.0, thickness_units="screen",
+                f"/tool path {name}", np.stack([path[:-1], path[1:]], axis=1), colours,
+                thickness=2.0 if number > 1 or "line" not in log.arrays else 4.0, thickness_units="screen",
             )  # fmt: skip
         worst = finite[int(np.argmax(tool_distance(log)[finite]))]
         server.scene.add_icosphere(
             f"/largest tool error {name}", radius=0.012, color=_rgb(colour),
             position=tuple(log.pose[worst, :3].tolist()),
         )  # fmt: skip
+
+
+def _colours_of_speed(log: Log, samples: NDArray) -> NDArray:
+    """Return colours (N - 1, 2, 3) of the parts of a path by the tool's speed, red near a singularity."""
+    from matplotlib import colormaps
+
+    path, t = log.pose[samples, :3], log.t[samples]
+    speed = np.linalg.norm(np.diff(path, axis=0), axis=1) / np.diff(t)
+    rgb = 255 * colormaps["viridis"](speed / max(float(speed.max()), 1e-9))[:, :3]
+    if log.robot.dh is not None:
+        q = log.q[samples[1:]]
+        distances = singular_distances(log.robot, q, np.zeros_like(q))[0]
+        rgb[np.min(np.abs(distances), axis=1) < NEAR_SINGULAR] = NEAR
+    return np.stack([rgb, rgb], axis=1).astype(np.uint8)
 
 
 def _evenly(points: NDArray) -> NDArray:
