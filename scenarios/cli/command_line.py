@@ -50,6 +50,7 @@ EXAMPLES = """examples:
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
   irb-twin identify measured.csv --robot irb140
+  irb-twin run pick.mod --drives rigid --report page.html
   irb-twin rapid check pick.mod
   irb-twin collide run.npz --cell cell.toml
   irb-twin egm serve --mode joint --log session.npz

@@ -53,7 +53,7 @@ FILES = "files (one per run if there are several runs)"
 
 def _known_scenarios(_: Sequence[Scenario]) -> str:
     names = ", ".join((*registry.titles(), *plugin_entries(registry.GROUP)))
-    return f"{names}, or the path of a .py file; scenarios stand before all options"
+    return f"{names}, or the path of a .py file or of a program in RAPID; scenarios stand before all options"
 
 
 def _known_laws(scenarios: Sequence[Scenario]) -> str:

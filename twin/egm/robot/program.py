@@ -30,7 +30,7 @@ from twin.robot.robot import Payload, Robot
 
 @dataclass(frozen=True, eq=False)
 class GuidedProgram:
-    """Program with instructions for EGM.
+    r"""Program with instructions for EGM.
 
     Attributes:
         source: modules of the task.
@@ -42,6 +42,14 @@ class GuidedProgram:
         inputs: values of inputs by their names.
         answer_after: time after which waits for signals are answered, in [s].
         moves: largest number of moves; `None` for no limit.
+
+    Example:
+        >>> import controllers, twin, twin.egm as egm
+        >>> robot = twin.load("irb140")
+        >>> law = lambda payload: controllers.make("pd", robot.with_payload(payload))
+        >>> source = twin.rapid.parse("MODULE M\nPROC guided()\nENDPROC\nENDMODULE")
+        >>> egm.GuidedProgram(source, robot, law, main="guided").limits.share
+        0.9
     """
 
     source: Source
