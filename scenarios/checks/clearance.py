@@ -70,6 +70,8 @@ def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
     value = -nearest.clearance if closest.proven else -closest.bound
     proof = "proven between the samples" if closest.proven else "not proven between the samples"
     why = f"margin of {cell.file.name}; {proof}"
+    if closest.lost_at is not None:
+        why += f"; checked up to {closest.lost_at:.6g} s, where the log has no finite positions"
     limit = 0.0
     if accuracy is None or nearest.margin < accuracy:
         limit = None
@@ -103,6 +105,8 @@ def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
         found.append(
             f"not proven between samples: nowhere below {bound:.1f} mm if no joint exceeds its speed limit"
         )
+    if closest.lost_at is not None:
+        found.append(f"checked up to {closest.lost_at:.3f} s: the log has no finite positions from there on")
     if (excess := robot_facts(robot).get("links", {}).get("cover_excess")) is not None:
         found.append(
             f"the shapes of {robot.name} cover its CAD, without cables, "

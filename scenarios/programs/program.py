@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios import base
-from scenarios.base import Metric, named_pose, option, positive
+from scenarios.base import Metric, named_pose, option
 from scenarios.checks.closed_loop import Arms
 from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
 from twin.errors import DivergenceError, RapidError, RobotError, TouchedError, VariationError
@@ -63,7 +63,8 @@ class Config(base.Config):
         for name in ("settling", "answer_after"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"expected {name} of 0 s or more, got {getattr(self, name)}")
-        positive(self.moves, "number of moves", "1")
+        if not self.moves >= 1:
+            raise ValueError(f"expected at least 1 move, got {self.moves}")
         _ = self.input_values
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -150,8 +150,8 @@ def find(name: str) -> Scenario:
 
 def is_program(name: str) -> bool:
     """Return whether the name of a scenario is the path of a program in RAPID."""
-    path = Path(name)
-    return path.suffix.lower() in SUFFIXES or (name not in titles() and path.is_dir())
+    path, known = Path(name), (*titles(), *plugin_entries(GROUP))
+    return path.suffix.lower() in SUFFIXES or (name not in known and path.is_dir())
 
 
 def _program(path: str) -> Scenario:
@@ -195,9 +195,8 @@ def _no_run(_: Any) -> Any:
 
 def without_duplicates(names: Sequence[str]) -> list[str]:
     """Return the names with every file only once, even if its path is written in several forms."""
-    return list(
-        {str(Path(name).resolve()) if name.endswith(".py") else name: name for name in names}.values()
-    )
+    files = {name for name in names if name.endswith(".py") or is_program(name)}
+    return list({str(Path(name).resolve()) if name in files else name: name for name in names}.values())
 
 
 def disambiguate(scenarios: Sequence[Scenario]) -> list[Scenario]:

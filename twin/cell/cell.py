@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
 from twin.errors import CellError, near
+
+if TYPE_CHECKING:
+    from twin.cell.clearance import Nearest
+    from twin.cell.closest import Closest
+    from twin.logs.log import Log
+    from twin.robot.robot import Robot
 
 MARGIN = 0.0
 PLACEMENT = {"at?": 3, "rpy_deg?": 3}
@@ -28,7 +35,6 @@ TABLES: dict[str, dict[str, Any]] = {
     "base?": PLACEMENT,
     "frames.*?": {**PLACEMENT, "parent?": "text"},
     "tool?": {"tcp?": "table", "mass?": "number", "com?": 3, "inertia?": 6, "shapes?": "any"},
-    "objects.*?": {},
 }
 
 
@@ -71,7 +77,7 @@ class Cell:
 
     Attributes:
         file: path of the file.
-        margin: margin of every pair without a rule, in [m].
+        margin: margin between the arm with its tool and the objects where no rule states another, in [m].
         shapes_accuracy: how far the arm may stick out of its shapes, in [m]; None if not stated.
         T_world_base: (4, 4) base of the robot in the world.
         frames: poses (4, 4) in the world by name, "world" included.
@@ -110,7 +116,7 @@ class Cell:
                 return rule.margin
         return 0.0 if links else self.margin
 
-    def distances(self, robot: Any, q: Any) -> list[Any]:
+    def distances(self, robot: Robot, q: ArrayLike) -> list[Nearest]:
         """Return the distance of every pair at joint angles, nearest first.
 
         Args:
@@ -121,7 +127,7 @@ class Cell:
 
         return Clearance(robot, self).all_pairs(q)
 
-    def least_distance(self, log: Any) -> Any:
+    def least_distance(self, log: Log) -> Closest:
         """Return the nearest approach of a log, with its proof; see `twin.cell.least_distance`."""
         from twin.cell.closest import least_distance
 

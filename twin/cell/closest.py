@@ -9,7 +9,7 @@ the least distance found.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class Closest:
         proven: whether the motion between the samples is known, so that the bound is a proof.
         looked_at: number of configurations whose distances were computed.
         samples: number of samples.
+        lost_at: time in [s] from which the log has no finite joint angles, so that nothing is known; or None.
     """
 
     nearest: Nearest
@@ -50,11 +51,7 @@ class Closest:
     proven: bool
     looked_at: int
     samples: int
-
-    @property
-    def passes(self) -> bool:
-        """Whether no distance is below its margin, the motion between the samples included."""
-        return self.nearest.clearance >= 0.0 and self.bound >= -PRECISION
+    lost_at: float | None = None
 
 
 def least_distance(cell: Cell, log: Log) -> Closest:
@@ -81,7 +78,8 @@ def least_distance(cell: Cell, log: Log) -> Closest:
     slack = np.zeros(clearance.robot.tree.n)
     if not known:
         slack = np.abs(log.robot.embedding) @ log.robot.qd_max * log.time_step * log.steps_per_period
-    return closest(clearance, log.t[: len(q)], q, slack, refine=known)
+    found = closest(clearance, log.t[: len(q)], q, slack, refine=known)
+    return found if len(q) == len(log.t) else replace(found, lost_at=float(log.t[len(q)]))
 
 
 def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine: bool = True) -> Closest:
@@ -92,7 +90,8 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
         t: (N,) times, in [s].
         q: (N, n) joint angles, in [rad].
         slack: (n_tree,) largest additional turn of the joints between two samples, in [rad].
-        refine: whether the joints turn evenly between samples, up to the slack.
+        refine: whether the joints turn evenly between samples, up to the slack. With slack, the time of an
+            approach between two samples is approximate; the bound is not.
     """
     q_tree = clearance.robot.tree_positions(q)
     steps = np.abs(np.diff(q_tree, axis=0))

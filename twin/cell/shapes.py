@@ -234,8 +234,9 @@ def _collision_shapes(robot: Robot) -> list[Solid]:
 
 def touching_links(robot: Robot) -> set[frozenset[str]]:
     """Return the pairs of links whose covers overlap in every pose."""
-    pairs = robot_facts(robot).get("links", {}).get("may_touch", ())
-    names = robot_facts(robot)["joints"]["names"] if pairs else ()
+    facts = robot_facts(robot)
+    pairs = facts.get("links", {}).get("may_touch", ())
+    names = facts["joints"]["names"] if pairs else ()
     return {
         frozenset(body_name(robot, robot.tree.names.index(names[int(key) - 1])) for key in pair.split())
         for pair in pairs

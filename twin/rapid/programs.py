@@ -69,6 +69,8 @@ def read(*paths: str | Path) -> Source:
     """
     sources = []
     for path in map(Path, paths):
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file or folder {path}")
         files = [path]
         if path.is_dir():
             files = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())

@@ -66,7 +66,20 @@ def test_a_thinned_log_is_not_proven(cell):
     assert not found.proven
     assert found.nearest.distance > 0.002
     assert found.bound < -0.004  # the rod may have been hit
-    assert not found.passes
+
+
+def test_a_log_that_ends_without_finite_positions_is_checked_up_to_there(tmp_path):
+    from scenarios import gravity_hold
+    from scenarios.checks.clearance import clearance_metric
+
+    log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+    q = log.q.copy()
+    q[50:] = np.nan
+    cell = twin.Cell.empty(margin=0.0)
+    assert twin.cell.least_distance(cell, log).lost_at is None
+    found = twin.cell.least_distance(cell, replace(log, q=q))
+    assert (found.samples, found.lost_at) == (50, log.t[50])
+    assert "checked up to 0.05 s" in clearance_metric(found, cell, log.robot).why
 
 
 def test_a_recorded_run(cell, tmp_path):
