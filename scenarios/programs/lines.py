@@ -135,7 +135,7 @@ def move_figures(log: Log) -> MoveFigures:
     error, load = np.abs(joint_error(log)).max(axis=1), np.abs(motor_load(log))
     T, T_ref = (forward_kinematics(log.robot, q) for q in (log.q, log.q_ref))
     tool_errors = [np.linalg.norm(((T - T_ref) @ tool)[:, :3, 3], axis=1) for tool in arrays["tools"]]
-    cut = log.saturated.any(axis=1)
+    cut = np.any(log.saturated, axis=1)
     rows = []
     for k, tool in enumerate(arrays["move_tools"]):
         during = arrays["move"] == k

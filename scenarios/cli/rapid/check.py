@@ -123,13 +123,17 @@ def _limits(share: float, settling: float, accelerations: Sequence[float]) -> Li
 def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
     from twin.rapid.programs import input_values, interpret, read
 
+    try:
+        inputs = input_values(",".join(given.input))
+    except ValueError:
+        raise WrongUse(f"--input {' '.join(given.input)}: expected NAME=VALUE with a number") from None
     source = read(*given.program)
     start = None if given.start is None else robot.poses[given.start]
     program = interpret(
         source,
         robot,
         main=given.main,
-        inputs=input_values(",".join(given.input)),
+        inputs=inputs,
         answer_after=given.answer_after,
         moves=given.moves,
         start=start,

@@ -216,11 +216,11 @@ class ProgramSession(Session):
         while not self._robot_motion.rests:
             now = self.arm.t - begin * period
             while changes and changes[0][0] <= now + 1e-9:
-                self._carry(changes.pop(0)[1])
+                self._change_load(changes.pop(0)[1])
             self._step()
         arm.q = self._robot_motion.q.copy()
 
-    def _carry(self, payload: Payload | None) -> None:
+    def _change_load(self, payload: Payload | None) -> None:
         """Change the payload of the arm, and its controller."""
         if _same(payload, self._payload):
             return
@@ -244,7 +244,7 @@ class ProgramSession(Session):
                 f"guidance of mode {other} after {first}: expected one mode and one SampleRate", "refusal"
             )
         self._perform()
-        self._carry(payload)
+        self._change_load(payload)
         self.use(settings, T_flange_tool)
 
     def guide(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
