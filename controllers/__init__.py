@@ -31,10 +31,11 @@ _LAWS = {
     "pid": ("controllers.pid", "PID"),
     "cascade": ("controllers.cascade", "Cascade"),
     "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
+    "dob": ("controllers.disturbance_observer", "DisturbanceObserver"),
 }
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
-"""Names of the built-in controllers, from the simplest to the one with the whole model."""
+"""Names of the built-in controllers, from the simplest to the one that also observes what its model lacks."""
 
 
 class Controller(Protocol):

@@ -75,6 +75,7 @@ def run_closed_loop(
     Args:
         plant: plant that is set to the start and then driven; it remains open afterwards.
         controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
+            `state.tau` is what the motors gave since the sample before.
         reference: N samples, one per control period.
         steps_per_period: number of plant steps in a control period.
         start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
@@ -185,6 +186,8 @@ class _Loop:
             if callable(reset := getattr(self.controller, "reset", None)):
                 reset()
             self.plant.reset(*((self.reference.q[0], self.reference.qd[0]) if start is None else start))
+        else:  # the controller sees the torque of the part before; a plant without motors has none
+            self.torque[:] = getattr(self.plant, "tau", 0.0)
         if self.motor_side is not None:
             self.motor_side.read_joint_torque()
 
@@ -213,7 +216,7 @@ class _Loop:
         """
         q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
         t, n = self.times[k], len(q)
-        demand = self.controller(State(t, q, qd), desired)
+        demand = self.controller(State(t, q, qd, self.torque.copy()), desired)
         if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
             demand = _checked(demand, n, self.name, t)
         self.signals[DEMAND] = demand

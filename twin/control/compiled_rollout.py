@@ -55,7 +55,7 @@ KERNEL_POINTERS = {
 MODEL = [KERNEL_POINTERS[name] for name in FUNCTIONS]
 LAW = _pointer(
     VECTOR,
-    _tuple(State, FLOAT, VECTOR, VECTOR),
+    _tuple(State, FLOAT, VECTOR, VECTOR, VECTOR),
     _tuple(Reference, VECTOR, VECTOR, VECTOR),
     MATRIX,
     MATRIX,

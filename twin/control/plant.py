@@ -142,6 +142,7 @@ class AnalyticPlant:
         qd = np.zeros_like(q) if qd is None else joint_vector(self.robot, "qd", qd)
         check_folding(self.robot, q)
         self._state[:] = q, qd
+        self._tau[:] = 0.0
         if self._drives is not None:
             self._drives.reset(self._q, self._qd, self._bias())
 
@@ -165,6 +166,11 @@ class AnalyticPlant:
         return self.state() if self._drives is None else self._drives.motor_state(self._state)
 
     @property
+    def tau(self) -> np.ndarray:
+        """Torques of the motors in the last step (n,), in [N m] at the joints."""
+        return self._tau.copy()
+
+    @property
     def tau_joint(self) -> np.ndarray:
         """Torque that the drives applied to the arm in the last step (n,), in [N m]."""
         return (self._tau if self._drives is None else self._drives.tau_joint).copy()
@@ -176,12 +182,12 @@ class AnalyticPlant:
         tau = np.ascontiguousarray(tau, dtype=np.float64)
         if tau.shape != (self.robot.n,):
             raise ValueError(f"expected tau of shape ({self.robot.n},), got {tau.shape}")
+        self._tau[:] = tau
         if self._drives is not None:
             self.robot.kernels.mass_matrix(self._q, self.robot.single_sample.inertias, self._M)
             self._drives.step(self._M, self._bias(wrench, T_flange_tool), tau, self._q, self._qd)
             self._qd[:] = self._drives.next_qd
         else:
-            self._tau[:] = tau
             if wrench is None:
                 one = self.robot.single_sample
                 kernel = self.robot.kernels.forward_dynamics

@@ -140,7 +140,7 @@ def run(
     log, stop = record.log, record.stop
     signals, measured, desired = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
     q, qd, demanded, tau = signals[Q], signals[QD], signals[DEMAND], signals[TAU]
-    q_measured, qd_measured = measured[0], measured[1]
+    q_measured, qd_measured, tau_given = measured[0], measured[1], np.empty(n)
     motors = signals[Q : QD + 1] if plain else signals[Q_MOTOR : QD_MOTOR + 1]
     view = signals[Q_SEEN : QD_SEEN + 1] if sensed else motors
     q_motor, qd_motor = motors[0], motors[1]
@@ -203,7 +203,9 @@ def run(
             for i in range(n):  # the law receives copies: if it writes to them, the robot must not move
                 q_measured[i], qd_measured[i] = view[0, i], view[1, i]
                 desired[0, i], desired[1, i], desired[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
-            demand = law(State(t[k], q_measured, qd_measured), reference, parameters, memory, model)
+                tau_given[i] = tau[i]
+            state = State(t[k], q_measured, qd_measured, tau_given)
+            demand = law(state, reference, parameters, memory, model)
             if len(demand) != n:
                 trouble = WRONG_SHAPE
                 break

@@ -141,6 +141,7 @@ class Simulation(AbstractContextManager):
         qd = np.zeros_like(q) if qd is None else joint_vector(robot, "qd", qd)
         check_folding(robot, q)
         positions, velocities = robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist()
+        self._tau = np.zeros(robot.n)
         with self._explained():
             for state in zip(self._joints, positions, velocities, strict=True):
                 self._client.resetJointState(self._body, *state)

@@ -72,12 +72,24 @@ class Reference(NamedTuple):
     qdd: Floats
 
 
+UNKNOWN: Floats = np.zeros(0)
+UNKNOWN.setflags(write=False)
+
+
 class State(NamedTuple):
-    """Measured state at one instant: t in [s]; q, qd (n,) in [rad], [rad/s]."""
+    """State at one instant, as a controller receives it.
+
+    Attributes:
+        t: time, in [s].
+        q, qd: (n,) measured positions and speeds, in [rad], [rad/s].
+        tau: (n,) torques that the motors gave since the sample before, referred to the joints, in [N m]: the
+            demand within the limits of the motors.  0 at the first sample; empty if the caller has none.
+    """
 
     t: float
     q: Floats
     qd: Floats
+    tau: Floats = UNKNOWN
 
 
 def sample_times(duration: float, period: float) -> Floats:

@@ -1,0 +1,104 @@
+"""Computed torque with a disturbance observer, which finds and cancels torques that the model lacks.
+
+The plant moves by `qd+ = qd + T qdd` under the torque tau of its motors and a disturbance d: an unknown
+payload, another friction, a push.  From the speeds at both ends of a period, the model's torque for this
+motion less that of the motors is the disturbance of the period,
+
+    d_k = M(q_k) (qd_{k+1} - qd_k) / T + C qd_k + g(q_k) + A (qd_{k+1} - qd_k) / T + F_k - tau_k,
+
+with the rotors' inertia A and the friction F of the model's drives.  In this discrete form d is exact up to
+rounding if the measurements are, also while friction reverses; while a joint sticks, it is within the static
+friction.  The estimate r follows with a first-order filter of the bandwidth K,
+
+    r <- r + K T (d_k - r),
+
+and the law is computed torque less r.  With an exact model r is rounding.  With delayed or filtered
+measurements, or elastic drives, a high K rings: 100 rad/s is the default.
+
+The torque of the motors is that of the state, not the demand: at a torque limit the two differ.
+
+Source: the discrete form is ours; the observer in continuous time is A. De Luca's momentum observer with the
+acceleration in place of the momentum's derivative.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from controllers.gains import acceleration_gains, with_chosen
+from twin.control.control_law import ControlLaw, Model, compiled_law
+from twin.robot.drives.drive_step import add_drive_torque
+from twin.robot.robot import Robot
+from twin.trajectories.sampling import Reference, State
+
+BEFORE, SPEED_BEFORE, DISTURBANCE, STARTED = range(4)
+"""Rows of the memory: position and speed of the sample before, estimate, and 1 from the second sample on."""
+
+
+class ObserverGains(NamedTuple):
+    """Gains of the disturbance observer: Kp (n,) in [1/s^2], Kv (n,) in [1/s], K (n,) in [1/s]."""
+
+    Kp: NDArray
+    Kv: NDArray
+    K: NDArray
+
+
+@compiled_law
+def disturbance_observer(
+    state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
+) -> NDArray:
+    """Return the torque; Kp, Kv and K are the parameters, see `twin.control.control_law`."""
+    n, T, has_drives = len(state.q), model.period, len(model.drives.inertia) > 0
+    needed, tau = np.empty(n), np.empty(n)
+    if memory[STARTED, 0] > 0.0:
+        qdd_before = (state.qd - memory[SPEED_BEFORE]) / T
+        q, qd = memory[BEFORE], memory[SPEED_BEFORE]
+        model.inverse_dynamics(q, qd, qdd_before, model.inertias, model.gravity, needed)
+        if has_drives:
+            add_drive_torque(model.drives, qd, qdd_before, T, needed)
+        for i in range(n):
+            share = min(parameters[2, i] * T, 1.0)
+            memory[DISTURBANCE, i] += share * (needed[i] - state.tau[i] - memory[DISTURBANCE, i])
+    for i in range(n):
+        memory[BEFORE, i], memory[SPEED_BEFORE, i], memory[STARTED, i] = state.q[i], state.qd[i], 1.0
+    Kp, Kv = parameters[0], parameters[1]
+    qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
+    model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
+    if has_drives:
+        add_drive_torque(model.drives, state.qd, qdd, T, tau)
+    return tau - memory[DISTURBANCE]
+
+
+class DisturbanceObserver(ControlLaw):
+    """Computed torque that finds and cancels the torques which its model lacks."""
+
+    name = "dob"
+
+    def __init__(
+        self, robot: Robot, *, bandwidth: ArrayLike = 20.0, period: float = 1e-3,
+        Kp: ArrayLike | None = None, Kv: ArrayLike | None = None, K: ArrayLike = 100.0,
+    ) -> None:  # fmt: skip
+        """Derive the gains from the bandwidth, except for those that are given.
+
+        Args:
+            robot: the controller's model of the robot, drives included.
+            bandwidth: natural frequencies omega, scalar or (n,), in [rad/s].
+            period: time between two calls, in [s].
+            Kp: position gain, scalar or (n,), in [1/s^2].
+            Kv: speed gain, scalar or (n,), in [1/s].
+            K: bandwidth of the observer, scalar or (n,), in [1/s]; from 1 / period on it does not filter.
+        """
+        derived = acceleration_gains(robot, bandwidth)
+        gains = with_chosen(ObserverGains(*derived, np.full(robot.n, 100.0)), Kp=Kp, Kv=Kv, K=K)
+        super().__init__(robot, disturbance_observer, gains, memory=4, period=period)
+
+    @property
+    def gains(self) -> ObserverGains:
+        """Gains Kp, Kv, K."""
+        return ObserverGains(*self.parameters)
+
+    @property
+    def disturbance(self) -> NDArray:
+        """Estimated disturbance (n,), in [N m]: the torque that the plant gets and the model lacks."""
+        return self.memory[DISTURBANCE]
