@@ -93,10 +93,27 @@ class DisturbanceObserver(ControlLaw):
         gains = with_chosen(ObserverGains(*derived, np.full(robot.n, 100.0)), Kp=Kp, Kv=Kv, K=K)
         super().__init__(robot, disturbance_observer, gains, memory=4, period=period)
 
+    def __call__(self, state: State, reference: Reference) -> NDArray:
+        """Return the demanded torques (n,), in [N m].
+
+        Raises:
+            ValueError: the state has no torques of the motors.
+        """
+        if len(state.tau) != self.robot.n:
+            raise ValueError(
+                f"dob needs the torques of the motors: expected state.tau of {self.robot.n} numbers"
+            )
+        return super().__call__(state, reference)
+
     @property
     def gains(self) -> ObserverGains:
         """Gains Kp, Kv, K."""
         return ObserverGains(*self.parameters)
+
+    @property
+    def signals(self) -> dict[str, NDArray]:
+        """Signals for the log."""
+        return {"disturbance": self.disturbance}
 
     @property
     def disturbance(self) -> NDArray:

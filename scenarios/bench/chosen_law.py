@@ -47,6 +47,11 @@ class ChosenLaw:
         """Return the demanded joint torques (n,), in [N m]."""
         return self._law(state, reference)
 
+    @property
+    def signals(self) -> dict[str, NDArray]:
+        """Signals of the active controller."""
+        return getattr(self._law, "signals", {})
+
     def reset(self) -> None:
         """Reset the memory of the active controller."""
         if callable(reset := getattr(self._law, "reset", None)):

@@ -86,6 +86,11 @@ class LawPerLoad:
         self.laws, self._times, self._active = tuple(laws), tuple(times), 0
         self.name = self.laws[0].name
 
+    @property
+    def signals(self) -> dict[str, np.ndarray]:
+        """Signals of the active controller."""
+        return getattr(self.laws[self._active], "signals", {})
+
     def reset(self) -> None:
         """Return to the first controller, and reset all."""
         self._active = 0

@@ -30,7 +30,7 @@ def case(robot):
     reference = Reference(
         q + rng.uniform(-0.1, 0.1, 6), qd + rng.uniform(-0.5, 0.5, 6), rng.uniform(-9, 9, 6)
     )
-    return State(0.3, q, qd), reference
+    return State(0.3, q, qd, rng.uniform(-9, 9, 6)), reference
 
 
 def polynomial(*roots):

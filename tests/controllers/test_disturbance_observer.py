@@ -8,6 +8,7 @@ import pytest
 import controllers
 import twin
 from scenarios import joint_tracking
+from twin.trajectories.sampling import Reference, State
 
 ARM = twin.load("irb140").with_payload(twin.Payload(3.0, [0.05, 0.0, 0.1], np.diag([0.02, 0.02, 0.02])))
 MOVE = twin.sample_semi_implicit(twin.quintic([0.1] * 6, [0.5, 0.3, -0.2, 0.6, 0.8, -0.5], 0.8), 1e-3)
@@ -134,9 +135,31 @@ def test_second_run_and_a_copy_equal_the_first():
     assert logs[0].identical(logs[2])
 
 
+def test_state_without_torques_is_refused():
+    zeros = np.zeros(6)
+    with pytest.raises(ValueError, match="expected state.tau of 6 numbers"):
+        controllers.make("dob", ARM)(State(0.0, zeros, zeros), Reference(zeros, zeros, zeros))
+
+
 def test_gains_are_settings():
     assert controllers.settings("dob") == ("bandwidth", "period", "Kp", "Kv", "K")
     law = controllers.make("dob", ARM, K=[1, 2, 3, 4, 5, 6])
     assert law.gains.K.tolist() == [1, 2, 3, 4, 5, 6]
     with pytest.raises(ValueError, match="expected K to be one number, or one for each of 6 joints"):
         controllers.make("dob", ARM, K=[1.0, 2.0])
+
+
+def test_observed_torque_is_in_the_log_and_its_plot(tmp_path):
+    config = joint_tracking.Config(controller="dob", payload="3", model_payload="0", duration=0.3)
+    log = joint_tracking.run(config)
+    observed = log.arrays["law_disturbance"]
+    assert observed.shape == log.q.shape
+    assert np.max(np.abs(observed)) > 1.0
+    log.save(tmp_path / "run.npz")
+    again = twin.Log.load(tmp_path / "run.npz")
+    assert np.array_equal(again.arrays["law_disturbance"], observed)
+    assert len(again.plot("disturbance").axes) == 6
+    plain = joint_tracking.run(joint_tracking.Config(duration=0.1))
+    assert "law_disturbance" not in plain.arrays
+    with pytest.raises(ValueError, match="no controller of these logs observes a disturbance"):
+        plain.plot("disturbance")

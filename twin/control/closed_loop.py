@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -44,6 +44,8 @@ from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, Samples, State, check_radians
 
+LAW_SIGNAL = "law_"
+"""Prefix of the arrays of a log with the signals of its controller."""
 PROGRESS_INTERVAL = 0.05  # s
 FLOAT = np.dtype(np.float64)
 MOST_STEPS = 1_000_000
@@ -75,7 +77,8 @@ def run_closed_loop(
     Args:
         plant: plant that is set to the start and then driven; it remains open afterwards.
         controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
-            `state.tau` is what the motors gave since the sample before.
+            `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
+            by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.
         reference: N samples, one per control period.
         steps_per_period: number of plant steps in a control period.
         start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
@@ -179,6 +182,9 @@ class _Loop:
         self.inverse_speed_limits = Bounds.of(robot).inverse_speed_limits
         self.motor_limits = MotorLimits.of(robot.active_drives, robot.tau_max)
         self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
+        signals = getattr(controller, "signals", None)
+        names = signals if isinstance(signals, Mapping) else ()
+        self.law_signals = {name: np.full((N, n), np.nan) for name in names}
 
     def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
         """Reset controller and plant, unless this is a part of a run, and read the first joint torque."""
@@ -217,6 +223,8 @@ class _Loop:
         q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
         t, n = self.times[k], len(q)
         demand = self.controller(State(t, q, qd, self.torque.copy()), desired)
+        for name, rows in self.law_signals.items():
+            rows[k] = self.controller.signals.get(name, np.nan)  # type: ignore[attr-defined]
         if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
             demand = _checked(demand, n, self.name, t)
         self.signals[DEMAND] = demand
@@ -265,6 +273,7 @@ class _Loop:
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
             loop_gap=self.loop_gap[part],
+            arrays={f"{LAW_SIGNAL}{name}": rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
         )
 

@@ -201,7 +201,7 @@ class Log:
         """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
 
         Args:
-            what: "error", "torque", "speed", "position", "pose", "force" or "moment".
+            what: "error", "torque", "speed", "position", "disturbance", "pose", "force" or "moment".
             joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
         Raises:

@@ -246,6 +246,7 @@ TITLES = {
     "torque": "Torque that the motors brought to the joints",
     "speed": "Speed of the joints",
     "position": "Position of the joints",
+    "disturbance": "Torque that the controller observed beside that of the motors and its model",
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
     "force": "Force at each joint, in the axes of the link that it moves; base and pins in base axes",
     "moment": "Moment at each joint, in the axes of the link that it moves; base in base axes",
@@ -308,6 +309,8 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
                 owner = title[:-2] if what in WRENCHES else title  # `joint_2 x` is a force of joint_2
                 if joints is None or owner in joints:
                     found.setdefault((title, unit), Panel(title, unit, [])).curves.append(curve)
+    if not found:
+        raise ValueError("no controller of these logs observes a disturbance, as dob does")
     return list(found.values())
 
 
@@ -326,11 +329,15 @@ def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) ->
 
 def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
     robot, endless = log.robot, np.full(log.robot.n, np.inf)
+    observed = log.arrays.get("law_disturbance")
+    if what == "disturbance" and observed is None:
+        return
     quantity, values, references, low, high = {
         "error": ("error", joint_error(log), None, -endless, endless),
         "torque": ("tau", log.tau, None, -robot.drive_torque_max, robot.drive_torque_max),
         "speed": ("qd", log.qd, log.qd_ref, -robot.qd_max, robot.qd_max),
         "position": ("q", log.q, log.q_ref, robot.q_min, robot.q_max),
+        "disturbance": ("tau", observed, None, -endless, endless),
     }[what]
     for k, (joint, kind) in enumerate(zip(robot.joint_names, robot.joint_kinds, strict=True)):
         reference = None if references is None else references[:, k]
