@@ -32,9 +32,6 @@ from twin.robot.drives.drive_step import add_drive_torque
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
-BEFORE, SPEED_BEFORE, DISTURBANCE, STARTED = range(4)
-"""Rows of the memory: position and speed of the sample before, estimate, and 1 from the second sample on."""
-
 
 class ObserverGains(NamedTuple):
     """Gains of the disturbance observer: Kp (n,) in [1/s^2], Kv (n,) in [1/s], K (n,) in [1/s]."""
@@ -50,24 +47,24 @@ def disturbance_observer(
 ) -> NDArray:
     """Return the torque; Kp, Kv and K are the parameters, see `twin.control.control_law`."""
     n, T, has_drives = len(state.q), model.period, len(model.drives.inertia) > 0
-    needed, tau = np.empty(n), np.empty(n)
-    if memory[STARTED, 0] > 0.0:
-        qdd_before = (state.qd - memory[SPEED_BEFORE]) / T
-        q, qd = memory[BEFORE], memory[SPEED_BEFORE]
-        model.inverse_dynamics(q, qd, qdd_before, model.inertias, model.gravity, needed)
+    q_before, qd_before, disturbance, started = memory[0], memory[1], memory[2], memory[3]
+    if len(state.tau) != n:
+        raise ValueError("expected the torques that the motors gave, state.tau, one for each joint")
+    tau = np.empty(n)
+    if started[0] > 0.0:
+        qdd = (state.qd - qd_before) / T
+        model.inverse_dynamics(q_before, qd_before, qdd, model.inertias, model.gravity, tau)
         if has_drives:
-            add_drive_torque(model.drives, qd, qdd_before, T, needed)
+            add_drive_torque(model.drives, qd_before, qdd, T, tau)
         for i in range(n):
-            share = min(parameters[2, i] * T, 1.0)
-            memory[DISTURBANCE, i] += share * (needed[i] - state.tau[i] - memory[DISTURBANCE, i])
-    for i in range(n):
-        memory[BEFORE, i], memory[SPEED_BEFORE, i], memory[STARTED, i] = state.q[i], state.qd[i], 1.0
+            disturbance[i] += min(parameters[2, i] * T, 1.0) * (tau[i] - state.tau[i] - disturbance[i])
+    q_before[:], qd_before[:], started[:] = state.q, state.qd, 1.0
     Kp, Kv = parameters[0], parameters[1]
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
     if has_drives:
         add_drive_torque(model.drives, state.qd, qdd, T, tau)
-    return tau - memory[DISTURBANCE]
+    return tau - disturbance
 
 
 class DisturbanceObserver(ControlLaw):
@@ -93,18 +90,6 @@ class DisturbanceObserver(ControlLaw):
         gains = with_chosen(ObserverGains(*derived, np.full(robot.n, 100.0)), Kp=Kp, Kv=Kv, K=K)
         super().__init__(robot, disturbance_observer, gains, memory=4, period=period)
 
-    def __call__(self, state: State, reference: Reference) -> NDArray:
-        """Return the demanded torques (n,), in [N m].
-
-        Raises:
-            ValueError: the state has no torques of the motors.
-        """
-        if len(state.tau) != self.robot.n:
-            raise ValueError(
-                f"dob needs the torques of the motors: expected state.tau of {self.robot.n} numbers"
-            )
-        return super().__call__(state, reference)
-
     @property
     def gains(self) -> ObserverGains:
         """Gains Kp, Kv, K."""
@@ -117,5 +102,5 @@ class DisturbanceObserver(ControlLaw):
 
     @property
     def disturbance(self) -> NDArray:
-        """Estimated disturbance (n,), in [N m]: the torque that the plant gets and the model lacks."""
-        return self.memory[DISTURBANCE]
+        """Estimated disturbance (n,), the model's torque for the motion less that of the motors, in [N m]."""
+        return self.memory[2]

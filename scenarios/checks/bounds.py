@@ -70,7 +70,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.logs.parts import LOAD
+from twin.logs.payload_changes import LOAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

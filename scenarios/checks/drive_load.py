@@ -11,7 +11,7 @@ from scenarios.checks.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
 from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
-from twin.logs.parts import parts
+from twin.logs.payload_changes import parts
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.robot import Payload, Robot
 

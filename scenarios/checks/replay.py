@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scenarios.metric import Metric
 from twin.logs.figures import place_of_largest, unit_of_largest
-from twin.logs.parts import LOAD
+from twin.logs.payload_changes import LOAD
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw

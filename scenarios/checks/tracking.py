@@ -23,7 +23,7 @@ from twin.logs.figures import (
     tool_distance,
     unit_of_largest,
 )
-from twin.logs.parts import LoadChange, load_arrays
+from twin.logs.payload_changes import LoadChange, load_arrays
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:

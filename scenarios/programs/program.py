@@ -33,7 +33,7 @@ from twin.robot.robot import Payload, Robot
 if TYPE_CHECKING:
     from twin.engine.simulation import Simulation
     from twin.logs.log import Log
-    from twin.logs.parts import LoadChange
+    from twin.logs.payload_changes import LoadChange
     from twin.rapid.planning import Plan
     from twin.rapid.programs import Program
     from twin.trajectories.sampling import Samples
@@ -192,7 +192,7 @@ def arms(robot: Robot, config: Config) -> Arms:
 
 def load_changes(done: Performance, config: Config) -> list[LoadChange]:
     """Return the payloads of the program in their order, the first one at sample 0."""
-    from twin.logs.parts import LoadChange
+    from twin.logs.payload_changes import LoadChange
     from twin.rapid.targets import payload_of
 
     found: list[LoadChange] = []

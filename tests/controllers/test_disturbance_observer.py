@@ -137,7 +137,7 @@ def test_second_run_and_a_copy_equal_the_first():
 
 def test_state_without_torques_is_refused():
     zeros = np.zeros(6)
-    with pytest.raises(ValueError, match="expected state.tau of 6 numbers"):
+    with pytest.raises(ValueError, match="expected the torques that the motors gave"):
         controllers.make("dob", ARM)(State(0.0, zeros, zeros), Reference(zeros, zeros, zeros))
 
 

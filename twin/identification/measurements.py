@@ -23,7 +23,7 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import TorqueModel
 from twin.logs.log import Log
-from twin.logs.parts import LOAD
+from twin.logs.payload_changes import LOAD
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 from twin.robot.robot import Robot
 

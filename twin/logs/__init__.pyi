@@ -1,6 +1,6 @@
 from .loads import log_wrenches as log_wrenches
 from .loads import torque_residual as torque_residual
-from .parts import parts as parts
+from .payload_changes import parts as parts
 from .recordings.recording import joint_recording as joint_recording
 from .recordings.recording import tool_recording as tool_recording
 from .recordings.torque_recording import TableForm as TableForm

@@ -24,7 +24,7 @@ from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.dynamics.wrenches import Frame, JointWrenches, joint_wrenches
 from twin.logs.columns import finite_part, first_non_finite
 from twin.logs.figures import LOADS
-from twin.logs.parts import parts
+from twin.logs.payload_changes import parts
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

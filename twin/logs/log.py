@@ -17,7 +17,7 @@ from twin.dynamics.equation_of_motion import PlantState, advance_period
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
-from twin.logs.parts import parts, require_valid_loads
+from twin.logs.payload_changes import parts, require_valid_loads
 from twin.robot.limits import Violation, violations
 from twin.robot.robot import Robot
 from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_poses

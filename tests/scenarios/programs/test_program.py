@@ -20,7 +20,7 @@ from tests.support.command_lines import parsed_back
 from tests.support.rapid_programs import HEAD, PICK
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.identification import measurements_of_log
-from twin.logs.parts import LOAD, LOADS, parts
+from twin.logs.payload_changes import LOAD, LOADS, parts
 
 LOADED_LINE = 14  # first line after GripLoad
 

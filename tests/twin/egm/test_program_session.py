@@ -15,7 +15,7 @@ from twin.egm.robot.program import GuidedProgram, ProgramSession
 from twin.egm.robot.session import Plan
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import EgmError, RapidError
-from twin.logs.parts import LOADS, parts
+from twin.logs.payload_changes import LOADS, parts
 
 HEAD = """MODULE Guided
 VAR egmident id;

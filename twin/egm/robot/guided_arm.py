@@ -18,7 +18,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log, RunningLog
-from twin.logs.parts import LoadChange, load_arrays
+from twin.logs.payload_changes import LoadChange, load_arrays
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload, Robot
