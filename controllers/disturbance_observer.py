@@ -21,24 +21,14 @@ Source: the discrete form is ours; the observer in continuous time is A. De Luca
 acceleration in place of the momentum's derivative.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from controllers.gains import acceleration_gains, with_chosen
+from controllers.gains import ObserverGains, acceleration_gains, with_chosen
 from twin.control.control_law import ControlLaw, Model, compiled_law
 from twin.robot.drives.drive_step import add_drive_torque
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
-
-
-class ObserverGains(NamedTuple):
-    """Gains of the disturbance observer: Kp (n,) in [1/s^2], Kv (n,) in [1/s], K (n,) in [1/s]."""
-
-    Kp: NDArray
-    Kv: NDArray
-    K: NDArray
 
 
 @compiled_law
@@ -88,17 +78,14 @@ class DisturbanceObserver(ControlLaw):
         """
         derived = acceleration_gains(robot, bandwidth)
         gains = with_chosen(ObserverGains(*derived, np.full(robot.n, 100.0)), Kp=Kp, Kv=Kv, K=K)
-        super().__init__(robot, disturbance_observer, gains, memory=4, period=period)
+        super().__init__(
+            robot, disturbance_observer, gains, memory=4, period=period, signals={"disturbance": 2}
+        )
 
     @property
     def gains(self) -> ObserverGains:
         """Gains Kp, Kv, K."""
         return ObserverGains(*self.parameters)
-
-    @property
-    def signals(self) -> dict[str, NDArray]:
-        """Signals for the log."""
-        return {"disturbance": self.disturbance}
 
     @property
     def disturbance(self) -> NDArray:

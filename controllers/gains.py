@@ -80,7 +80,15 @@ class PIDGains(NamedTuple):
     Kd: NDArray
 
 
-Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains)
+class ObserverGains(NamedTuple):
+    """Gains of the disturbance observer: Kp (n,) in [1/s^2], Kv (n,) in [1/s], K (n,) in [1/s]."""
+
+    Kp: NDArray
+    Kv: NDArray
+    K: NDArray
+
+
+Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains, ObserverGains)
 
 
 def with_chosen(gains: Gains, **chosen: ArrayLike | None) -> Gains:

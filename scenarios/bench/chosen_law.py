@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scenarios.base import Config
     from twin.engine.window.bench import Bench
-    from twin.trajectories.sampling import Reference, State
+    from twin.trajectories.sampling import Reference, Samples, State
 
 MOST_BANDWIDTH = 200.0  # rad/s: end of the slider
 DECADES = 2.0
@@ -42,9 +42,20 @@ class ChosenLaw:
         self._law = make(config)
         self.name = self._law.name
         self.factors = dict.fromkeys(self.gains, 1.0)
+        self._motion: Samples | None = None
+        self._table: NDArray | None = None
+
+    def prepare(self, reference: Samples) -> None:
+        """Let the active controller prepare for the motion, and any controller that replaces it."""
+        from twin.control.closed_loop import prepared_table
+
+        self._motion, self._table = reference, prepared_table(self._law, reference)
 
     def __call__(self, state: State, reference: Reference) -> NDArray:
         """Return the demanded joint torques (n,), in [N m]."""
+        if self._table is not None and self._motion is not None:
+            k = int(np.searchsorted(self._motion.t, state.t))
+            state = state._replace(table=self._table[k])
         return self._law(state, reference)
 
     @property
@@ -82,8 +93,14 @@ class ChosenLaw:
         Raises:
             TwinError, ValueError: the new controller cannot be made; the active one remains.
         """
-        self._law, self.config = self._make(config), config
-        self.factors = dict.fromkeys(self.gains, 1.0)
+        self._exchange(self._make(config))
+        self.config, self.factors = config, dict.fromkeys(self.gains, 1.0)
+
+    def _exchange(self, law: Controller) -> None:
+        """Activate a controller, which prepares for the motion if that is known."""
+        self._law = law
+        if self._motion is not None:
+            self.prepare(self._motion)
 
     def scale_gains(self, factors: dict[str, float]) -> None:
         """Multiply the gains of the settings by factors; the controller's memory, if any, is preserved.
@@ -99,7 +116,8 @@ class ChosenLaw:
         before, after = (getattr(one, "memory", None) for one in (self._law, law))
         if before is not None and after is not None and np.shape(before) == np.shape(after):
             after[...] = before
-        self._law, self.factors = law, dict(factors)
+        self._exchange(law)
+        self.factors = dict(factors)
 
 
 class LawPanel:

@@ -98,6 +98,14 @@ class LawPerLoad:
             if callable(reset := getattr(law, "reset", None)):
                 reset()
 
+    def prepare(self, reference: Samples) -> np.ndarray:
+        """Return the tables of the controllers, each from the time at which it begins."""
+        from twin.control.closed_loop import prepared_table
+
+        tables = [prepared_table(law, reference) for law in self.laws]
+        active = np.searchsorted(self._times, reference.t, side="right") - 1
+        return np.stack(tables)[active, np.arange(len(active))]
+
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
         """Return the torques (n,) of the controller for the payload at this time, in [N m]."""
         from twin.control.control_law import ControlLaw

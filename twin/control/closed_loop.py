@@ -78,12 +78,15 @@ def run_closed_loop(
         plant: plant that is set to the start and then driven; it remains open afterwards.
         controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
             `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
-            by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.
+            by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.  Its
+            `prepare(reference)`, if it has one, is called after the reset; if that returns a table
+            (N, rows, n), row k is `state.table` at sample k.
         reference: N samples, one per control period.
         steps_per_period: number of plant steps in a control period.
         start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
         part: whether the reference is a part of a longer run. Then neither plant nor controller is reset
-            before it, and the plant also runs for a period after the last sample, where the next part begins.
+            before it, `prepare` is not called because the rest of the motion is unknown, and the plant also
+            runs for a period after the last sample, where the next part begins.
         sensors: sensors between the motors and the controller; by default it receives the exact values.
             A run in parts requires `RunningSensors`, which retain their state from part to part. They are
             restarted if `part` is false.
@@ -184,18 +187,21 @@ class _Loop:
         self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
         signals = getattr(controller, "signals", None)
         names = signals if isinstance(signals, Mapping) else ()
+        self.table = np.zeros((N, 0, n))
         self.law_signals = {name: np.full((N, n), np.nan) for name in names}
 
     def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
-        """Reset controller and plant, unless this is a part of a run, and read the first joint torque."""
+        """Reset and prepare controller and plant, unless this is a part, and read the first joint torque."""
         if not part:
             if callable(reset := getattr(self.controller, "reset", None)):
                 reset()
+            self.table = prepared_table(self.controller, self.reference)
             self.plant.reset(*((self.reference.q[0], self.reference.qd[0]) if start is None else start))
         else:  # the controller sees the torque of the part before; a plant without motors has none
             self.torque[:] = getattr(self.plant, "tau", 0.0)
         if self.motor_side is not None:
             self.motor_side.read_joint_torque()
+        self.table.setflags(write=False)  # as the reference
 
     def read_state(self, k: int) -> None:
         """Read the plant's state at sample k, and measure it with the sensors.
@@ -222,7 +228,7 @@ class _Loop:
         """
         q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
         t, n = self.times[k], len(q)
-        demand = self.controller(State(t, q, qd, self.torque.copy()), desired)
+        demand = self.controller(State(t, q, qd, self.torque.copy(), self.table[k]), desired)
         for name, rows in self.law_signals.items():
             rows[k] = self.controller.signals.get(name, np.nan)  # type: ignore[attr-defined]
         if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
@@ -276,6 +282,26 @@ class _Loop:
             arrays={f"{LAW_SIGNAL}{name}": rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
         )
+
+
+def prepared_table(controller: Any, reference: Samples) -> np.ndarray:
+    """Return the table (N, rows, n) that a controller prepares for a reference; without rows if none.
+
+    Raises:
+        ValueError: the controller's `prepare` returns something else.
+    """
+    N, n = reference.q.shape
+    prepare = getattr(controller, "prepare", None)
+    table: Any = prepare(reference) if callable(prepare) else None
+    if table is None:
+        return np.zeros((N, 0, n))
+    what = f"what prepare() of controller {_name(controller)!r} returns"
+    table = np.array(real_array(table, what), order="C")
+    if table.ndim != 3 or table.shape[::2] != (N, n):
+        raise ValueError(f"expected {what} to be None or of shape ({N}, rows, {n}), got {table.shape}")
+    if not np.all(np.isfinite(table)):
+        raise ValueError(f"expected {what} to be finite")
+    return table
 
 
 def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:

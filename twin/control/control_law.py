@@ -18,7 +18,7 @@ generator, not from NumPy's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from twin.formatting import html_table
 from twin.robot.drives.drive_step import DriveModel
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.trajectories.sampling import Reference, Samples, State
 
 
 class Model(NamedTuple):
@@ -134,13 +134,16 @@ class ControlLaw:
         name: name in logs and messages.
         law: the function, see `Law`.
         parameters: (m, n) parameters of the law, one row for each, one column for each joint.
-        memory: (rows, n) state of the law from sample to sample; zeros at the start of a run.
+        memory: (rows, n) state of the law from sample to sample.
+        start: (rows, n) memory at the start of a run.
+        signal_rows: rows of the memory that logs record, by name.
 
     Args:
         robot: the controller's model of the robot.
         law: the function, see `Law`.
         parameters: (m, n), or m vectors (n,) or scalars.
-        memory: number of rows of the memory.
+        memory: number of rows of the memory, which then starts at zero, or its start (rows, n).
+        signals: rows of the memory that logs record, by name.
         name: name in logs and messages; by default that of the class or of the function.
         period: control period, in [s], for laws that use `model.period`.
 
@@ -161,16 +164,25 @@ class ControlLaw:
 
     def __init__(
         self, robot: Robot, law: Law, parameters: ArrayLike | tuple[ArrayLike, ...] = (), *,
-        memory: int = 0, name: str | None = None, period: float = 1e-3,
+        memory: int | ArrayLike = 0, name: str | None = None, period: float = 1e-3,
+        signals: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.robot = robot
         self.law: Law = getattr(law, "py_func", law)  # the Python function of an already compiled law
         self.name = name or type(self).name or self.law.__name__
         self.parameters = _table(parameters, robot.n, self.name)
-        self.memory = np.zeros((memory, robot.n))
+        self.start = np.zeros((memory, robot.n)) if isinstance(memory, int) else np.array(memory, float)
+        if self.start.ndim != 2 or self.start.shape[1] != robot.n:
+            raise ValueError(f"expected a memory of shape (rows, {robot.n}), got {self.start.shape}")
+        self.memory, self.signal_rows = self.start.copy(), dict(signals or {})
         if not 0 < period < np.inf:
             raise ValueError(f"expected a positive, finite control period in s, got {period}")
         self.period = float(period)
+
+    @property
+    def signals(self) -> dict[str, np.ndarray]:
+        """Recorded rows (n,) of the memory by name."""
+        return {name: self.memory[row] for name, row in self.signal_rows.items()}
 
     @property
     def rows(self) -> dict[str, np.ndarray]:
@@ -203,8 +215,15 @@ class ControlLaw:
         return self.law(state, reference, self.parameters, self.memory, self.model)
 
     def reset(self) -> None:
-        """Empty the memory."""
-        self.memory[:] = 0.0
+        """Return the memory to its start."""
+        self.memory[:] = self.start
+
+    def prepare(self, reference: Samples) -> np.ndarray | None:
+        """Return a table (N, rows, n) for a run along the reference of N samples; `None` without one.
+
+        The law receives row k as `state.table` at sample k.
+        """
+        return None
 
 
 def _table(parameters: Any, n: int, name: str) -> np.ndarray:

@@ -16,9 +16,8 @@ the cores, see `twin/threads.py`; the results are identical to the bit for any n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +27,7 @@ from twin.control.closed_loop import (
     RUNAWAY_SPEED,
     check_period,
     checked_reference,
-    divergence_message,
+    prepared_table,
     whole_steps,
 )
 from twin.control.compiled_rollout import compiled_rollout
@@ -44,26 +43,25 @@ from twin.control.rollout_batch import (
     stack_rows,
 )
 from twin.control.rollout_loop import (
-    FOLDED,
-    LARGEST_ERROR,
-    LARGEST_ERROR_SAMPLE,
-    NOT_A_TORQUE,
-    POSITION,
     RK4,
     SEMI_IMPLICIT_EULER,
-    SPEED,
-    SQUARED_ERRORS,
-    SQUARED_TORQUES,
-    WRONG_SHAPE,
 )
-from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, joint_without_torque, other_rows
+from twin.control.rollout_results import (
+    Failure,
+    Figures,
+    collect_failures,
+    figures_of,
+    rollout_suffix,
+    worst_violations,
+)
+from twin.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
-from twin.errors import DivergenceError, LimitError
+from twin.errors import DivergenceError
 from twin.formatting import short_repr
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.drives.sensors import Sensors, sensor_numbers
 from twin.robot.evaluation import copied, joint_vectors
-from twin.robot.limits import ROUND_OFF, Violation, check_folding, joint_unit, violation
+from twin.robot.limits import ROUND_OFF, Violation, check_folding
 from twin.robot.robot import Robot
 from twin.threads import in_threads, thread_count
 from twin.trajectories.sampling import Samples, check_radians
@@ -87,6 +85,7 @@ class Rollouts:
         violations: largest violations of the position range and of the speed limits over all samples, at most
             one of each kind per rollout.
         figures: errors and other figures over all samples.
+        law: (..., K, n) recorded signals of the controllers by name, see `ControlLaw`.
         tau_joint, q_motor, qd_motor, q_seen, qd_seen: (..., K, n) torques that the drives applied to the arm,
             motor positions and speeds, and the measured values, see `twin.logs.log.Log`. Those that are not
             recorded are the arrays that they equal.
@@ -101,6 +100,7 @@ class Rollouts:
     failures: tuple[Failure, ...]
     violations: tuple[Violation, ...]
     figures: Figures
+    law: dict[str, np.ndarray]
     tau_joint: np.ndarray
     q_motor: np.ndarray
     qd_motor: np.ndarray
@@ -190,9 +190,7 @@ def run_rollouts(
     t, *desired = checked_reference(reference, arm.n)
     check_radians(arm, Samples(t, *desired))
     _check_integrator(integrator, arm)
-    settings = _settings(
-        t, time_step, steps_per_period, every, len(law.memory), INTEGRATORS[integrator], sensors
-    )
+    settings = _settings(t, time_step, steps_per_period, every, INTEGRATORS[integrator], sensors)
     for robot in plants.flat if warn else ():
         if warn_of_unresolved_springs(robot, settings.dt):  # one warning is enough
             break
@@ -202,7 +200,7 @@ def run_rollouts(
     )
     others = other_rows(arm, sensors)
     signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
-    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals)
+    record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals, len(law.signal_rows))
     added = _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n)
     flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
     tool_path = np.zeros((0, 3))
@@ -217,12 +215,23 @@ def run_rollouts(
         seeded = sensors_used if noise_seeds is None else replace(sensors_used, seed=noise_seeds[r])
         return seeded.draws(r if noise_seeds is None else 0, len(t), arm.n)
 
+    # The tables of a block are prepared when it runs, since those of a whole batch may exceed the memory.
+    laws, samples = list(np.broadcast_to(controllers, shape).flat), Samples(t, *desired)
+    one_table = prepared_table(law, samples)[None] if controllers.size == 1 else None
+
+    def tables(first: int, last: int) -> np.ndarray:
+        """Return the tables of a block of rollouts, or the one that all share."""
+        if one_table is not None:
+            return one_table
+        return np.array([prepared_table(laws[r], samples) for r in range(first, last)])
+
     def run_block(first: int, last: int) -> None:
         draws = np.zeros((0, 0, 0))
         if sensors_used.noise > 0:
             draws = np.array([noise(r) for r in range(first, last)])
         run(
-            first, last, batch, passive, settings, path, times, draws, added, tool_path, flange_tool, record
+            first, last, batch, passive, settings, path, times, tables(first, last), draws, added, tool_path,
+            flange_tool, record,
         )  # fmt: skip
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
@@ -234,6 +243,7 @@ def run_rollouts(
         failures=failures,
         violations=tuple(worst_violations(record, shape, arms, t)),
         figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
+        law=_law_signals(record, shape, law),
         **_series(record, shape, others),
     )
     if failures and not keep_failures:
@@ -335,8 +345,14 @@ def _series(record: Record, shape: tuple[int, ...], others: dict[str, int]) -> d
     return {name: log[..., row, :] for name, row in (rows | others).items()}
 
 
+def _law_signals(record: Record, shape: tuple[int, ...], law: ControlLaw) -> dict[str, np.ndarray]:
+    """Return the recorded signals (..., K, n) of the controllers by name."""
+    log = record.law.reshape(shape + record.law.shape[1:])
+    return {name: log[..., row, :] for row, name in enumerate(law.signal_rows)}
+
+
 def _settings(
-    t: np.ndarray, time_step: float, steps_per_period: int, every: int, memory: int, integrator: int,
+    t: np.ndarray, time_step: float, steps_per_period: int, every: int, integrator: int,
     sensors: Sensors | None,
 ) -> Settings:  # fmt: skip
     dt, steps = checked_time_step(time_step), whole_steps(steps_per_period)
@@ -348,13 +364,14 @@ def _settings(
     if sensors is not None:
         noise, gain = sensor_numbers(replace(sensors, encoder=False), None, period)[:2]
         past = len(sensors.past(len(t), 1))
-    return Settings(dt, steps, period, int(every), memory, RUNAWAY_SPEED, integrator, noise, gain, past)
+    return Settings(dt, steps, period, int(every), RUNAWAY_SPEED, integrator, noise, gain, past)
 
 
-def _empty_record(rollouts: int, stored: int, signals: tuple[int, int]) -> Record:
+def _empty_record(rollouts: int, stored: int, signals: tuple[int, int], law_rows: int) -> Record:
     samples, trouble = np.zeros((2, rollouts), dtype=np.int64)
     return Record(
         log=np.empty((rollouts, stored, *signals)),
+        law=np.empty((rollouts, stored, law_rows, signals[1])),
         saturated=np.zeros((rollouts, signals[1]), dtype=np.int64),
         samples=samples,
         trouble=trouble,
@@ -366,125 +383,3 @@ def _empty_record(rollouts: int, stored: int, signals: tuple[int, int]) -> Recor
         tool=np.zeros((rollouts, 2)),
         stop=np.zeros(1, dtype=np.int64),
     )
-
-
-class Failure(NamedTuple):
-    """Rollout that ended early.
-
-    Attributes:
-        rollout: index in the batch, `()` for a single rollout.
-        samples: number of samples reached.
-        message: cause and time of the end.
-    """
-
-    rollout: tuple[int, ...]
-    samples: int
-    message: str
-
-
-def worst_violations(
-    record: Record, shape: tuple[int, ...], plants: np.ndarray, t: np.ndarray
-) -> Iterator[Violation]:
-    """Yield the largest violation of each rollout and kind of limit."""
-    for r, kind in np.argwhere(record.worst > [ROUND_OFF, 1.0 + ROUND_OFF]).tolist():
-        index = tuple(int(i) for i in np.unravel_index(r, shape))
-        joint, sample = record.where[r, kind].tolist()
-        quantity, value = ("position", "speed")[kind], float(record.value[r, kind])
-        yield violation(plants[index], quantity, joint, float(t[sample]), value, index)
-
-
-def collect_failures(
-    record: Record, shape: tuple[int, ...], plants: np.ndarray, law: str, every: int, t: np.ndarray
-) -> list[Failure]:
-    """Return the rollouts that ended early, and fill the samples that they did not reach with NaN."""
-    failures = []
-    for r in np.flatnonzero(record.trouble).tolist():
-        index = tuple(int(i) for i in np.unravel_index(r, shape))
-        samples = int(record.samples[r])
-        record.log[r, -(-samples // every) :] = np.nan
-        message = _trouble(int(record.trouble[r]), plants[index], record.last[r], law, samples, t)
-        failures.append(Failure(index, samples, message + rollout_suffix(index)))
-    return failures
-
-
-def _trouble(trouble: int, robot: Robot, last: np.ndarray, law: str, samples: int, t: np.ndarray) -> str:
-    """Describe why, where and when a rollout ended early."""
-    q, qd, demand, tau = last[:PLAIN_ROWS]
-    k = samples if trouble not in (NOT_A_TORQUE, FOLDED) else samples - 1
-    when = f"t = {t[k]:.6g} s (sample {k})"
-    if trouble == WRONG_SHAPE:
-        raise ValueError(f"law {law!r} returned tau of a wrong shape at {when}, expected ({robot.n},)")
-    if trouble == NOT_A_TORQUE:
-        joint = joint_without_torque(demand, tau)
-        unit = joint_unit(robot.joint_kinds[joint], "torque")
-        return f"law {law!r} demands {demand[joint]} {unit} of {robot.joint_names[joint]} at {when}"
-    if trouble == FOLDED:
-        try:
-            check_folding(robot, q)
-        except LimitError as error:
-            return f"{error}, in the step after {when}"
-        return f"a passive joint is at the end of its range in the step after {when}"
-    return f"{divergence_message(robot, q, qd)} at {when}"
-
-
-def rollout_suffix(index: tuple[int, ...]) -> str:
-    """Return the end of a message that names the rollout; "" for a single rollout."""
-    return f" in rollout {index[0] if len(index) == 1 else index}" if index else ""
-
-
-class Figures(NamedTuple):
-    """Figures over all samples that each rollout reached; `...` is the shape of the batch.
-
-    Attributes:
-        samples: (...) number of samples reached.
-        trouble: (...) code of the cause of an early end, 0 without one; see `twin.control.rollout_loop`.
-        joint_error: (..., n) largest `|q_ref - q|`, in [rad].
-        joint_error_time: (..., n) time of the largest error, in [s].
-        rms_error: (..., n) root mean square of `q_ref - q`, in [rad].
-        rms_torque: (..., n) root mean square of the motors' torque at the joint, in [N m].
-        tool_error: (...) largest distance of the tool from its reference, in [m]; NaN if not requested.
-        tool_error_time: (...) time of the largest distance, in [s].
-        beyond_range: (...) largest excess of a joint over its range, in [rad], 0 without one.
-        speed_ratio: (...) largest ratio of a joint speed to its limit.
-    """
-
-    samples: np.ndarray
-    trouble: np.ndarray
-    joint_error: np.ndarray
-    joint_error_time: np.ndarray
-    rms_error: np.ndarray
-    rms_torque: np.ndarray
-    tool_error: np.ndarray
-    tool_error_time: np.ndarray
-    beyond_range: np.ndarray
-    speed_ratio: np.ndarray
-
-
-def figures_of(record: Record, shape: tuple[int, ...], t: np.ndarray, tool: bool) -> Figures:
-    """Return the figures of a record.
-
-    Args:
-        record: results of the loop.
-        shape: shape of the batch.
-        t: (N,) times of the samples, in [s].
-        tool: whether the tool error was computed.
-    """
-    samples = record.samples
-    mean = np.sqrt(
-        record.summed[:, [SQUARED_ERRORS, SQUARED_TORQUES]] / np.maximum(samples, 1)[:, None, None]
-    )
-    where = np.where(tool, record.tool.T, np.nan)
-    seconds = t[record.tool[:, 1].astype(np.int64)] if tool else where[1]
-    each = Figures(
-        samples=samples,
-        trouble=record.trouble,
-        joint_error=record.summed[:, LARGEST_ERROR],
-        joint_error_time=t[record.summed[:, LARGEST_ERROR_SAMPLE].astype(np.int64)],
-        rms_error=mean[:, 0],
-        rms_torque=mean[:, 1],
-        tool_error=where[0],
-        tool_error_time=seconds,
-        beyond_range=record.worst[:, POSITION],
-        speed_ratio=record.worst[:, SPEED],
-    )
-    return Figures(*(array.reshape(shape + array.shape[1:]) for array in each))

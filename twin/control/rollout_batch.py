@@ -26,7 +26,8 @@ class Batch(NamedTuple):
     inverse_speed_limits (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: parameters of the controllers' models.
     model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): drives of these models.
-    parameters (R, m, n): parameters of the laws.
+    parameters (R, m, n), memory (R, rows, n): parameters of the laws, and the start of their memory.
+    signals (L,): rows of the memory that are recorded.
     q, qd (R, n): initial positions and velocities.
     """
 
@@ -53,6 +54,8 @@ class Batch(NamedTuple):
     model_friction: np.ndarray
     model_shafts: np.ndarray
     parameters: np.ndarray
+    memory: np.ndarray
+    signals: np.ndarray
     q: np.ndarray
     qd: np.ndarray
 
@@ -74,7 +77,6 @@ class Settings(NamedTuple):
         steps: number of time steps in a control period.
         period: control period, in [s].
         every: stride of the stored samples.
-        memory: number of rows of the law's memory.
         runaway: ratio of speed to speed limit beyond which a joint has run away.
         integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
         noise, speed_gain: sensor parameters, see `twin.robot.drives.sensors.SensorNumbers`.
@@ -85,7 +87,6 @@ class Settings(NamedTuple):
     steps: int
     period: float
     every: int
-    memory: int
     runaway: float
     integrator: int
     noise: float
@@ -97,6 +98,7 @@ class Record(NamedTuple):
     """Results of the loop, one row per rollout.
 
     log (R, K, rows, n): signals at the stored samples, see `twin.control.signals`.
+    law (R, K, L, n): recorded rows of the law's memory at the stored samples.
     saturated (R, n): number of samples at which a drive could not deliver the demanded torque.
     samples (R,): number of samples reached.
     trouble (R,): code of the cause of an early end, 0 without one.
@@ -112,6 +114,7 @@ class Record(NamedTuple):
     """
 
     log: np.ndarray
+    law: np.ndarray
     saturated: np.ndarray
     samples: np.ndarray
     trouble: np.ndarray
@@ -169,6 +172,8 @@ def check_compatible(plants: np.ndarray, controllers: np.ndarray) -> None:
             raise ValueError(f"expected controllers with the same law, got {first.name!r} and {other.name!r}")
         if other.model.drives.shafts.shape != first.model.drives.shafts.shape:
             raise ValueError("expected coupled motors in all models of the controllers or in none")
+        if other.signal_rows != first.signal_rows:
+            raise ValueError("expected controllers with the same recorded signals")
         for attribute in ("parameters", "memory"):
             shapes = [getattr(c, attribute).shape for c in (first, other)]
             if shapes[0] != shapes[1]:
@@ -267,6 +272,8 @@ def stack_rows(
         model_friction=each(controllers, lambda controller: controller.model.drives.friction),
         model_shafts=each(controllers, lambda controller: controller.model.drives.shafts),
         parameters=each(controllers, lambda controller: controller.parameters),
+        memory=each(controllers, lambda controller: controller.start),
+        signals=np.array(list(controllers.flat[0].signal_rows.values()), dtype=np.int64),
         q=rows(q, 1),
         qd=rows(qd, 1),
     )

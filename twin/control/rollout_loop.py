@@ -122,11 +122,12 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
     forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, first, last, batch, passive, settings,
-    path, t, draws, kicks, tool_path, T_flange_tool, record,
+    path, t, tables, draws, kicks, tool_path, T_flange_tool, record,
 ):  # fmt: skip
     """Run the rollouts `first` to `last - 1` along the path (N, 3, n) at the times `t`.
 
-    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.  `draws`
+    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.  `tables`
+    (last - first, N, rows, n) are what the controllers prepared; a single table serves all.  `draws`
     (last - first, N, n) are the random numbers of the sensor noise, empty without noise.  `kicks`
     (R, N, 4, n) are added to positions and speeds of joints and motors at every sample; the array may be
     empty.  `tool_path` (N, 3) is the reference of the tool, empty if the tool error is not requested.
@@ -137,7 +138,7 @@ def run(
     kicked = len(kicks) > 0
     rk4 = settings.integrator == RK4
     # Local names for all arrays of the inner loops: each access to a tuple member counts references.
-    log, stop = record.log, record.stop
+    log, stop, law_log, law_rows = record.log, record.stop, record.law, batch.signals
     signals, measured, desired = np.empty((rows, n)), np.empty((2, n)), np.empty((3, n))
     q, qd, demanded, tau = signals[Q], signals[QD], signals[DEMAND], signals[TAU]
     q_measured, qd_measured, tau_given = measured[0], measured[1], np.empty(n)
@@ -147,6 +148,7 @@ def run(
     M, h, tau_joint, no_draw = np.empty((n, n)), np.empty(n), np.empty(n), np.zeros(n)
     T_base_tool, has_tool = np.empty((4, 4)), len(tool_path) > 0
     next_qd, next_qd_motor = np.empty(n), np.empty(n)
+    table = np.empty((tables.shape[2], n))
     reference = Reference(desired[0], desired[1], desired[2])
     for r in range(first, last):
         inertias, gravity = batch.inertias[r], batch.gravity[r]
@@ -158,7 +160,8 @@ def run(
         saturated, worst, summed, tool = (
             record.saturated[r], record.worst[r], record.summed[r], record.tool[r],
         )  # fmt: skip
-        where, value, memory = record.where[r], record.value[r], np.zeros((settings.memory, n))
+        where, value, memory = record.where[r], record.value[r], batch.memory[r].copy()
+        prepared = tables[0 if len(tables) == 1 else r - first]
         model = Model(
             inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
             batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
@@ -204,7 +207,9 @@ def run(
                 q_measured[i], qd_measured[i] = view[0, i], view[1, i]
                 desired[0, i], desired[1, i], desired[2, i] = path[k, 0, i], path[k, 1, i], path[k, 2, i]
                 tau_given[i] = tau[i]
-            state = State(t[k], q_measured, qd_measured, tau_given)
+            for row in range(len(table)):
+                copy(prepared[k, row], table[row])
+            state = State(t[k], q_measured, qd_measured, tau_given, table)
             demand = law(state, reference, parameters, memory, model)
             if len(demand) != n:
                 trouble = WRONG_SHAPE
@@ -238,6 +243,8 @@ def run(
             store = k == stored * every
             if store:
                 record_sample(signals, log[r], stored)
+                for row in range(len(law_rows)):
+                    copy(memory[law_rows[row]], law_log[r, stored, row])
                 stored += 1
             if not finite:
                 trouble = NOT_A_TORQUE

@@ -72,8 +72,9 @@ class Reference(NamedTuple):
     qdd: Floats
 
 
-UNKNOWN: Floats = np.zeros(0)
+UNKNOWN, NO_TABLE = np.zeros(0), np.zeros((0, 0))
 UNKNOWN.setflags(write=False)
+NO_TABLE.setflags(write=False)
 
 
 class State(NamedTuple):
@@ -84,12 +85,14 @@ class State(NamedTuple):
         q, qd: (n,) measured positions and speeds, in [rad], [rad/s].
         tau: (n,) torques that the motors gave since the sample before, referred to the joints, in [N m]: the
             demand within the limits of the motors.  0 at the first sample; empty if the caller has none.
+        table: (rows, n) what the controller's `prepare` computed for this instant; empty without that.
     """
 
     t: float
     q: Floats
     qd: Floats
     tau: Floats = UNKNOWN
+    table: Floats = NO_TABLE
 
 
 def sample_times(duration: float, period: float) -> Floats:
