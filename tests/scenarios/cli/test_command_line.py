@@ -249,16 +249,16 @@ def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_p
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
-    assert "5 runs, 15 checks" in text
+    assert "6 runs, 18 checks" in text
     assert "3 runs fail" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "20"
-    assert root.attrib["skipped"] == "5"  # its check is of the error, which is not judged
+    assert root.attrib["tests"] == "24"
+    assert root.attrib["skipped"] == "6"  # its check is of the error, which is not judged
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
     held = [run["passes"] for run in document["runs"]]
-    assert np.count_nonzero(held) == 2
+    assert np.count_nonzero(held) == 3
     assert document["passes"] is False
 
 

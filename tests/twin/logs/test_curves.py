@@ -69,7 +69,8 @@ def test_joints_can_be_chosen(logs):
     with pytest.raises(ValueError, match="for all quantities but the pose"):
         panels(logs, "pose", ["joint_1"])
     with pytest.raises(
-        ValueError, match="expected one of error, torque, speed, position, pose, force, moment to"
+        ValueError,
+        match="expected one of error, torque, speed, position, disturbance, pose, force, moment to",
     ):
         panels(logs, "jerk")
 
