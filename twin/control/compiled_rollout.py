@@ -18,6 +18,7 @@ from numba.extending import is_jitted
 from twin.control import rollout_loop
 from twin.control.control_law import FUNCTIONS, ControlLaw, Law, Model, is_compiled
 from twin.control.rollout_batch import Batch, Passive, Record, Settings
+from twin.dynamics.regressor import TreeNumbers
 from twin.jit import compiled
 from twin.robot.drives.drive_step import DriveModel
 from twin.robot.robot import Robot
@@ -53,20 +54,21 @@ KERNEL_POINTERS = {
     "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, MATRIX, MATRIX),
 }
 MODEL = [KERNEL_POINTERS[name] for name in FUNCTIONS]
+TREE = _tuple(TreeNumbers, COUNT, types.Array(types.boolean, 1, "C"), CUBE, MATRIX, MATRIX, VECTOR)
 LAW = _pointer(
     VECTOR,
     _tuple(State, FLOAT, VECTOR, VECTOR, VECTOR, MATRIX),
     _tuple(Reference, VECTOR, VECTOR, VECTOR),
     MATRIX,
     MATRIX,
-    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX)),
+    _tuple(Model, *MODEL, MATRIX, VECTOR, VECTOR, FLOAT, _tuple(DriveModel, MATRIX, MATRIX, MATRIX), TREE),
 )
 POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KERNEL_POINTERS["bias"], KERNEL_POINTERS["tool_pose"])
 RUN = types.void(
     *POINTERS, INTEGER, INTEGER,
     _tuple(
         Batch, CUBE, MATRIX, CUBE, LOGS, CUBE, CUBE, CUBE, LOGS, COUNT, LOGS, MATRIX, MATRIX, MATRIX, MATRIX,
-        VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, CUBE, CUBE, COUNT, MATRIX, MATRIX,
+        VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, TREE, CUBE, CUBE, COUNT, MATRIX, MATRIX,
     ),
     _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
     _tuple(Settings, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER),

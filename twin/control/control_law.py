@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.dynamics.regressor import TreeNumbers
 from twin.formatting import html_table
 from twin.robot.drives.drive_step import DriveModel
 from twin.robot.evaluation import copied
@@ -52,6 +53,7 @@ class Model(NamedTuple):
         period: time from one call of the law to the next, in [s].
         drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; empty if the
             model's drives are ideal.
+        tree: links and joints, see `twin.dynamics.regressor.regressor`.
     """
 
     inverse_dynamics: Any
@@ -66,6 +68,7 @@ class Model(NamedTuple):
     tau_max: np.ndarray
     period: float
     drives: DriveModel
+    tree: TreeNumbers
 
     @classmethod
     def of(cls, robot: Robot, period: float) -> Model:
@@ -78,6 +81,7 @@ class Model(NamedTuple):
             tau_max=copied(robot.drive_torque_max),
             period=period,
             drives=DriveModel.of(robot.active_drives, robot.n),
+            tree=TreeNumbers.of(robot),
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from twin.control.closed_loop import Bounds
 from twin.control.control_law import ControlLaw
+from twin.dynamics.regressor import TreeNumbers
 from twin.robot.drives.drive_step import drive_numbers
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.evaluation import copied
@@ -26,6 +27,7 @@ class Batch(NamedTuple):
     inverse_speed_limits (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: parameters of the controllers' models.
     model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): drives of these models.
+    model_tree: links and joints of all models.
     parameters (R, m, n), memory (R, rows, n): parameters of the laws, and the start of their memory.
     signals (L,): rows of the memory that are recorded.
     q, qd (R, n): initial positions and velocities.
@@ -53,6 +55,7 @@ class Batch(NamedTuple):
     model_drive_inertia: np.ndarray
     model_friction: np.ndarray
     model_shafts: np.ndarray
+    model_tree: TreeNumbers
     parameters: np.ndarray
     memory: np.ndarray
     signals: np.ndarray
@@ -271,6 +274,7 @@ def stack_rows(
         model_drive_inertia=each(controllers, lambda controller: controller.model.drives.inertia),
         model_friction=each(controllers, lambda controller: controller.model.drives.friction),
         model_shafts=each(controllers, lambda controller: controller.model.drives.shafts),
+        model_tree=controllers.flat[0].model.tree,
         parameters=each(controllers, lambda controller: controller.parameters),
         memory=each(controllers, lambda controller: controller.start),
         signals=np.array(list(controllers.flat[0].signal_rows.values()), dtype=np.int64),

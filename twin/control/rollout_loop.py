@@ -166,6 +166,7 @@ def run(
             inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
             batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
             DriveModel(batch.model_drive_inertia[r], batch.model_friction[r], batch.model_shafts[r]),
+            batch.model_tree,
         )  # fmt: skip
         inertia, friction, springs = batch.drive_inertia[r], batch.drive_friction[r], batch.springs[r]
         elastic, shafts = batch.elastic, batch.shafts[r]

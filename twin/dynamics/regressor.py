@@ -17,7 +17,10 @@ Source: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapte
 in C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986).
 """
 
+from __future__ import annotations
+
 from math import cos, sin
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,23 +70,51 @@ def dynamics_regressor(
     q, qd, qdd, sliding = (
         np.broadcast_to(v, (*leading, robot.n)).reshape(-1, robot.n) for v in (q, qd, qdd, sliding)
     )
-    tree, G, drives = robot.tree, robot.embedding, robot.active_drives
-    link_columns_end = 10 * tree.n
+    G, drives = robot.embedding, robot.active_drives
+    link_columns_end = 10 * robot.tree.n
     Y = np.empty((len(q), robot.n, link_columns_end + (0 if drives is None else 4 * robot.n)))
-    revolute = np.array([kind == "revolute" for kind in tree.kinds])
-    fixed = (np.array(tree.parents), revolute, *map(copied, (tree.T_parent_joint, tree.axes, G)))
-    tree_motion = [copied(rows) for rows in (robot.tree_positions(q), qd @ G.T, qdd @ G.T)]
-    gravity = copied(robot.gravity)
+    tree, gravity = TreeNumbers.of(robot), copied(robot.gravity)
+    speed = copied(qd @ G.T)
+    tree_motion = [copied(robot.tree_positions(q)), speed, speed, copied(qdd @ G.T)]
     drive_motion = [copied(rows) for rows in (qdd, sliding)]
 
     def work(part: slice) -> None:
-        link_columns(*fixed, gravity, *(rows[part] for rows in tree_motion), Y[part])
+        link_columns(tree, gravity, *(rows[part] for rows in tree_motion), Y[part])
         if drives is not None:
             matrices = copied(drives.motor_matrix), copied(drives.friction_matrix)
-            drive_columns(*matrices, *(rows[part] for rows in drive_motion), Y[part, :, link_columns_end:])
+            motion = (rows[part] for rows in drive_motion)
+            drive_columns(*matrices, *motion, 0.0, Y[part, :, link_columns_end:])
 
     in_chunks(work, len(Y), WORTH_A_THREAD)
     return Y.reshape(*leading, robot.n, Y.shape[-1])
+
+
+class TreeNumbers(NamedTuple):
+    """Tree of a robot for compiled code: n_tree joints, of which n are driven.
+
+    Attributes:
+        parents: (n_tree,) indices of the links before, -1 for the base.
+        revolute: (n_tree,) whether a joint is revolute.
+        T_parent_joint: (n_tree, 4, 4) frames of the joints at zero.
+        axes: (n_tree, 3) axes of the joints.
+        G, g0: (n_tree, n) and (n_tree,), positions of the tree's joints `G q + g0`.
+    """
+
+    parents: np.ndarray
+    revolute: np.ndarray
+    T_parent_joint: np.ndarray
+    axes: np.ndarray
+    G: np.ndarray
+    g0: np.ndarray
+
+    @classmethod
+    def of(cls, robot: Robot) -> TreeNumbers:
+        """Return the tree of a robot."""
+        tree = robot.tree
+        parents = np.array(tree.parents, dtype=np.int64)
+        revolute = np.array([kind == "revolute" for kind in tree.kinds])
+        arrays = (tree.T_parent_joint, tree.axes, robot.embedding, robot.embedding_offset)
+        return cls(parents, revolute, *map(copied, arrays))
 
 
 add, scale, dot, cross = map(compiled, (recursions.add, recursions.scale, recursions.dot, recursions.cross))
@@ -109,29 +140,62 @@ def unrotate(R, a):
 
 
 @compiled
-def fill(w_j, v_j, w, wd, a, out):
-    """Fill the ten columns of one link in the row of joint j; the vectors (3,) are those of the module."""
-    u = cross(w_j, w)
-    of_h = add(add(cross(v_j, wd), cross(w, cross(w, v_j))), cross(a, w_j))
-    out[0] = dot(v_j, a)
-    out[1], out[2], out[3] = of_h
-    out[4] = w_j[0] * wd[0] + u[0] * w[0]
-    out[5] = w_j[1] * wd[1] + u[1] * w[1]
-    out[6] = w_j[2] * wd[2] + u[2] * w[2]
-    out[7] = w_j[0] * wd[1] + w_j[1] * wd[0] + u[0] * w[1] + u[1] * w[0]
-    out[8] = w_j[0] * wd[2] + w_j[2] * wd[0] + u[0] * w[2] + u[2] * w[0]
-    out[9] = w_j[1] * wd[2] + w_j[2] * wd[1] + u[1] * w[2] + u[2] * w[1]
+def mean(a, b):
+    """Return the mean of two vectors; the mean of equal ones is exact."""
+    return scale(0.5, add(a, b))
 
 
 @compiled
-def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd, Y):
+def fill(w_j, v_j, w, w_v, wd, a, out):
+    """Fill the ten columns of one link in the row of joint j; the vectors (3,) are those of the module.
+
+    The angular velocities w and w_v belong to the speeds qd and v of `link_columns`.
+    """
+    u, u_v = cross(w_j, w), cross(w_j, w_v)
+    turning = mean(cross(w, cross(w_v, v_j)), cross(w_v, cross(w, v_j)))
+    of_h = add(add(cross(v_j, wd), turning), cross(a, w_j))
+    out[0] = dot(v_j, a)
+    out[1], out[2], out[3] = of_h
+    for row in range(3):
+        out[4 + row] = w_j[row] * wd[row] + 0.5 * (u[row] * w_v[row] + u_v[row] * w[row])
+    out[7] = product(w_j, wd, u, w, u_v, w_v, 0, 1)
+    out[8] = product(w_j, wd, u, w, u_v, w_v, 0, 2)
+    out[9] = product(w_j, wd, u, w, u_v, w_v, 1, 2)
+
+
+@compiled
+def product(w_j, wd, u, w, u_v, w_v, x, y):
+    """Return the entry of a product of inertia about the axes x and y; the vectors are those of `fill`."""
+    spin = u[x] * w_v[y] + u[y] * w_v[x] + u_v[x] * w[y] + u_v[y] * w[x]
+    return w_j[x] * wd[y] + w_j[y] * wd[x] + 0.5 * spin
+
+
+@compiled
+def link_columns(tree, gravity, q, qd, v, qdd, Y):
     """Fill the first `10 n_tree` columns of Y (N, n, p), which belong to the links.
 
-    `parents`, `revolute`, `T_parent_joint`, `axes` and the embedding G (n_tree, n) describe the tree;
-    `q, qd, qdd` (N, n_tree) describe its motion; `gravity` (3,) is in the base frame.
+    The torques are `M qdd + C(q, qd) v + g`, where C consists of Christoffel symbols.  It is linear in both
+    speeds and symmetric, so every product of two speeds is the mean of both orders.
+
+    Args:
+        tree: a `TreeNumbers`.
+        gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
+        q: (N, n_tree) positions of the tree's joints.
+        qd: (N, n_tree) speeds.
+        v: (N, n_tree) other speeds.
+        qdd: (N, n_tree) accelerations.
+        Y: (N, n, p) output.
     """
+    parents, revolute, T_parent_joint, axes, G = (
+        tree.parents,
+        tree.revolute,
+        tree.T_parent_joint,
+        tree.axes,
+        tree.G,
+    )
     n_tree, n = G.shape
     w, wd, a = np.zeros((n_tree, 3)), np.zeros((n_tree, 3)), np.zeros((n_tree, 3))
+    w_v = np.zeros((n_tree, 3))
     w_part, v_part = np.zeros((n_tree, n, 3)), np.zeros((n_tree, n, 3))
     moves = np.zeros((n_tree, n), dtype=np.bool_)  # whether joint j of the pendant moves link i
     for i in range(n_tree):
@@ -154,19 +218,21 @@ def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd
                 slide = scale(q[k, i], axis)
                 p = add(p, (dot(R[0], slide), dot(R[1], slide), dot(R[2], slide)))
 
-            w_i, wd_i, a_i = still, still, unrotate(R, lifted)
+            w_i, u_i, wd_i, a_i = still, still, still, unrotate(R, lifted)
             if up >= 0:
-                w_up, wd_up = vector(w[up]), vector(wd[up])
-                w_i, wd_i = unrotate(R, w_up), unrotate(R, wd_up)
-                a_i = unrotate(R, add(vector(a[up]), add(cross(wd_up, p), cross(w_up, cross(w_up, p)))))
-            speed = scale(qd[k, i], axis)
+                w_up, u_up, wd_up = vector(w[up]), vector(w_v[up]), vector(wd[up])
+                w_i, u_i, wd_i = unrotate(R, w_up), unrotate(R, u_up), unrotate(R, wd_up)
+                inward = mean(cross(w_up, cross(u_up, p)), cross(u_up, cross(w_up, p)))
+                a_i = unrotate(R, add(vector(a[up]), add(cross(wd_up, p), inward)))
+            speed, speed_v = scale(qd[k, i], axis), scale(v[k, i], axis)
+            coriolis = mean(cross(w_i, speed_v), cross(u_i, speed))
             if revolute[i]:
-                wd_i = add(wd_i, add(scale(qdd[k, i], axis), cross(w_i, speed)))
-                w_i = add(w_i, speed)
+                wd_i = add(wd_i, add(scale(qdd[k, i], axis), coriolis))
+                w_i, u_i = add(w_i, speed), add(u_i, speed_v)
             else:
-                a_i = add(a_i, add(scale(qdd[k, i], axis), scale(2.0, cross(w_i, speed))))
+                a_i = add(a_i, add(scale(qdd[k, i], axis), scale(2.0, coriolis)))
             for x in range(3):
-                w[i, x], wd[i, x], a[i, x] = w_i[x], wd_i[x], a_i[x]
+                w[i, x], w_v[i, x], wd[i, x], a[i, x] = w_i[x], u_i[x], wd_i[x], a_i[x]
 
             for j in range(n):
                 if not moves[i, j]:
@@ -183,14 +249,15 @@ def link_columns(parents, revolute, T_parent_joint, axes, G, gravity, q, qd, qdd
                     v_j = add(v_j, share)
                 for x in range(3):
                     w_part[i, j, x], v_part[i, j, x] = w_j[x], v_j[x]
-                fill(w_j, v_j, w_i, wd_i, a_i, Y[k, j, 10 * i : 10 * i + 10])
+                fill(w_j, v_j, w_i, u_i, wd_i, a_i, Y[k, j, 10 * i : 10 * i + 10])
 
 
 @compiled
-def drive_columns(N, R, qdd, qd_friction, Y):
+def drive_columns(N, R, qdd, qd_friction, smooth, Y):
     """Fill the columns of the drives, Y (N, n, 4 n).
 
     N (n, n) maps joint speeds to the speeds of the rotors, R (n, n) to those of the shafts with friction.
+    Below the speed `smooth`, in [rad/s], Coulomb friction is proportional to the speed.
     """
     n = len(N)
     for k in range(len(Y)):
@@ -199,8 +266,56 @@ def drive_columns(N, R, qdd, qd_friction, Y):
             for j in range(n):
                 turning += N[i, j] * qdd[k, j]
                 sliding += R[i, j] * qd_friction[k, j]
+            direction = np.sign(sliding)
+            if abs(sliding) < smooth:
+                direction = sliding / smooth
             for j in range(n):
                 Y[k, j, 4 * i] = N[i, j] * turning
                 Y[k, j, 4 * i + 1] = R[i, j] * sliding
-                Y[k, j, 4 * i + 2] = R[i, j] * np.sign(sliding)
+                Y[k, j, 4 * i + 2] = R[i, j] * direction
                 Y[k, j, 4 * i + 3] = R[i, j]
+
+
+@compiled
+def regressor(tree, drives, gravity, q, qd, v, a, smooth, Y):
+    """Fill the regressor of one sample for two speeds, `Y pi = M a + C(q, qd) v + g` and the drives' torque.
+
+    C consists of Christoffel symbols, so that `dM/dt - 2 C` is skew-symmetric.  The drives' columns are those
+    of `dynamics_regressor` at the acceleration a and the speed v, with rotors in joint units.
+
+    Args:
+        tree: a `TreeNumbers`.
+        drives: a `twin.robot.drives.drive_step.DriveModel`.
+        gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
+        q: (n,) positions, in [rad].
+        qd: (n,) speeds, in [rad/s].
+        v: (n,) other speeds, in [rad/s].
+        a: (n,) accelerations, in [rad/s^2].
+        smooth: speed below which Coulomb friction is proportional to the speed, in [rad/s].
+        Y: (n, 10 n_tree + 4 n) output.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> from twin.control.control_law import Model
+        >>> from twin.dynamics.regressor import regressor
+        >>> robot = twin.load("two_link")
+        >>> model, (q, qd, v, a) = Model.of(robot, 1e-3), np.array([[1.0, 2], [3, 1], [2, 5], [0, 0]])
+        >>> regressor(model.tree, model.drives, model.gravity, q, qd, v, a, 0.0, Y := np.zeros((2, 28)))
+        >>> torque = twin.coriolis_matrix(robot, q, qd) @ v + twin.gravity_torque(robot, q)
+        >>> bool(np.allclose(Y[:, :20] @ robot.inertias.ravel(), torque, rtol=0, atol=1e-12))
+        True
+    """
+    G, n_tree, n = tree.G, len(tree.G), len(q)
+    motion = np.zeros((4, 1, n_tree))
+    for i in range(n_tree):
+        motion[0, 0, i] = tree.g0[i]
+        for j in range(n):
+            motion[0, 0, i] += G[i, j] * q[j]
+            motion[1, 0, i] += G[i, j] * qd[j]
+            motion[2, 0, i] += G[i, j] * v[j]
+            motion[3, 0, i] += G[i, j] * a[j]
+    columns, end = Y.reshape((1, *Y.shape)), 10 * n_tree
+    link_columns(tree, gravity, motion[0], motion[1], motion[2], motion[3], columns)
+    shafts = drives.shafts if len(drives.shafts) > 0 else np.eye(n)
+    drive_columns(np.eye(n), shafts, a.reshape((1, n)), v.reshape((1, n)), smooth, columns[:, :, end:])
