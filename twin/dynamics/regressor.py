@@ -295,16 +295,12 @@ def regressor(tree, drives, gravity, q, qd, v, a, smooth, Y):
         Y: (n, 10 n_tree + 4 n) output.
 
     Example:
-        >>> import numpy as np
-        >>> import twin
-        >>> from twin.control.control_law import Model
-        >>> from twin.dynamics.regressor import regressor
-        >>> robot = twin.load("two_link")
-        >>> model, (q, qd, v, a) = Model.of(robot, 1e-3), np.array([[1.0, 2], [3, 1], [2, 5], [0, 0]])
-        >>> regressor(model.tree, model.drives, model.gravity, q, qd, v, a, 0.0, Y := np.zeros((2, 28)))
-        >>> torque = twin.coriolis_matrix(robot, q, qd) @ v + twin.gravity_torque(robot, q)
-        >>> bool(np.allclose(Y[:, :20] @ robot.inertias.ravel(), torque, rtol=0, atol=1e-12))
-        True
+        >>> robot, Y = twin.load("two_link"), np.zeros((2, 28))
+        >>> model = twin.control.control_law.Model.of(robot, 1e-3)
+        >>> motion = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 5.0], [0.0, 0.0]])  # q, qd, v, a
+        >>> twin.dynamics.regressor.regressor(model.tree, model.drives, model.gravity, *motion, 0.0, Y)
+        >>> (Y[:, :20] @ robot.inertias.ravel() - twin.gravity_torque(robot, motion[0])).round(4).tolist()
+        [-10.0023, 2.7279]
     """
     G, n_tree, n = tree.G, len(tree.G), len(q)
     motion = np.zeros((4, 1, n_tree))

@@ -321,7 +321,9 @@ def require_rank(model: TorqueModel, fit: Fit, measured: Sequence[Measurements])
     symbols = model.base.symbols
     open_ones = fit.directions[fit.singular_values <= SINGULAR * fit.singular_values[0]]
     share = np.linalg.norm(open_ones, axis=0)
-    named = [symbols[k] for k in np.argsort(-share, kind="stable") if share[k] > INVOLVED]
+    # Rounded, so that parameters with equal shares keep the order of the model.
+    order = np.argsort(-np.round(share, 9), kind="stable")
+    named = [symbols[k] for k in order if share[k] > INVOLVED]
     names = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
     raise IdentificationError(
         f"the motion determines {fit.rank} of {r} base parameters: {names} cannot be distinguished; "
