@@ -32,6 +32,7 @@ _LAWS = {
     "cascade": ("controllers.cascade", "Cascade"),
     "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
     "dob": ("controllers.disturbance_observer", "DisturbanceObserver"),
+    "adaptive": ("controllers.adaptive", "Adaptive"),
 }
 
 NAMES: tuple[str, ...] = tuple(_LAWS)

@@ -88,7 +88,15 @@ class ObserverGains(NamedTuple):
     K: NDArray
 
 
-Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains, ObserverGains)
+class AdaptiveGains(NamedTuple):
+    """Gains of adaptive control: L (n,) in [1/s], K (n,) in [N m s/rad], and the gain (n,) of the adaptation."""
+
+    L: NDArray
+    K: NDArray
+    gain: NDArray
+
+
+Gains = TypeVar("Gains", PDGains, PIDGains, CascadeGains, AccelerationGains, ObserverGains, AdaptiveGains)
 
 
 def with_chosen(gains: Gains, **chosen: ArrayLike | None) -> Gains:
