@@ -11,9 +11,9 @@ start at 0.  They follow
 
     dd/dt = G Y^T s_D.
 
-With the true parameters, `V = (s^T (M + A) s + d~^T G^-1 d~) / 2` falls by `s^T K s`, because `dM/dt - 2 C` is
-skew-symmetric for the Christoffel symbols of `twin.dynamics.regressor`.  So s and e vanish, while the
-parameters become true only as far as the motion distinguishes them.
+With the errors d~ of the changes, `V = (s^T (M + A) s + d~^T G^-1 d~) / 2` falls by `s^T K s`, because
+`dM/dt - 2 C` is skew-symmetric for the Christoffel symbols of `twin.dynamics.regressor`.  So s and e vanish,
+while the parameters become true only as far as the motion distinguishes them.
 
 Two additions protect the parameters from what they cannot explain.  The dead zone: below `SMOOTH`, static
 friction can hold a joint against any torque up to its level Fs, so that `s_D` is s less the part within
@@ -21,13 +21,17 @@ friction can hold a joint against any torque up to its level Fs, so that `s_D` i
 times the size that G expects.  Clipping only lowers V, because G is diagonal.
 
 G is the gain times the squares of the expected changes: `SIZES` for links, shares of the model's values for
-rotors and friction.  In steps of a period T, adaptation is stable as long as `T Y G Y^T` stays below K.
-Therefore each element of G is at most `STEP` of that, for the columns of Y at typical speeds and
-accelerations.  Only wrists without rotors, whose inertia is tiny, need this.
+rotors and friction.  In steps of a period T, two more limits matter where an inertia is tiny, as in a wrist
+without rotors.  `T^2 Y G Y^T` must stay below the inertia Mbar, of which each element of G takes at most
+`STEP`; the changes are made before the torque, as in semi-implicit Euler.  And no change may let the
+feedback's inertia grow beyond `Mbar / (T L)`.
 
-Sources: J.-J. Slotine, W. Li, "On the adaptive control of robot manipulators", Int. J. Robotics Research 6(3),
-1987, 49-59; the dead zone: J.-J. Slotine, J. Coetsee, "Adaptive sliding controller synthesis for non-linear
-systems", Int. J. of Control 43 (1986).
+The payload that it found is that for which the other changes of the links would be the smallest, relative to
+`SIZES`.  Changes on which no torque depends do not count.
+
+Sources: J.-J. Slotine, W. Li, "On the adaptive control of robot manipulators", Int. J. Robotics Research
+6(3), 1987, 49-59; the dead zone: J.-J. Slotine, J. Coetsee, "Adaptive sliding controller synthesis for
+non-linear systems", Int. J. of Control 43 (1986).
 """
 
 import numpy as np
@@ -35,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AdaptiveGains, diagonal_inertia, natural_frequencies, with_chosen
 from twin.control.control_law import ControlLaw, Model, compiled_law
-from twin.dynamics.regressor import regressor
+from twin.dynamics.regressor import dynamics_regressor, regressor
 from twin.robot.drives.drive_step import DriveModel, add_drive_torque
 from twin.robot.drives.friction import COULOMB, EXCESS, VISCOUS
 from twin.robot.robot import Robot
@@ -57,6 +61,12 @@ SMOOTH = 0.02
 STATES = 50
 """Number of random states at which the columns of the regressor are sampled."""
 
+SEEN = 1e-9
+"""Smallest singular value of directions that the torque depends on, relative to the largest."""
+
+PAYLOAD = 4
+"""Numbers of the payload that was found: mass in [kg] and first moments in the flange's link in [kg m]."""
+
 STEP = 0.1
 """Largest element of G as a share of its limit of stability."""
 
@@ -67,13 +77,14 @@ def adaptive(
 ) -> NDArray:
     """Return the torque; see `twin.control.control_law`.
 
-    The parameters are L, K, the gain, and three tables for the dynamic parameters: G, the lower and the
-    upper bounds of the changes.  The memory is the torque of the changes, followed by the changes.
+    The parameters are L, K, the gain, and tables for the dynamic parameters: G, the lower and the upper
+    bounds of the changes, and `payload_matrix`.  The memory is the torque of the changes, the payload, and
+    the changes.
     """
     n, links = len(state.q), model.inertias.size
-    rows = len(memory) - 1
-    L, K, added, changes = parameters[0], parameters[1], memory[0], memory[1:].reshape(-1)
-    G, least, most = parameters[3:].reshape((3, rows * n))
+    L, K, added, payload, changes = parameters[0], parameters[1], memory[0], memory[1], memory[2:].reshape(-1)
+    tables = parameters[3:].reshape((3 + PAYLOAD, len(changes)))
+    G, least, most = tables[0], tables[1], tables[2]
     v = reference.qd + L * (reference.q - state.q)
     a = reference.qdd + L * (reference.qd - state.qd)
     s = v - state.qd
@@ -98,6 +109,10 @@ def adaptive(
             added[i] += Y[i, j] * changes[j]
         tau[i] += added[i]
     add_drive_torque(model.drives, v, a, model.period, tau)
+    for row in range(min(n, PAYLOAD)):
+        payload[row] = 0.0
+        for j in range(links):
+            payload[row] += tables[3 + row, j] * changes[j]
     return tau
 
 
@@ -131,22 +146,22 @@ class Adaptive(ControlLaw):
         if not (np.all(gains.K > 0) and np.all(gains.gain == gains.gain[0]) and gains.gain[0] >= 0):
             raise ValueError(f"expected K above 0 and one gain of 0 or more, got K {gains.K}, gain {gain}")
         known, sizes = parameters_and_sizes(robot)
-        inertia = gains.K / gains.L
-        columns, inertia_columns = largest_columns(robot, gains.L)
+        Y, Y_inertia = sampled_regressors(robot, gains.L)
+        inertia, links = gains.K / gains.L, Y.shape[-1]
         with np.errstate(divide="ignore"):
-            stable = STEP * np.min(inertia[:, None] / (period * columns) ** 2, axis=0)
-            farthest = np.min((inertia / (period * gains.L))[:, None] / inertia_columns, axis=0)
-        G = np.minimum(gains.gain[0] * sizes**2, stable)
-        farthest = np.minimum(FARTHEST * sizes, farthest)
-        positive = np.ones(len(known), dtype=bool)
-        positive[: 10 * robot.tree.n] = np.arange(10 * robot.tree.n) % 10 == 0
-        least = np.where(positive, np.maximum(-known, -farthest), -farthest)
+            stable = STEP * np.min(inertia[:, None] / (period * np.max(np.abs(Y), axis=0)) ** 2, axis=0)
+            farthest = np.min((inertia / (period * gains.L))[:, None] / np.max(Y_inertia, axis=0), axis=0)
+        G, most = gains.gain[0] * sizes**2, FARTHEST * sizes
+        G[:links], most[:links] = np.minimum(G[:links], stable), np.minimum(most[:links], farthest)
+        positive = (np.arange(len(known)) >= links) | (np.arange(len(known)) % 10 == 0)
         rows = -(-len(known) // robot.n)
-        tables = np.zeros((3, rows * robot.n))
-        tables[:, : len(known)] = G, least, farthest
+        tables = np.zeros((3 + PAYLOAD, rows * robot.n))
+        least = np.where(positive, np.maximum(-known, -most), -most)
+        tables[:3, : len(known)] = G, least, most
+        tables[3:, :links] = payload_matrix(robot, Y.reshape(-1, links), sizes[:links])
         super().__init__(
             robot, adaptive, (*gains, *tables.reshape(-1, robot.n)),
-            memory=1 + rows, period=period, signals={"adaptation": 0},
+            memory=2 + rows, period=period, signals={"adaptation": 0, "payload": 1},
         )  # fmt: skip
 
     @property
@@ -160,9 +175,18 @@ class Adaptive(ControlLaw):
         return self.gains._asdict()
 
     @property
+    def payload(self) -> NDArray:
+        """Payload (4,) beside the model's: its mass, in [kg], and its first moments, in [kg m].
+
+        The moments are about the frame of the link with the flange, in its axes.
+        """
+        tables = self.parameters[3:].reshape(3 + PAYLOAD, -1)
+        return tables[3:, : len(self.changes)] @ self.changes
+
+    @property
     def changes(self) -> NDArray:
         """Changes (p,) of the dynamic parameters, ten for each link and four for each drive."""
-        return self.memory[1:].reshape(-1)[: 10 * self.robot.tree.n + 4 * self.robot.n]
+        return self.memory[2:].reshape(-1)[: 10 * self.robot.tree.n + 4 * self.robot.n]
 
 
 def parameters_and_sizes(robot: Robot) -> tuple[NDArray, NDArray]:
@@ -178,25 +202,38 @@ def parameters_and_sizes(robot: Robot) -> tuple[NDArray, NDArray]:
     return values, np.concatenate([of_links.ravel(), (shares * of_drives).ravel()])
 
 
-def largest_columns(robot: Robot, L: NDArray) -> tuple[NDArray, NDArray]:
-    """Return the largest magnitudes in the regressor over random states of up to half the joint speeds.
+def sampled_regressors(robot: Robot, L: NDArray) -> tuple[NDArray, NDArray]:
+    """Return the columns of the links in the regressor, at random states of up to half the joint speeds.
 
     Args:
         robot: a robot.
         L: (n,) rates, whose products with the speeds are the accelerations, in [1/s].
 
     Returns:
-        All columns (n, p), and those per acceleration of the row's own joint alone (n, p).
+        `STATES` matrices (n, links), and the magnitudes (n, links) of those whose row i belongs to a unit
+        acceleration of joint i alone.
     """
-    rng, n, model = np.random.default_rng(0), robot.n, Model.of(robot, 1e-3)
+    n, arm = robot.n, robot.with_drives("ideal")
+    draws = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, n))
     speed = 0.5 * np.where(np.isfinite(robot.qd_max), robot.qd_max, 1.0)
-    largest, Y = np.zeros((2, n, 10 * robot.tree.n + 4 * n)), np.empty((n, 10 * robot.tree.n + 4 * n))
-    still = np.zeros(n)
-    for draw in rng.uniform(-1.0, 1.0, (STATES, 3, n)):
-        q, qd, a = np.clip(np.pi * draw[0], robot.q_min, robot.q_max), speed * draw[1], L * speed * draw[2]
-        regressor(model.tree, model.drives, model.gravity, q, qd, qd, a, SMOOTH, Y)
-        largest[0] = np.maximum(largest[0], np.abs(Y))
-        for i in range(n):
-            regressor(model.tree, model.drives, 0 * model.gravity, q, still, still, np.eye(n)[i], SMOOTH, Y)
-            largest[1, i] = np.maximum(largest[1, i], np.abs(Y[i]))
-    return largest[0], largest[1]
+    q = np.clip(np.pi * draws[0], robot.q_min, robot.q_max)
+    Y = dynamics_regressor(arm, q, speed * draws[1], L * speed * draws[2])
+    still = np.zeros((STATES, 1, n))
+    Y_inertia = dynamics_regressor(arm, q[:, None], still, np.eye(n))
+    Y_inertia -= dynamics_regressor(arm, q[:, None], still, still)
+    return Y, np.abs(np.einsum("kiij->kij", Y_inertia))
+
+
+def payload_matrix(robot: Robot, Y: NDArray, sizes: NDArray) -> NDArray:
+    """Return the matrix (4, links) from changes of the links to the mass and first moments of a payload.
+
+    Args:
+        robot: a robot; the payload is fixed to the link with its flange.
+        Y: (N, links) rows of the regressor, which span the changes that matter for the torque.
+        sizes: (links,) sizes of expected changes.
+    """
+    _, values, rows = np.linalg.svd(Y * sizes, full_matrices=False)
+    seen = rows[values > SEEN * values[0]]
+    flange = slice(10 * robot.tree.flange_joint, 10 * robot.tree.flange_joint + 10)
+    of_payload = sizes[flange, None] * (np.linalg.pinv(seen[:, flange]) @ seen)
+    return of_payload[:PAYLOAD] / sizes

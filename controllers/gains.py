@@ -89,7 +89,7 @@ class ObserverGains(NamedTuple):
 
 
 class AdaptiveGains(NamedTuple):
-    """Gains of adaptive control: L (n,) in [1/s], K (n,) in [N m s/rad], and the gain (n,) of the adaptation."""
+    """Gains of adaptive control: L (n,) in [1/s], K (n,) in [N m s/rad], gain (n,) of the adaptation."""
 
     L: NDArray
     K: NDArray

@@ -114,7 +114,13 @@ AT_REST = 1e-11
 LIMIT = 5e-11
 """Largest error over the largest torque of rotors, springs, arm and motors.
 
-Observed: 6e-13, and 1.1e-11 where the engine solves a closed loop.
+Observed: 6e-13.
+"""
+LOOP_LIMIT = 2e-10
+"""Limit where the engine solves a closed loop, from which it leaves an error of speed in each step.
+
+Observed: 1.1e-11 and 5.9e-11 on two processors.  Of the latter, all is the step's 8e-13 rad/s, for which
+`scenarios.checks.replay` permits 2.1e-12 rad/s there: 1.5e-10 of the largest torque.
 """
 
 
@@ -131,7 +137,7 @@ def friction_metrics(log: Log) -> tuple[Metric, ...]:
             "friction - its law",
             float(np.max(np.abs(error))),
             "",
-            LIMIT,
+            LOOP_LIMIT if log.robot.loops else LIMIT,
             "over the largest torque: motor torque less that of rotors, springs and arm, compared with the "
             "friction law; the limit is the rounding of accelerations",
             place_of_largest(log, error),

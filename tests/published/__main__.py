@@ -30,6 +30,9 @@ TITLES = {
     "reproduced": ("Reproduced", "holds within"),
 }
 """Title of each verdict's table, and heading of its last column."""
+ROUNDING = 1e-12
+"""Smallest number that is printed, relative to the largest one beside it."""
+
 FEW = 4
 """Largest count of numbers in a table cell; longer arrays are truncated."""
 
@@ -66,6 +69,8 @@ def _numbers(value: Any) -> str:
     if isinstance(value, str):
         return value
     flat = np.ravel(np.asarray(value, dtype=float))
+    largest = np.nanmax(np.abs(flat), initial=0.0)
+    flat = np.where(np.abs(flat) < ROUNDING * largest, 0.0, flat)  # it differs between processors
     shown = " ".join(f"{number:.5g}" for number in flat[:FEW])
     return shown if len(flat) <= FEW else f"{shown} ... ({len(flat)})"
 

@@ -37,7 +37,8 @@ def test_operational_space_dynamics_equal_the_equation_of_motion(name):
     expected = twin.inverse_dynamics(robot, q, qd, qdd)
     size = np.max(np.abs(expected), axis=1, keepdims=True)
     error = np.abs(tau - expected) / size
-    assert np.max(error / condition(robot, q, T_TOOL)) < 5e-16
+    rounding = 6 * np.finfo(float).eps  # sums of six products; up to half of it was observed
+    assert np.max(error / condition(robot, q, T_TOOL)) < rounding
     assert np.median(np.max(error, axis=1)) < 1e-13
 
 
