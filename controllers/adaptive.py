@@ -133,21 +133,21 @@ class Adaptive(ControlLaw):
             period: time between two calls, in [s].
             L: rate at which the error vanishes along s = 0, scalar or (n,), in [1/s]; by default omega.
             K: gain of s, scalar or (n,), in [N m s/rad]; by default omega times the inertia.
-            gain: gain of the adaptation, one number, in [1/J s]; 0 for none.
+            gain: gain of the adaptation, one number, in [1/J]; 0 for none.
 
         Raises:
             RobotError: the masses of the links are unknown.
             ValueError: a gain is negative or no number, or the gains of the adaptation differ.
         """
         robot.require_inertia()
-        omega = natural_frequencies(bandwidth, robot.n)
-        derived = AdaptiveGains(omega, omega * diagonal_inertia(robot), np.full(robot.n, 100.0))
+        omega, inertia = natural_frequencies(bandwidth, robot.n), diagonal_inertia(robot)
+        derived = AdaptiveGains(omega, omega * inertia, np.full(robot.n, 100.0))
         gains = with_chosen(derived, L=L, K=K, gain=gain)
         if not (np.all(gains.K > 0) and np.all(gains.gain == gains.gain[0]) and gains.gain[0] >= 0):
             raise ValueError(f"expected K above 0 and one gain of 0 or more, got K {gains.K}, gain {gain}")
         known, sizes = parameters_and_sizes(robot)
         Y, Y_inertia = sampled_regressors(robot, gains.L)
-        inertia, links = gains.K / gains.L, Y.shape[-1]
+        links = Y.shape[-1]
         with np.errstate(divide="ignore"):
             stable = STEP * np.min(inertia[:, None] / (period * np.max(np.abs(Y), axis=0)) ** 2, axis=0)
             farthest = np.min((inertia / (period * gains.L))[:, None] / np.max(Y_inertia, axis=0), axis=0)

@@ -27,8 +27,9 @@ from twin.plugins import attribute_of, load_file, load_module, plugin_entries, p
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from twin.logs.log import Log
     from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+    from twin.trajectories.sampling import Reference, Samples, State
 
 GROUP = "irb_twin.controllers"
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -169,21 +170,42 @@ class MyController:
         try:
             return self._law(state, reference)
         except Exception as error:
-            file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
-            place = describe_error_with_location(error, file, *plugin_files())
-            raise PluginError(f"controller {self.name!r} failed at t = {state.t:.6g} s: {place}") from error
+            raise self._failure(f"at t = {state.t:.6g} s", error) from error
 
     def reset(self) -> None:
         """Reset the controller."""
-        if callable(reset := getattr(self._law, "reset", None)):
-            try:
-                reset()
-            except Exception as error:
-                file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
-                place = describe_error_with_location(error, file, *plugin_files())
-                raise PluginError(f"controller {self.name!r} failed in its reset: {place}") from error
+        if callable(getattr(self._law, "reset", None)):
+            self._call("reset")
         else:
             self._law = self._make()
+
+    def prepare(self, reference: Samples) -> NDArray | None:
+        """Return the table that the controller prepares for a motion; `None` without one."""
+        return self._call("prepare", reference)
+
+    def learn(self, log: Log) -> None:
+        """Let the controller learn from a run."""
+        self._call("learn", log)
+
+    @property
+    def signals(self) -> Mapping[str, NDArray]:
+        """Signals of the controller by name."""
+        signals = getattr(self._law, "signals", None)
+        return signals if isinstance(signals, Mapping) else {}
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the controller, if it has it."""
+        if not callable(function := getattr(self._law, method, None)):
+            return None
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise self._failure(f"in its {method}", error) from error
+
+    def _failure(self, where: str, error: Exception) -> PluginError:
+        file = str(getattr(sys.modules.get(type(self._law).__module__), "__file__", ""))
+        place = describe_error_with_location(error, file, *plugin_files())
+        return PluginError(f"controller {self.name!r} failed {where}: {place}")
 
 
 def _made(name: str, thing: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from scenarios.base import Config
     from twin.engine.window.bench import Bench
+    from twin.logs.log import Log
     from twin.trajectories.sampling import Reference, Samples, State
 
 MOST_BANDWIDTH = 200.0  # rad/s: end of the slider
@@ -57,6 +58,11 @@ class ChosenLaw:
             k = int(np.searchsorted(self._motion.t, state.t))
             state = state._replace(table=self._table[k])
         return self._law(state, reference)
+
+    def learn(self, log: Log) -> None:
+        """Let the active controller learn from a run."""
+        if callable(learn := getattr(self._law, "learn", None)):
+            learn(log)
 
     @property
     def signals(self) -> dict[str, NDArray]:

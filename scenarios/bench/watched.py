@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from twin.engine.window.bench import Bench
     from twin.engine.window.ghosts import Ghost
     from twin.logs.log import Log
+    from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
 
 
@@ -130,6 +131,17 @@ def touches_of(bench: Bench) -> str:
     return f"touched at the window: {actions}" if actions else ""
 
 
+def signal_text(signals: Mapping[str, NDArray], robot: Robot) -> str:
+    """Return a controller's signals as text: `disturbance: 12.3 at joint_2`, the largest of each."""
+    found = []
+    for name, values in signals.items():
+        joint = int(np.argmax(np.abs(values)))
+        payload = name == "payload"
+        found.append(f"{name}: {values[0]:.3g} kg" if payload else
+                     f"{name}: {values[joint]:.3g} at {robot.joint_names[joint]}")  # fmt: skip
+    return ", ".join(found)
+
+
 class _Restart(Exception):
     """Signal that the user requested a restart of the run."""
 
@@ -217,6 +229,7 @@ class Watched:
         if done := self._panel.act():
             self._bench.touch(done)
         self._bench.write_line("law", self._law.description)
+        self._bench.write_line("signals", signal_text(self._law.signals, self._simulation.robot))
         self._view.show(self._k, self._desired())
 
     def _desired(self) -> NDArray:

@@ -231,7 +231,24 @@ def tracking_metrics(log: Log) -> tuple[Metric, ...]:
         >>> len(metrics), [metric.name for metric in metrics if not metric.passes]
         (9, [])
     """
-    return (*error_metrics(log), *agreement_metrics(log), *validity_metrics(log))
+    return (*error_metrics(log), *found_payload(log), *agreement_metrics(log), *validity_metrics(log))
+
+
+def found_payload(log: Log) -> tuple[Metric, ...]:
+    """Return the mass that the controller found beside its model's payload; empty unless it seeks one.
+
+    Example:
+        >>> from scenarios.checks.tracking import found_payload
+        >>> from scenarios.gravity_hold import Config, run
+        >>> log = run(Config(controller="adaptive", drives="rigid", payload="3", model_payload="0"))
+        >>> [(metric.name, metric.unit) for metric in found_payload(log)]
+        [('payload that the controller found', 'kg')]
+    """
+    payload = log.law_signals.get("payload")
+    if payload is None:
+        return ()
+    why = "mass beside that of its model's payload, at the end of the run; as true as the motion tells"
+    return (Metric("payload that the controller found", float(payload[-1, 0]), "kg", None, why),)
 
 
 def error_metrics(log: Log) -> tuple[Metric, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option
 from scenarios.cli.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
 end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
 """Return the fields of `--from` and `--to`."""
-
-
-Quantity: TypeAlias = Literal[
-    "error", "torque", "speed", "position", "disturbance", "pose", "force", "moment"
-]
-"""Quantities of `irb-twin plot`, keys of `twin.logs.views.curves.TITLES`."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +39,10 @@ class Plot(Command):
 """
 
     logs: tuple[Path, ...] = argument("a log file; logs stand before all options", "LOG")
-    what: tuple[Quantity, ...] = option(
+    what: tuple[str, ...] = option(
         ("error",),
-        "quantities to plot, one picture each: error, torque, speed, position, disturbance (of a controller "
-        "that observes it), pose, force, moment at the joints (default error)",
+        "quantities to plot, one picture each: error, torque, speed, position, pose, force, moment at the "
+        "joints, or a signal of the controller, as disturbance of dob (default error)",
         "WHAT",
     )
     joint: tuple[str, ...] = option((), "only these joints; for force and moment also base", "NAME")

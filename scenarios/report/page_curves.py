@@ -15,6 +15,7 @@ from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
 from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
 from twin.logs.loads import load_curves, load_names
+from twin.logs.views.curves import signal_columns, title_of
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class Panel(NamedTuple):
 
 def count(shown: Sequence[Logged]) -> int:
     """Return how many curves `figures` draws, without those of saturated motors."""
-    return sum(3 * one.log.robot.n + 2 + len(load_names(one.log.robot)) for one in shown)
+    return sum(
+        (3 + len(one.log.law_signals)) * one.log.robot.n + 2 + len(load_names(one.log.robot)) for one in shown
+    )
 
 
 def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
@@ -93,8 +96,20 @@ def figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
             Panel(name.replace("_", " "), LOADS[name], _lines(shown, [loads[name] for loads in robot_loads]))
             for name in load_names(robot)
         ]
+    for signal in dict.fromkeys(name for one in shown for name in one.log.law_signals):
+        quantities[title_of(signal)] = _signal_panels(shown, signal)
     log = shown[0].log
     return {caption: _figure(panels, points, log) for caption, panels in quantities.items()}
+
+
+def _signal_panels(shown: Sequence[Logged], signal: str) -> list[Panel]:
+    """Return the panels of a signal, with a curve for each controller that has it."""
+    having = [one for one in shown if signal in one.log.law_signals]
+    columns = [signal_columns(one.log, signal) for one in having]
+    return [
+        Panel(title, unit, _lines(having, [of_one[k][2] for of_one in columns]))
+        for k, (title, unit, _) in enumerate(columns[0])
+    ]
 
 
 def _lines(shown: Sequence[Logged], series: Sequence[NDArray], joint: int | None = None) -> list[Line]:

@@ -36,7 +36,7 @@ from twin.control.signals import (
 )
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DivergenceError, LimitError, LoopError
-from twin.logs.log import Log
+from twin.logs.log import LAW_SIGNAL, Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
@@ -44,8 +44,6 @@ from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, Samples, State, check_radians
 
-LAW_SIGNAL = "law_"
-"""Prefix of the arrays of a log with the signals of its controller."""
 PROGRESS_INTERVAL = 0.05  # s
 FLOAT = np.dtype(np.float64)
 MOST_STEPS = 1_000_000
@@ -80,7 +78,8 @@ def run_closed_loop(
             `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
             by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.  Its
             `prepare(reference)`, if it has one, is called after the reset; if that returns a table
-            (N, rows, n), row k is `state.table` at sample k.
+            (N, rows, n), row k is `state.table` at sample k.  Its `learn(log)`, if it has one, is called with
+            the log of a whole run; what it learns may outlast the reset.
         reference: N samples, one per control period.
         steps_per_period: number of plant steps in a control period.
         start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
@@ -141,7 +140,10 @@ def run_closed_loop(
                 next_report = time.perf_counter() + PROGRESS_INTERVAL
     if progress is not None:
         progress(1.0)
-    return loop.log(len(t))
+    log = loop.log(len(t))
+    if not part and callable(learn := getattr(controller, "learn", None)):
+        learn(log)
+    return log
 
 
 class _Loop:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from twin.logs.views.plots import Plot
 
 
+LAW_SIGNAL = "law_"
+"""Prefix of the arrays with the signals of the controller."""
+
+
 @dataclass(frozen=True, eq=False)
 class Log:
     """Record of a closed loop: N samples, one per control period, of n joints.
@@ -130,6 +134,15 @@ class Log:
         return self.robot.drive_mode
 
     @property
+    def law_signals(self) -> dict[str, np.ndarray]:
+        """Signals (N, n) of the controller by name, such as the disturbance that `dob` observes."""
+        return {
+            name.removeprefix(LAW_SIGNAL): values
+            for name, values in self.arrays.items()
+            if name.startswith(LAW_SIGNAL) and np.shape(values) == self.q.shape
+        }
+
+    @property
     def tau_motor(self) -> np.ndarray:
         """Torques (N, n) at the shafts of the motors, N^-T tau, in [N m].
 
@@ -201,7 +214,8 @@ class Log:
         """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
 
         Args:
-            what: "error", "torque", "speed", "position", "disturbance", "pose", "force" or "moment".
+            what: "error", "torque", "speed", "position", "pose", "force", "moment", or the name of a
+                signal of a controller, as "disturbance".
             joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
         Raises:

@@ -69,7 +69,7 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
 
     Args:
         logs: logs by the names for the legend, at least one.
-        what: quantity to draw, a key of `twin.logs.views.curves.TITLES`.
+        what: quantity to draw, a key of `twin.logs.views.curves.TITLES`, or a signal of a controller.
         joints: names of the joints to draw; `None` for all, and for the error also that of the tool.  Forces
             and moments have also those of passive joints, of the `base`, and of the pins of closed loops.
 
@@ -86,7 +86,7 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
     canvas = Plot(figsize=(WIDE * (0.5 + 0.25 * columns), 1.5 + max(rows * HIGH, 2.4)))
     canvas.set_layout_engine("constrained", hspace=0.04, wspace=0.03)
     robots = dict.fromkeys(f"{log.robot.name}, {log.drives} drives" for log in logs.values())
-    title = literal(f"{TITLES[what]}  ({'; '.join(robots)})")
+    title = literal(f"{title_of(what)}  ({'; '.join(robots)})")
     grid = canvas.subplots(rows, columns, sharex=True, squeeze=False)
     places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
     styles, finite = _styles(logs), [name for name, log in logs.items() if first_non_finite(log) is None]
@@ -246,12 +246,19 @@ TITLES = {
     "torque": "Torque that the motors brought to the joints",
     "speed": "Speed of the joints",
     "position": "Position of the joints",
-    "disturbance": "Torque that the controller observed beside that of the motors and its model",
     "pose": "Pose of the tool: position, and orientation as a unit quaternion",
     "force": "Force at each joint, in the axes of the link that it moves; base and pins in base axes",
     "moment": "Moment at each joint, in the axes of the link that it moves; base in base axes",
 }
 """Quantities that can be drawn, with the titles of their pictures."""
+SIGNALS = {
+    "disturbance": "Torque that the controller observed beside that of the motors and its model",
+    "adaptation": "Torque of the parameters that the controller changed",
+    "payload": "Payload that the controller found beside that of its model",
+}
+"""Signals of the controllers of this project, with the titles of their pictures."""
+PAYLOAD = (("mass", "kg"), ("mass x", "kg m"), ("mass y", "kg m"), ("mass z", "kg m"))
+"""Titles and units of the first columns of the signal `payload`: mass and first moments."""
 WRENCHES = ("force", "moment")
 """Quantities with three panels per joint, one per axis."""
 
@@ -290,28 +297,35 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
 
     Args:
         logs: logs by name.
-        what: quantity to draw, a key of `TITLES`.
+        what: quantity to draw, a key of `TITLES`, or the name of a signal of a controller.
         joints: names of the joints to draw; `None` for all, and for the error also that of the tool.
 
     Raises:
-        ValueError: an unknown quantity.
+        ValueError: an unknown quantity, or a signal that no controller of these logs has.
         UnknownNameError: none of the robots has such a joint.
     """
-    if what not in TITLES:
-        raise ValueError(f"expected one of {', '.join(TITLES)} to draw, got {what!r}")
+    signals = list(dict.fromkeys(name for log in logs.values() for name in log.law_signals))
+    if what not in TITLES and what not in signals:
+        of_laws = f", or a signal of the controllers, {', '.join(signals)}" if signals else ""
+        without = "" if signals else "; no controller of these logs has signals"
+        raise ValueError(f"expected one of {', '.join(TITLES)}{of_laws} to draw, got {what!r}{without}")
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}
     kinds = {"pose": [_pose], "error": [_joints] if joints else [_joints, _tool_error]}
-    for kind in kinds.get(what, [_wrenches if what in WRENCHES else _joints]):
+    others = _signals if what not in TITLES else _wrenches if what in WRENCHES else _joints
+    for kind in kinds.get(what, [others]):
         for name, log in logs.items():
             for title, unit, curve in kind(name, log, what):
                 owner = title[:-2] if what in WRENCHES else title  # `joint_2 x` is a force of joint_2
                 if joints is None or owner in joints:
                     found.setdefault((title, unit), Panel(title, unit, [])).curves.append(curve)
-    if not found:
-        raise ValueError("no controller of these logs observes a disturbance, as dob does")
     return list(found.values())
+
+
+def title_of(what: str) -> str:
+    """Return the title of a picture of a quantity or a signal."""
+    return TITLES.get(what) or SIGNALS.get(what, f"Signal of the controller: {what}")
 
 
 def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) -> None:
@@ -329,20 +343,30 @@ def _require_known(logs: Mapping[str, Log], what: str, joints: Sequence[str]) ->
 
 def _joints(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
     robot, endless = log.robot, np.full(log.robot.n, np.inf)
-    observed = log.arrays.get("law_disturbance")
-    if what == "disturbance" and observed is None:
-        return
     quantity, values, references, low, high = {
         "error": ("error", joint_error(log), None, -endless, endless),
         "torque": ("tau", log.tau, None, -robot.drive_torque_max, robot.drive_torque_max),
         "speed": ("qd", log.qd, log.qd_ref, -robot.qd_max, robot.qd_max),
         "position": ("q", log.q, log.q_ref, robot.q_min, robot.q_max),
-        "disturbance": ("tau", observed, None, -endless, endless),
     }[what]
     for k, (joint, kind) in enumerate(zip(robot.joint_names, robot.joint_kinds, strict=True)):
         reference = None if references is None else references[:, k]
         curve = Curve(name, log.t, values[:, k], reference, low[k], high[k], log.saturated[:, k])
         yield joint, unit_of(kind, quantity), curve
+
+
+def signal_columns(log: Log, signal: str) -> list[tuple[str, str, NDArray]]:
+    """Return titles, units and values (N,) of a controller's signal, one for each joint or number."""
+    robot, values = log.robot, log.law_signals[signal]
+    if signal == "payload":
+        return [(*label, column) for label, column in zip(PAYLOAD, values.T, strict=False)]
+    units = [unit_of(kind, "tau") if signal in SIGNALS else "" for kind in robot.joint_kinds]
+    return list(zip(robot.joint_names, units, values.T, strict=True))
+
+
+def _signals(name: str, log: Log, what: str) -> Iterator[tuple[str, str, Curve]]:
+    for title, unit, values in signal_columns(log, what) if what in log.law_signals else ():
+        yield title, unit, Curve(name, log.t, values)
 
 
 def _tool_error(name: str, log: Log, _: str) -> Iterator[tuple[str, str, Curve]]:
