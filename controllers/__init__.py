@@ -33,10 +33,15 @@ _LAWS = {
     "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
     "dob": ("controllers.disturbance_observer", "DisturbanceObserver"),
     "adaptive": ("controllers.adaptive", "Adaptive"),
+    "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
 }
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
 """Names of the built-in controllers, from the simplest to the one that also observes what its model lacks."""
+
+
+WITH_SPRINGS = ("elastic_inverse",)
+"""Names of the controllers that use the springs of their model; the others treat them as rigid."""
 
 
 class Controller(Protocol):

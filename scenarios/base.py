@@ -167,7 +167,10 @@ class Config:
         MODES,
     )
     model_drives: str | None = option(
-        None, "drives in the controller's model (default the robot's, elastic ones as rigid)", MODES[:2]
+        None,
+        "drives in the controller's model (default the robot's, elastic ones as rigid unless the controller is "
+        "elastic_inverse)",
+        MODES,
     )
     encoder: bool = option(False, "round measured positions to whole counts of the motors' encoders")
     noise: float = option(0.0, "standard deviation of the noise on measured positions, in rad")
@@ -191,7 +194,7 @@ class Config:
         mounting_gravity(self.mounting)
         known_mode(self.drives)
         if self.model_drives is not None:
-            one_of(self.model_drives, "drives of a controller's model", MODES[:2])
+            one_of(self.model_drives, "drives of a controller's model", MODES)
         positive(self.bandwidth, "bandwidth", "rad/s")
         positive(self.time_step, "time step", "s")
         if not 1 <= self.steps_per_period <= MOST_STEPS:
@@ -301,8 +304,14 @@ class Config:
 
     @property
     def controller_drives(self) -> str:
-        """Drives in the controller's model; by default those of the robot, elastic ones as rigid."""
-        return self.model_drives or ("ideal" if self.drives == "ideal" else "rigid")
+        """Drives in the controller's model; by default those of the robot.
+
+        Springs remain only for a controller that uses them.
+        """
+        if self.model_drives is not None:
+            return self.model_drives
+        springs = self.drives == "elastic" and self.controller not in controllers.WITH_SPRINGS
+        return "rigid" if springs else self.drives
 
     def with_controller_payload(self, robot: Robot) -> Robot:
         """Return a robot with the payload of the controller's model; unchanged unless one is set."""

@@ -105,7 +105,12 @@ def run(config: Config) -> Log:
     with Simulation(robot, time_step=config.time_step, gui=config.gui) as simulation:
         log = shown(simulation, config, partial(control_law, robot), samples)
     predicted = run_closed_loop(
-        AnalyticPlant(robot, config.time_step), law, samples, steps_per_period=steps, sensors=config.sensors
+        AnalyticPlant(robot, config.time_step),
+        law,
+        samples,
+        steps_per_period=steps,
+        sensors=config.sensors,
+        learn=False,
     )
     arrays = {"at_instants": deviation(log, manutec_r3.INSTANTS, manutec_r3.ANGLES)}
     if compared is not None:

@@ -107,7 +107,12 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
     from twin.control.closed_loop import run_closed_loop
 
     again = run_closed_loop(
-        Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors
+        Playback(log),
+        law,
+        reference,
+        steps_per_period=log.steps_per_period,
+        sensors=sensors,
+        learn=False,
     )
     names = ("q_seen", "qd_seen", "tau_demand", "tau")
     return np.any([np.any(getattr(again, name) != getattr(log, name), axis=1) for name in names], axis=0)

@@ -154,7 +154,7 @@ def follow(
     model_plant = AnalyticPlant(plant, config.time_step)
     predicted = run_closed_loop(
         model_plant, law, reference, steps_per_period=steps, sensors=sensors,
-        at_sample=partial(change_load, model_plant),
+        at_sample=partial(change_load, model_plant), learn=False,
     )  # fmt: skip
     return with_arrays(
         log,
@@ -197,7 +197,7 @@ def shown(
     def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
         return run_closed_loop(
             simulation, law, reference, steps_per_period=config.steps_per_period, sensors=config.sensors,
-            progress=config.progress, at_sample=at_sample,
+            progress=config.progress, at_sample=at_sample, learn=False,
         )  # fmt: skip
 
     if not config.gui:

@@ -61,6 +61,7 @@ def run_closed_loop(
     sensors: Sensors | RunningSensors | None = None,
     progress: Callable[[float], None] | None = None,
     at_sample: Callable[[int], None] | None = None,
+    learn: bool = True,
 ) -> Log:
     """Run a controller along a reference, step by step, and return the log.
 
@@ -78,8 +79,7 @@ def run_closed_loop(
             `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
             by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.  Its
             `prepare(reference)`, if it has one, is called after the reset; if that returns a table
-            (N, rows, n), row k is `state.table` at sample k.  Its `learn(log)`, if it has one, is called with
-            the log of a whole run; what it learns may outlast the reset.
+            (N, rows, n), row k is `state.table` at sample k.
         reference: N samples, one per control period.
         steps_per_period: number of plant steps in a control period.
         start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
@@ -92,6 +92,8 @@ def run_closed_loop(
         progress: function called with the completed fraction, at most some twenty times a second, and with 1
             at the end.
         at_sample: function called with the index of each sample after its state was read.
+        learn: whether the controller's `learn(log)`, if it has one, is called after a whole run.  What it
+            learns outlasts the reset, so the next run may differ.
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
@@ -141,8 +143,8 @@ def run_closed_loop(
     if progress is not None:
         progress(1.0)
     log = loop.log(len(t))
-    if not part and callable(learn := getattr(controller, "learn", None)):
-        learn(log)
+    if learn and not part and callable(from_log := getattr(controller, "learn", None)):
+        from_log(log)
     return log
 
 
