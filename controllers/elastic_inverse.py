@@ -9,8 +9,9 @@ theta from it, before the run.  The law adds feedback of the motors, as in compu
 
     tau = T + Mbar u + A (thetadd + u) + F,    u = Kv (thetad - qd_motor) + Kp (theta - q_motor),
 
-with the inertia Mbar of the arm at each joint.  F is the friction in the coming step, foreseen at the measured
-speed.  With an exact model the error is that of the samples: the smoother the reference, the smaller.
+with the inertia Mbar of the arm at each joint.  F is the friction in the coming step, foreseen at the
+measured speed.  With an exact model the error is that of the samples: the smoother the reference, the
+smaller.
 
 In the engine's steps the torque of a spring is the mean of three twists with the weights 1/4, 1/2, 1/4, and
 that of a damper belongs to the speed over two steps (`twin.robot.drives.drive_step`).  The trapezoidal rule

@@ -47,6 +47,7 @@ from twin.robot.robot import (
 )  # a light import: starts neither compiler nor engine
 
 if TYPE_CHECKING:
+    from twin.learning.learned_input import LearnedInput
     from twin.robot.drives.sensors import Sensors
 
 
@@ -168,9 +169,12 @@ class Config:
     )
     model_drives: str | None = option(
         None,
-        "drives in the controller's model (default the robot's, elastic ones as rigid unless the controller is "
+        "drives in the controller's model (default the robot's; elastic ones as rigid, except under "
         "elastic_inverse)",
         MODES,
+    )
+    learned: str | None = option(
+        None, "correct the reference by an input that irb-twin learn wrote for the same motion (default none)"
     )
     encoder: bool = option(False, "round measured positions to whole counts of the motors' encoders")
     noise: float = option(0.0, "standard deviation of the noise on measured positions, in rad")
@@ -204,7 +208,13 @@ class Config:
         if not self.seed >= 0:
             raise ValueError(f"expected a seed of 0 or more, got {self.seed}")
         # These properties check the settings that they are made from.
-        _ = (self.sensors, self.T_flange_tool, self.plant_payload, self.controller_payload)
+        _ = (
+            self.sensors,
+            self.T_flange_tool,
+            self.plant_payload,
+            self.controller_payload,
+            self.learned_input,
+        )
 
     @property
     def declares_loads(self) -> bool:
@@ -253,6 +263,15 @@ class Config:
 
         return payload_of(self.model_payload)
 
+    @property
+    def learned_input(self) -> LearnedInput | None:
+        """Input that corrects the reference; `None` unless `learned` is set."""
+        if self.learned is None:
+            return None
+        from twin.learning.learned_input import LearnedInput
+
+        return LearnedInput.load(self.learned)
+
     def bare_robot(self) -> Robot:
         """Return the robot with its drives and its mounting, without a payload.
 
@@ -287,15 +306,21 @@ class Config:
         """
         defaults = {"bandwidth": self.bandwidth, "period": self.period}
         with np.errstate(over="ignore"):  # the run reports gains that overflow
-            return controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
+            law = controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
+        if self.learned_input is None:
+            return law
+        from twin.learning.learned_input import CorrectedController
+
+        return CorrectedController(law, self.learned_input, model.name)
 
     @property
     def known_law(self) -> bool:
         """Whether a bound of the tracking error may apply.
 
-        True for a built-in controller with derived gains whose model is the plant.
+        True for a built-in controller with derived gains and no learned input, whose model is the plant.
         """
-        return self.builtin_law and not self.law_settings and self.model_payload is None and not self.changes
+        exact_model = self.model_payload is None and not self.changes
+        return self.builtin_law and not self.law_settings and self.learned is None and exact_model
 
     @property
     def builtin_law(self) -> bool:

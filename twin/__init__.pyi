@@ -4,6 +4,7 @@ from . import dynamics as dynamics
 from . import egm as egm
 from . import identification as identification
 from . import kinematics as kinematics
+from . import learning as learning
 from . import logs as logs
 from . import plugins as plugins
 from . import rapid as rapid

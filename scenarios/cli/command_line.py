@@ -45,6 +45,7 @@ EXAMPLES = """examples:
   irb-twin run gravity_hold joint_tracking --controller pid --bandwidth 30
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 --samples 1000
   irb-twin tune pd joint_tracking --vary payload=0:6 --out gains.toml
+  irb-twin learn joint_tracking --controller pd --out learned.npz
   irb-twin plot run-pose_path-pd.npz run-pose_path-pid.npz
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz
@@ -66,6 +67,7 @@ COMMANDS = Commands(
         "run": ("run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
         "sweep": ("sweep:Sweep", "run a scenario thousands of times with varied parameters"),
         "tune": ("tune:Tune", "find gains of a controller that pass all checks for all varied parameters"),
+        "learn": ("learn:Learn", "repeat a motion, and learn a correction of its reference from run to run"),
         "validate": (
             "validate:Validate",
             "run scenarios with all robots and controllers, without a window, and check every limit",

@@ -21,7 +21,7 @@ from twin.errors import TwinError
 
 TOPICS = {
     "the robot": ("robot", "mounting", "tool", "payload", "drives"),
-    "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference"),
+    "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference", "learned"),
     "the model in the controller": ("model_drives", "model_payload"),
     "the measurements of the controller": ("encoder", "noise", "speed_cutoff", "delay"),
     "the run": ("seed", "gui", "close_window"),

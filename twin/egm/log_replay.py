@@ -17,9 +17,11 @@ from twin.arrays import Floats
 from twin.egm.client import EgmClient
 from twin.egm.wire.messages import MODULUS, MotionState, RobotMessage
 from twin.errors import EgmError
+from twin.learning.learned_input import LearnedInput
 from twin.logs.log import Log
 from twin.trajectories.joint_trajectories import Trajectory
 from twin.trajectories.limits import quintic
+from twin.trajectories.sampling import Samples
 
 APPROACH_SPEED = float(np.radians(10.0))
 """Default speed of the fastest joint during the approach, in [rad/s]."""
@@ -91,6 +93,7 @@ def replay(
     patience: float = 30.0,
     hold: float = np.inf,
     wait: float | None = None,
+    learned: LearnedInput | None = None,
 ) -> Replayed:
     """Send the references of a log to the robot that sends to a client.
 
@@ -106,11 +109,21 @@ def replay(
             the robot's time.  The default holds it until the instruction ends.  With a shorter time the robot
             may stop with an error after CommTimeout.
         wait: time to wait for the robot's first message, in [s]; by default the time-out of the client.
+        learned: input that was learned for the log's motion; it corrects the references that are sent.
 
     Raises:
         EgmError: no robot sends, its number of joints differs, or the references are not finite.
-        ValueError: approach or patience is not positive, or hold is negative.
+        RobotError: the input was learned for another robot.
+        ValueError: approach or patience is not positive, or hold is negative; the input was learned for
+            another motion, or for accelerations, which cannot be sent.
     """
+    q, qd = log.q_ref, log.qd_ref
+    if learned is not None:
+        learned.require_motion(log.robot.name, Samples(log.t, log.q_ref, log.qd_ref, log.qdd_ref))
+        if learned.added_to != "reference":
+            raise ValueError("the input was learned for accelerations: EGM takes positions and speeds only")
+        added = learned.rows(log.time_step * log.steps_per_period)
+        q, qd = q + added[:, 0], qd + added[:, 1]
     if not (0.0 < approach < np.inf and 0.0 < patience < np.inf and hold >= 0.0):
         raise ValueError(
             "expected positive approach and patience and non-negative hold, "
@@ -122,7 +135,7 @@ def replay(
     n = log.q_ref.shape[1]
     if len(message.q) != n:
         raise EgmError(f"the log has {n} joints, the robot has {len(message.q)}: they must agree")
-    recorded = LogReferences(log.t - log.t[0], log.q_ref, log.qd_ref)
+    recorded = LogReferences(log.t - log.t[0], q, qd)
     sender = _Sender(client, message, patience)
     sender.wait_until_guided()
     sender.follow(quintic(sender.message.q_planned, recorded.q[0], qd_max=approach), "the approach")

@@ -30,9 +30,13 @@ class Replay(Command):
   irb-twin egm serve --cond-time 60 --max-speed-deviation 100 --position-gain 20 --runs 1
   irb-twin egm replay run.npz
   irb-twin egm replay run.npz --port 6511 --approach 5 --hold 60
+  irb-twin egm replay run.npz --learned learned.npz
 """
 
     log: Path = argument("log file, .npz", "LOG")
+    learned: Path | None = option(
+        None, "correct the references by an input that irb-twin learn wrote for the same motion", "FILE.npz"
+    )
     port: int = option(PORT, "UDP port to listen on", "N")
     host: str = option(
         HOST,
@@ -74,9 +78,11 @@ class Replay(Command):
 
         from twin.egm.client import EgmClient
         from twin.egm.log_replay import replay
+        from twin.learning.learned_input import LearnedInput
         from twin.logs.log import Log
 
         log = Log.load(self.log)
+        learned = None if self.learned is None else LearnedInput.load(self.learned)
         page = console()
         with EgmClient(self.port, self.host) as client:
             page.print(
@@ -86,7 +92,7 @@ class Replay(Command):
             )  # fmt: skip
             result = replay(
                 client, log, approach=float(np.radians(self.approach)), patience=self.patience,
-                hold=self.hold, wait=self.wait,
+                hold=self.hold, wait=self.wait, learned=learned,
             )  # fmt: skip
         joint = int(np.argmax(result.deviation))
         summary = f"sent {result.messages} answers, {result.duration:.3f} s of the log"

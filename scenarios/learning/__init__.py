@@ -1,0 +1,1 @@
+"""Iterative learning of scenarios: runs in the engine, their table and their picture."""

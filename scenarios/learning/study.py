@@ -1,0 +1,190 @@
+"""Study of iterative learning: one scenario, its controller, and each combination of update and signal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scenarios.checks.closed_loop import closed_loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from scenarios.base import Config
+    from scenarios.running.registry import Scenario
+    from twin.learning.learning_controller import Iteration, LearningController
+    from twin.learning.updates import Update
+    from twin.logs.log import Log
+    from twin.robot.robot import Robot
+    from twin.trajectories.sampling import Samples
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of the updates, see `twin.learning.updates`.
+
+    Attributes:
+        added_to: what the input is added to: "reference" or "acceleration".
+        runs: number of runs.
+        gamma, lead, cutoff: settings of the update "lead"; lead in [s], cutoff in [Hz].
+        change, size: weights of the update "optimal", relative to the square of the static gain.
+    """
+
+    added_to: str
+    runs: int
+    gamma: float
+    lead: float
+    cutoff: float
+    change: float
+    size: float
+
+
+@dataclass
+class Learned:
+    """Result of one combination.
+
+    Attributes:
+        method, signal: update, and side of the springs whose error was learned from.
+        learning: controller with the errors of all runs and the best input.
+        end: why learning ended before the last run; "" if it did not.
+    """
+
+    method: str
+    signal: str
+    learning: LearningController
+    end: str = ""
+
+    @property
+    def label(self) -> str:
+        """Name of the combination, as `lead, motor`."""
+        return f"{self.method}, {self.signal}"
+
+    @property
+    def iterations(self) -> list[Iteration]:
+        """Errors of the runs."""
+        return self.learning.iterations
+
+    @property
+    def best(self) -> int:
+        """Index of the run with the smallest error."""
+        return int(np.argmin([done.error for done in self.iterations]))
+
+    @property
+    def improved(self) -> bool:
+        """Whether a later run was better than the first."""
+        return self.best > 0
+
+
+@dataclass
+class Study:
+    """Closed loop of a scenario whose runs are repeated in PyBullet.
+
+    Args:
+        scenario: scenario with a reference.
+        config: its settings.
+        settings: settings of the updates.
+
+    Raises:
+        VariationError: the scenario has no reference.
+        TwinError, ValueError: the settings do not make a closed loop.
+    """
+
+    scenario: Scenario
+    config: Config
+    settings: Settings
+    reference: Samples = field(init=False)
+    plant: Robot = field(init=False)
+
+    def __post_init__(self) -> None:
+        loop = closed_loop(self.config, self.scenario.require_closed_loop(), self.scenario.arms)
+        nominal = loop.plant if loop.model is None else loop.model
+        self.reference, self.plant = loop.reference, self.config.with_plant_changes(loop.plant)
+        self._model = self.config.controller_model(nominal)
+
+    def learn(self, method: str, signal: str, progress: Callable[[int], None]) -> Learned:
+        """Repeat the runs of one combination; `progress` is called with the number of runs done."""
+        from twin.control.closed_loop import run_closed_loop
+        from twin.engine.simulation import Simulation
+        from twin.learning.learning_controller import LearningController, learn
+
+        config, law = self.config, self.config.control_law(self._model)
+        learning = LearningController(
+            law, self._update(method, law), self.reference, self.plant.name,
+            signal=signal, added_to=self.settings.added_to,
+        )  # fmt: skip
+        learned = Learned(method, signal, learning)
+        with Simulation(self.plant, time_step=config.time_step) as simulation:
+
+            def run(controller: LearningController) -> Log:
+                return run_closed_loop(
+                    simulation, controller, self.reference,
+                    steps_per_period=config.steps_per_period, sensors=config.sensors,
+                )  # fmt: skip
+
+            for done, end in enumerate(learn(run, learning, self.settings.runs), 1):
+                learned.end = end
+                progress(done)
+        if not learned.iterations:
+            from twin.errors import TwinError
+
+            raise TwinError(f"{learned.label}: {learned.end}")
+        return learned
+
+    def _update(self, method: str, law: Any) -> Update:
+        from twin.learning.updates import Lead, NormOptimal, input_responses
+
+        chosen, period = self.settings, self.config.period
+        if method == "lead":
+            return Lead(period, chosen.gamma, chosen.lead, chosen.cutoff)
+        responses = input_responses(
+            law, self._model, self.reference,
+            added_to=chosen.added_to, steps_per_period=self.config.steps_per_period,
+        )  # fmt: skip
+        square = float(np.median(np.sum(responses, axis=1))) ** 2
+        return NormOptimal(responses, chosen.change * square, chosen.size * square)
+
+
+def rows_of(one: Learned, unit: str) -> list[tuple[str, str, str, str]]:
+    """Return the table of the errors of all runs as texts, headings first."""
+    from twin.formatting import figure
+
+    rows = [("run", f"motors [{unit}]", f"arm [{unit}]", "")]
+    for k, done in enumerate(one.iterations):
+        sides = ((done.motor, done.motor_max), (done.arm, done.arm_max))
+        motors, arm = (f"{figure(_rms(each))} / {figure(largest)}" for each, largest in sides)
+        rows.append((str(k), motors, arm, "best" if k == one.best else ""))
+    return rows
+
+
+def _rms(each: NDArray) -> float:
+    """Return the root mean square of those of the joints (n,)."""
+    return float(np.sqrt(np.mean(each**2)))
+
+
+def draw(found: Sequence[Learned], title: str, unit: str, path: Any) -> None:
+    """Draw the errors of motors and arm over the runs, on a logarithmic scale."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from twin.formatting import literal
+
+    picture = Figure(figsize=(10.0, 4.4), layout="constrained")
+    FigureCanvasAgg(picture)
+    picture.suptitle(literal(title), fontweight="bold")
+    for axes, side in zip(picture.subplots(1, 2, sharey=True), ("motor", "arm"), strict=True):
+        for one in found:
+            errors = [_rms(getattr(done, side)) for done in one.iterations]
+            axes.semilogy(
+                range(len(errors)), errors, marker="o", markersize=4, label=f"learned by {one.label}"
+            )
+        axes.set_title(f"error of the {'motors' if side == 'motor' else 'arm'}, RMS", fontsize=10)
+        axes.set_xlabel("run")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.grid(True, which="both", color="#ddd", linewidth=0.5)
+    picture.axes[0].set_ylabel(f"[{unit}]")
+    handles, labels = picture.axes[0].get_legend_handles_labels()
+    picture.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    picture.savefig(path, dpi=110, format="png")
