@@ -3,9 +3,9 @@
 With the tracking error `e = q_ref - q`, the law is
 
     v = qd_ref + L e,    a = qdd_ref + L ed,    s = v - qd,
-    tau = M a + C v + g + A a + F(v) + Y(q, qd, v, a) d + K s,
+    tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
-with the nominal model, the rotors' inertia A and the drives' friction F, and the changes d of the dynamic
+with the nominal model, the rotors' inertia A, the drives' friction F in the coming step, and the changes d of the dynamic
 parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint units), which
 start at 0.  They follow
 
@@ -108,7 +108,7 @@ def adaptive(
         for j in range(Y.shape[1]):
             added[i] += Y[i, j] * changes[j]
         tau[i] += added[i]
-    add_drive_torque(model.drives, v, a, model.period, tau)
+    add_drive_torque(model.drives, state.qd, a, model.period, tau)
     for row in range(min(n, PAYLOAD)):
         payload[row] = 0.0
         for j in range(links):
@@ -140,14 +140,16 @@ class Adaptive(ControlLaw):
             ValueError: a gain is negative or no number, or the gains of the adaptation differ.
         """
         robot.require_inertia()
-        omega, inertia = natural_frequencies(bandwidth, robot.n), diagonal_inertia(robot)
-        derived = AdaptiveGains(omega, omega * inertia, np.full(robot.n, 100.0))
+        omega = natural_frequencies(bandwidth, robot.n)
+        derived = AdaptiveGains(omega, omega * diagonal_inertia(robot), np.full(robot.n, 100.0))
         gains = with_chosen(derived, L=L, K=K, gain=gain)
-        if not (np.all(gains.K > 0) and np.all(gains.gain == gains.gain[0]) and gains.gain[0] >= 0):
-            raise ValueError(f"expected K above 0 and one gain of 0 or more, got K {gains.K}, gain {gain}")
+        if not (np.all(gains.L > 0) and np.all(gains.K > 0)):
+            raise ValueError(f"expected L and K above 0, got {gains.L} and {gains.K}")
+        if not (np.all(gains.gain == gains.gain[0]) and gains.gain[0] >= 0):
+            raise ValueError(f"expected one gain of 0 or more, got {gain}")
         known, sizes = parameters_and_sizes(robot)
         Y, Y_inertia = sampled_regressors(robot, gains.L)
-        links = Y.shape[-1]
+        inertia, links = gains.K / gains.L, Y.shape[-1]
         with np.errstate(divide="ignore"):
             stable = STEP * np.min(inertia[:, None] / (period * np.max(np.abs(Y), axis=0)) ** 2, axis=0)
             farthest = np.min((inertia / (period * gains.L))[:, None] / np.max(Y_inertia, axis=0), axis=0)
