@@ -5,9 +5,9 @@ With the tracking error `e = q_ref - q`, the law is
     v = qd_ref + L e,    a = qdd_ref + L ed,    s = v - qd,
     tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
-with the nominal model, the rotors' inertia A, the drives' friction F in the coming step, and the changes d of the dynamic
-parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint units), which
-start at 0.  They follow
+with the nominal model, the rotors' inertia A, and the drives' friction F in the coming step.  The changes d
+of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
+units) start at 0.  They follow
 
     dd/dt = G Y^T s_D.
 
@@ -148,7 +148,8 @@ class Adaptive(ControlLaw):
         if not (np.all(gains.gain == gains.gain[0]) and gains.gain[0] >= 0):
             raise ValueError(f"expected one gain of 0 or more, got {gain}")
         known, sizes = parameters_and_sizes(robot)
-        Y, Y_inertia = sampled_regressors(robot, gains.L)
+        # A rate beyond that of the samples leads to divergence, which is a result of the run.
+        Y, Y_inertia = sampled_regressors(robot, np.minimum(gains.L, 1.0 / period))
         inertia, links = gains.K / gains.L, Y.shape[-1]
         with np.errstate(divide="ignore"):
             stable = STEP * np.min(inertia[:, None] / (period * np.max(np.abs(Y), axis=0)) ** 2, axis=0)

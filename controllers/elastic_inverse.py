@@ -18,7 +18,7 @@ that of a damper belongs to the speed over two steps (`twin.robot.drives.drive_s
 for K and D gives twists whose torque is such a mean B of the torque that is put in.  Therefore `2 T - B T` is
 put in, which leaves an error of the fourth order in the period.
 
-Without springs in the model, the law is computed torque.
+Without springs in the model, and in parts of a run, whose rest is unknown, the law is computed torque.
 
 Source: A. De Luca, W. Book, "Robots with flexible elements", Springer Handbook of Robotics (2016), section
 11.1.4, on the inverse dynamics of elastic joints; the inverse of the discrete spring is ours.
@@ -51,6 +51,8 @@ def elastic_inverse(
 ) -> NDArray:
     """Return the torque; Kp, Kv and Mbar are the parameters, see `twin.control.control_law`."""
     Kp, Kv, inertia, table = parameters[0], parameters[1], parameters[2], state.table
+    if len(table) == 0:
+        return computed_torque_with_drives(state, reference, parameters, memory, model)
     feedback = Kv * (table[THETAD] - state.qd) + Kp * (table[THETA] - state.q)
     tau = table[T_ARM] + inertia * feedback
     add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau)

@@ -65,9 +65,15 @@ COMMANDS = Commands(
     {
         "list": ("inspect:List", "list all robots, controllers and scenarios"),
         "run": ("run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
-        "sweep": ("sweep:Sweep", "run a scenario thousands of times with varied parameters"),
-        "tune": ("tune:Tune", "find gains of a controller that pass all checks for all varied parameters"),
-        "learn": ("learn:Learn", "repeat a motion, and learn a correction of its reference from run to run"),
+        "sweep": ("repeated.sweep:Sweep", "run a scenario thousands of times with varied parameters"),
+        "tune": (
+            "repeated.tune:Tune",
+            "find gains of a controller that pass all checks for all varied parameters",
+        ),
+        "learn": (
+            "repeated.learn:Learn",
+            "repeat a motion, and learn a correction of its reference from run to run",
+        ),
         "validate": (
             "validate:Validate",
             "run scenarios with all robots and controllers, without a window, and check every limit",

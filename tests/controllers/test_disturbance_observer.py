@@ -161,5 +161,5 @@ def test_observed_torque_is_in_the_log_and_its_plot(tmp_path):
     assert len(again.plot("disturbance").axes) == 6
     plain = joint_tracking.run(joint_tracking.Config(duration=0.1))
     assert "law_disturbance" not in plain.arrays
-    with pytest.raises(ValueError, match="no controller of these logs observes a disturbance"):
+    with pytest.raises(ValueError, match="no controller of these logs has signals"):
         plain.plot("disturbance")

@@ -141,10 +141,10 @@ def test_validate_writes_failed_and_passed_runs_of_foreign_robot(limitless, tmp_
     words = ["validate", "--robot", limitless, "--json", str(results), "--junit", str(junit)]
     assert main(words) == 1
     told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
-    assert "mine, pd (and 5 other runs): did not finish: expected finite center" in told
+    assert "mine, pd (and 7 other runs): did not finish: expected finite center" in told
     runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
-    assert [run["passes"] for run in runs] == [True] * 6 + [False] * 6
-    assert 'failures="6"' in junit.read_text(encoding="utf-8")
+    assert [run["passes"] for run in runs] == [True] * 8 + [False] * 8
+    assert 'failures="8"' in junit.read_text(encoding="utf-8")
 
 
 def test_tool_fixed_to_the_base_is_rejected(tmp_path, capsys):

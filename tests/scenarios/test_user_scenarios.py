@@ -219,7 +219,7 @@ def test_package_file_with_an_error_appears_in_the_list_and_fails(fault, package
     assert "broken_" in capsys.readouterr().out
     junit = package / "a.xml"
     assert main(["validate", "--robot", "irb140", "--jobs", "1", "--junit", str(junit)]) == 1
-    assert "7 runs, 12 checks" in capsys.readouterr().out
+    assert "9 runs, 16 checks" in capsys.readouterr().out
     cases = [case for case in ET.parse(junit).getroot().iter("testcase") if case.find("failure") is not None]
     assert [case.attrib["name"] for case in cases] == ["finishes"]
     assert "cannot load scenario" in cases[0].find("failure").attrib["message"]

@@ -151,7 +151,7 @@ def test_empty_plan_is_wrong_use(tmp_path, capsys):
     assert main(["validate", "parallelogram", "--robot", "irb140"]) == 2
     assert "nothing to run: not run, because the scenario does not suit the robot" in capsys.readouterr().err
     assert main(["validate", "gravity_hold", "--only", "no such"]) == 2
-    assert "none of 18 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'" in (
+    assert "none of 24 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'" in (
         capsys.readouterr().err
     )
     assert main(["validate", "--jobs", "0"]) == 2

@@ -249,16 +249,16 @@ def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_p
     words = ["--robot", "irb140", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", *words]) == 1
     text = capsys.readouterr().out
-    assert "6 runs, 18 checks" in text
+    assert "8 runs, 24 checks" in text
     assert "3 runs fail" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "24"
-    assert root.attrib["skipped"] == "6"  # its check is of the error, which is not judged
+    assert root.attrib["tests"] == "32"
+    assert root.attrib["skipped"] == "8"  # its check is of the error, which is not judged
     assert root.attrib["failures"] == "3"
     document = json.loads(results.read_text(encoding="utf-8"))
     held = [run["passes"] for run in document["runs"]]
-    assert np.count_nonzero(held) == 3
+    assert np.count_nonzero(held) == 5
     assert document["passes"] is False
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.cli.arguments import kind_of
 from scenarios.cli.command_line import main
 from scenarios.cli.logs import Plot
 from tests.support.example_logs import N, irb140_log
@@ -71,8 +70,9 @@ def test_a_part_of_the_run_is_drawn_and_counted(logs, capsys):
     assert "4 of 11, first at 0.51 s" in printed
 
 
-def test_the_help_knows_what_can_be_drawn():
-    assert tuple(TITLES) == kind_of(Plot, "what").words
+def test_the_help_names_what_can_be_drawn():
+    help_text = " ".join(Plot.__dataclass_fields__["what"].metadata["help"].split())
+    assert all(name in help_text for name in TITLES)
 
 
 def test_logs_are_exported_beside_themselves_or_under_a_name(logs, tmp_path, capsys):
@@ -120,7 +120,10 @@ def test_wrong_use_is_one_sentence(logs, tmp_path, capsys, monkeypatch):
         capsys, "plot", "a.npz", "--picture", "a.jpg"
     )
     assert "unknown joint 'elbow': known are joint_1" in refused(capsys, "plot", "a.npz", "--joint", "elbow")
-    assert "invalid choice: 'jerk'" in refused(capsys, "plot", "a.npz", "--what", "jerk")
+    assert (
+        "expected one of error, torque, speed, position, pose, force, moment to draw, got 'jerk'"
+        in refused(capsys, "plot", "a.npz", "--what", "jerk")
+    )
     assert "no sample between 9 s and inf s" in refused(capsys, "plot", "a.npz", "--from", "9")
     assert "LOG" in refused(capsys, "plot")
     assert "nothing to write: give --csv, --parquet or both" in refused(capsys, "export", "a.npz")

@@ -42,7 +42,7 @@ from scenarios.cli.command_line import main
             ["run", "gravity_hold", "--drives", "soft"],
             "unknown drives 'soft': known are ideal, rigid, elastic",
         ),
-        (["run", "gravity_hold", "--model-drives", "elastic"], "known are ideal, rigid"),
+        (["run", "gravity_hold", "--model-drives", "soft"], "known are ideal, rigid, elastic"),
         (["run", "gravity_hold", "--robot", "youbot", "--drives", "rigid"], "cannot have rigid drives"),
         (["run", "gravity_hold", "--robot", "youbot", "--model-drives", "rigid"], "cannot have rigid drives"),
         (

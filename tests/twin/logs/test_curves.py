@@ -70,7 +70,7 @@ def test_joints_can_be_chosen(logs):
         panels(logs, "pose", ["joint_1"])
     with pytest.raises(
         ValueError,
-        match="expected one of error, torque, speed, position, disturbance, pose, force, moment to",
+        match="expected one of error, torque, speed, position, pose, force, moment to draw, got 'jerk'; no",
     ):
         panels(logs, "jerk")
 

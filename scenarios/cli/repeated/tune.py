@@ -20,8 +20,7 @@ from scenarios.cli.arguments import (
     section,
 )
 from scenarios.cli.output import Files, console, counted, print_to_stderr
-from scenarios.cli.settings import LAWS, LawSettings, limit_option
-from scenarios.cli.sweep import (
+from scenarios.cli.repeated.sweep import (
     BESIDES,
     MEANS,
     MeansOptions,
@@ -31,6 +30,7 @@ from scenarios.cli.sweep import (
     samples_option,
     scenario_argument,
 )
+from scenarios.cli.settings import LAWS, LawSettings, limit_option
 
 if TYPE_CHECKING:
     from scenarios.sweeping.tuning import Task

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import controllers
 from scenarios.cli.arguments import Call, Command, count, option, output_file, section
 from scenarios.cli.output import Files, apart, console, counted, print_to_stderr
+from scenarios.cli.repeated.sweep import BESIDES, require_one_scenario, scenario_argument
 from scenarios.cli.settings import LAWS, LawSettings, changes_option, configs_of
-from scenarios.cli.sweep import BESIDES, require_one_scenario, scenario_argument
 
 if TYPE_CHECKING:
     from scenarios.learning.study import Learned, Study

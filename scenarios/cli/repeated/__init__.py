@@ -1,0 +1,1 @@
+"""Commands that run a scenario many times: sweep, tune and learn."""
