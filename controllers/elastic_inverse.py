@@ -51,8 +51,12 @@ def elastic_inverse(
 ) -> NDArray:
     """Return the torque; Kp, Kv and Mbar are the parameters, see `twin.control.control_law`."""
     Kp, Kv, inertia, table = parameters[0], parameters[1], parameters[2], state.table
-    if len(table) == 0:
-        return computed_torque_with_drives(state, reference, parameters, memory, model)
+    if len(table) == 0:  # a part of a run
+        qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
+        tau = np.empty(len(qdd))
+        model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
+        add_drive_torque(model.drives, state.qd, qdd, model.period, tau)
+        return tau
     feedback = Kv * (table[THETAD] - state.qd) + Kp * (table[THETA] - state.q)
     tau = table[T_ARM] + inertia * feedback
     add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau)

@@ -153,8 +153,8 @@ def input_responses(
         >>> motion = twin.sample_semi_implicit(twin.quintic([0, 0], [1, 1], 0.4), 1e-3)
         >>> law = controllers.make("computed_torque", robot)
         >>> h = twin.learning.input_responses(law, robot, motion, added_to="acceleration")
-        >>> (h[:, :4] * 1e6).round(3).tolist()  # of qdd = u - 2 omega ed - omega^2 e
-        [[0.0, 1.0, 1.96, 2.881], [0.0, 1.0, 1.96, 2.881]]
+        >>> (h[:, :4] * 1e6).round(2).tolist()  # of qdd = u - 2 omega ed - omega^2 e
+        [[0.0, 1.0, 1.96, 2.88], [0.0, 1.0, 1.96, 2.88]]
     """
     arm = robot.with_drives("rigid" if robot.active_drives is not None else "ideal")
     N, n = reference.q.shape
