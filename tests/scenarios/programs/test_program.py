@@ -145,8 +145,7 @@ def test_integral_survives_a_change_of_the_load(program):
     assert LOAD not in plain.arrays
     first = int(np.argmax(changed.arrays[LOAD]))
     errors = [(log.q - log.q_ref)[first : first + 100] for log in (plain, changed)]
-    print(np.max(np.abs(errors[0] - errors[1])), np.max(np.abs(errors[0])))
-    assert np.max(np.abs(errors[0] - errors[1])) < 1e-3  # without the integral, XX rad
+    assert np.max(np.abs(errors[0] - errors[1])) < 1e-3  # 0.05 rad without the integral
 
 
 def test_payload_of_the_command_line_is_unknown_to_the_controller(program):
