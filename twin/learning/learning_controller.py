@@ -118,10 +118,9 @@ def learn(run: Callable[[LearningController], Log], learning: LearningController
         runs: number of runs.
 
     Example:
-        >>> robot = twin.load("two_link")
+        >>> robot, wrong = twin.load("two_link"), lambda u, e: u - 0.5 * e  # the wrong sign
         >>> motion = twin.sample(twin.quintic([0, 0], [1, 1], duration=0.5), period=1e-3)
-        >>> law, wrong = controllers.make("pd", robot), lambda u, e: u - 0.5 * e  # the wrong sign
-        >>> learning = twin.learning.LearningController(law, wrong, motion, "two_link")
+        >>> learning = twin.learning.LearningController(controllers.make("pd", robot), wrong, motion, "arm")
         >>> run = lambda law: twin.run_closed_loop(twin.AnalyticPlant(robot), law, motion)
         >>> list(twin.learning.learn(run, learning, runs=8))[-1]
         'learning ended, because the error rose twice in a row'
