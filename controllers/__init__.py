@@ -37,7 +37,7 @@ _LAWS = {
 }
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
-"""Names of the built-in controllers, from the simplest to the one that also observes what its model lacks."""
+"""Names of the built-in controllers, from the simplest to those that observe, adapt and foresee."""
 
 
 WITH_SPRINGS = ("elastic_inverse",)

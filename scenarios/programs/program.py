@@ -184,8 +184,8 @@ def arms(robot: Robot, config: Config) -> Arms:
             config.model_payload is None and before.model_payload is not after.model_payload
         ):
             raise VariationError(
-                f"{config.program}: its loads change at {after.sample * config.period:.3f} s, and a sweep "
-                "needs one: give --payload and --model-payload"
+                f"{config.program}: its loads change at {after.sample * config.period:.3f} s, and this "
+                "command needs one: give --payload and --model-payload"
             )
     return Arms(robot.with_payload(changes[0].payload), robot.with_payload(changes[0].model_payload))
 

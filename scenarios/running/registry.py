@@ -79,7 +79,7 @@ class Scenario:
         if self.reference is None:
             raise VariationError(
                 f"scenario {self.name!r} has no reference(robot, config): its robot cannot be changed, and "
-                "it cannot be swept"
+                "it can be neither swept nor learned"
             )
         return self.reference
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,13 +86,15 @@ class LearnedInput:
             arrays = read_arrays(path)
         except OSError as error:
             raise TwinError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, BadZipFile) as error:
+            raise TwinError(f"{path}: {error}, expected a file that irb-twin learn --out wrote") from error
         try:
             robot, added_to = (str(arrays[name].item()) for name in ("learned_for", "added_to"))
             t, q_ref, u = (np.asarray(arrays[name], dtype=np.float64) for name in ("t", "q_ref", "u"))
             return cls(robot, t, q_ref, u, added_to)
         except KeyError as error:
             raise TwinError(
-                f"{path}: no {error} in the file, expected one that irb-twin learn --out wrote"
+                f"{path}: no {error} in it, expected a file that irb-twin learn --out wrote"
             ) from None
         except ValueError as error:
             raise TwinError(f"{path}: {error}") from None

@@ -29,9 +29,9 @@ class Learn(Command):
     motors, as a real arm measures it, or that of the arm behind the springs. Each method is combined with
     each signal.
 
-    Learning ends after the second rise of the error in a row; the best input is kept. It is applied by
-    `irb-twin run SCENARIO --learned FILE` with the same settings, which checks the run, and sent to a robot
-    by `irb-twin egm replay`.
+    Learning ends after the second rise of the error in a row. --out writes the best input. With the same
+    settings, `irb-twin run SCENARIO --learned FILE` applies it and checks the run. `irb-twin egm replay` sends
+    it to a robot.
 
     Exit status: 0 a later run was better than the first; 1 none was, or a file could not be written; 2 wrong
     use.

@@ -13,6 +13,7 @@ from tests.support.example_logs import log_of, made_log
 from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
 from twin.egm.log_replay import LogReferences
 from twin.errors import EgmError, EgmWarning
+from twin.learning import LearnedInput
 
 
 @pytest.fixture
@@ -210,6 +211,27 @@ def test_log_is_replayed_at_the_times_of_the_robot(irb140, client):
     assert q[0] == pytest.approx(log.q_ref[0] + 0.02, abs=1e-14)
     assert done.duration >= log.t[-1] - log.t[0]
     assert 1e-4 < done.deviation.max() < 0.02
+
+
+def test_learned_input_corrects_the_references_that_are_sent(irb140, client):
+    log = swings(irb140)
+    u = 1e-3 * np.sin(np.arange(201) / 30.0)[:, None] * np.arange(1.0, 7.0)
+    learned = LearnedInput("irb140", log.t, log.q_ref, u)
+    with stub_robot(client.port, log.q_ref[0]) as robot:
+        assert replay(client, log, learned=learned).trouble == ""
+    q = np.array([answer.q for answer in robot.answers])
+    first = int(np.argmin(np.abs(q - (log.q_ref + u)[2]).max(axis=1)))
+    assert q[first : first + 98] == pytest.approx((log.q_ref + u)[2:198:2], abs=1e-12)
+    assert q[-1] == pytest.approx((log.q_ref + u)[-1], abs=1e-14)
+
+
+def test_learned_input_on_accelerations_or_of_another_motion_is_not_sent(irb140, client):
+    log = swings(irb140)
+    zeros = np.zeros_like(log.q_ref)
+    with pytest.raises(ValueError, match="EGM takes positions and speeds only"):
+        replay(client, log, learned=LearnedInput("irb140", log.t, log.q_ref, zeros, "acceleration"))
+    with pytest.raises(ValueError, match="learned for another motion"):
+        replay(client, log, learned=LearnedInput("irb140", log.t, log.q_ref + 0.1, zeros))
 
 
 def test_references_are_interpolated_linearly(irb140, client):

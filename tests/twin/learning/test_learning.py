@@ -224,8 +224,11 @@ def test_file_is_complete_and_holds_for_one_motion_of_one_robot(tmp_path):
         ValueError, match=r"a motion of \(samples, joints\) \(501, 2\), got one of \(401, 2\)"
     ):
         CorrectedController(law, again, "two_link").prepare(shorter)
+    (tmp_path / "text.npz").write_text("no archive")
+    with pytest.raises(TwinError, match="not a zip file, expected a file that irb-twin learn --out wrote"):
+        LearnedInput.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(TwinError, match="expected one that irb-twin learn --out wrote"):
+    with pytest.raises(TwinError, match="expected a file that irb-twin learn --out wrote"):
         LearnedInput.load(tmp_path / "other.npz")
 
 
