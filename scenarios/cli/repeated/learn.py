@@ -30,8 +30,8 @@ class Learn(Command):
     each signal.
 
     Learning ends after the second rise of the error in a row. --out writes the best input. With the same
-    settings, `irb-twin run SCENARIO --learned FILE` applies it and checks the run. `irb-twin egm replay` sends
-    it to a robot.
+    settings, `irb-twin run SCENARIO --learned FILE` applies it and checks the run. `irb-twin egm replay`
+    sends it to a robot.
 
     Exit status: 0 a later run was better than the first; 1 none was, or a file could not be written; 2 wrong
     use.

@@ -102,6 +102,20 @@ def test_responses_by_simulation_are_those_of_the_error_s_equation(added_to):
         np.testing.assert_allclose(row[:half], expected[:half], rtol=0, atol=1e-6 * np.max(np.abs(expected)))
 
 
+def test_lead_takes_the_error_of_later_samples_and_holds_the_last():
+    e = np.arange(5.0)[:, None]
+    following = Lead(DT, gamma=0.5, lead=2e-3, cutoff=np.inf)(np.ones((5, 1)), e)
+    np.testing.assert_array_equal(following[:, 0], [2.0, 2.5, 3.0, 3.0, 3.0])
+
+
+def test_filter_of_lead_does_not_delay():
+    t = np.arange(2000) * DT
+    bump = np.exp(-(((t - 1.0) / 0.1) ** 2))[:, None]
+    passed = Lead(DT, gamma=1.0, lead=0.0, cutoff=20.0)(np.zeros_like(bump), bump)
+    assert np.argmax(passed) == np.argmax(bump)
+    np.testing.assert_allclose(passed, passed[::-1][np.r_[1999, 0:1999]], rtol=0, atol=1e-6)
+
+
 def test_peers_norm_optimal_example():
     """IterativeLearningControl2.jl, test/runtests.jl: double mass whose load is half as heavy again."""
     Ts, w = 0.02, np.arange(0.0, 3 * np.pi, 0.02)
