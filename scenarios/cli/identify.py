@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, flag, option, output_file
 from scenarios.cli.logs import end_option, start_option
@@ -25,7 +25,8 @@ class Identify(Command):
 
     Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
     recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
-    ..., tau1, tau2, ..., in s, rad and N m. Logs are used unfiltered; measured tables are filtered.
+    ..., tau1, tau2, ..., in s, rad and N m, and for --check-bias the commanded positions qref1, qref2, ...
+    Logs are used unfiltered; measured tables are filtered.
     """
 
     usage = "irb-twin identify LOG.npz | DATA.csv [...] [options]"
@@ -34,7 +35,8 @@ class Identify(Command):
   irb-twin identify measured.csv --robot irb140 --angle-unit deg --json found.json --picture fit.png
   irb-twin identify positions.csv.gz --torques torques.csv.gz --robot my_arm/dh.toml --motor-side both
       --columns "q*=Joint_*, tau*=Joint_*" --sample-time 0.0002 --split 4.6
-  irb-twin identify run.npz --out identified.toml
+  irb-twin identify run.npz --out identified.toml --validate other.npz
+  irb-twin identify with_sensors.npz --check-bias
   irb-twin identify loaded.npz --without bare.npz --payload
 """
 
@@ -80,6 +82,12 @@ class Identify(Command):
         None, "cutoff frequency for positions (default: five times --cutoff)", "HZ"
     )
     row_rate: float | None = option(None, "rows used per second (default: twice --cutoff)", "HZ")
+    min_speed: float | None = option(
+        None,
+        "exclude samples of joints below this speed, where friction is another, in rad/s; 0 for none "
+        "(default: found by cross-validation)",
+        "SPEED",
+    )
     start: float | None = start_option(group="time range and validation")
     end: float | None = end_option()
     split: float | None = option(
@@ -87,6 +95,12 @@ class Identify(Command):
     )
     validate: tuple[Path, ...] = option((), "validate with these recordings", "FILE")
     physical: bool = option(False, "also find the nearest physically consistent parameters", group="result")
+    deviations: Literal["blocks", "white"] = option(
+        "blocks", "deviations for noise that lasts (bootstrap of residual blocks), or for white noise"
+    )
+    check_bias: bool = option(
+        False, "compare with instrumental variables, which noise of the positions does not bias"
+    )
     payload: bool = option(False, "identify the payload at the flange instead of the arm")
     without: tuple[Path, ...] = option(
         (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
@@ -110,6 +124,7 @@ class Identify(Command):
 
         import twin
         from scenarios.report.identification_report import Report
+        from twin.identification.bias_check import check_bias
         from twin.identification.physical import physical_solution
         from twin.identification.robot_file import require_place, write_robot_file
 
@@ -130,10 +145,12 @@ class Identify(Command):
                 start=self.start,
                 end=self.end,
                 split=self.split,
+                min_speed=self.min_speed,
+                deviations=self.deviations,
                 progress=begin("identifying"),
             )
         solution = physical_solution(found) if self.physical or self.out else None
-        report = Report(found, solution)
+        report = Report(found, solution, check_bias(found) if self.check_bias else None)
         files = Files()
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)
@@ -161,7 +178,7 @@ def _require_together(given: Identify) -> None:
         raise WrongUse("--without requires --payload")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
-    for name in ("physical", "out", "both_sides", "split", "validate", "picture"):
+    for name in ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias"):
         if given.payload and getattr(given, name) not in (False, None, ()):
             raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
 
@@ -179,6 +196,8 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
             filtering=given.filtering(),
             start=given.start,
             end=given.end,
+            min_speed=given.min_speed,
+            deviations=given.deviations,
             progress=begin("identifying"),
         )
     report = PayloadReport(found)

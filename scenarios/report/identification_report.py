@@ -23,6 +23,7 @@ from twin.robot.limits import joint_unit
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from twin.identification.bias_check import BiasCheck
     from twin.identification.physical import PhysicalSolution
 
 MOST_DIGITS = 5
@@ -38,11 +39,18 @@ class Report:
     Args:
         found: result of `twin.identify`.
         physical: the nearest physically consistent parameters, if they were requested.
+        bias: comparison with instrumental variables, if it was requested.
     """
 
-    def __init__(self, found: Identification, physical: PhysicalSolution | None = None) -> None:
+    def __init__(
+        self,
+        found: Identification,
+        physical: PhysicalSolution | None = None,
+        bias: BiasCheck | None = None,
+    ) -> None:
         self.found = found
         self.physical = physical
+        self.bias = bias
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
@@ -54,12 +62,23 @@ class Report:
             yield Text("\nnearest physically consistent links and drives", style="bold")
             yield link_table(self.physical)
             yield growth_table(self.physical)
+        if found.kept_out:
+            yield Text("\nresiduals on the validation recordings, in percent of the torques", style="bold")
+            yield validation_table(found, self.physical)
+        if self.bias is not None:
+            yield Text("\nleast squares beside instrumental variables", style="bold")
+            yield bias_table(found, self.bias)
         for sentence in (*found.how, *_validation_lines(found)):
             yield Text(sentence)
         yield Text(
             f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
             f"{found.condition:.3g}",
             style="bold",
+        )
+        yield Text(
+            f"Deviations by the bootstrap of {found.blocks} blocks of residuals, for noise that lasts."
+            if found.blocks
+            else "Deviations for white noise; noise that lasts makes them too small."
         )
 
     def document(self) -> dict[str, Any]:
@@ -85,6 +104,11 @@ class Report:
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
             "validation": None if found.validation is None else _residuals(found.validation),
+            "validation_before": None
+            if found.validation_before is None
+            else _residuals(found.validation_before),
+            "blocks": found.blocks,
+            "instrumental": None if self.bias is None else _bias(self.bias),
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
             "kept_out": _validation_lines(found),
@@ -209,13 +233,13 @@ def residual_table(found: Identification) -> Table:
     """Return a table of the torque residuals, one row per joint."""
     headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
     if found.validation is not None:
-        headings += ["validation, rms", "%"]
+        headings += ["validation, rms"]
     table = _table("joint", *headings)
     for joint, name in enumerate(found.model.robot.joint_names):
         figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
         figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
         if found.validation is not None:
-            figures += [f"{found.validation.rms[joint]:.3g}", f"{found.validation.percent[joint]:.3g}"]
+            figures += [f"{found.validation.rms[joint]:.3g}"]
         table.add_row(Text(name), *figures)
     return table
 
@@ -239,16 +263,43 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 def growth_table(physical: PhysicalSolution) -> Table:
     """Return a table of the residuals of the consistent, the free, and the robot file's parameters."""
-    validation = physical.validation
-    headings = ["residual, rms", "%", "ratio to free fit", "robot file, %"]
-    table = _table("joint", *headings, *([] if validation is None else ["validation, rms", "%"]))
+    table = _table("joint", "residual, rms", "%", "ratio to free fit", "robot file, %")
     for joint, name in enumerate(physical.found.model.robot.joint_names):
         figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
         figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
-        if validation is not None:
-            figures += [f"{validation.rms[joint]:.3g}", f"{validation.percent[joint]:.3g}"]
         table.add_row(Text(name), *figures)
     return table
+
+
+def validation_table(found: Identification, physical: PhysicalSolution | None) -> Table:
+    """Return a table of the residuals of the free, the consistent and the given parameters."""
+    columns = {"free fit": found.validation, "given robot": found.validation_before}
+    if physical is not None:
+        columns = {"free fit": found.validation, "robot file": physical.validation} | columns
+    table = _table("joint", *columns)
+    for joint, name in enumerate(found.model.robot.joint_names):
+        table.add_row(
+            Text(name), *(f"{one.percent[joint]:.3g}" for one in columns.values() if one is not None)
+        )
+    return table
+
+
+def bias_table(found: Identification, bias: BiasCheck) -> Table:
+    """Return a table of the parameters by least squares and by instrumental variables."""
+    table = _table("parameter", "least squares", "instrumental", "deviation", "")
+    for one, value, deviation, differs in zip(
+        found.values, bias.beta.tolist(), bias.deviations.tolist(), bias.differs.tolist(), strict=True
+    ):
+        shown = with_deviation(value, deviation)
+        fitted = with_deviation(one.value, deviation)[0]
+        table.add_row(Text(one.symbol), fitted, *shown, "differs" if differs else "")
+    return table
+
+
+def _bias(bias: BiasCheck) -> dict[str, Any]:
+    """Return the estimate by instrumental variables for JSON."""
+    values, deviations = ([_number(x) for x in row.tolist()] for row in (bias.beta, bias.deviations))
+    return {"values": values, "deviations": deviations, "differs": bias.differs.tolist()}
 
 
 def _validation_lines(found: Identification) -> list[str]:

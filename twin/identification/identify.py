@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,7 +10,15 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import html_table
+from twin.identification.deviations import (
+    KINDS,
+    Part,
+    block_covariance,
+    warn_of_repetition,
+    weighted_residuals,
+)
 from twin.identification.least_squares import (
+    Fit,
     JointResiduals,
     Triangles,
     fitted,
@@ -28,6 +37,7 @@ from twin.identification.measurements import (
     filtered_measurements,
     measurements_of_log,
 )
+from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording
@@ -47,7 +57,7 @@ class BaseValue(NamedTuple):
         symbol: symbol of the parameter after which it is named, as `mx2`.
         stands_for: linear combination of parameters, as `mx2 + 0.36 m3`.
         value: identified value.
-        deviation: standard deviation of the value in the least-squares fit.
+        deviation: standard deviation of the value.
         unit: unit of both.
         before: value of the robot that was passed to `identify`.
     """
@@ -77,6 +87,8 @@ class Identification:
         measured: recordings of the fit.
         kept_out: recordings of the validation.
         reduced: reduced equations of the recordings.
+        fit: fit of the base parameters, with its covariance for independent equations.
+        blocks: number of blocks of the bootstrap that gives `covariance`; 0 if it is that of `fit`.
     """
 
     model: TorqueModel
@@ -91,6 +103,8 @@ class Identification:
     measured: tuple[Measurements, ...]
     kept_out: tuple[Measurements, ...]
     reduced: Triangles
+    fit: Fit
+    blocks: int
 
     def __repr__(self) -> str:
         name, count = self.model.robot.name, len(self.beta)
@@ -106,6 +120,12 @@ class Identification:
     def deviations(self) -> Floats:
         """Standard deviations (r,) of the base parameters."""
         return np.sqrt(np.diag(self.covariance))
+
+    @cached_property
+    def validation_before(self) -> JointResiduals | None:
+        """Residuals of the given robot's parameters on the validation recordings."""
+        of_robot = self.model.base.K @ self.model.parameters.values
+        return joint_residuals(triangles(self.model, self.kept_out), of_robot) if self.kept_out else None
 
     @property
     def values(self) -> tuple[BaseValue, ...]:
@@ -144,6 +164,8 @@ def identify(
     start: float | None = None,
     end: float | None = None,
     split: float | None = None,
+    min_speed: float | None = None,
+    deviations: str = "blocks",
     progress: Callable[[float], None] | None = None,
 ) -> Identification:
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
@@ -159,6 +181,10 @@ def identify(
         start: start of the interval that is used, in [s].
         end: end of the interval that is used, in [s].
         split: time from which on samples are used for validation only, in [s].
+        min_speed: speed of a shaft below which equations of the fit are excluded, in [rad/s], since friction
+            near rest is another; `None` to choose it from filtered recordings.
+        deviations: `"blocks"` for deviations of the block bootstrap (`twin.identification.deviations`), or
+            `"white"` for independent equations.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -175,6 +201,7 @@ def identify(
     """
     if not sources:
         raise ValueError("expected a recording to identify from, got none")
+    require_options(min_speed, deviations)
     robot = identifiable(robot)
     model = TorqueModel(robot, both_sides)
     whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
@@ -184,6 +211,8 @@ def identify(
         whole = [one.between(None, split) for one in whole]
     require_motion(robot, whole)
     require_units(model, whole)
+    speed = chosen_min_speed(model, whole) if min_speed is None else min_speed
+    whole = [without_rest(one, robot, speed) for one in whole]
     reduced = triangles(model, whole, progress)
     count, r = int(np.sum(reduced.counts)), len(model.base.columns)
     if count < FEWEST * r:
@@ -195,11 +224,26 @@ def identify(
     require_rank(model, fit, whole)
     warn_of_masses(model, fit.beta, reduced)
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
+    covariance, blocks = fit.covariance, 0
+    if deviations == "blocks":
+        r = len(fit.beta)
+        residuals = weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
+        covariance, blocks = block_covariance(model, fit, residuals)
+        warn_of_repetition(residuals, joint_residuals(reduced, fit.beta).percent)
     return Identification(
-        model, fit.beta, fit.covariance, fit.condition, fit.rank, joint_residuals(reduced, fit.beta),
+        model, fit.beta, covariance, fit.condition, fit.rank, joint_residuals(reduced, fit.beta),
         joint_residuals(reduced, ordinary.beta), validation,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
+        fit, blocks,
     )  # fmt: skip
+
+
+def require_options(min_speed: float | None, deviations: str) -> None:
+    """Raise `ValueError` for a speed or a kind of deviations that does not exist."""
+    if min_speed is not None and not 0 <= min_speed < np.inf:
+        raise ValueError(f"expected a min_speed of at least 0 rad/s, got {min_speed}")
+    if deviations not in KINDS:
+        raise ValueError(f"expected deviations to be {' or '.join(KINDS)}, got {deviations!r}")
 
 
 def measured_source(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:

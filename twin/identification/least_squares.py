@@ -89,6 +89,7 @@ class Fit(NamedTuple):
         directions: (r, r) rows: right singular vectors in terms of the scaled parameters.
         condition: ratio of the largest to the smallest singular value.
         weights: (n,) one over the deviation of each joint's residuals.
+        spread: (r, r) matrix S of the inverse normal matrix of the weighted equations, `S S^T`.
     """
 
     beta: Floats
@@ -98,6 +99,7 @@ class Fit(NamedTuple):
     directions: Floats
     condition: float
     weights: Floats
+    spread: Floats
 
 
 def triangles(
@@ -121,14 +123,14 @@ def triangles(
             for joint in range(n):
                 block = rows[used[:, joint], joint]
                 counts[joint] += len(block)
-                R[joint] = _triangle(np.concatenate([R[joint], block]), width)
+                R[joint] = triangle(np.concatenate([R[joint], block]), width)
             if progress is not None:
                 progress((done + int(places[-1])) / total)
         done += len(one.t)
     return Triangles(R, counts, max(one.oversampling for one in measured))
 
 
-def _triangle(rows: Floats, width: int) -> Floats:
+def triangle(rows: Floats, width: int) -> Floats:
     """Return the triangular factor of rows, padded with zeros if there are few rows."""
     R: Any = np.linalg.qr(rows, mode="r")
     return R if len(R) == width else np.concatenate([R, np.zeros((width - len(R), width))])
@@ -152,13 +154,13 @@ def solved(reduced: Triangles, weights: Floats) -> Fit:
     spread = directions.T * inverse / scale[:, None]
     covariance = variance * spread @ spread.T
     condition = float(values[0] / values[-1]) if values[-1] > 0 else np.inf
-    return Fit(beta, covariance, rank, values, directions, condition, weights)
+    return Fit(beta, covariance, rank, values, directions, condition, weights, spread)
 
 
 def _weighted(reduced: Triangles, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Return triangle of the scaled columns, transformed torque, and scale (r,) of all joints together."""
     width = reduced.R.shape[-1]
-    R = _triangle((reduced.R * weights[:, None, None]).reshape(-1, width), width)
+    R = triangle((reduced.R * weights[:, None, None]).reshape(-1, width), width)
     scale = np.linalg.norm(R[:, :-1], axis=0)
     scale[scale == 0] = 1.0
     return R[:, :-1] / scale, R[:, -1], scale

@@ -181,6 +181,8 @@ class Measurements:
         low_pass: filter for both sides of the equations; `None` for unfiltered equations.
         row_rate: filtered rows that are used per second, in [Hz].
         how: description of the processing, in one sentence.
+        reference: motion that the controller was to follow, with the torques above; `None` if unknown.
+        ideal: whether ideal drives were simulated, without rotors and friction.
     """
 
     name: str
@@ -194,6 +196,8 @@ class Measurements:
     low_pass: LowPass | None
     row_rate: float
     how: str
+    reference: Measurements | None = None
+    ideal: bool = False
 
     __repr__ = short_repr
 
@@ -262,8 +266,9 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     seen = log.q_seen is not log.q_motor
     as_engine = log.steps_per_period == 1 and log.drives != "elastic"
     if seen or not as_engine:
-        recording = torque_recording(log.t, log.q_seen, log.tau, name)
-        return filtered_measurements(recording, filtering, as_engine)
+        recording = torque_recording(log.t, log.q_seen, log.tau, name, log.q_ref)
+        measured = filtered_measurements(recording, filtering, as_engine)
+        return replace(measured, ideal=log.drives == "ideal")
     if len(log.t) < 2:
         raise IdentificationError(f"{name}: expected at least 2 samples, got {len(log.t)}")
     after = log.qd[1:]
@@ -281,6 +286,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         name, log.t[:-1], log.q[:-1], log.qd[:-1], np.diff(log.qd, axis=0) / log.time_step, after,
         log.tau[:-1], used, None, 1.0 / log.time_step,
         f"exact steps of the engine, no filter, friction at the speed after each step{rest}",
+        ideal=log.drives == "ideal",
     )  # fmt: skip
 
 
@@ -349,7 +355,14 @@ def filtered_measurements(
         f"{edge:g} s excluded at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
-    return Measurements(name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how)
+    measured = Measurements(
+        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how
+    )
+    if recording.q_ref is None:
+        return measured
+    reference = replace(measured, q=recording.q_ref)
+    qd, qdd = differences(recording.q_ref, dt)
+    return replace(measured, reference=replace(reference, qd=qd, qdd=qdd, qd_friction=qd))
 
 
 class Equations(NamedTuple):
@@ -366,10 +379,11 @@ class Equations(NamedTuple):
     used: NDArray[np.bool_]
 
 
-def equations(model: TorqueModel, measured: Measurements) -> Iterator[Equations]:
+def equations(model: TorqueModel, measured: Measurements, multiple: int = 1) -> Iterator[Equations]:
     """Yield the equations of measurements, block by block in time, with both sides filtered alike.
 
-    Beyond the ends of a recording, the filter uses mirrored equations.
+    Beyond the ends of a recording, the filter uses mirrored equations.  Each block but the last has a
+    multiple of `multiple` samples.
     """
     N, low_pass = len(measured.t), measured.low_pass
     period = (measured.t[-1] - measured.t[0]) / max(N - 1, 1)
@@ -378,7 +392,7 @@ def equations(model: TorqueModel, measured: Measurements) -> Iterator[Equations]
     counted = np.flatnonzero(np.any(measured.used, axis=1))
     indices = np.arange(0, N, step)
     indices = indices[(indices >= counted[0]) & (indices <= counted[-1])] if counted.size else indices[:0]
-    size = max(1, max(BLOCK, 2 * reach) // step)
+    size = max(1, max(BLOCK, 2 * reach) // step // multiple) * multiple
     for start in range(0, len(indices), size):
         part = indices[start : start + size]
         first = int(part[0]) - reach

@@ -9,9 +9,8 @@ suffice to identify the payload, without a further regressor:
   runs together.  Only the geometry of the arm's model is used.
 - Without such a run, the arm's model is assumed to be correct, including its friction.
 
-Each joint is weighted by the deviation of its residuals.  Mass and centre of mass have the standard
-deviations of
-least squares.
+Each joint is weighted by the deviation of its residuals.  The deviations are those of the block bootstrap,
+see `twin.identification.deviations`.
 
 Source: C. Atkeson, C. An, J. Hollerbach, "Estimation of inertial parameters of manipulator loads and links",
 Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters.
@@ -25,7 +24,13 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import html_table
-from twin.identification.identify import Source, measured_source
+from twin.identification.deviations import (
+    Part,
+    block_covariance,
+    warn_of_repetition,
+    weighted_residuals,
+)
+from twin.identification.identify import Source, measured_source, require_options
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
@@ -36,8 +41,10 @@ from twin.identification.least_squares import (
     triangles,
 )
 from twin.identification.measurements import Filtering
+from twin.identification.near_rest import without_rest
 from twin.identification.torque_model import TorqueModel, identifiable
 from twin.multibody.tree import body_from_parameters, transformed_parameters
+from twin.robot.drives.drives import Drives
 from twin.robot.robot import Payload, Robot
 
 NAMES = ("mass", "x", "y", "z", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
@@ -114,6 +121,8 @@ def identify_payload(
     filtering: Filtering | None = None,
     start: float | None = None,
     end: float | None = None,
+    min_speed: float | None = None,
+    deviations: str = "blocks",
     progress: Callable[[float], None] | None = None,
 ) -> PayloadEstimate:
     """Identify the payload at the flange.
@@ -126,6 +135,8 @@ def identify_payload(
         filtering: filter settings for measured recordings.
         start: start of the interval that is used, in [s].
         end: end of the interval that is used, in [s].
+        min_speed: speed of a shaft below which equations are excluded, in [rad/s]; `None` for none.
+        deviations: `"blocks"` or `"white"`, see `twin.identify`.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -142,28 +153,39 @@ def identify_payload(
     """
     if not loaded:
         raise ValueError("expected a recording with the payload, got none")
+    require_options(min_speed, deviations)
     if not bare:
         robot.require_inertia()
     model = TorqueModel(identifiable(robot.with_payload(None)))
     runs = [[measured_source(one, model.robot, filtering).between(start, end) for one in group]
             for group in (loaded, bare)]  # fmt: skip
+    if not bare and all(one.ideal for one in runs[0]):
+        drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
+        model = TorqueModel(model.robot.with_drives("rigid", drives))
+    runs = [[without_rest(one, model.robot, min_speed or 0.0) for one in group] for group in runs]
     for group in runs:
         if group and not bare:
             require_units(model, group)
     known = model.base.K @ model.parameters.values
     B = model.base.K @ flange_columns(model)
     with_it = triangles(model, runs[0], progress)
-    if not bare:
-        fit = _fitted([with_it], [B], [known])
-        beta, without = known, joint_residuals(with_it, known)
-    else:
-        without_it = triangles(model, runs[1])
-        r = len(B)
-        blocks = [np.hstack([B, np.eye(r)]), np.hstack([np.zeros_like(B), np.eye(r)])]
-        fit = _fitted([with_it, without_it], blocks, [np.zeros(r)] * 2)
-        beta = fit.beta[10:]
-        without = joint_residuals(with_it, beta)
+    reduced, parts = [with_it], [Part(runs[0], B, known)]
+    if bare:
+        reduced, r = [with_it, triangles(model, runs[1])], len(B)
+        parts = [Part(runs[0], np.hstack([B, np.eye(r)]), np.zeros(r)),
+                 Part(runs[1], np.hstack([np.zeros_like(B), np.eye(r)]), np.zeros(r))]  # fmt: skip
+    oversampling = max(one.oversampling for one in reduced)
+    parts = [part._replace(weight=float(np.sqrt(oversampling / one.oversampling)))
+             for part, one in zip(parts, reduced, strict=True)]  # fmt: skip
+    fit = _fitted(reduced, parts, oversampling)
+    beta = fit.beta[10:] if bare else known
+    without = joint_residuals(with_it, beta)
     phi, covariance = fit.beta[:10], fit.covariance[:10, :10]
+    residuals = joint_residuals(with_it, beta + B @ phi)
+    if deviations == "blocks":
+        of_parts = weighted_residuals(model, fit, parts)
+        covariance = block_covariance(model, fit, of_parts)[0][:10, :10]
+        warn_of_repetition(of_parts, residuals.percent)
     if not phi[0] > max(LIGHTEST, 3.0 * np.sqrt(covariance[0, 0])):
         raise IdentificationError(
             f"the identified mass is {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} "
@@ -174,7 +196,7 @@ def identify_payload(
         model.robot,
         values,
         J @ covariance @ J.T,
-        joint_residuals(with_it, beta + B @ phi),
+        residuals,
         without,
         bool(bare),
     )
@@ -190,16 +212,15 @@ def flange_columns(model: TorqueModel) -> Floats:
     return columns
 
 
-def _fitted(reduced: Sequence[Triangles], blocks: Sequence[Floats], known: Sequence[Floats]) -> Fit:
-    """Fit unknowns (m,); the base parameters of each recording group are `block @ unknowns + known`."""
-    parts, oversampling = [], max(one.oversampling for one in reduced)
-    for one, block, fixed in zip(reduced, blocks, known, strict=True):
+def _fitted(reduced: Sequence[Triangles], parts: Sequence[Part], oversampling: float) -> Fit:
+    """Fit the unknowns (m,) of all parts together to their reduced equations."""
+    rows = []
+    for one, part in zip(reduced, parts, strict=True):
         columns = one.R[:, :, :-1]
-        right = one.R[:, :, -1] - columns @ fixed
-        rows = np.concatenate([columns @ block, right[..., None]], axis=-1)
-        parts.append(rows * np.sqrt(oversampling / one.oversampling))
+        right = one.R[:, :, -1] - columns @ part.known
+        rows.append(np.concatenate([columns @ part.columns, right[..., None]], axis=-1) * part.weight)
     counts = np.sum([one.counts for one in reduced], axis=0)
-    fit = fitted(Triangles(np.concatenate(parts, axis=1), counts, oversampling))
+    fit = fitted(Triangles(np.concatenate(rows, axis=1), counts, oversampling))
     if fit.rank < len(fit.beta):
         open_ones = np.abs(fit.directions[-1])
         names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]

@@ -108,7 +108,7 @@ class PhysicalSolution:
         pi: (p,) all parameters, in the order of `found.model.parameters`, including the robot's payload.
         residuals: residuals of these parameters.
         deviations: (r,) standard deviations of the base parameters `found.model.base.K @ pi`, from the
-            curvature at the minimum.
+            curvature at the minimum, enlarged as those of the unconstrained fit are by noise that lasts.
     """
 
     found: Identification
@@ -191,6 +191,8 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     pi, deviations = _minimum(
         pi, payload, positive, offsets, found.residuals.torque_rms, R, base.columns, base.K
     )
+    white = np.sqrt(np.diag(found.fit.covariance))
+    deviations = deviations * np.divide(found.deviations, white, out=np.ones_like(white), where=white > 0)
     return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi), deviations)
 
 

@@ -2,7 +2,8 @@
 
     t, q1, ..., qn, tau1, ..., taun
 
-The units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
+Columns `qref1`, ..., `qrefn` are the positions that the controller was to reach, if the table has them.  The
+units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
 `tau1[mNm]`).  The names that `irb-twin export` writes are accepted, too.  Gears convert angles and torques of
 motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
@@ -48,12 +49,14 @@ class TorqueRecording:
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques of the motors at the joints, in [N m].
         name: name of the file, for messages.
+        q_ref: (N, n) joint angles that the controller was to reach, in [rad]; `None` if unknown.
     """
 
     t: Floats
     q: Floats
     tau: Floats
     name: str = "the recording"
+    q_ref: Floats | None = None
 
     @property
     def period(self) -> float:
@@ -82,7 +85,11 @@ class TableForm:
 
 
 def torque_recording(
-    t: ArrayLike, q: ArrayLike, tau: ArrayLike, name: str = "the recording"
+    t: ArrayLike,
+    q: ArrayLike,
+    tau: ArrayLike,
+    name: str = "the recording",
+    q_ref: ArrayLike | None = None,
 ) -> TorqueRecording:
     """Create a recording from arrays and validate it.
 
@@ -91,6 +98,7 @@ def torque_recording(
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques at the joints, in [N m].
         name: name of the recording, for messages.
+        q_ref: (N, n) joint angles that the controller was to reach, in [rad], if they are known.
 
     Raises:
         ValueError: arrays of wrong shape.
@@ -109,10 +117,13 @@ def torque_recording(
         raise ValueError(
             f"expected t of shape (N,), q and tau of shape (N, n), got {t.shape}, {q.shape} and {tau.shape}"
         )
+    reference = None if q_ref is None else np.array(real_array(q_ref, "q_ref"))
+    if reference is not None and reference.shape != q.shape:
+        raise ValueError(f"expected q_ref of shape {q.shape}, got {reference.shape}")
     if len(t) < 10:
         raise RecordingError(f"{name}: expected at least 10 samples, got {len(t)}")
-    for what, values in (("t", t), ("q", q), ("tau", tau)):
-        if not np.all(np.isfinite(values)):
+    for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference)):
+        if values is not None and not np.all(np.isfinite(values)):
             where = np.argwhere(~np.isfinite(values))[0].tolist()
             label = what + "".join(str(joint + 1) for joint in where[1:])
             raise RecordingError(
@@ -127,7 +138,7 @@ def torque_recording(
             f"{name}: time jumps from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected steps of "
             f"{max(median, 0.0):.6g} s, the median: cut the recording there"
         )
-    return TorqueRecording(t, q, tau, name)
+    return TorqueRecording(t, q, tau, name, reference)
 
 
 def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None = None) -> TorqueRecording:
@@ -165,10 +176,13 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     kinds = joint_quantities(robot.n, robot)
     positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
+    references = [ColumnRequest(f"qref{k + 1}", kind) for k, kind in enumerate(kinds)]
     table = open_table(path)
     timed = form.sample_time is None
     first = [ColumnRequest("t", "time")] * timed
     requested = [*first, *_select_naming(table, positions, "q", robot, options)]
+    referred = all(column_indices(table.header, one, options) for one in references)
+    requested += references * referred
     if form.torques is None:
         requested += _select_naming(table, torques, "tau", robot, options)
     values, _ = read_numbers(table, _find_columns(table, requested, options, timed))
@@ -185,11 +199,13 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         if not 0 < form.sample_time < np.inf:
             raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
         values = np.column_stack([form.sample_time * np.arange(len(values)), values])
-    t, q, tau = values[:, 0], values[:, 1 : 1 + robot.n], values[:, 1 + robot.n :]
+    t, q, *rest = np.split(values, range(1, values.shape[1], robot.n), axis=1)
+    tau, q_ref = rest[-1], rest[0] if referred else None
     if side is not None and robot.drives is not None:
         N = robot.drives.motor_matrix
         if side != "torques":
             q = np.linalg.solve(N, q.T).T
+            q_ref = None if q_ref is None else np.linalg.solve(N, q_ref.T).T
         if side != "positions":
             tau = tau @ N
     if form.q_offset is not None:
@@ -197,11 +213,12 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         if offset.shape != (robot.n,):
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
-    return torque_recording(t, q, tau, str(path))
+        q_ref = None if q_ref is None else q_ref + offset
+    return torque_recording(t[:, 0], q, tau, str(path), q_ref)
 
 
 def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
-    """Replace the `*` in the mapped names `q*` and `tau*` by the number of each joint."""
+    """Replace the `*` in the mapped names `q*`, `tau*` and `qref*` by the number of each joint."""
     columns = {}
     for standard, in_file in options.columns.items():
         if not standard.endswith("*"):
@@ -214,10 +231,11 @@ def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
         for k in range(1, n + 1):
             columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
     for name in columns:
-        known = re.fullmatch(r"t|(?:q|tau)([1-9]\d*)", name)
+        known = re.fullmatch(r"t|(?:q|tau|qref)([1-9]\d*)", name)
         if known is None or int(known[1] or 1) > n:
             raise ValueError(
-                f"expected the keys of columns to be among t, q1 to q{n} and tau1 to tau{n}, got {name!r}"
+                f"expected the keys of columns to be among t, q1 to q{n}, tau1 to tau{n} and qref1 to "
+                f"qref{n}, got {name!r}"
             )
     return HeaderOptions(columns, options.units)
 

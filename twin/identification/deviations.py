@@ -1,0 +1,163 @@
+"""Deviations of identified parameters that hold for coloured noise: the residual block bootstrap.
+
+Least squares states deviations for independent residuals.  Those of real arms are not: friction, gears and
+elasticity leave torques that last for tenths of a second, in several joints at once.  The bootstrap keeps
+that structure.  It cuts the residuals into blocks of `BLOCK` seconds, all joints together, and puts blocks
+drawn at random, with random signs, in place of the noise.  With the weighted rows A of the equations and the
+residuals e, the parameters of one such draw differ by
+
+    d = P sum over blocks b of s_b A_b^T e_c(b),     P = (A^T A)^-1,  s_b = +-1, c(b) drawn at random.
+
+Their covariance needs no draws: it is `P [sum over b, c of (A_b^T e_c)(A_b^T e_c)^T / B] P` for B blocks.
+The fit absorbs a share of the noise, so that residuals are smaller than it.  That share is
+`trace(P [...]) / |e|^2`, and the covariance is divided by one less it; for white noise this is the usual
+correction of r parameters for N equations, `N / (N - r)`.
+
+Nothing of this sees an error that repeats with the motion, such as a ripple of a gear.  `repetition` finds
+it: residuals at neighbouring positions, recorded at different times, are then alike.
+
+Sources: H. Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of
+Statistics 17 (1989), on blocks; J. von Neumann, "Distribution of the ratio of the mean square successive
+difference to the variance", Annals of Mathematical Statistics 12 (1941), on the correlation of neighbours.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.arrays import Floats
+from twin.errors import IdentificationWarning
+from twin.identification.least_squares import Fit
+from twin.identification.measurements import Measurements, equations
+from twin.identification.torque_model import TorqueModel
+
+KINDS = ("blocks", "white")
+"""Kinds of deviations: of the block bootstrap, or for independent equations."""
+
+BLOCK = 0.5
+"""Length of a block, in [s]."""
+
+FEWEST_BLOCKS = 8
+"""Smallest number of blocks of a recording; in shorter recordings blocks are shorter."""
+
+MOST_ABSORBED = 0.5
+"""Largest share of the noise that the fit is assumed to absorb."""
+
+REPEATS = 0.3
+"""Correlation of residuals at neighbouring positions above which a warning is given."""
+
+ROUNDING = 1e-6
+"""Residuals in percent of the torque below which they are rounding."""
+
+CERTAIN = 5.0
+"""Number of deviations by which the correlation must exceed 0, too."""
+
+
+class Part(NamedTuple):
+    """Recordings of a fit, and how the unknowns (m,) enter their base parameters.
+
+    Attributes:
+        measured: the recordings.
+        columns: (r, m) base parameters per unknown.
+        known: (r,) base parameters for unknowns of 0.
+        weight: factor of the rows in the fit.
+    """
+
+    measured: Sequence[Measurements]
+    columns: Floats
+    known: Floats
+    weight: float = 1.0
+
+
+class Residuals(NamedTuple):
+    """Residuals of one recording at the rows of the fit.
+
+    Attributes:
+        part: the part that has the recording.
+        measured: the recording.
+        indices: (N,) indices of the samples.
+        weighted: (N, n) residuals over their deviations; 0 for the equations that are not used.
+        used: (N, n) true for the equations that are used.
+    """
+
+    part: Part
+    measured: Measurements
+    indices: np.ndarray
+    weighted: Floats
+    used: np.ndarray
+
+
+def weighted_residuals(model: TorqueModel, fit: Fit, parts: Sequence[Part]) -> list[Residuals]:
+    """Return the residuals of each recording of a fit to all parts together."""
+    result = []
+    pairs = [(part, one) for part in parts for one in part.measured]
+    for part, one in pairs:
+        beta = np.append(part.columns @ fit.beta + part.known, -1.0)
+        blocks = [(block.indices, -block.rows @ beta, block.used) for block in equations(model, one)]
+        if blocks:
+            indices, rest, used = (np.concatenate(rows) for rows in zip(*blocks, strict=True))
+            result.append(Residuals(part, one, indices, rest * used * fit.weights * part.weight, used))
+    return result
+
+
+def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals]) -> tuple[Floats, int]:
+    """Return the covariance (m, m) of fitted unknowns by the block bootstrap, and the number of blocks."""
+    m, n = len(fit.beta), model.robot.n
+    middle, energy, count = np.zeros((m, m)), 0.0, 0
+    for rest in residuals:
+        N, one, part = len(rest.weighted), rest.measured, rest.part
+        length = max(1, min(round(BLOCK * one.row_rate), N // FEWEST_BLOCKS))
+        whole = N // length
+        shares = np.maximum(np.mean(rest.used, axis=0), 1.0 / N)  # gaps do not make the noise smaller
+        e = (rest.weighted / np.sqrt(shares))[: whole * length].reshape(whole, length * n)
+        for block in equations(model, one, length):
+            rows = block.rows[..., :-1] @ (part.columns @ fit.spread)
+            rows *= (block.used * fit.weights * part.weight)[..., None]
+            padding = np.zeros((-len(rows) % length, n, m))
+            rows = np.concatenate([rows, padding]).reshape(-1, length * n, m)
+            products = (e @ rows).reshape(-1, m)  # of every block of rows with every block of residuals
+            middle += products.T @ products / whole
+        energy += float(np.sum(rest.weighted**2))
+        count += whole
+    absorbed = min(float(np.trace(middle)) / energy, MOST_ABSORBED) if energy > 0 else 0.0
+    return fit.spread @ middle @ fit.spread.T / (1.0 - absorbed), count
+
+
+def warn_of_repetition(residuals: Sequence[Residuals], percent: Floats) -> None:
+    """Warn if the residuals of a joint repeat with its position, which no deviation contains.
+
+    Args:
+        residuals: residuals of all recordings.
+        percent: (n,) size of the residuals of each joint, in percent of its torques.
+    """
+    found: dict[int, float] = {}
+    for rest in residuals:
+        for joint in np.flatnonzero(percent > ROUNDING).tolist():
+            correlation, pairs = repetition(rest, joint)
+            if correlation > max(REPEATS, CERTAIN / np.sqrt(max(pairs, 1))):
+                found[joint + 1] = max(correlation, found.get(joint + 1, 0.0))
+    if found:
+        warnings.warn(
+            f"the residuals of joint {', '.join(map(str, sorted(found)))} repeat with the position "
+            f"(correlation up to {max(found.values()):.2f}): the model lacks a torque that depends on the "
+            "motion, such as a gear's ripple, and the deviations do not contain its effect",
+            IdentificationWarning,
+            stacklevel=4,
+        )
+
+
+def repetition(rest: Residuals, joint: int) -> tuple[float, int]:
+    """Return the correlation of a joint's residuals at neighbouring positions, and the number of pairs.
+
+    The rows are sorted by direction and position; pairs less than `BLOCK` apart in time are omitted.
+    """
+    measured, rows = rest.measured, np.flatnonzero(rest.used[:, joint])
+    places = rest.indices[rows]
+    order = np.lexsort((measured.q[places, joint], np.sign(measured.qd[places, joint])))
+    e, t = rest.weighted[rows[order], joint], measured.t[places[order]]
+    apart = np.abs(np.diff(t)) > BLOCK
+    a, b = e[:-1][apart], e[1:][apart]
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return (float(a @ b) / size if size > 0 else 0.0), len(a)
