@@ -16,7 +16,18 @@ name ends in another; the limits of a prismatic joint are in m, m/s and N. Array
 from pathlib import Path
 from typing import Any
 
-from urdf.schema import NAME, FactsError, N, check_drives, check_keys, check_table, check_values, read_checked
+from urdf.schema import (
+    AXIS_TORQUES,
+    NAME,
+    FactsError,
+    N,
+    check_axis_torques,
+    check_drives,
+    check_keys,
+    check_table,
+    check_values,
+    read_checked,
+)
 
 # table -> key -> kind, as in urdf.facts
 TABLES: dict[str, dict[str, Any]] = {
@@ -34,6 +45,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "links?": {"source": "text"},
     "link.*?": {"mass?": "number", "com?": 3, "inertia?": 6},
     "drives?": {"*": "table"},
+    **AXIS_TORQUES,
 }
 KEYS = {key.rstrip("?") for key in TABLES[""]}
 KINDS = ("revolute", "prismatic")
@@ -65,6 +77,7 @@ def check(facts: dict[str, Any]) -> None:
     check_links(facts, len(rows))
     if "drives" in facts:
         check_drives(facts["drives"], len(rows))
+    check_axis_torques(facts, len(rows))
 
 
 def check_kinds(kinds: Any, rows: int) -> None:

@@ -12,6 +12,7 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
                     row `q` times the pendant's angles, and stays within `range_deg`
     [drives]        its drive trains, see `urdf.schema`
+    [spring.<name>], [cylinder.<name>], [column.<name>]  torques over its axes, see `urdf.schema`
     [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
                     passive joint needs a loop that holds it, and a range that ends before the loop folds flat
 
@@ -52,9 +53,11 @@ from pathlib import Path
 from typing import Any
 
 from urdf.schema import (
+    AXIS_TORQUES,
     NAME,
     FactsError,
     N,
+    check_axis_torques,
     check_drives,
     check_keys,
     check_loops,
@@ -115,6 +118,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "tour?": {"poses": "texts", "source?": "text"},
     "colors?": {"*": 4},
     "drives?": {"*": "table"},
+    **AXIS_TORQUES,
 }
 COLORS = {
     "orange": [1.0, 0.43, 0.0, 1.0],
@@ -177,7 +181,7 @@ def check(facts: dict[str, Any]) -> None:
         tables = {f"{group}.{name}": values[name] for name in values} if wildcard else {group: values}
         for table, entries in tables.items():
             check_table(table, entries, kinds, joints)
-    for group in ("joint", "loop", "poses", "colors"):
+    for group in ("joint", "loop", "poses", "colors", "spring", "cylinder", "column"):
         for name in (facts["name"], *facts.get(group, {})):
             if not NAME.fullmatch(name):
                 raise FactsError(f"expected a name of letters, digits and _, got {name!r}")
@@ -189,6 +193,7 @@ def check(facts: dict[str, Any]) -> None:
         check_mass(link, values, facts)
     check_tree(facts)
     check_loops(facts)
+    check_axis_torques(facts, joints)
     check_poses(facts)
 
 

@@ -205,6 +205,10 @@ KINDS: dict[str, Any] = {
     "static?": N,
     "stribeck_speed?": N,
     "viscous?": N,
+    "coulomb_per_load?": N,
+    "viscous_root?": N,
+    "viscous_difference?": N,
+    "offset?": N,
     "stiffness?": N_OR_INF,
     "damping?": N,
     "friction_at?": "texts",
@@ -225,6 +229,44 @@ def check_drives(drives: Any, joints: int) -> None:
     for key in told:
         if key not in given:
             raise FactsError(f"table [drives.source] has a key {key!r}, which table [drives] lacks")
+
+
+AXIS_TORQUES: dict[str, Any] = {
+    "spring.*?": {"joint": "number", "stiffness": "number", "torque?": "number", "source": "text"},
+    "cylinder.*?": {
+        "joint": "number",
+        "from": 3,
+        "to": 3,
+        "length": "number",
+        "force": "number",
+        "stiffness": "number",
+        "source": "text",
+    },
+    "column.*?": {"function": "text", "value": "number", "source": "text"},
+}
+"""Torques over the axes, see `twin/multibody/axis_torques.py`: springs, gas springs or balancers between a
+point `from` of the link before a joint and a point `to` of the link after it, and functions `file.py:name` of
+a user.  Joints count from 1; points are in the base frame at the zero pose.
+"""
+
+
+def check_axis_torques(facts: dict[str, Any], joints: int) -> None:
+    """Raise `FactsError` unless each table of `AXIS_TORQUES` has its keys, a known joint, and a function."""
+    for pattern, kinds in AXIS_TORQUES.items():
+        group = pattern.partition(".")[0]
+        for name, values in check_keys(group, facts.get(group, {}), {"*": "table"}).items():
+            check_table(f"{group}.{name}", values, kinds, joints)
+            if "joint" in kinds and values["joint"] not in range(1, joints + 1):
+                raise FactsError(
+                    f"{group}.{name}: expected a joint from 1 to {joints}, got {values['joint']}"
+                )
+            if "function" in kinds and not FUNCTION.fullmatch(values["function"]):
+                raise FactsError(
+                    f"{group}.{name}: expected function as 'file.py:name', got {values['function']!r}"
+                )
+
+
+FUNCTION = re.compile(r"[^:]+\.py:[A-Za-z_]\w*")
 
 
 CLOSED = Decimal("1e-12")  # largest distance of a loop's two points, in [m]: rounding

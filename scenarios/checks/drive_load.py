@@ -181,7 +181,10 @@ def friction_errors(log: Log) -> NDArray:
     excess = drives.static - drives.coulomb
     with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0 without an excess
         falling = np.where(excess > 0, np.exp(-((w / drives.stribeck_speed) ** 2)), 0.0)
-    level = drives.coulomb + excess * falling
+    level = drives.coulomb + excess * falling + drives.viscous_root * np.sqrt(np.abs(w))
+    transmitted = log.torque_before[:-1] @ drives.transmission.T
+    level = level + drives.coulomb_per_load * np.abs(transmitted)
+    friction = friction - drives.viscous_difference * np.abs(w) - drives.offset
     sliding = friction - level * np.sign(w_next) - drives.viscous * w_next
     resting = np.maximum(np.abs(friction) - level, 0.0)
     error = np.where(np.abs(w_next) > AT_REST, sliding, resting)

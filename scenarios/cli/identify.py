@@ -53,6 +53,11 @@ class Identify(Command):
     both_sides: bool = option(
         False, "coupled drives have friction and inertia on the motor side and on the joint side"
     )
+    friction: tuple[str, ...] = option(
+        (),
+        "further friction: load (grows with the torque), root (of the speed), difference (of directions)",
+        "KIND",
+    )
     columns: str | None = option(
         None,
         "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
@@ -145,6 +150,7 @@ class Identify(Command):
                 start=self.start,
                 end=self.end,
                 split=self.split,
+                friction=self.friction,
                 min_speed=self.min_speed,
                 deviations=self.deviations,
                 progress=begin("identifying"),
@@ -176,9 +182,12 @@ def _require_together(given: Identify) -> None:
     """Raise `WrongUse` for options that exclude or require each other."""
     if given.without and not given.payload:
         raise WrongUse("--without requires --payload")
+    for one in given.friction:
+        if one not in ("load", "root", "difference"):
+            raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
-    for name in ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias"):
+    for name in ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction"):
         if given.payload and getattr(given, name) not in (False, None, ()):
             raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
 

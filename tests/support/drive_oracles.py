@@ -34,6 +34,7 @@ class Case(NamedTuple):
     qd: np.ndarray
     q_motor: np.ndarray
     qd_motor: np.ndarray
+    tau_before: np.ndarray
 
 
 class Step(NamedTuple):
@@ -56,9 +57,10 @@ class Equations(NamedTuple):
     level: np.ndarray
 
 
-def levels(drives, w):
-    """Return the magnitudes (n,) of static, Coulomb and Stribeck friction at speeds w (n,)."""
-    level = np.array(drives.coulomb)
+def levels(drives, w, load):
+    """Return the magnitudes (n,) of friction without viscous friction, at speeds w and torques load (n,)."""
+    level = np.array(drives.coulomb) + drives.coulomb_per_load * np.abs(load)
+    level += drives.viscous_root * np.sqrt(np.abs(w))
     for i in range(drives.n):
         more = drives.static[i] - drives.coulomb[i]
         if abs(w[i]) <= AT_REST:
@@ -91,8 +93,16 @@ def equations(case):
             for i, side in enumerate(drives.friction_at)
         ]
     )
-    level = levels(drives, S @ np.concatenate([case.qd, thetad]))
+    w = S @ np.concatenate([case.qd, thetad])
+    level = levels(drives, w, loads(case))
+    b -= dt * S.T @ (drives.offset + drives.viscous_difference * np.abs(w))
     return Equations(Z.T @ H @ Z, Z.T @ b, S @ Z, Z, level)
+
+
+def loads(case):
+    """Return the torques (n,) that the shafts with friction transmitted in the step before."""
+    of_motors = np.linalg.solve(case.drives.coupling.T, case.tau_before)
+    return np.where(np.array(case.drives.friction_at) == "motor", of_motors, case.tau_before)
 
 
 def oracle_step(case):
@@ -130,6 +140,8 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
     coulomb = roughness * 10.0 ** rng.uniform(-1, 1.5, n) * rng.choice([0.0, 1.0], n, p=[0.15, 0.85])
     stiffness = 10.0 ** rng.uniform(3, 7, n)
     stiffness[rng.random(n) < 0.25] = np.inf
+    viscous = roughness * rng.choice([0.0, 1.0, 20.0], n)
+    more = rng.random() < 0.5 and roughness > 0
     drives = Drives(
         ratio=rng.choice([-1, 1], n) * rng.uniform(30, 200, n),
         rotor_inertia=10.0 ** rng.uniform(-5, -3, n),
@@ -137,7 +149,11 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
         coulomb=coulomb,
         static=coulomb * rng.uniform(1, 2.5, n),
         stribeck_speed=rng.choice([0.0, 0.01, 0.1], n),
-        viscous=roughness * rng.choice([0.0, 1.0, 20.0], n),
+        viscous=viscous,
+        coulomb_per_load=more * rng.choice([0.0, 0.02, 0.2], n),
+        viscous_root=more * roughness * rng.choice([0.0, 1.0], n),
+        viscous_difference=more * rng.uniform(-1, 1, n) * viscous,
+        offset=more * rng.normal(size=n) * rng.choice([0.0, 1.0, 10.0], n),
         stiffness=stiffness,
         damping=rng.choice([0.0, 1.0, 50.0], n),
         friction_at=[str(side) for side in rng.choice(["motor", "joint"], n)],
@@ -146,8 +162,11 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
     qd, qd_motor = rng.normal(size=(2, n)) * size
     q = rng.uniform(-3, 3, n)
     h, tau = rng.normal(size=(2, n)) * 10.0 ** rng.uniform(-1, 3, (2, 1))
+    tau_before = rng.normal(size=n) * 10.0 ** rng.uniform(-1, 2)
     twist = rng.normal(size=n) * 10.0 ** rng.uniform(-6, -2)
-    case = Case(drives, mode, float(rng.choice([1e-3, 2.5e-4])), M, h, tau, q, qd, q + twist, qd_motor)
+    case = Case(
+        drives, mode, float(rng.choice([1e-3, 2.5e-4])), M, h, tau, q, qd, q + twist, qd_motor, tau_before
+    )
     return at_breakaway(case, rng) if rng.random() < 0.3 else case
 
 
@@ -160,4 +179,5 @@ def at_breakaway(case, rng):
     turns = np.where(
         np.array(case.drives.friction_at)[:, None] == "motor", case.drives.coupling, np.eye(len(rest))
     )
-    return still._replace(q_motor=case.q + bent, tau=case.h + turns.T @ (share * levels(case.drives, rest)))
+    held = share * levels(case.drives, rest, loads(case)) + case.drives.offset
+    return still._replace(q_motor=case.q + bent, tau=case.h + turns.T @ held)

@@ -181,6 +181,7 @@ def run(
             copy(qd, qd_motor)
             rest_motors(DriveNumbers(dt, inertia, friction, springs, elastic, shafts), h, motors)
             copy(h, signals[TAU_JOINT])
+            copy(h, tau_joint)
         trouble, samples, stored = 0, 0, 0
         for k in range(N):
             if stop[0] != 0:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.robot.drives.drive_step import drive_numbers, drive_steps
 from twin.robot.drives.friction import friction_rows, sliding_friction
-from twin.robot.evaluation import evaluate, joint_vectors
+from twin.robot.evaluation import copied, evaluate, joint_vectors
 from twin.robot.robot import Robot
 
 
@@ -230,7 +230,7 @@ def reflected_inertia(robot: Robot) -> np.ndarray:
     return np.zeros((robot.n, robot.n)) if drives is None else drives.reflected_inertia.copy()
 
 
-def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
+def friction_torque(robot: Robot, qd: ArrayLike, tau: ArrayLike | None = None) -> np.ndarray:
     """Return the friction torque of moving joints, which has the sign of their speed.
 
     It is 0 for a shaft at rest, where the actual friction lies between the two breakaway torques.
@@ -238,6 +238,8 @@ def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).
         qd: (..., n) joint velocities, in [rad/s].
+        tau: (..., n) torques that the drives transmit to the arm, in [N m], for friction that grows with
+            them; 0 by default.
 
     Returns:
         (..., n), in [N m]; zeros if the drives are ideal.
@@ -255,9 +257,10 @@ def friction_torque(robot: Robot, qd: ArrayLike) -> np.ndarray:
     if drives is None:
         return np.zeros_like(qd)
     R = drives.friction_matrix
+    qd, load = np.broadcast_arrays(qd, np.zeros(robot.n) if tau is None else real_array(tau, "tau"))
     w = np.ascontiguousarray(qd @ R.T).reshape(-1, robot.n)
     F = np.empty_like(w)
-    sliding_friction(friction_rows(drives), w, F)
+    sliding_friction(friction_rows(drives), w, copied(load).reshape(w.shape), F)
     return F.reshape(qd.shape) @ R
 
 
@@ -294,7 +297,8 @@ def drive_inverse_dynamics(
     drives = robot.active_drives
     if drives is None:
         return tau
-    return tau + np.asarray(qdd, dtype=np.float64) @ drives.reflected_inertia + friction_torque(robot, qd)
+    rotors = np.asarray(qdd, dtype=np.float64) @ drives.reflected_inertia
+    return tau + rotors + friction_torque(robot, qd, tau)
 
 
 class PlantState(NamedTuple):
@@ -315,7 +319,12 @@ class PlantState(NamedTuple):
 
 
 def advance_period(
-    robot: Robot, states: tuple[np.ndarray, ...], tau: np.ndarray, time_step: float, steps: int
+    robot: Robot,
+    states: tuple[np.ndarray, ...],
+    tau: np.ndarray,
+    time_step: float,
+    steps: int,
+    transmitted: np.ndarray | None = None,
 ) -> PlantState:
     """Advance N states by some steps of a `twin.AnalyticPlant`, and return the states after them.
 
@@ -325,6 +334,8 @@ def advance_period(
         tau: (N, n) torques of the motors at the joints, in [N m].
         time_step: integration step, in [s].
         steps: number of steps.
+        transmitted: (N, n) torques of the drives on the arm in the step before, in [N m], for friction that
+            grows with them; by default those of a plant that has just been reset.
 
     Returns:
         State after the steps, with arrays (N, n).
@@ -332,7 +343,7 @@ def advance_period(
     q, qd, q_motor, qd_motor = (np.array(state, order="C") for state in states)
     drives = robot.active_drives
     tau = np.array(tau, order="C")
-    tau_joint, torque_now = tau, np.empty_like(tau)
+    tau_joint, torque_now = tau, None if transmitted is None else np.array(transmitted, order="C")
     if drives is None:
         q_motor, qd_motor = q, qd
     else:
@@ -343,6 +354,7 @@ def advance_period(
             q += time_step * qd
         else:
             M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
+            torque_now = h.copy() if torque_now is None else torque_now
             drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, torque_now)
             tau_joint = torque_now.copy() if step == 0 else tau_joint
     return PlantState(q, qd, q_motor, qd_motor, tau_joint)

@@ -16,7 +16,7 @@ import numpy as np
 from twin.errors import UnknownNameError
 from twin.multibody.kernels import KERNELS, Symbols
 from twin.multibody.recursions import ZERO
-from twin.multibody.trace import Scalar, write_python
+from twin.multibody.trace import FUNCTIONS, Scalar, write_python
 from twin.robot.robot import Robot
 from twin.version import __version__
 
@@ -212,7 +212,9 @@ def _python_source(
 ) -> str:
     """Return a Python module with one function, which takes and returns lists."""
     text = write_python(values)
-    lines = [f'"""{_header(robot, quantity, arguments, values)}\n"""', "", "from math import cos, sin", ""]
+    written = "".join([*text.lines, *text.values])
+    used = ", ".join(name for name in FUNCTIONS if name in ("cos", "sin") or f"{name}(" in written)
+    lines = [f'"""{_header(robot, quantity, arguments, values)}\n"""', "", f"from math import {used}", ""]
     if "inertias" in arguments:
         lines += [f"INERTIAS = {robot.tree.inertias.tolist()!r}", ""]
     lines += ["", f"def {_function_name(robot, quantity)}({', '.join(arguments)}):"]

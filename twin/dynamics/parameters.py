@@ -97,8 +97,8 @@ def with_dynamic_parameters(robot: Robot, pi: ArrayLike) -> Robot:
         pi: (p,) parameters in the order of `dynamic_parameters(robot).values`; ideal drives remain unchanged.
 
     Raises:
-        ValueError: the number of parameters is wrong, one is not finite, a friction or a rotor inertia is
-            negative, or the offset of a drive is not zero, which `Drives` does not support.
+        ValueError: the number of parameters is wrong, one is not finite, or a friction or a rotor inertia is
+            negative.
 
     Example:
         >>> import twin
@@ -135,18 +135,14 @@ def _suffix(link: str) -> str:
 
 def _drive_values(drives: Drives) -> Floats:
     """Return the parameters (n, 4) of drives."""
-    columns = (drives.rotor_inertia, drives.viscous, drives.coulomb, np.zeros(drives.n))
+    columns = (drives.rotor_inertia, drives.viscous, drives.coulomb, drives.offset)
     return np.stack(columns, axis=1)
 
 
 def _with_drive_values(drives: Drives, values: Floats) -> Drives:
     """Return the drives with other parameters (n, 4); static minus Coulomb friction remains unchanged."""
     rotor_inertia, viscous, coulomb, offset = values.T
-    if np.any(offset != 0):
-        axis = int(np.argmax(offset != 0))
-        raise ValueError(
-            f"expected offsets of 0, because Drives have no offset, got {offset[axis]:g} N m for drive "
-            f"{axis + 1}"
-        )
     static = coulomb + (drives.static - drives.coulomb)
-    return replace(drives, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, static=static)
+    return replace(
+        drives, rotor_inertia=rotor_inertia, viscous=viscous, coulomb=coulomb, static=static, offset=offset
+    )

@@ -14,6 +14,7 @@ creation.  The base is never rotated, because the results would be wrong.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ import numpy as np
 
 from twin.engine.state import state_reader
 from twin.jit import compiled
+from twin.multibody.axis_torques import total_torque
 from twin.robot.drives.drive_step import NEXT_QD, Q_MOTOR, QD, QD_MOTOR, TAU, DriveTrain, H, Q
 from twin.robot.drives.drives import Drives
 from twin.robot.robot import Robot
@@ -65,6 +67,8 @@ class EngineDrives:
         self._pack_h: Callable[..., None] = Struct(f"{n_tree}d").pack_into
         self._tree, self._M = np.empty((2, n_tree)), np.empty((n_tree, n_tree))
         self._coordinates = self._tree[..., None]  # the shape that PyBullet expects of joints
+        self._torques, self._axis_torque = robot.tree.torques, np.zeros(robot.n)
+        self._still = [0.0] * robot.n
         self.train = DriveTrain(drives, robot.drive_mode, time_step)
         self.state = self.train.signals[Q : QD + 1]
         self._h = self.train.signals[H] if self._plain else np.empty(n_tree)
@@ -100,7 +104,7 @@ class EngineDrives:
         if pushed is not None:
             train.signals[H] -= pushed
         train.advance(M)
-        return train.tau_joint.tolist()
+        return (train.tau_joint - self._axis_torque if self._torques else train.tau_joint).tolist()
 
     @property
     def q_tree(self) -> np.ndarray:
@@ -123,15 +127,22 @@ class EngineDrives:
         self.state[:] = self._tree if self._plain else self._tree[:, self._driven]
 
     def _equations(self) -> np.ndarray:
-        """Return the engine's mass matrix M (n, n), in [kg m^2]; store the bias in the signals."""
+        """Return the engine's mass matrix M (n, n), in [kg m^2]; store the bias in the signals.
+
+        The bias contains the torques of springs and balancers, which the engine does not have.
+        """
         q, qd = self._tree.tolist()
         self._pack_M(self._M, 0, *chain.from_iterable(self._mass_matrix(q)))
         self._pack_h(self._h, 0, *self._inverse_dynamics(q, qd, self._at_rest))
-        if self._plain:
-            return self._M
-        G = self._G
-        self.train.signals[H] = G.T @ self._h
-        return G.T @ self._M @ G
+        M, G = self._M, self._G
+        if not self._plain:
+            self.train.signals[H] = G.T @ self._h
+            M = G.T @ M @ G
+        if self._torques:
+            q, qd = self.state.tolist()
+            self._axis_torque[:] = total_torque(self._torques, q, qd, self._still, math)
+            self.train.signals[H] += self._axis_torque
+        return M
 
 
 @compiled

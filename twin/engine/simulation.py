@@ -8,6 +8,7 @@ The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -32,6 +33,7 @@ from twin.engine.state import (
 )
 from twin.errors import TouchedError, TwinError
 from twin.kinematics.forward import tool_pose as checked_tool
+from twin.multibody.axis_torques import total_torque
 from twin.robot.evaluation import joint_vector
 from twin.robot.limits import check_folding
 from twin.robot.robot import Payload, Robot
@@ -226,6 +228,11 @@ class Simulation(AbstractContextManager):
             if drives is not None:
                 pushed = None if push is None else self.jacobian(drives.state[0], push[1]).T @ push[0]
                 forces = drives.torques(forces, pushed)
+            elif self.robot.tree.torques:
+                torques, still = self.robot.tree.torques, [0.0] * self.robot.n
+                q, qd = self.state().tolist()
+                others = total_torque(torques, q, qd, still, math)
+                forces = [force - other for force, other in zip(forces, others, strict=True)]
             self._apply(forces=forces)
             if push is not None:
                 self._push(*push)

@@ -1,7 +1,7 @@
 """Identification of dynamic parameters from recordings; `irb-twin identify` calls it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -38,7 +38,7 @@ from twin.identification.measurements import (
     measurements_of_log,
 )
 from twin.identification.near_rest import chosen_min_speed, without_rest
-from twin.identification.torque_model import TorqueModel, identifiable
+from twin.identification.torque_model import FRICTION, TorqueModel, identifiable
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
@@ -164,6 +164,7 @@ def identify(
     start: float | None = None,
     end: float | None = None,
     split: float | None = None,
+    friction: Sequence[str] = (),
     min_speed: float | None = None,
     deviations: str = "blocks",
     progress: Callable[[float], None] | None = None,
@@ -181,6 +182,8 @@ def identify(
         start: start of the interval that is used, in [s].
         end: end of the interval that is used, in [s].
         split: time from which on samples are used for validation only, in [s].
+        friction: further friction to identify: `"load"`, which grows with the transmitted torque, `"root"`,
+            with the root of the speed, and `"difference"` of viscous friction between the directions.
         min_speed: speed of a shaft below which equations of the fit are excluded, in [rad/s], since friction
             near rest is another; `None` to choose it from filtered recordings.
         deviations: `"blocks"` for deviations of the block bootstrap (`twin.identification.deviations`), or
@@ -202,14 +205,19 @@ def identify(
     if not sources:
         raise ValueError("expected a recording to identify from, got none")
     require_options(min_speed, deviations)
+    for one in friction:
+        if one not in FRICTION:
+            raise ValueError(f"expected friction among {', '.join(FRICTION)}, got {one!r}")
     robot = identifiable(robot)
-    model = TorqueModel(robot, both_sides)
+    model = TorqueModel(robot, both_sides, tuple(friction))
     whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
     kept_out = [measured_source(source, robot, filtering).between(start, end) for source in validate]
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
     require_motion(robot, whole)
+    if "load" in friction:
+        whole, kept_out = with_load(robot, both_sides, whole, kept_out)
     require_units(model, whole)
     speed = chosen_min_speed(model, whole) if min_speed is None else min_speed
     whole = [without_rest(one, robot, speed) for one in whole]
@@ -236,6 +244,26 @@ def identify(
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
         fit, blocks,
     )  # fmt: skip
+
+
+def with_load(
+    robot: Robot, both_sides: bool, whole: list[Measurements], kept_out: list[Measurements]
+) -> tuple[list[Measurements], list[Measurements]]:
+    """Return measurements with the torques that drives transmit.
+
+    Where they are not recorded they are those of links and springs in a fit without this friction.
+    """
+    if all(one.load is not None for one in (*whole, *kept_out)):
+        return whole, kept_out
+    model = TorqueModel(robot, both_sides)
+    beta, first = fitted(triangles(model, whole)).beta, 10 * robot.tree.n
+    of_drives = (model.base.columns >= first) & (model.base.columns < first + 4 * robot.n)
+
+    def loaded(one: Measurements) -> Measurements:
+        Y = model.regressor(one.q, one.qd, one.qdd, one.qd_friction)[..., model.base.columns]
+        return replace(one, load=Y @ np.where(of_drives, 0.0, beta))
+
+    return [loaded(one) for one in whole], [loaded(one) for one in kept_out]
 
 
 def require_options(min_speed: float | None, deviations: str) -> None:

@@ -183,6 +183,7 @@ class Measurements:
         how: description of the processing, in one sentence.
         reference: motion that the controller was to follow, with the torques above; `None` if unknown.
         ideal: whether ideal drives were simulated, without rotors and friction.
+        load: (N, n) torques of the drives on the arm in the step before, in [N m]; `None` if unknown.
     """
 
     name: str
@@ -198,6 +199,7 @@ class Measurements:
     how: str
     reference: Measurements | None = None
     ideal: bool = False
+    load: Floats | None = None
 
     __repr__ = short_repr
 
@@ -286,7 +288,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         name, log.t[:-1], log.q[:-1], log.qd[:-1], np.diff(log.qd, axis=0) / log.time_step, after,
         log.tau[:-1], used, None, 1.0 / log.time_step,
         f"exact steps of the engine, no filter, friction at the speed after each step{rest}",
-        ideal=log.drives == "ideal",
+        ideal=log.drives == "ideal", load=log.torque_before[:-1],
     )  # fmt: skip
 
 
@@ -400,7 +402,11 @@ def equations(model: TorqueModel, measured: Measurements, multiple: int = 1) -> 
         rows = np.concatenate(
             [
                 model.regressor(
-                    *(v[samples] for v in (measured.q, measured.qd, measured.qdd, measured.qd_friction))
+                    measured.q[samples],
+                    measured.qd[samples],
+                    measured.qdd[samples],
+                    measured.qd_friction[samples],
+                    None if measured.load is None else measured.load[samples],
                 )[..., model.base.columns],
                 measured.tau[samples][..., None],
             ],

@@ -27,7 +27,7 @@ P. Wensing, F. Park, IEEE Trans. on Robotics 36 (2020), on its divergences; S. B
 Optimization" (2004), section 9.6, on the damped steps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +39,7 @@ from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
-from twin.identification.torque_model import TorqueModel
+from twin.identification.torque_model import FRICTION, SIDE_SYMBOLS, TorqueModel
 from twin.robot.robot import Robot
 
 FINEST = 1e-8
@@ -123,8 +123,9 @@ class PhysicalSolution:
 
     @cached_property
     def beta_of_file(self) -> Floats:
-        """Base parameters (r,) that a robot's file can represent: those without torque offsets."""
-        return self.found.model.base.K @ np.where(_offsets(self.found.model), 0.0, self.pi)
+        """Base parameters (r,) that a robot's file can represent: those without the second side of drives."""
+        second = [symbol.startswith(SIDE_SYMBOLS) for symbol in self.found.model.parameters.symbols]
+        return self.found.model.base.K @ np.where(second, 0.0, self.pi)
 
     @cached_property
     def residuals_of_file(self) -> JointResiduals:
@@ -139,13 +140,22 @@ class PhysicalSolution:
 
     @cached_property
     def robot(self) -> Robot:
-        """Robot with these parameters, except torque offsets and the second side of drives."""
-        robot = self.found.model.robot
-        of_links, of_drives = np.split(
-            self.pi[: 10 * robot.tree.n + len(DRIVE) * robot.n], [10 * robot.tree.n]
+        """Robot with these parameters, except the second side of drives."""
+        model = self.found.model
+        robot = with_dynamic_parameters(
+            model.robot, self.pi[: 10 * model.robot.tree.n + len(DRIVE) * model.robot.n]
         )
-        of_drives = of_drives.reshape(-1, len(DRIVE)) * (1.0, 1.0, 1.0, 0.0)
-        return with_dynamic_parameters(robot, np.concatenate([of_links, of_drives.ravel()]))
+        left = self.pi[10 * robot.tree.n + len(DRIVE) * robot.n + len(SIDE_SYMBOLS) * len(model.coupled) :]
+        of_friction, of_torques = np.split(left, [len(model.friction) * robot.n])
+        if model.friction and robot.active_drives is not None:
+            rows = zip(model.friction, of_friction.reshape(-1, robot.n), strict=True)
+            columns = {FRICTION[kind][0]: row for kind, row in rows}
+            robot = robot.with_drives("rigid", robot.active_drives.with_columns(**columns))
+        torques, first = [], 0
+        for torque in robot.tree.torques:
+            torques.append(torque.with_values(of_torques[first : first + len(torque.values)].tolist()))
+            first += len(torque.values)
+        return replace(robot, tree=replace(robot.tree, torques=tuple(torques))) if torques else robot
 
 
 def physical_solution(found: Identification) -> PhysicalSolution:
@@ -188,17 +198,21 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     positive, offsets = links + np.flatnonzero(~_offsets(model)[links:]), np.flatnonzero(_offsets(model))
     sizes, lower_bounds = _sizes(found, R)
     pi[positive] = np.where(known > 0, np.maximum(known, lower_bounds / UNCERTAINTY), sizes)[positive]
-    pi, deviations = _minimum(
-        pi, payload, positive, offsets, found.residuals.torque_rms, R, base.columns, base.K
-    )
+    spans = np.maximum(sizes, np.abs(known))
+    spans[[symbol.startswith("F0") for symbol in model.parameters.symbols]] = found.residuals.torque_rms
+    pi, deviations = _minimum(pi, payload, positive, offsets, spans[offsets], R, base.columns, base.K)
     white = np.sqrt(np.diag(found.fit.covariance))
     deviations = deviations * np.divide(found.deviations, white, out=np.ones_like(white), where=white > 0)
     return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi), deviations)
 
 
 def _offsets(model: TorqueModel) -> np.ndarray:
-    """Return which of the parameters (p,) are torque offsets."""
-    return np.array([symbol.startswith("F0") for symbol in model.parameters.symbols])
+    """Return which of the parameters (p,) have any sign: offsets, differences, springs, a user's columns."""
+    symbols = model.parameters.symbols
+    any_sign = np.array([symbol.startswith(("F0", "Fd")) for symbol in symbols])
+    count = sum(len(torque.values) for torque in model.robot.tree.torques)
+    any_sign[len(symbols) - count :] = True
+    return any_sign
 
 
 def possible_bodies(inertias: Floats) -> Floats:

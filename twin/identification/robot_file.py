@@ -22,6 +22,7 @@ from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
 from twin.multibody import recursions
 from twin.multibody.tree import body_from_parameters, transformed_parameters
+from twin.robot.drives.drives import MORE_FRICTION
 from twin.robot.loading.dh_tables import link_tail
 from twin.robot.loading.loading import is_table, robot_facts
 from twin.robot.robot import Robot
@@ -70,6 +71,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     else:
         _set_links(facts, robot, bodies)
     _set_drives(facts, robot)
+    _set_torques(facts, robot)
     text = file_text(facts, _comment(solution))
     if is_table(path):
         with atomic_write(path) as draft:
@@ -138,21 +140,15 @@ def _comment(solution: PhysicalSolution) -> list[str]:
         "that recordings determine, with their standard deviations.",
         "",
     ]
-    offsets = []
     values = (base.K @ solution.pi).tolist()
     for one, value, deviation in zip(found.values, values, solution.deviations.tolist(), strict=True):
-        line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"
-        (offsets if one.symbol.startswith("F0") else lines).append(line)
+        lines.append(f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}")
     undetermined = [parameters.symbols[k] for k in base.undetermined]
     sums = np.sum(base.K != 0, axis=1) > 1
     shared = [parameters.symbols[k] for k in np.flatnonzero(np.any(base.K[sums] != 0, axis=0))]
     nearest = f"as near to the values of {found.model.robot.name} as possible links permit"
     lines += ["", f"Not determined, {nearest}: {', '.join(undetermined) or 'none'}."]
     lines += [f"Determined only in the sums above, {nearest}: {', '.join(shared) or 'none'}."]
-    if offsets:
-        lines.append(
-            f"Torque offsets, which are not in the file because drives have none: {', '.join(offsets)}."
-        )
     return lines
 
 
@@ -210,6 +206,7 @@ def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
         return
     table = facts.setdefault("drives", {"ratio": drives.ratio.tolist(), "source": {"ratio": "unknown, so 1"}})
     found = {"rotor_inertia": drives.rotor_inertia, "coulomb": drives.coulomb, "viscous": drives.viscous}
+    found |= {key: getattr(drives, key) for key in MORE_FRICTION if np.any(getattr(drives, key))}
     if "static" in table:
         found["static"] = drives.static
     for key, values in found.items():
@@ -217,6 +214,15 @@ def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
         table["source"][key] = "identified, see above" + (
             "; unchanged difference from Coulomb friction" if key == "static" else ""
         )
+
+
+def _set_torques(facts: dict[str, Any], robot: Robot) -> None:
+    """Write the values of springs, cylinders and columns to their tables."""
+    keys = {"spring": ("stiffness", "torque"), "cylinder": ("force", "stiffness"), "column": ("value",)}
+    tables = [(group, table) for group in keys for table in facts.get(group, {}).values()]
+    for (group, table), torque in zip(tables, robot.tree.torques, strict=True):
+        table |= dict(zip(keys[group], torque.values, strict=True))
+        table["source"] = "identified, see above"
 
 
 def file_text(facts: dict[str, Any], comment: list[str]) -> str:

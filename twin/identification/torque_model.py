@@ -22,6 +22,7 @@ from twin.arrays import Floats, real_array
 from twin.dynamics.parameters import DynamicParameters, dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
 from twin.errors import IdentificationError
+from twin.multibody.axis_torques import Cylinder, Spring, torque_columns
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.robot import Robot
 
@@ -177,31 +178,52 @@ SIDE_SYMBOLS = ("Jj", "Fvo", "Fco")
 SIDE_UNITS = ("kg m^2", "N m s/rad", "N m")
 
 
+FRICTION = {
+    "load": ("coulomb_per_load", "Fl", ""),
+    "root": ("viscous_root", "Fr", "N m (s/rad)^(1/2)"),
+    "difference": ("viscous_difference", "Fd", "N m s/rad"),
+}
+"""Further friction of all drives: name in `Drives`, symbol, and unit."""
+
+
 @dataclass(frozen=True, eq=False)
 class TorqueModel:
     """Model that is fitted to recordings: `tau = Y pi`.
 
     Attributes:
-        robot: robot with its active drives.
+        robot: robot with its active drives, springs and balancers.
         both_sides: whether coupled drives have inertia and friction on both sides.
+        friction: further friction of all drives, names of `FRICTION`.
     """
 
     robot: Robot
     both_sides: bool = False
+    friction: tuple[str, ...] = ()
 
     @cached_property
     def parameters(self) -> DynamicParameters:
         """Parameters of the robot, followed by those of the other sides, which are 0 for the robot."""
         of_robot = dynamic_parameters(self.robot)
-        further = [
+        further: list[tuple[str, str, str]] = [
             (f"drive {drive + 1} {name}", f"{symbol}{drive + 1}", unit)
             for drive in self.coupled
             for name, symbol, unit in zip(SIDES, SIDE_SYMBOLS, SIDE_UNITS, strict=True)
         ]
+        values = [*of_robot.values, *np.zeros(len(further))]
+        for kind in self.friction:
+            column, symbol, unit = FRICTION[kind]
+            values += list(getattr(self.robot.active_drives, column))
+            further += [(f"drive {i + 1} {column}", f"{symbol}{i + 1}", unit) for i in range(self.robot.n)]
+        for torque in self.robot.tree.torques:
+            place = str(torque.joint + 1) if isinstance(torque, (Spring, Cylinder)) else ""
+            values += list(torque.values)
+            further += [
+                (f"{type(torque).__name__} {symbol}{place}", f"{symbol}{place}", unit)
+                for symbol, unit in zip(torque.symbols, torque.units, strict=True)
+            ]
         names, symbols, units = zip(*further, strict=True) if further else ((), (), ())
-        values = np.concatenate([of_robot.values, np.zeros(len(further))])
         return DynamicParameters(
-            values, of_robot.names + names, of_robot.symbols + symbols, of_robot.units + units
+            np.array(values), of_robot.names + names, of_robot.symbols + symbols, of_robot.units + units
         )
 
     @cached_property
@@ -217,11 +239,33 @@ class TorqueModel:
         """Base parameters that torques determine in a general motion."""
         p = len(self.parameters.values)
         q, qd, qdd = _random_motion(self.robot.n, p, seed=0)
-        return base_of_rows(self.regressor(q, qd, qdd, qd).reshape(-1, p), self.parameters.symbols)
+        rows = self.regressor(q, qd, qdd, qd, 100.0 * np.roll(qdd, 1, axis=0))
+        return base_of_rows(rows.reshape(-1, p), self.parameters.symbols)
 
-    def regressor(self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats) -> Floats:
-        """Return the regressor Y (N, n, p) of samples (N, n), see `twin.dynamics_regressor`."""
-        Y = dynamics_regressor(self.robot, q, qd, qdd, qd_friction)
+    def regressor(
+        self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats, load: Floats | None = None
+    ) -> Floats:
+        """Return the regressor Y (N, n, p) of samples (N, n), see `twin.dynamics_regressor`.
+
+        `load` (N, n) are the torques of the drives on the arm in the step before, in [N m].
+        """
+        Y = self._with_other_sides(dynamics_regressor(self.robot, q, qd, qdd, qd_friction), qdd, qd_friction)
+        parts, drives = [Y], self.robot.active_drives
+        for kind in self.friction if drives is not None else ():
+            assert drives is not None
+            R = drives.friction_matrix
+            w = qd @ R.T
+            size = np.sqrt(np.abs(w)) if kind == "root" else np.abs(w)
+            if kind == "load":
+                size = np.abs((np.zeros_like(qd) if load is None else load) @ drives.transmission.T)
+            size = size * (1.0 if kind == "difference" else np.sign(qd_friction @ R.T))
+            parts.append(size[:, None, :] * R.T)
+        if self.robot.tree.torques:
+            parts.append(torque_columns(self.robot.tree.torques, q, qd, qdd))
+        return np.concatenate(parts, axis=-1) if len(parts) > 1 else Y
+
+    def _with_other_sides(self, Y: Floats, qdd: Floats, qd_friction: Floats) -> Floats:
+        """Return the regressor with the columns of both sides of drives."""
         drives = self.robot.active_drives
         if drives is None or not self.coupled.size:
             return Y

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.atomic_file import atomic_write
-from twin.dynamics.equation_of_motion import PlantState, advance_period
+from twin.dynamics.equation_of_motion import PlantState, advance_period, inverse_dynamics
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
@@ -155,6 +155,16 @@ class Log:
             )
         return np.linalg.solve(self.robot.drives.motor_matrix.T, self.tau.T).T
 
+    @property
+    def torque_before(self) -> np.ndarray:
+        """Torques (N, n) of the drives on the arm in the step before each sample, in [N m].
+
+        Before sample 0 it is the torque that holds the arm.  With several steps in a control period, it is
+        that of the first step of the period before.
+        """
+        first = inverse_dynamics(self.robot, self.q[0], self.qd[0], np.zeros(self.robot.n))
+        return np.concatenate([first[None], self.tau_joint[:-1]])
+
     def model_residuals(self) -> PlantState:
         """Return the state of the plant less that of the model, one control period after samples 0 to N-2.
 
@@ -167,7 +177,14 @@ class Log:
             return PlantState(*map(np.concatenate, zip(*residuals, strict=True)))
         logged = [getattr(self, name) for name in PlantState._fields]
         states = tuple(state[:-1] for state in logged[:4])
-        model = advance_period(self.robot, states, self.tau[:-1], self.time_step, self.steps_per_period)
+        model = advance_period(
+            self.robot,
+            states,
+            self.tau[:-1],
+            self.time_step,
+            self.steps_per_period,
+            self.torque_before[:-1],
+        )
         plant = (*(state[1:] for state in logged[:4]), self.tau_joint[:-1])
         return PlantState(*map(np.subtract, plant, model))
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.jit import imported
-from twin.multibody import composite_bodies, kernel_source, recursions, trace
+from twin.multibody import axis_torques, composite_bodies, kernel_source, recursions, trace
+from twin.multibody.axis_torques import UserColumn, total_torque
 from twin.multibody.kernel_source import HEADER, Rows, Signature
 from twin.multibody.trace import Scalar, Trace
 from twin.multibody.tree import Loop, Tree
@@ -93,6 +94,15 @@ class Symbols:
         rates = (self.tree_rates(qd), self.tree_rates(qdd))
         return self.joint_forces(recursions.newton_euler(self.tree, self.at, *rates, self.inertias, gravity))
 
+    def axis_torque(self, qd: list[Any], qdd: list[Any]) -> list[Any]:
+        """Return the torques of springs, balancers and a user's columns."""
+        return total_torque(self.tree.torques, self.q, qd, qdd, self.trace)
+
+    def loaded_torque(self, qd: list[Any], qdd: list[Any]) -> list[Any]:
+        """Return the inverse dynamics under gravity, with springs, balancers and a user's columns."""
+        rigid, others = self.torque(qd, qdd, self.gravity), self.axis_torque(qd, qdd)
+        return [one + other for one, other in zip(rigid, others, strict=True)]
+
     def mass_matrix(self) -> list[list[Scalar]]:
         """Return the mass matrix `G^T M_tree G`."""
         M_tree = composite_bodies.mass_matrix(self.tree, self.at, self.inertias)
@@ -102,7 +112,7 @@ class Symbols:
 
 
 def _inverse_dynamics(on: Symbols) -> list[Any]:
-    return on.torque(on.qd, on.qdd, on.gravity)
+    return on.loaded_torque(on.qd, on.qdd)
 
 
 def _joint_wrenches(on: Symbols) -> list[Any]:
@@ -113,7 +123,7 @@ def _joint_wrenches(on: Symbols) -> list[Any]:
 
 
 def _bias(on: Symbols) -> list[Any]:
-    return on.torque(on.qd, [0.0] * on.n, on.gravity)
+    return on.loaded_torque(on.qd, [0.0] * on.n)
 
 
 def _velocity_torque(on: Symbols) -> list[Any]:
@@ -121,7 +131,7 @@ def _velocity_torque(on: Symbols) -> list[Any]:
 
 
 def _gravity_torque(on: Symbols) -> list[Any]:
-    return on.torque([0.0] * on.n, [0.0] * on.n, on.gravity)
+    return on.loaded_torque([0.0] * on.n, [0.0] * on.n)
 
 
 def _mass_matrix(on: Symbols) -> list[Any]:
@@ -135,7 +145,10 @@ def _forward_dynamics(on: Symbols) -> list[Any]:
 
 def _potential_energy(on: Symbols) -> list[Any]:
     frames = recursions.world_frames(on.tree, on.at)
-    return [recursions.potential_energy(on.tree, frames, on.inertias, on.gravity)]
+    energy = recursions.potential_energy(on.tree, frames, on.inertias, on.gravity)
+    for torque in on.tree.torques:
+        energy = energy + torque.energy(on.q, on.trace)
+    return [energy]
 
 
 def _tool_pose(on: Symbols) -> list[Any]:
@@ -244,7 +257,7 @@ def source(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ...] = 
 @cache
 def _generator_source() -> bytes:
     """Return the source of the modules that generate kernels; a change to it requires new kernels."""
-    modules = (sys.modules[__name__], composite_bodies, kernel_source, recursions, trace)
+    modules = (sys.modules[__name__], axis_torques, composite_bodies, kernel_source, recursions, trace)
     return b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
 
 
@@ -258,6 +271,9 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ..
     for part in (tree.T_parent_joint, tree.axes, tree.T_joint_flange, G, g0):
         key.update(np.ascontiguousarray(part).tobytes())
     closed = [(loop.joints, loop.points.tolist()) for loop in loops]
-    key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape, closed)).encode())
+    key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape, closed, tree.torques)).encode())
+    for torque in tree.torques:
+        if isinstance(torque, UserColumn):
+            key.update(Path(torque.file).read_bytes())
     key.update(_generator_source())
     return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0, loops))

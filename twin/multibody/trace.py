@@ -9,8 +9,11 @@ the trace to Python, which numba compiles.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+FUNCTIONS = ("cos", "sin", "sqrt", "exp", "tanh", "fabs")
+"""Functions that a trace contains."""
 
 
 class Scalar:
@@ -41,6 +44,26 @@ class Scalar:
 
     def __rmul__(self, other: float) -> Scalar:
         return self.trace.scalar(other) * self
+
+    def __truediv__(self, other: Scalar | float) -> Scalar:
+        return self.trace.divide(self, self.trace.scalar(other))
+
+    def __rtruediv__(self, other: float) -> Scalar:
+        return self.trace.divide(self.trace.scalar(other), self)
+
+    def __abs__(self) -> Scalar:
+        return self.trace.function("fabs", self)
+
+    def __pow__(self, exponent: int) -> Scalar:
+        if not (isinstance(exponent, int) and exponent > 0):
+            raise TypeError(f"expected a power of a positive integer, got {exponent}")
+        return self if exponent == 1 else self * self ** (exponent - 1)
+
+    def __getattr__(self, name: str) -> Callable[[], Scalar]:
+        """Return a function of NumPy, which calls `x.sin()` for `numpy.sin(x)` if x is no number."""
+        if name not in FUNCTIONS:
+            raise AttributeError(name)
+        return lambda: self.trace.function(name, self)
 
     def __neg__(self) -> Scalar:
         return self.trace.negate(self)
@@ -84,6 +107,20 @@ class Trace:
     def sin(self, x: Scalar) -> Scalar:
         """Return the sine of `x`."""
         return self._node("sin", x)
+
+    def sqrt(self, x: Scalar) -> Scalar:
+        """Return the square root of `x`."""
+        return self._node("sqrt", x)
+
+    def function(self, name: str, x: Scalar) -> Scalar:
+        """Return a function of `FUNCTIONS` at `x`."""
+        return getattr(self, name)(x) if name in ("cos", "sin") else self._node(name, x)
+
+    def divide(self, a: Scalar, b: Scalar) -> Scalar:
+        """Return `a / b`."""
+        if b.constant is not None:
+            return self.multiply(a, self.scalar(1.0 / b.constant))
+        return a if a.constant == 0 else self._node("/", a, b)
 
     def reciprocal(self, x: Scalar) -> Scalar:
         """Return `1 / x` for a positive `x`, and NaN otherwise."""
@@ -168,7 +205,7 @@ class PythonText(NamedTuple):
     inputs: list[str]
 
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "-x": 2}
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "-x": 2}
 
 
 def write_python(results: Sequence[Scalar | float]) -> PythonText:
@@ -216,7 +253,7 @@ def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[st
         return (repr(scalar.args[0]), 3 if scalar.args[0] >= 0 else 1)
     if scalar.op == "input":
         return (scalar.args[0], 3)
-    if scalar.op in ("cos", "sin", "reciprocal"):
+    if scalar.op in (*FUNCTIONS, "reciprocal"):
         return (f"{scalar.op}({text[scalar.args[0]][0]})", 3)
     level = _PRECEDENCE[scalar.op]
     if scalar.op == "-x":
@@ -225,4 +262,4 @@ def _expression(scalar: Scalar, text: dict[Scalar, tuple[str, int]]) -> tuple[st
     (left, left_binds), (right, right_binds) = text[scalar.args[0]], text[scalar.args[1]]
     left = left if left_binds >= level else f"({left})"
     right = right if right_binds > level else f"({right})"
-    return (f"{left} {scalar.op} {right}" if level == 1 else f"{left} * {right}", level)
+    return (f"{left} {scalar.op} {right}", level)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from twin.multibody.axis_torques import AxisTorque
+
 FloatArray = np.ndarray
 
 
@@ -55,6 +57,7 @@ class Tree(Portable):
         flange_joint: index of the joint that moves the flange.
         T_joint_flange: (4, 4) pose of the flange in that joint's link frame.
         base_inertia: (10,) inertial parameters of the base link, in its frame; they act on the foundation.
+        torques: springs, balancers and other torques over the joints of the teach pendant.
     """
 
     names: tuple[str, ...]
@@ -67,6 +70,7 @@ class Tree(Portable):
     flange_joint: int
     T_joint_flange: FloatArray
     base_inertia: FloatArray = field(default_factory=lambda: frozen(np.zeros(10)))
+    torques: tuple[AxisTorque, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Tree of {self.n} joints: {', '.join(self.names)}>"

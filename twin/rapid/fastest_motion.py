@@ -172,11 +172,13 @@ def _friction(robot: Robot, dq: Floats, speeds: Floats) -> tuple[Floats, Floats]
     """Return the friction torque, and that with the direction at the other end of the interval.
 
     Both act where a joint reverses within an interval. At rest the direction is that of the motion which
-    begins or ends there.
+    begins or ends there.  Friction that grows with the load is left out.
     """
     drives = robot.active_drives
     if drives is None:
         return np.zeros_like(speeds), np.zeros_like(speeds)
     R = drives.friction_matrix
-    direction, viscous = np.sign(np.round(dq @ R.T, 12)), drives.viscous * (speeds @ R.T)
-    return (drives.coulomb * direction + viscous) @ R, (drives.coulomb * direction[:, ::-1] + viscous) @ R
+    direction, w = np.sign(np.round(dq @ R.T, 12)), speeds @ R.T
+    level = drives.coulomb + drives.viscous_root * np.sqrt(np.abs(w))
+    smooth = drives.viscous * w + drives.viscous_difference * np.abs(w) + drives.offset
+    return (level * direction + smooth) @ R, (level * direction[:, ::-1] + smooth) @ R

@@ -104,7 +104,8 @@ def uncompiled(robot: Robot) -> Robot:
 class _Numbers:
     """Replacement of a `Trace` whose inputs are numbers, so that the recursions compute at once."""
 
-    cos, sin, scalar = staticmethod(math.cos), staticmethod(math.sin), staticmethod(float)
+    cos, sin, sqrt = map(staticmethod, (math.cos, math.sin, math.sqrt))
+    scalar = staticmethod(float)
 
     def __init__(self, values: dict[str, np.ndarray]) -> None:
         self._values = values

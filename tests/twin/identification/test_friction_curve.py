@@ -29,7 +29,7 @@ POSE = np.radians([10.0, 20.0, -10.0, 20.0, 30.0, 10.0])
 def friction(speed):
     """The law as the drives have it, another program."""
     torque = np.empty((len(speed), 1))
-    sliding_friction(friction_rows(AXIS), speed[:, None], torque)
+    sliding_friction(friction_rows(AXIS), speed[:, None], np.zeros_like(torque), torque)
     return torque[:, 0]
 
 
@@ -140,7 +140,8 @@ def test_deviations_refer_to_the_stated_friction_law():
     def law(changed):
         told = {name: getattr(fit, name) * (1 + (name == changed[0]) * changed[1]) for name in names}
         torque = np.empty((len(SPEEDS), 1))
-        sliding_friction(friction_rows(Drives([1.0], 0.0, **told)), SPEEDS[:, None], torque)
+        rows = friction_rows(Drives([1.0], 0.0, **told))
+        sliding_friction(rows, SPEEDS[:, None], np.zeros_like(torque), torque)
         return torque[:, 0]
 
     J = np.array([(law((name, 1e-5)) - law((name, -1e-5))) / 2e-5 for name in names]).T

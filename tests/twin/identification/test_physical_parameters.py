@@ -73,7 +73,7 @@ def test_nothing_near_is_better(noisy):
     """The objective, written down anew, grows in every direction, by the square of how far one goes."""
     found = noisy.found
     K, parameters = found.model.base.K, found.model.parameters
-    information = np.linalg.inv(found.covariance)
+    information = np.linalg.inv(found.fit.covariance)
     start = parameters.values.copy()
     friction = np.array([name[:2] in ("Fv", "Fc") or name[0] == "J" for name in parameters.symbols])
     offsets = np.array([name[:2] == "F0" for name in parameters.symbols])

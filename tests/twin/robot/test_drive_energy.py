@@ -47,7 +47,7 @@ def ledger(robot, dt, stops=False):
         plant.step(tau)
         next_qd, next_w = plant.state()[1], plant.motor_state()[1]
         mean, stretch = (w + next_w) / 2, (w + next_w - qd - next_qd) / 2
-        friction = levels(drives, w) * np.sign(next_w) + drives.viscous * next_w
+        friction = levels(drives, w, np.zeros(robot.n)) * np.sign(next_w) + drives.viscous * next_w
         stuck = next_w == 0
         friction[stuck] = (drives.reflected_inertia @ w / dt + tau - plant.tau_joint)[stuck]
         work += dt * tau @ mean

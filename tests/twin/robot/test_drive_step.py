@@ -18,8 +18,9 @@ SAME = 1e-10
 def stepped(case, step=drive_step.drive_step):
     """The speeds of joints and motors after a step and the arm's torque (3, n); if any sticks."""
     found = np.full((3, case.drives.n), np.nan)
+    found[2] = case.tau_before
     numbers = drive_numbers(case.drives, case.mode, case.dt)
-    return found, step(numbers, *case[3:], *found)
+    return found, step(numbers, *case[3:10], *found)
 
 
 def difference(case):
@@ -76,11 +77,11 @@ def test_torques_that_stop_shafts_with_nothing_to_spare_do_not_go_in_circles(rng
         n = 2 + k % 7
         L = np.tril(rng.normal(size=(n, n))) + 2 * np.eye(n)
         H, w = L @ L.T, rng.normal(size=n) * rng.choice([0.0, 1e-3, 1.0], n)
-        law = np.zeros((4, n))
+        law = np.zeros((friction.TRANSMISSION + n, n))
         law[friction.COULOMB] = 10.0 ** rng.uniform(-2, 1, n)
         rounds.clear()
         f, a = -H @ w / 1e-3 + rng.choice([-1, 1], n) * law[friction.COULOMB], np.empty(n)
-        accelerations(H, f, law, w, 1e-3, a)
+        accelerations(H, f, law, w, np.zeros(n), 1e-3, a)
         np.testing.assert_allclose(a, -w / 1e-3, rtol=0, atol=1e-10 * max(np.max(np.abs(w)) / 1e-3, 1e-3))
         assert len(rounds) <= friction.BLOCK_ROUNDS
 

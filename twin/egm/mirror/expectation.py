@@ -279,15 +279,19 @@ class Expectation:
         motion = self._angles.filtered_last(self.smoothing.motion, count)
         q, qd, qdd = motion[..., 0], motion[..., 1] / T, motion[..., 2] / T**2
         rigid = np.empty((count, n, 11))
-        rigid[..., 0] = inverse_dynamics(self.robot, q, qd, qdd) + qdd @ self._rotors
+        load = inverse_dynamics(self.robot, q, qd, qdd)
+        rigid[..., 0] = load + qdd @ self._rotors
         Y = dynamics_regressor(self.robot, q, qd, qdd)
         rigid[..., 1:] = Y[..., self._first : self._first + 10] @ self._of_body
         self._rigid.append(rigid)
         self._moved.append(np.stack([q, qd], axis=1))
-        self._friction.append(np.stack(self._friction_torques(qd), axis=1))
+        self._friction.append(np.stack(self._friction_torques(qd, load), axis=1))
 
-    def _friction_torques(self, qd: Floats) -> tuple[Floats, Floats]:
-        """Return friction torques (N, n) at speeds (N, n), and their uncertainty (N, n) at rest, in [N m]."""
+    def _friction_torques(self, qd: Floats, load: Floats) -> tuple[Floats, Floats]:
+        """Return friction torques (N, n), and their uncertainty (N, n) at rest, in [N m].
+
+        qd (N, n) are speeds, in [rad/s], and load (N, n) the torques of the drives on the arm, in [N m].
+        """
         drives = self.robot.active_drives
         if drives is None:
             return np.zeros_like(qd), np.zeros_like(qd)
@@ -295,7 +299,10 @@ class Expectation:
         w = qd @ R.T
         slow = np.maximum(drives.stribeck_speed, np.finfo(float).tiny)
         level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-((w / slow) ** 2))
+        level += drives.viscous_root * np.sqrt(np.abs(w))
+        level += drives.coulomb_per_load * np.abs(load @ drives.transmission.T)
         sliding = level * np.clip(w / TURNING, -1.0, 1.0) + drives.viscous * w
+        sliding += drives.viscous_difference * np.abs(w) + drives.offset
         return sliding @ R, ((np.abs(w) < REST) * drives.static) @ np.abs(R)
 
     def _row(self, place: int) -> Row:

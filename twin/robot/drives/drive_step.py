@@ -35,10 +35,13 @@ from twin.robot.drives.friction import (
     AT_REST,
     COULOMB,
     EXCESS,
+    LOAD,
+    TRANSMISSION,
     VISCOUS,
     accelerations_with_friction,
     friction_level,
     friction_rows,
+    smooth_friction,
 )
 
 
@@ -48,7 +51,7 @@ class DriveNumbers(NamedTuple):
     Attributes:
         dt: time step, in [s].
         inertia: (m, m) matrix of the equations without M: rotors, springs, dampers and viscous friction.
-        friction: (4, m), see `twin.robot.drives.friction`.
+        friction: (8 + n, m), see `twin.robot.drives.friction`.
         springs: (2, e) stiffness in [N m/rad] and damping in [N m s/rad].
         elastic: (e,) indices of the elastic joints.
         shafts: (2, m, m) matrices from the speeds of joints and motors to those of the shafts, and back;
@@ -67,7 +70,7 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
     """Return `"rigid"` or `"elastic"` drives for a step `dt`, in [s]; empty for ideal drives."""
     if drives is None:
         empty, none = np.zeros((2, 0, 0)), np.zeros(0, dtype=np.int64)
-        return DriveNumbers(float(dt), empty[0], np.zeros((4, 0)), np.zeros((2, 0)), none, empty)
+        return DriveNumbers(float(dt), empty[0], np.zeros((TRANSMISSION, 0)), np.zeros((2, 0)), none, empty)
     n, A = drives.n, drives.reflected_inertia
     elastic = np.flatnonzero(np.isfinite(drives.stiffness)) if mode == "elastic" else np.zeros(0, dtype=int)
     m = n + len(elastic)
@@ -80,7 +83,7 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
     springs = np.array([drives.stiffness[elastic], drives.damping[elastic]])
     inertia = thetad.T @ A @ thetad
     inertia += twist.T @ ((dt**2 / 4 * springs[0] + dt / 2 * springs[1])[:, None] * twist)
-    rows, friction, shafts = friction_rows(drives), np.zeros((4, m)), np.eye(m)
+    rows, friction, shafts = friction_rows(drives), np.zeros((TRANSMISSION + n, m)), np.eye(m)
     for joint, side in enumerate(drives.friction_at):
         shaft = motor[joint] if side == MOTOR else joint
         if side == MOTOR:
@@ -97,7 +100,7 @@ def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
 def joints_that_can_stick(numbers: DriveNumbers) -> np.ndarray:
     """Return whether friction can hold a joint (n,): all shafts that determine its speed have friction."""
     m, n = len(numbers.inertia), len(numbers.inertia) - len(numbers.elastic)
-    rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] > 0.0
+    rubs = numbers.friction[COULOMB] + numbers.friction[EXCESS] + numbers.friction[LOAD] > 0.0
     back = numbers.shafts[1] if numbers.shafts.size else np.eye(m)
     return np.all(rubs | (back[:n] == 0.0), axis=1)
 
@@ -148,7 +151,8 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
         qd_motor: (n,) speeds of the motors, in [rad/s].
         next_qd: (n,) output: the joints' speeds after the step, in [rad/s].
         next_qd_motor: (n,) output: the motors' speeds after the step; for a rigid drive that of the joint.
-        tau_joint: (n,) output: torque of the drives on the arm in the step, in [N m].
+        tau_joint: (n,) torque of the drives on the arm in the step before, replaced by that in the step, in
+            [N m].
 
     Returns:
         True if a joint or a motor sticks.
@@ -178,8 +182,8 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
     if coupled:
         to_shafts(shafts, M, H, w, force)
     for i in range(m):
-        force[i] -= friction[VISCOUS, i] * w[i]
-    held = accelerations_with_friction(H, force, friction, w, dt, a)
+        force[i] -= smooth_friction(friction, i, w[i], w[i])
+    held = accelerations_with_friction(H, force, friction, w, tau_joint, dt, a)
     sticks = False
     for i in range(m):
         sticks = sticks or held[i] != 0
@@ -321,7 +325,7 @@ class DriveModel(NamedTuple):
 
     Attributes:
         inertia: (n, n) inertia A of the rotors at the joints, in [kg m^2]; zeros for ideal drives.
-        friction: (4, n), see `twin.robot.drives.friction`.
+        friction: (8 + n, n), see `twin.robot.drives.friction`.
         shafts: (n, n) matrix from joint speeds to those of the shafts with friction; (0, 0) if equal.
     """
 
@@ -333,7 +337,7 @@ class DriveModel(NamedTuple):
     def of(cls, drives: Drives | None, n: int) -> DriveModel:
         """Return the model of these drives of n joints; `None` stands for ideal drives."""
         if drives is None:
-            return cls(np.zeros((n, n)), np.zeros((4, n)), np.zeros((0, 0)))
+            return cls(np.zeros((n, n)), np.zeros((TRANSMISSION + n, n)), np.zeros((0, 0)))
         shafts = drives.friction_matrix.copy()
         if np.array_equal(shafts, np.eye(n)):
             shafts = np.zeros((0, 0))
@@ -343,6 +347,9 @@ class DriveModel(NamedTuple):
 @compiled
 def add_drive_torque(drives, qd, qdd, period, tau):
     """Add to `tau` the torque that the drives consume for an acceleration.
+
+    Friction that grows with the load uses the torque `tau` that it is given, where the plant uses that of the
+    step before; both differ by one step.
 
     Args:
         drives: a `DriveModel`.
@@ -354,12 +361,13 @@ def add_drive_torque(drives, qd, qdd, period, tau):
     Example:
         >>> import numpy as np
         >>> from twin.robot.drives.drive_step import DriveModel, add_drive_torque
-        >>> drives = DriveModel(inertia=2.0 * np.eye(1), friction=np.zeros((4, 1)), shafts=np.empty((0, 0)))
+        >>> drives = DriveModel(inertia=2.0 * np.eye(1), friction=np.zeros((9, 1)), shafts=np.empty((0, 0)))
         >>> add_drive_torque(drives, np.zeros(1), np.array([3.0]), 1e-3, tau := np.ones(1))
         >>> tau.tolist()  # 1 + 2 * 3
         [7.0]
     """
     n, coupled = len(qd), len(drives.shafts) > 0
+    load = tau.copy()
     for i in range(n):
         torque = tau[i]
         for j in range(n):
@@ -372,9 +380,9 @@ def add_drive_torque(drives, qd, qdd, period, tau):
             for j in range(n):
                 before += drives.shafts[i, j] * qd[j]
                 after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
-        rub = drives.friction[VISCOUS, i] * after
+        rub = smooth_friction(drives.friction, i, after, before)
         if abs(after) > AT_REST:  # otherwise the shaft sticks, and needs no torque
-            rub += friction_level(drives.friction, i, before) * np.sign(after)
+            rub += friction_level(drives.friction, i, before, load) * np.sign(after)
         if coupled:
             for j in range(n):
                 tau[j] += drives.shafts[i, j] * rub

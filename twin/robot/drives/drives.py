@@ -26,6 +26,9 @@ MODES = ("ideal", "rigid", "elastic")
 
 MOTOR, JOINT = "motor", "joint"
 
+MORE_FRICTION = ("coulomb_per_load", "viscous_root", "viscous_difference", "offset")
+"""Friction of drives beside Coulomb, static and viscous friction."""
+
 Column: TypeAlias = Any
 """(n,) numbers; `Drives` also accepts one number for all joints, except for the ratio."""
 
@@ -63,6 +66,13 @@ class Drives(Portable):
         stribeck_speed: speed that scales the transition from `static` to `coulomb`, in [rad/s]; with 0 the
             friction drops at once.
         viscous: friction per speed, in [N m s/rad].
+        coulomb_per_load: increase of the Coulomb friction per transmitted torque.
+        viscous_root: increase of the Coulomb friction per square root of the speed, in [N m (s/rad)^(1/2)].
+        viscous_difference: difference of the viscous friction between the directions, half of it, in
+            [N m s/rad]: the friction is `viscous + viscous_difference` forward and
+            `viscous - viscous_difference` backward.
+        offset: constant torque against the positive direction, in [N m]: half the difference of the Coulomb
+            friction between the directions.
         stiffness: stiffness of the gear, in [N m/rad]; infinite for a rigid gear.
         damping: damping of the gear, in [N m s/rad].
         friction_at: `"motor"` or `"joint"` for each joint: the side of the spring on which friction acts.
@@ -89,6 +99,10 @@ class Drives(Portable):
     static: Column = None
     stribeck_speed: Column = 0.0
     viscous: Column = 0.0
+    coulomb_per_load: Column = 0.0
+    viscous_root: Column = 0.0
+    viscous_difference: Column = 0.0
+    offset: Column = 0.0
     stiffness: Column = np.inf
     damping: Column = 0.0
     friction_at: tuple[str, ...] = ()
@@ -130,6 +144,18 @@ class Drives(Portable):
             ),
             ("stribeck_speed", _amount(self.stribeck_speed), "at least 0 rad/s"),
             ("viscous", _amount(self.viscous), "at least 0 N m s/rad"),
+            (
+                "coulomb_per_load",
+                (self.coulomb_per_load >= 0) & (self.coulomb_per_load < 1),
+                "at least 0 and below 1",
+            ),
+            ("viscous_root", _amount(self.viscous_root), "at least 0 N m (s/rad)^(1/2)"),
+            (
+                "viscous_difference",
+                np.abs(self.viscous_difference) <= self.viscous,
+                "at most the viscous friction",
+            ),
+            ("offset", np.isfinite(self.offset), "a finite number"),
             ("stiffness", self.stiffness > 0, "above 0 N m/rad, inf for a rigid joint"),
             ("damping", _amount(self.damping), "at least 0 N m s/rad"),
         ):
@@ -179,6 +205,12 @@ class Drives(Portable):
         at_motor = np.array([side == MOTOR for side in self.friction_at])
         return frozen(np.where(at_motor[:, None], self.coupling, np.eye(self.n)))
 
+    @cached_property
+    def transmission(self) -> Floats:
+        """Matrix W (n, n): the shafts with friction transmit the torques `W tau` of the joints."""
+        at_motor = np.array([side == MOTOR for side in self.friction_at])
+        return frozen(np.where(at_motor[:, None], np.linalg.inv(self.coupling).T, np.eye(self.n)))
+
     @property
     def torque_max(self) -> Floats:
         """Torque limit of each motor at standstill, at the joint's side of the gear (n,), in [N m]."""
@@ -203,7 +235,8 @@ class Drives(Portable):
 
     def without_friction(self) -> Drives:
         """Return the drives without friction."""
-        return replace(self, coulomb=0.0, static=0.0, viscous=0.0)
+        none = dict.fromkeys(("coulomb", "static", "viscous", *MORE_FRICTION), 0.0)
+        return replace(self, **none)
 
     def without_rotors(self) -> Drives:
         """Return the drives without rotor inertia."""

@@ -1,11 +1,16 @@
 """Friction, solved together with a time step.
 
-    F(v) = [Fc + (Fs - Fc) exp(-(v / vs)^2)] sgn(v) + Fv v,    |F(0)| at most Fs
+    F(v) = [Fc + (Fs - Fc) exp(-(v / vs)^2) + mu |T| + Fr sqrt|v|] sgn(v) + Fv v + Fd |v| + F0
 
-The level, in brackets, is evaluated at the speed before the step.  The sign, sticking, and the viscous part
-are evaluated at the speed after it.  A step is therefore the minimum of a strictly convex function, and has
-one solution for any friction.  (With the level at the speed after the step it would have several, because a
-wrist's inertia is below `dt (Fs - Fc) / vs`.)
+with |F - F0| at most `Fs + mu |T|` at rest.  T is the torque that the drive transmits:
+that on the arm, through the coupling for friction at the motor.  F0 and Fd are
+differences between the directions: with friction Fc+ forward and Fc- backward, Fc is their mean and F0 half
+their difference.
+
+The level, in brackets, and Fd are evaluated at the speed before the step and the torque in the step before.
+The sign, sticking, and the viscous part are evaluated at the speed after it.  A step is therefore the minimum
+of a strictly convex function, and has one solution for any friction.  (With the level at the speed after the
+step it would have several, because a wrist's inertia is below `dt (Fs - Fc) / vs`.)
 
 Every shaft either sticks, or slides in one direction.  Block pivoting finds the consistent set: all
 inconsistent shafts are changed at once, which takes one or two rounds (at most six in 20,000 random cases).
@@ -23,8 +28,11 @@ import numpy as np
 from twin.jit import compiled
 from twin.robot.drives.drives import Drives
 
-COULOMB, EXCESS, STRIBECK, VISCOUS = 0, 1, 2, 3
-"""Rows of the friction of m shafts (4, m): Fc, Fs - Fc, vs and Fv."""
+COULOMB, EXCESS, STRIBECK, VISCOUS, LOAD, ROOT, DIFFERENCE, OFFSET = range(8)
+"""Rows of the friction of m shafts (8 + n, m): Fc, Fs - Fc, vs, Fv, mu, Fr, Fd and F0."""
+
+TRANSMISSION = 8
+"""First of n rows: torque of each shaft per torque of each of the n joints."""
 
 AT_REST = 1e-12
 """Speed below which a shaft sticks, in [rad/s]; coupled motors that stick have such speeds by rounding."""
@@ -40,17 +48,26 @@ MOST_ROUNDS = 2000
 
 
 def friction_rows(drives: Drives) -> np.ndarray:
-    """Return the friction (4, n) of n drives, see `COULOMB` and the others."""
-    rows = np.empty((4, drives.n))
+    """Return the friction (8 + n, n) of n drives, see `COULOMB` and the others."""
+    rows = np.empty((TRANSMISSION + drives.n, drives.n))
     rows[COULOMB], rows[EXCESS] = drives.coulomb, drives.static - drives.coulomb
     rows[STRIBECK], rows[VISCOUS] = drives.stribeck_speed, drives.viscous
+    rows[LOAD], rows[ROOT] = drives.coulomb_per_load, drives.viscous_root
+    rows[DIFFERENCE], rows[OFFSET] = drives.viscous_difference, drives.offset
+    rows[TRANSMISSION:] = drives.transmission.T
     return rows
 
 
 @compiled
-def friction_level(friction, i, speed):
-    """Return the level of shaft i at a speed, in [N m]."""
+def friction_level(friction, i, speed, tau):
+    """Return the level of shaft i at a speed, in [rad/s], and torques of the joints (n,), in [N m]."""
     coulomb, excess, stribeck = friction[COULOMB, i], friction[EXCESS, i], friction[STRIBECK, i]
+    coulomb += friction[ROOT, i] * np.sqrt(abs(speed))
+    if friction[LOAD, i] != 0.0:
+        transmitted = 0.0
+        for j in range(len(tau)):
+            transmitted += friction[TRANSMISSION + j, i] * tau[j]
+        coulomb += friction[LOAD, i] * abs(transmitted)
     if excess == 0.0 or abs(speed) > max(GONE * stribeck, AT_REST):
         return coulomb
     if abs(speed) <= AT_REST:
@@ -59,12 +76,21 @@ def friction_level(friction, i, speed):
 
 
 @compiled
-def sliding_friction(friction, w, F):
-    """Fill F (N, n), in [N m], with the friction of shafts at the speeds w (N, n), in [rad/s]; 0 at rest."""
+def smooth_friction(friction, i, speed, before):
+    """Return the friction of shaft i that has no sign, at a speed and, for the difference, one before."""
+    return friction[VISCOUS, i] * speed + friction[DIFFERENCE, i] * abs(before) + friction[OFFSET, i]
+
+
+@compiled
+def sliding_friction(friction, w, tau, F):
+    """Fill F (N, n), in [N m], with the friction of shafts; without its level at rest.
+
+    w (N, n) are their speeds, in [rad/s], and tau (N, n) the torques on the joints, in [N m].
+    """
     for k in range(w.shape[0]):
         for i in range(w.shape[1]):
-            level = friction_level(friction, i, w[k, i])
-            F[k, i] = level * np.sign(w[k, i]) + friction[VISCOUS, i] * w[k, i]
+            level = friction_level(friction, i, w[k, i], tau[k])
+            F[k, i] = level * np.sign(w[k, i]) + smooth_friction(friction, i, w[k, i], w[k, i])
 
 
 # Inlined, as its callers are: calls that pass so many arrays take a fifth of the time of a step.
@@ -114,14 +140,16 @@ def solve(H, f, held, a, work):
 
 
 @partial(compiled, inline="always")
-def accelerations_with_friction(H, f, friction, w, dt, a):
+def accelerations_with_friction(H, f, friction, w, tau, dt, a):
     """Solve `H a = f - level s` with the sign s of every shaft's speed `w + dt a` after the step.
 
     Args:
         H: (m, m) inertia, including `dt` times viscous friction on its diagonal, in [kg m^2].
-        f: (m,) torque on each shaft, less viscous friction at `w`, in [N m].
-        friction: (4, m), see `COULOMB` and the others.
+        f: (m,) torque on each shaft, less viscous friction and the differences between directions at `w`, in
+            [N m].
+        friction: (8 + n, m), see `COULOMB` and the others.
         w: (m,) speeds before the step, in [rad/s].
+        tau: (n,) torques on the joints in the step before, in [N m].
         dt: time step, in [s].
         a: (m,) output: accelerations, in [rad/s^2]; NaN if some torque is not finite.
 
@@ -137,7 +165,7 @@ def accelerations_with_friction(H, f, friction, w, dt, a):
         if not abs(f[i]) < np.inf:  # otherwise a sticking joint would hide it
             a[:] = np.nan
             return held
-        level[i] = friction_level(friction, i, w[i])
+        level[i] = friction_level(friction, i, w[i], tau)
         if level[i] > 0.0:
             rubs = True
             if w[i] > AT_REST:

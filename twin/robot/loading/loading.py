@@ -11,6 +11,7 @@ import numpy as np
 
 from twin.errors import DriveWarning, RobotError, UnknownNameError, near
 from twin.multibody import recursions
+from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Loop, frozen
 from twin.plugins import plugin_robot_file, plugin_robots
@@ -173,7 +174,7 @@ def _from_toml(path: Path) -> Robot:
     if is_table(path):
         from twin.robot.loading.dh_tables import robot_of_table
 
-        return replace(robot_of_table(path, facts), drives=_drives(path, facts))
+        return _with_torques(path, replace(robot_of_table(path, facts), drives=_drives(path, facts)), facts)
     robot = _embedded(path, _from_urdf(sibling_urdf(path, facts)), facts)
     table = facts["dh"]
     robot = replace(
@@ -202,7 +203,34 @@ def _from_toml(path: Path) -> Robot:
         file=path,
         drives=_drives(path, facts),
     )
+    robot = _with_torques(path, robot, facts)
     consistency.check(path, robot, facts)
+    return robot
+
+
+def _with_torques(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
+    """Return the robot with the springs, cylinders and columns of its file."""
+    tree, torques = robot.tree, list[AxisTorque]()
+    frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
+    for one in facts.get("spring", {}).values():
+        torques.append(Spring(int(one["joint"]) - 1, float(one["stiffness"]), float(one.get("torque", 0.0))))
+    for name, one in facts.get("cylinder", {}).items():
+        joint = robot.driven[int(one["joint"]) - 1]
+        if tree.kinds[joint] != "revolute":
+            raise RobotError(f"{path}: cylinder.{name}: expected a revolute joint, got {tree.names[joint]}")
+        axis, origin = np.array(frames.R[joint]) @ tree.axes[joint], np.array(frames.o[joint])
+        a, b = (np.array(one[key], dtype=float) - origin for key in ("from", "to"))
+        numbers = (float(one[key]) for key in ("length", "force", "stiffness"))
+        cylinder = Cylinder.between(int(one["joint"]) - 1, axis, a, b, *numbers)
+        if not cylinder.d > 2.0 * math.hypot(cylinder.c, cylinder.s) * (1.0 + 1e-9):
+            raise RobotError(f"{path}: cylinder.{name}: its ends meet at some angle of the joint")
+        torques.append(cylinder)
+    for name, one in facts.get("column", {}).items():
+        file, _, function = one["function"].rpartition(":")
+        torques.append(UserColumn(name, str((path.parent / file).resolve()), function, float(one["value"])))
+    robot = replace(robot, tree=replace(tree, torques=tuple(torques)))
+    for torque in torques:
+        require_state_only(torque, robot.n)
     return robot
 
 

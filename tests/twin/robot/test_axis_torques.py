@@ -1,0 +1,168 @@
+"""Springs, gas springs, a user's columns and further friction: engine, model, rollout and identification."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from twin.multibody.axis_torques import Cylinder
+from twin.sibling_packages import PROJECT
+
+TABLES = """
+[spring.wrist]
+joint = 5
+stiffness = 3.0
+torque = 1.5
+source = "made up"
+
+[cylinder.balancer]
+joint = 2
+from = [-0.25, 0.0, 0.30]
+to = [0.05, 0.0, 0.62]
+length = 0.45
+force = 900.0
+stiffness = 700.0
+source = "made up"
+
+[column.cable]
+function = "cable.py:cable"
+value = 4.0
+source = "made up"
+"""
+CABLE = """import numpy as np
+
+
+def cable(q, qd, qdd):
+    return [0.0, 0.0, np.sin(q[2]) / (2.0 + q[3] ** 2), np.tanh(qd[3]) + abs(q[0]), 0.0, 0.0]
+"""
+FRICTION = {
+    "coulomb_per_load": [0.05, 0.02, 0.03, 0.04, 0.01, 0.06],
+    "viscous_root": [1.0, 2.0, 1.0, 0.3, 0.2, 0.1],
+    "viscous_difference": [1.0, -2.0, 0.5, 0.05, -0.1, 0.05],
+    "offset": [1.0, -3.0, 2.0, 0.2, 0.1, -0.3],
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sprung")
+    given = PROJECT / "urdf" / "irb140"
+    text = (given / "robot.toml").read_text(encoding="utf-8")
+    (folder / "robot.toml").write_text(text + TABLES, encoding="utf-8")
+    (folder / "irb140.urdf").write_bytes((given / "irb140.urdf").read_bytes())
+    (folder / "cable.py").write_text(CABLE, encoding="utf-8")
+    return folder / "robot.toml"
+
+
+@pytest.fixture(scope="module")
+def robot(file):
+    robot = twin.load(file)
+    assert robot.drives is not None
+    drives = replace(robot.drives, static=robot.drives.coulomb, **FRICTION)
+    return robot.with_drives("rigid", drives)
+
+
+@pytest.fixture(scope="module")
+def log(robot):
+    """The arm follows an excitation motion under the torques of the exact model."""
+    from controllers.computed_torque import ComputedTorque
+    from twin.identification.excitation import stored_excitation
+
+    motion = stored_excitation(twin.load("irb140"))
+    with twin.Simulation(robot, time_step=0.002) as plant:
+        return twin.run_closed_loop(plant, ComputedTorque(robot), twin.sample(motion, motion.duration, 0.002))
+
+
+@pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
+def test_a_step_of_the_engine_is_that_of_the_model(robot, mode, rng):
+    arm = robot.with_drives(mode)
+    q, qd = rng.uniform(-0.8, 0.8, 6), rng.uniform(-1, 1, 6)
+    tau = twin.gravity_torque(arm, q) + rng.normal(size=6)
+    plant = twin.AnalyticPlant(arm, 5e-4)
+    with twin.Simulation(arm, time_step=5e-4) as simulation:
+        for one in (simulation, plant):
+            one.reset(q, qd)
+            for _ in range(3):
+                one.step(tau)
+        np.testing.assert_allclose(simulation.state(), plant.state(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(simulation.tau_joint, plant.tau_joint, rtol=0, atol=1e-8)
+
+
+def test_a_cylinder_has_the_length_between_its_ends(robot, rng):
+    (cylinder,) = [one for one in robot.tree.torques if isinstance(one, Cylinder)]
+    origin, a, b = np.array([0.07, 0.0, 0.352]), np.array([-0.25, 0.0, 0.30]), np.array([0.05, 0.0, 0.62])
+    for q2 in rng.uniform(-1, 1, 5):
+        c, s = np.cos(q2), np.sin(q2)
+        end = origin + np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]) @ (b - origin)
+        extension = cylinder.extension([0.0, q2, 0.0, 0.0, 0.0, 0.0], math)
+        assert extension + 0.45 == pytest.approx(np.linalg.norm(end - a), abs=1e-12)
+
+
+def test_gravity_torque_is_the_slope_of_the_energy(robot, rng):
+    conservative = replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[:2]))
+    q, e = rng.uniform(-1, 1, 6), 1e-5
+    zero = np.zeros(6)
+    slope = [
+        (twin.energy(conservative, q + e * d, zero) - twin.energy(conservative, q - e * d, zero)) / (2 * e)
+        for d in np.eye(6)
+    ]
+    np.testing.assert_allclose(twin.gravity_torque(conservative, q), slope, rtol=0, atol=1e-6)
+
+
+def test_identification_gives_all_values_back(robot, log, tmp_path):
+    """Values that the given file has wrong come back from the log, to 1e-8, and from the written file."""
+    wrong = tuple(one.with_values([0.5 * value for value in one.values]) for one in robot.tree.torques)
+    believed = replace(robot, tree=replace(robot.tree, torques=wrong))
+    found = twin.identify(believed, log, friction=("load", "root", "difference"))
+    assert np.max(found.residuals.percent) < 1e-6
+    true = found.model.base.K @ replace(found.model, robot=robot).parameters.values
+    np.testing.assert_allclose(found.beta, true, rtol=1e-7, atol=1e-8)
+    alone = {one.symbol: one.value for one in found.values if one.stands_for == one.symbol}
+    assert alone["Kz2"] == pytest.approx(700.0, rel=1e-8)
+    assert alone["cable"] == pytest.approx(4.0, rel=1e-8)
+    assert alone["Fl6"] == pytest.approx(0.06, rel=1e-7)
+
+
+def test_a_rollout_is_the_run_of_the_plant(robot):
+    from controllers.computed_torque import ComputedTorque
+    from twin.identification.excitation import stored_excitation
+
+    motion = stored_excitation(twin.load("irb140"))
+    samples = twin.sample(motion, 0.2, 0.002)
+    law = ComputedTorque(robot)
+    plant = twin.run_closed_loop(twin.AnalyticPlant(robot, 0.002), law, samples)
+    fast = twin.run_rollouts([robot], law, samples, time_step=0.002)
+    np.testing.assert_allclose(fast.q[0], plant.q, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("joint = 5", "joint = 7", "spring.wrist: expected a joint from 1 to 6, got 7"),
+        ("to = [0.05, 0.0, 0.62]", "to = [0.07, 0.0, 0.352]", None),
+        ("cable.py:cable", "cable.py", "column.cable: expected function as 'file.py:name', got 'cable.py'"),
+        ("cable.py:cable", "cable.py:nothing", "nothing"),
+    ],
+)
+def test_wrong_tables_are_refused_in_a_sentence(file, tmp_path, before, after, said):
+    for name in ("irb140.urdf", "cable.py"):
+        (tmp_path / name).write_bytes((file.parent / name).read_bytes())
+    text = file.read_text(encoding="utf-8").replace(before, after)
+    (tmp_path / "robot.toml").write_text(text, encoding="utf-8")
+    if said is None:
+        assert twin.load(tmp_path / "robot.toml").tree.torques
+        return
+    with pytest.raises(twin.TwinError, match=said):
+        twin.load(tmp_path / "robot.toml")
+
+
+def test_a_column_that_depends_on_accelerations_is_refused(file, tmp_path):
+    for name in ("irb140.urdf", "robot.toml"):
+        (tmp_path / name).write_bytes((file.parent / name).read_bytes())
+    (tmp_path / "cable.py").write_text(
+        "def cable(q, qd, qdd):\n    return [qdd[0]] + [0.0] * 5\n", encoding="utf-8"
+    )
+    with pytest.raises(twin.TwinError, match="depends on accelerations"):
+        twin.load(tmp_path / "robot.toml")

@@ -1,0 +1,237 @@
+"""Torques over the axes of a robot beside those of its rigid links: springs, balancers, and a user's columns.
+
+Each adds `column(q, qd, qdd) * value` to the joint torques of a motion, for each of its values.  So they are
+linear in their values, as links are, and `twin.identify` estimates them.  `columns` computes with numbers,
+arrays or the scalars of `twin/multibody/trace.py`, so that the same lines serve kernels and regressors.
+
+- `Spring`: a torsion spring over an axis.  Its torque on the arm is `T - k q`.
+- `Cylinder`: a gas spring or hydraulic balancer between a point a of the link before an axis and a point b of
+  the link after it, which q turns.  It pushes both apart with the force `F - k (l - l0)`.  Its length is
+  `l^2 = d - 2 (c cos q + s sin q)`, where c, s and d follow from a, b and the axis u:
+
+      c = a . b - (a . u)(b . u),   s = a . (u x b),   d = |a|^2 + |b|^2 - 2 (a . u)(b . u)
+
+- `UserColumn`: a function of Python, `(q, qd, qdd) -> n torques`, from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from twin.errors import RobotError
+from twin.multibody.trace import Trace, write_python
+
+
+class Spring(NamedTuple):
+    """Torsion spring over a joint.
+
+    Attributes:
+        joint: index of the joint.
+        stiffness: torque per angle, in [N m/rad].
+        torque: torque on the arm at the angle 0, in [N m].
+    """
+
+    joint: int
+    stiffness: float
+    torque: float
+
+    symbols = ("Ks", "Ts")
+    units = ("N m/rad", "N m")
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Stiffness and torque at 0."""
+        return self.stiffness, self.torque
+
+    def with_values(self, values: Sequence[float]) -> Spring:
+        """Return the spring with other values."""
+        return self._replace(stiffness=float(values[0]), torque=float(values[1]))
+
+    def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
+        """Return the torques (n,) of a motion per unit of each value."""
+        return [_at(self.joint, q[self.joint], q), _at(self.joint, -1.0, q)]
+
+    def energy(self, q: Any, math: Any) -> Any:
+        """Return the potential energy, in [J]."""
+        angle = q[self.joint]
+        return angle * angle * (0.5 * self.stiffness) - angle * self.torque
+
+
+class Cylinder(NamedTuple):
+    """Gas spring or hydraulic cylinder over a revolute joint.
+
+    Attributes:
+        joint: index of the joint.
+        c, s, d: numbers of its length, see the module, in [m^2].
+        length: length l0 at which it has `force`, in [m].
+        force: force that pushes its ends apart, in [N].
+        stiffness: decrease of the force per length, in [N/m].
+    """
+
+    joint: int
+    c: float
+    s: float
+    d: float
+    length: float
+    force: float
+    stiffness: float
+
+    symbols = ("Fz", "Kz")
+    units = ("N", "N/m")
+
+    @classmethod
+    def between(cls, joint: int, axis: np.ndarray, a: np.ndarray, b: np.ndarray, *numbers: float) -> Cylinder:
+        """Return the cylinder between points a and b (3,), relative to a point of the axis (3,), at q = 0.
+
+        `numbers` are length, force and stiffness.
+        """
+        along = float((a @ axis) * (b @ axis))
+        return cls(
+            joint, float(a @ b) - along, float(a @ np.cross(axis, b)), float(a @ a + b @ b) - 2.0 * along,
+            *numbers,
+        )  # fmt: skip
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Force and stiffness."""
+        return self.force, self.stiffness
+
+    def with_values(self, values: Sequence[float]) -> Cylinder:
+        """Return the cylinder with other values."""
+        return self._replace(force=float(values[0]), stiffness=float(values[1]))
+
+    def extension(self, q: Any, math: Any) -> Any:
+        """Return the length beyond `length`, in [m]."""
+        angle = q[self.joint]
+        return math.sqrt(self.d - 2.0 * (math.cos(angle) * self.c + math.sin(angle) * self.s)) - self.length
+
+    def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
+        """Return the torques (n,) of a motion per unit of each value."""
+        angle, extension = q[self.joint], self.extension(q, math)
+        slope = (math.sin(angle) * self.c - math.cos(angle) * self.s) / (extension + self.length)
+        return [_at(self.joint, -slope, q), _at(self.joint, extension * slope, q)]
+
+    def energy(self, q: Any, math: Any) -> Any:
+        """Return the potential energy, in [J]; 0 at the length l0."""
+        extension = self.extension(q, math)
+        return extension * extension * (0.5 * self.stiffness) - extension * self.force
+
+
+class UserColumn(NamedTuple):
+    """Function of a user's file, times a value.
+
+    Attributes:
+        name: name of the column.
+        file: path of the Python file.
+        function: name of the function in it, `(q, qd, qdd) -> n torques`.
+        value: factor of these torques.
+    """
+
+    name: str
+    file: str
+    function: str
+    value: float
+
+    units = ("",)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Name of the column."""
+        return (self.name,)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The value."""
+        return (self.value,)
+
+    def with_values(self, values: Sequence[float]) -> UserColumn:
+        """Return the column with another value."""
+        return self._replace(value=float(values[0]))
+
+    def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
+        """Return the torques (n,) of a motion per unit of the value.
+
+        Raises:
+            RobotError: the function fails, or does not return n torques.
+        """
+        function = _user_function(self.file, self.function)
+        try:
+            column = list(function(list(q), list(qd), list(qdd)))
+        except Exception as error:
+            raise RobotError(
+                f"{self.file}: {self.function} fails: {error}; a column may use arithmetic and NumPy's sin, "
+                "cos, sqrt, exp, tanh and abs, and no comparisons"
+            ) from error
+        if len(column) != len(q):
+            raise RobotError(
+                f"{self.file}: expected {self.function} to return {len(q)} torques, got {len(column)}"
+            )
+        return [column]
+
+    def energy(self, q: Any, math: Any) -> Any:
+        """Return 0: the function is not known to be conservative."""
+        return 0.0
+
+
+AxisTorque = Spring | Cylinder | UserColumn
+
+
+class Arrays:
+    """Functions of arrays, in place of those of a `Trace`."""
+
+    sqrt, cos, sin = np.sqrt, np.cos, np.sin
+
+
+def torque_columns(torques: Sequence[AxisTorque], q: Any, qd: Any, qdd: Any) -> np.ndarray:
+    """Return the torques (N, n, p) of a motion (N, n) per unit of each of the p values."""
+    columns = [
+        np.stack([np.broadcast_to(np.asarray(part, dtype=np.float64), len(q)) for part in column], axis=-1)
+        for torque in torques
+        for column in torque.columns(q.T, qd.T, qdd.T, Arrays)
+    ]
+    return np.stack(columns, axis=-1) if columns else np.zeros((*q.shape, 0))
+
+
+def total_torque(torques: Sequence[AxisTorque], q: Any, qd: Any, qdd: Any, math: Any) -> list[Any]:
+    """Return the sum (n,) of the torques of a motion, 0.0 where there are none."""
+    total: list[Any] = [0.0] * len(q)
+    for torque in torques:
+        for value, column in zip(torque.values, torque.columns(q, qd, qdd, math), strict=True):
+            total = [
+                sum_ if isinstance(part, float) and part == 0.0 else part * value + sum_
+                for sum_, part in zip(total, column, strict=True)
+            ]
+    return total
+
+
+def require_state_only(torque: AxisTorque, n: int) -> None:
+    """Raise `RobotError` if a torque over n joints depends on accelerations, which act as an inertia."""
+    trace = Trace()
+    q, qd, qdd = (trace.inputs(name, n) for name in ("q", "qd", "qdd"))
+    parts = [part for column in torque.columns(q, qd, qdd, trace) for part in column]
+    if any(name.startswith("qdd[") for name in write_python(parts).inputs):
+        raise RobotError(
+            f"column {torque.symbols[0]} depends on accelerations, which a robot's columns cannot: expected "
+            "the inertia in a link or in rotor_inertia"
+        )
+
+
+def _at(joint: int, value: Any, q: Any) -> list[Any]:
+    """Return a column with one entry."""
+    return [value if k == joint else 0.0 for k in range(len(q))]
+
+
+def _user_function(file: str, function: str) -> Any:
+    """Load a function of a user's file.
+
+    Raises:
+        PluginError: the file or the function cannot be loaded.
+    """
+    from twin.plugins import attribute_of, load_file
+
+    what = f"the column {Path(file).name}:{function}"
+    return attribute_of(load_file(file, what), function, what)
