@@ -226,7 +226,8 @@ def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
         known: the valid names.
     """
     near = difflib.get_close_matches(name, known := list(known), 3, 0.5) or known[:3]
-    return UnknownNameError(f"{what} has no quantity {name!r}: the nearest are {', '.join(near)}")
+    nearest = f"the nearest are {', '.join(near)}" if near else "it has none of this kind"
+    return UnknownNameError(f"{what} has no quantity {name!r}: {nearest}")
 
 
 def _bare(robot: Robot) -> Tree:

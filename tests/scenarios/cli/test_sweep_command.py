@@ -236,6 +236,8 @@ def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):
     assert "law.Kp" not in told["laws"][1]["worst"][0]["inputs"]
     assert [at["name"] for at in told["laws"][0]["share_on_grid"]] == ["law.Kp", "law.Kp"]
     assert told["laws"][1]["share_on_grid"] == []
+    status, _, err = given([*SHORT, "--controller", f"{tmp_path}/my.py:plain", "--vary", "law.Kp=1:2"])
+    assert (status, "no quantity 'law.Kp': it has none of this kind" in err) == (2, True)
 
 
 def test_progress_shows_finished_runs_and_remaining_time(capsys, monkeypatch):

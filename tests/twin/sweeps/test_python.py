@@ -165,7 +165,9 @@ def test_wrong_use(robot, reference):
 
 def test_each_axis_varies_by_itself(robot, reference):
     vary = {"torque_limit": "+-10%:each", "model.mass": "~5%:each", "payload": "0:1"}
-    sweep = twin.sweep(robot, PD, reference, vary, samples=8)
+    sweep = twin.sweep(robot, PD, reference, vary, samples=20, limits={"rms_torque": 0.1})
+    assert sweep.figure == sweep.sobol_indices().figure == "rms_torque"
+    assert sweep.importance() == sweep.importance("rms_torque") != sweep.importance("joint_error")
     links = [f"model.mass.link_{k}" for k in range(1, 7)]
     assert sweep.inputs == (*(f"torque_limit.{k}" for k in range(1, 7)), *links, "payload")
     relative = np.stack([sweep.table[f"torque_limit.{k}"] for k in range(1, 7)]) / robot.tau_max[:, None]

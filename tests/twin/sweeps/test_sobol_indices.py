@@ -67,6 +67,16 @@ def test_draws_and_not_runs_count_on_a_grid():
     assert few.rows[0].total_half_width > 2.0 * many.rows[0].total_half_width
 
 
+def test_whole_draws_are_left_out_of_the_fit():
+    """Three tenths of the variance are noise that the runs of a draw share, and that polynomials could fit."""
+
+    def noisy(x):
+        noise = np.repeat(np.random.default_rng(1).standard_normal(len(x) // 3), 3)
+        return np.sqrt(0.7) * x[:, 0] / np.std(x[:, 0]) + np.sqrt(0.3) * noise
+
+    assert indices(noisy, ["0,1,2", *["0:1"] * 6], 100).reason.startswith("needs more than 100 draws")
+
+
 def test_an_input_without_effect_has_none_among_thirty():
     found = indices(lambda x: x[:, 0] + 2.0 * x[:, 7], ["0:1"] * 30, 200)
     assert [row.name for row in found.rows[:2]] == ["h", "a"]
