@@ -31,15 +31,13 @@ class Means(NamedTuple):
     """Means of execution of a sweep.
 
     Attributes:
-        engine: whether PyBullet runs it, instead of compiled rollouts.
-        workers: number of processes on this machine; `None` for threads of this process, or with `engine` for
-            one process per core.
+        workers: number of processes on this machine; `None` for threads of this process, or for
+            PyBullet one process per core.
         scheduler: address of a Dask cluster.
         chunk_folder: folder for the finished chunks; `None` to store none.
         resume: whether to reuse the finished chunks in this folder.
     """
 
-    engine: bool = False
     workers: int | None = None
     scheduler: str | None = None
     chunk_folder: Path | None = None
@@ -53,7 +51,7 @@ class Nominal(NamedTuple):
     seconds: float
 
 
-def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
+def nominal_run(plan: Plan, law: Law) -> Nominal:
     """Run a controller with nominal values, so that an invalid setup raises before the sweep begins.
 
     Raises:
@@ -62,7 +60,7 @@ def nominal_run(plan: Plan, law: Law, engine: bool) -> Nominal:
     from twin.dynamics.flexible_joint import warn_of_unresolved_springs
     from twin.sweeps import evaluation
 
-    values = nominal_values(law.experiment, plan.design)
+    values, engine = nominal_values(law.experiment, plan.design), law.experiment.needs_engine
     warn_of_unresolved_springs((trial := law.experiment.trial(values)).plant, trial.time_step)
     evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
     with drive_warnings_ignored():
@@ -97,26 +95,30 @@ def run_all(
     """
     from twin.sweeps.pools import pool_for
     from twin.sweeps.running import run_points
+    from twin.sweeps.statistics import decisive_figure
 
-    swept, before = [], 0
-    with drive_warnings_ignored(), pool_for(means.engine, means.workers, means.scheduler) as pool:
-        for law, nominal in zip(plan.laws, nominals, strict=True):
+    tables, before = [], 0
+    engine = any(law.experiment.needs_engine for law in plan.laws)
+    with drive_warnings_ignored(), pool_for(engine, means.workers, means.scheduler) as pool:
+        for law in plan.laws:
             table = run_points(
                 law.experiment,
                 law.points,
                 limits=plan.limits,
-                engine=means.engine,
+                engine=law.experiment.needs_engine,
                 pool=pool,
                 keep=_chunk_folder(means, law),
                 resume=means.resume,
                 progress=lambda done, _, before=before: progress(before + done),
             )
             before += len(table)
-            swept.append(_swept(plan, law, table, nominal))
-    return swept
+            tables.append(table)
+    figure = plan.figure or decisive_figure(tables, plan.limits)
+    each = zip(plan.laws, tables, nominals, strict=True)
+    return [_swept(plan, law, table, nominal, figure) for law, table, nominal in each]
 
 
-def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
+def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal, figure: str) -> Swept:
     known = {one.name: one for one in law.experiment.quantities()}
     units = {
         name: "times nominal" if one.meaning.startswith("factor ") else one.unit
@@ -126,14 +128,14 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal) -> Swept:
     return Swept(
         label=law.label,
         config=law.experiment.settings,
-        names=plan.names,
-        grid=plan.grid,
-        decades=plan.decades,
+        names=law.present(plan.names),
+        grid=law.present(plan.grid),
+        decades=law.present(plan.decades),
         table=table,
         nominal=nominal.row,
         limits=plan.limits,
         leaves_limits=bool(plan.scenario.leaves_limits),
-        figure=plan.figure,
+        figure=figure,
         units=units,
     )
 

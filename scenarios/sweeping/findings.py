@@ -16,6 +16,7 @@ from twin.sweeps.trial import FIGURES, TROUBLES
 
 if TYPE_CHECKING:
     from scenarios.base import Config
+    from twin.sweeps.sobol_indices import SobolIndices
     from twin.sweeps.statistics import Importance, Share
 
 
@@ -89,7 +90,7 @@ class Swept:
         nominal: row of the run with nominal values.
         limits: additional limits of quantities.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
-        figure: quantity that ranks the worst cases.
+        figure: quantity of the importances, which also ranks the worst cases.
         units: units of the inputs by name; `times nominal` for factors; inputs without a unit are missing.
     """
 
@@ -133,11 +134,13 @@ class Findings(NamedTuple):
     failed: tuple[tuple[str, int], ...]
     spreads: tuple[Spread, ...]
     importance: Sequence[Importance]
+    sobol_indices: SobolIndices
     on_grid: tuple[AtValue, ...]
 
 
 def findings(swept: Swept) -> Findings:
     """Evaluate the runs of a controller: count failures, and correlate the figure with the inputs."""
+    from twin.sweeps.sobol_indices import sobol_indices
     from twin.sweeps.statistics import importances, pass_share
 
     table = swept.table
@@ -148,6 +151,7 @@ def findings(swept: Swept) -> Findings:
         tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
         tuple(spread for name in FIGURES if (spread := _spread(swept, name)) is not None),
         tuple(importances(table, swept.names, swept.figure)),
+        sobol_indices(table, swept.names, swept.figure),
         tuple(_on_grid(swept)),
     )
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from scenarios.cli.arguments import WrongUse
+from scenarios.cli.arguments import WrongUse, fields
 from twin.sweeps.design import Design, Points, Variation, parse_variation
+from twin.sweeps.robot_quantities import expand_each
 from twin.sweeps.running import columns
 from twin.sweeps.trial import FIGURES
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from scenarios.running.registry import Scenario
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
+LAW = "law."
 SEED = "seed"
 """Setting that seeds the measurement noise: every draw has a different seed."""
 
@@ -29,6 +31,10 @@ class Law(NamedTuple):
     experiment: ScenarioExperiment
     points: Points
 
+    def present(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the quantities that this controller has."""
+        return tuple(name for name in names if name not in self.experiment.absent)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -39,14 +45,14 @@ class Plan:
         laws: the controllers, which have the same draws.
         design: the sampling of the draws.
         limits: additional limits of quantities.
-        figure: quantity that ranks the worst cases.
+        figure: quantity that ranks the worst cases; `None` for the one that has the limit.
     """
 
     scenario: Scenario
     laws: tuple[Law, ...]
     design: Design
     limits: Mapping[str, float]
-    figure: str
+    figure: str | None = None
 
     @property
     def variations(self) -> tuple[Variation, ...]:
@@ -87,12 +93,12 @@ class Plan:
         return f"{' x '.join(parts)} = {self.runs} runs" if len(parts) > 1 else f"{self.runs} runs"
 
 
-def variations(words: Sequence[str], settings: Container[str] = ()) -> tuple[Variation, ...]:
-    """Read the arguments of `--vary`, such as `payload=0:6`.
+def variations(words: Sequence[str], experiment: ScenarioExperiment) -> tuple[Variation, ...]:
+    """Read the arguments of `--vary`, such as `payload=0:6`; `:each` gives one variation per axis or link.
 
     Args:
         words: the arguments.
-        settings: names of the scenario's settings; `work_object.x_mm` stands for `work_object_x_mm`.
+        experiment: the experiment, of whose settings `work_object.x_mm` stands for `work_object_x_mm`.
 
     Raises:
         WrongUse: there are none, or an argument has no `=`.
@@ -100,14 +106,15 @@ def variations(words: Sequence[str], settings: Container[str] = ()) -> tuple[Var
     """
     if not words:
         raise WrongUse("nothing varies: give --vary, as --vary payload=0:6; --list shows the valid names")
-    found = []
+    found, settings = [], fields(type(experiment.settings))
     for word in words:
         name, sign, text = word.partition("=")
         if not (sign and name and text):
             raise WrongUse(f"--vary {word}: expected NAME=TEXT, as payload=0:6 or drives.coulomb=+-50%")
         setting = name.replace(".", "_")
-        found.append(parse_variation(setting if setting in settings else name, text))
-    return tuple(found)
+        found.append((setting if setting in settings else name, text))
+    expanded = expand_each(found, experiment.nominal, lambda: [one.name for one in experiment.quantities()])
+    return tuple(parse_variation(*one) for one in expanded)
 
 
 def limits(words: Sequence[str]) -> dict[str, float]:
@@ -130,17 +137,28 @@ def limits(words: Sequence[str]) -> dict[str, float]:
     return found
 
 
+def mark_absent(experiments: Sequence[ScenarioExperiment], names: Iterable[str]) -> None:
+    """Set `absent` of each experiment: the settings `law.NAME` that its controller lacks, but another has."""
+    for name in (one for one in names if one.startswith(LAW)):
+        lacking = [one for one in experiments if name.removeprefix(LAW) not in one.law_numbers()]
+        for experiment in lacking if len(lacking) < len(experiments) else ():
+            experiment.absent |= {name}
+
+
 def points_of(experiment: ScenarioExperiment, design: Design) -> Points:
     """Return the points of one controller: all controllers share the draws, but not the nominal values.
 
-    If measurements are noisy, each draw has a different seed, so that the noise is part of the draw.
+    If measurements are noisy, each draw has a different seed, so that the noise is part of the draw. Settings
+    that the controller lacks are NaN.
 
     Raises:
         UnknownNameError: there is no quantity with this name.
         VariationError: the quantity cannot vary, or not in this form.
     """
     names = [variation.name for variation in design.variations]
-    points = design.points({name: experiment.nominal(name) for name in names})
+    absent = experiment.absent.intersection(names)
+    points = design.points({name: 1.0 if name in absent else experiment.nominal(name) for name in names})
+    points.values[:, [name in absent for name in names]] = np.nan
     noisy = experiment.settings.noise > 0 or "noise" in names
     if not noisy or SEED in names:
         return points

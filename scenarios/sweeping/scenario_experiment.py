@@ -44,7 +44,9 @@ class ScenarioExperiment:
         settings: settings that do not vary, including the controller and `changes`.
         tool_error: whether trials compute the tool's error, too.
         loads: whether trials compute the loads on foundation and pins, too.
-        engine: whether the engine runs the trials; then controllers that cannot be compiled are valid, too.
+        engine: whether the engine runs all trials; it also runs controllers that cannot be compiled.
+        absent: quantities that vary for other controllers of the sweep, but that this controller lacks; their
+            values are ignored.
 
     Raises:
         VariationError: the scenario cannot be varied.
@@ -59,9 +61,10 @@ class ScenarioExperiment:
         tool_error: bool = False,
         loads: bool = False,
         engine: bool = False,
+        absent: frozenset[str] = frozenset(),
     ) -> None:
         self.scenario, self.settings, self.engine = scenario, settings, engine
-        self.tool_error, self.loads = tool_error, loads
+        self.tool_error, self.loads, self.absent = tool_error, loads, absent
         found = registry.find(scenario)
         make_reference, make_arms = found.require_closed_loop(), found.arms
         self._kinds = {name: kind_of(type(settings), name).type for name in fields(type(settings))}
@@ -71,7 +74,7 @@ class ScenarioExperiment:
         self._reference = Memoized[Samples](
             lambda config: make_reference(self._robot(config), config), REFERENCES
         )
-        self._law = Memoized[ControlLaw](self._made_law, OTHERS)
+        self._law = Memoized[Any](self._made_law, OTHERS)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return names and numbers only: another process cannot unpickle a `Config` from a user's file."""
@@ -81,7 +84,7 @@ class ScenarioExperiment:
             if item.name not in ("progress", "beside")
         }
         return {"settings": settings} | {
-            name: getattr(self, name) for name in ("scenario", "tool_error", "loads", "engine")
+            name: getattr(self, name) for name in ("scenario", "tool_error", "loads", "engine", "absent")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -109,8 +112,10 @@ class ScenarioExperiment:
         )
 
     def nominal(self, name: str) -> float:
-        """Return a nominal value, see `twin.sweeps.trial.Experiment`; NaN for a setting without a number."""
+        """Return a nominal value, see `twin.sweeps.trial.Experiment`; NaN for a setting without one."""
         before, _, rest = name.partition(".")
+        if name in self.absent:
+            return np.nan
         if name in self._kinds and name not in PAYLOADS:
             self._require_number(name)
             value = getattr(self.settings, name)
@@ -153,7 +158,7 @@ class ScenarioExperiment:
             elif name in self._kinds:
                 settings[name] = self._number(name, float(value))
             elif name.startswith(LAW):
-                law[rest] = float(value)
+                law |= {} if name in self.absent else {rest: float(value)}
             else:
                 changes[name] = float(value)
         for name, chosen in loads.items():
@@ -170,6 +175,8 @@ class ScenarioExperiment:
     def trial_of(self, config: Config) -> Trial:
         """Return the closed loop with these settings."""
         plant, law = config.with_plant_changes(self._arms(config).plant), self._law(config)
+        if not isinstance(law, ControlLaw):
+            law = self._made_law(config)  # it may have a state, which must not outlast its run
         return Trial(
             plant=plant,
             controller=law,
@@ -190,15 +197,14 @@ class ScenarioExperiment:
             return False
         return bounds.makes_exact(config.controller, plant.drive_mode, law.robot.drive_mode)
 
-    def _made_law(self, config: Config) -> ControlLaw:
+    @property
+    def needs_engine(self) -> bool:
+        """Whether the engine runs the trials: it was chosen, or the controller cannot be compiled."""
+        return self.engine or not isinstance(self._law(self.settings), ControlLaw)
+
+    def _made_law(self, config: Config) -> Any:
         """Return the controller with its model."""
-        law: Any = config.control_law(self._model(config))
-        if not (isinstance(law, ControlLaw) or self.engine):
-            raise VariationError(
-                f"controller {config.controller!r} is not a twin.ControlLaw and cannot be compiled: only "
-                "the engine can run it (--engine)"
-            )
-        return law
+        return config.control_law(self._model(config))
 
     def _model(self, config: Config) -> Robot:
         """Return the controller's model."""

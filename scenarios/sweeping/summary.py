@@ -41,7 +41,11 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
     yield Text(", ".join(facts), "dim")
     varied = (f"{one.name}={one.text}" for one in plan.variations)
     yield Text(f"varied: {' '.join(varied)}", "dim")
-    yield Text(f"{_pass_conditions(plan)}\n", "dim")
+    for law in laws:
+        if absent := [name for name in plan.names if name not in law.swept.names]:
+            yield Text(f"{law.swept.label} keeps its settings: it has no {', '.join(absent)}", "dim")
+    yield Text(_pass_conditions(plan), "dim")
+    yield Text(f"{_chosen_figure(plan, laws)}\n", "dim")
     heads = shorten([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
     for start in range(0, len(laws), abreast):
@@ -58,14 +62,22 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield "Quantities: nominal; then median / 95 % quantile / worst"
     yield _spreads(laws, heads)
     yield (
-        f"Importance of each input for the {title(laws[0].swept.figure)}: explained share of its variance; "
-        "rank correlation (+1: it increases with the input, -1: it decreases)"
+        f"Importance of each input for the {title(laws[0].swept.figure)}: explained share of the "
+        "variance of its ranks; rank correlation (+1: it increases with the input, -1: it decreases)"
     )
     rows = [
         {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
         for law in laws
     ]
     yield _by_name(heads, rows, "")
+    yield (
+        f"Sobol' indices for the {title(laws[0].swept.figure)}: share of its variance that an input explains "
+        "alone; total, with its effects together with others (95 % confidence intervals)"
+    )
+    yield _by_name(heads, [{row.name: str(row) for row in law.sobol_indices.rows} for law in laws], "")
+    for head, law in zip(heads, laws, strict=True):
+        if law.sobol_indices.reason:
+            yield Text(f"{head}: not computed: {law.sobol_indices.reason}")
 
 
 def _pass_conditions(plan: Plan) -> str:
@@ -76,6 +88,18 @@ def _pass_conditions(plan: Plan) -> str:
     return (
         f"A run passes if {', '.join(conditions)} and, for an exact controller, it has rounding errors only"
     )
+
+
+def _chosen_figure(plan: Plan, laws: Sequence[Findings]) -> str:
+    """Return the figure of importances and worst runs, and of several limits the reason for the choice."""
+    name = laws[0].swept.figure
+    reason = ""
+    if plan.figure is None and len(plan.limits) > 1:
+        beyond = sum(np.count_nonzero(~(law.swept.table[name] <= plan.limits[name])) for law in laws)
+        reason = (
+            f", whose limit most runs exceed: {beyond} of {plan.runs}" if beyond else ", nearest its limit"
+        )
+    return f"Importances and worst runs are of the {title(name)}{reason}"
 
 
 def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
@@ -95,8 +119,10 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
     row("with nominal values", lambda law: verdict(bool(law.swept.nominal["passes"])))
     row("of all runs", lambda law: percent(law.share.share))
     row("95 % confidence interval", lambda law: f"{percent(law.share.low)} to {percent(law.share.high)}")
-    for place, at in enumerate(laws[0].on_grid):
-        row(f"{at.name} = {figure(at.value)}", lambda law, k=place: percent(law.on_grid[k].share))
+    on_grid = [{(at.name, at.value): percent(at.share) for at in law.on_grid} for law in laws]
+    for name, value in dict.fromkeys(point for shares in on_grid for point in shares):
+        shares = (of_law.get((name, value), "") for of_law in on_grid)
+        table.add_row(f"{name} = {figure(value)}", *shares)
     return table
 
 
@@ -248,6 +274,8 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "failed": dict(found.failed),
         "figures": [spread._asdict() for spread in found.spreads],
         "importance": {"of": swept.figure, "inputs": [row._asdict() for row in found.importance]},
+        "sobol_indices": found.sobol_indices._asdict()
+        | {"rows": [row._asdict() for row in found.sobol_indices.rows]},
         "share_on_grid": [at._asdict() for at in found.on_grid],
         "worst": [_case(case, swept.names) for case in worst],
     }

@@ -239,7 +239,7 @@ def compared(
         Law(TUNED, task.tuned(tuning), points),
     )
     plan = Plan(task.scenario, laws, design, task.limits, task.minimise)
-    nominals = [nominal_run(plan, law, means.engine) for law in laws]
+    nominals = [nominal_run(plan, law) for law in laws]
     swept = run_all(plan, nominals, means, progress)
     sides = [
         Side(

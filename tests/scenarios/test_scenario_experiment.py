@@ -271,11 +271,30 @@ def test_invalid_value_raises(swing, tmp_path):
             swing.trial(values)
     with pytest.raises(VariationError, match="scenario 'model_agreement' has no reference"):
         ScenarioExperiment("model_agreement", registry.find("model_agreement").Config())
+
+
+def test_python_controllers_need_the_engine_and_are_new_in_each_run(swing, tmp_path):
     law = tmp_path / "my.py"
-    law.write_text("def Law(state, reference):\n    return 0 * state.q\n", encoding="utf-8")
-    with pytest.raises(VariationError, match=r"my\.py:Law' is not a twin\.ControlLaw .* \(--engine\)"):
-        experiment(controller=f"{law}:Law").trial({})
-    assert experiment(controller=f"{law}:Law", engine=True).trial({}).controller.name == "Law"
+    law.write_text(
+        "def plain(state, reference):\n    return 0 * state.q\n"
+        "class Law:\n    def __init__(self, model):\n        pass\n"
+        "    def __call__(self, state, reference):\n        return 0 * state.q\n",
+        encoding="utf-8",
+    )
+    assert not swing.needs_engine
+    assert experiment(controller="pd", engine=True).needs_engine
+    plain, stateful = (experiment(controller=f"{law}:{name}") for name in ("plain", "Law"))
+    assert plain.needs_engine
+    assert stateful.needs_engine
+    assert plain.trial({}).controller.name == "plain"
+    assert stateful.trial({"payload": 1.0}).controller is not stateful.trial({"payload": 1.0}).controller
+
+
+def test_absent_setting_is_ignored(swing):
+    swing = ScenarioExperiment("joint_tracking", swing.settings, absent=frozenset({"law.Ki"}))
+    swing = pickle.loads(pickle.dumps(swing))
+    assert np.isnan(swing.nominal("law.Ki"))
+    assert swing.config({"law.Ki": np.nan, "payload": 1.0}) == swing.config({"payload": 1.0})
 
 
 def test_varied_change_replaces_fixed_change(swing):

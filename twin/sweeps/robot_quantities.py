@@ -12,17 +12,20 @@ its unit | the number |
 Axes count from 1.  Factors multiply the nominal values; a value for one axis or link replaces its number,
 whatever the factor for all is.  `static` is scaled with `coulomb`, and `motor_speed_rated` with
 `motor_speed_max`; variations of `static` and `motor_speed_rated` themselves apply after that.
+
+A variation with `:each` behind it, such as `drives.coulomb` by `+-50%:each`, stands for one variation per
+axis or link, independent of each other, see `expand_each`.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.errors import UnknownNameError, VariationError
+from twin.errors import UnknownNameError, VariationError, printable
 from twin.multibody.tree import Tree, frozen
 from twin.robot.drives.drives import MODES
 from twin.robot.limits import joint_unit
@@ -74,6 +77,8 @@ SCALED_WITH = {"coulomb": ("static", np.maximum), "motor_speed_max": ("motor_spe
 
 
 POSITIVE = ("mass", "torque_limit")
+EACH = ":each"
+"""End of a variation that applies to each axis or link by itself."""
 
 
 class Part(NamedTuple):
@@ -179,6 +184,39 @@ def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = ""
     return robot
 
 
+def expand_each(
+    variations: Iterable[tuple[str, str]], nominal: Callable[[str], float], known: Callable[[], Iterable[str]]
+) -> list[tuple[str, str]]:
+    """Replace each variation that ends in `:each` by one variation per axis or link.
+
+    Args:
+        variations: names and texts of the variations.
+        nominal: function that returns the nominal value of a quantity, or raises if there is none.
+        known: function that returns the names of all quantities that can vary, in their order.
+
+    Raises:
+        VariationError: the quantity has no axes or links.
+
+    Example:
+        >>> from twin.sweeps.robot_quantities import expand_each
+        >>> names = ["mass", "mass.link_1", "mass.link_2", "payload"]
+        >>> expand_each([("mass", "+-5%:each")], lambda name: 1.0, lambda: names)
+        [('mass.link_1', '+-5%'), ('mass.link_2', '+-5%')]
+    """
+    found = []
+    for name, text in variations:
+        parts = [name]
+        if text.endswith(EACH):
+            nominal(name)
+            divisible = name.removeprefix("model.").startswith(("mass", "torque_limit", "drives."))
+            parts = [one for one in dict.fromkeys(known()) if divisible and one.startswith(f"{name}.")]
+            if not parts:
+                what = f"cannot vary {printable(name)} by {printable(text)!r}: it has no axes or links"
+                raise VariationError(f"{what}; mass, torque_limit and the columns of drives have")
+        found += [(part, text.removesuffix(EACH)) for part in parts]
+    return found
+
+
 def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
     """Return the error for an unknown quantity, with the nearest names in its message.
 
@@ -188,7 +226,8 @@ def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
         known: the valid names.
     """
     near = difflib.get_close_matches(name, known := list(known), 3, 0.5) or known[:3]
-    return UnknownNameError(f"{what} has no quantity {name!r}: the nearest are {', '.join(near)}")
+    nearest = f"the nearest are {', '.join(near)}" if near else "it has none of this kind"
+    return UnknownNameError(f"{what} has no quantity {name!r}: {nearest}")
 
 
 def _bare(robot: Robot) -> Tree:

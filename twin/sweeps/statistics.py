@@ -1,6 +1,6 @@
 """Statistics of a sweep: the share of passing trials, the importance of the inputs, and the worst trials."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -156,7 +156,7 @@ def importances(table: NDArray[np.void], inputs: Sequence[str], figure: str) -> 
     ranked = rankdata(_without_nan(table, figure))
     rows = []
     for name in inputs:
-        ranks = rankdata(_field(table, name))
+        ranks = rankdata(field_of(table, name))
         if len(table) < FEWEST_TRIALS or np.ptp(ranks) == 0.0 or np.ptp(ranked) == 0.0:
             continue
         classes = _classes(ranks)
@@ -166,6 +166,26 @@ def importances(table: NDArray[np.void], inputs: Sequence[str], figure: str) -> 
         spearman = float(np.corrcoef(ranks, ranked)[0, 1])
         rows.append(Importance(name, explained, spearman))
     return sorted(rows, key=lambda row: (-row.explained, -abs(row.correlation)))
+
+
+def decisive_figure(tables: Sequence[NDArray[np.void]], limits: Mapping[str, float]) -> str:
+    """Return the figure that decides whether trials pass: the one with the limit, `joint_error` without any.
+
+    Of several limited figures it is the one that most trials exceed; of equally many, the one whose 95 %
+    quantile is largest relative to its limit.
+
+    Args:
+        tables: trials with fields for the figures.
+        limits: limits of figures, by name.
+    """
+
+    def severity(name: str) -> tuple[int, float]:
+        values = np.concatenate([_without_nan(table, name) for table in tables])
+        with np.errstate(over="ignore"):
+            quantile = np.quantile(values, 0.95, method="inverted_cdf") / max(limits[name], 1e-300)
+        return int(np.count_nonzero(values > limits[name])), float(quantile)
+
+    return max(limits, key=severity, default="joint_error")
 
 
 def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
@@ -185,7 +205,7 @@ def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
     if count < 0:
         raise ValueError(f"expected a count of at least 0, got {count}")
     order = np.lexsort(
-        (-_without_nan(table, figure), _field(table, "passes"))
+        (-_without_nan(table, figure), field_of(table, "passes"))
     )  # stable; the last key has precedence
     return order[:count]
 
@@ -195,7 +215,12 @@ def _means(values: NDArray[np.generic], group: NDArray[np.intp]) -> Floats:
     return np.bincount(group, weights=values) / np.bincount(group)
 
 
-def _field(table: NDArray[np.void], name: str) -> NDArray[np.generic]:
+def field_of(table: NDArray[np.void], name: str) -> NDArray[np.generic]:
+    """Return a field of the table.
+
+    Raises:
+        ValueError: the table has no such field; the message names it.
+    """
     names = table.dtype.names or ()
     if name not in names:
         raise ValueError(f"expected a field of the table, got {name!r}; known are {', '.join(names)}")
@@ -204,7 +229,7 @@ def _field(table: NDArray[np.void], name: str) -> NDArray[np.generic]:
 
 def _without_nan(table: NDArray[np.void], figure: str) -> Floats:
     """Return a figure with infinity instead of NaN, which marks an arm that cannot be made."""
-    return np.nan_to_num(_field(table, figure).astype(np.float64), nan=np.inf, posinf=np.inf)
+    return np.nan_to_num(field_of(table, figure).astype(np.float64), nan=np.inf, posinf=np.inf)
 
 
 def _classes(ranks: Floats) -> list[NDArray[np.intp]]:

@@ -27,9 +27,10 @@ from twin.formatting import html_table
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload, Robot
 from twin.sweeps.design import Design, DesignKind, parse_variation
-from twin.sweeps.robot_quantities import changed, quantities, quantity, unknown
+from twin.sweeps.robot_quantities import changed, expand_each, quantities, quantity, unknown
 from twin.sweeps.running import Progress, columns, run_points
-from twin.sweeps.statistics import Importance, Share, importances, pass_share, worst
+from twin.sweeps.sobol_indices import SobolIndices, sobol_indices
+from twin.sweeps.statistics import Importance, Share, decisive_figure, importances, pass_share, worst
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
 
@@ -222,9 +223,9 @@ class Sweep:
         )
 
     def _repr_html_(self) -> str:
-        """Return a table of the importance of each input for the largest error of a joint."""
+        """Return a table of the importance of each input for the figure that has the limit."""
         rows = [(one.name, one.explained, one.correlation) for one in self.importance()]
-        head = ("input", "part of the largest joint error explained", "rank correlation")
+        head = ("input", f"part of the {self.figure.replace('_', ' ')} explained", "rank correlation")
         return html_table(repr(self)[1:-1], [head, *rows])
 
     @property
@@ -237,24 +238,44 @@ class Sweep:
         """Share of passing runs, with its 95 % confidence interval."""
         return pass_share(self.table["passes"], self.table["draw"], self.table["replicate"])
 
-    def importance(self, figure: str = "joint_error") -> list[Importance]:
+    @property
+    def figure(self) -> str:
+        """Figure that has the limit; of several the one that most runs exceed; `joint_error` without any."""
+        return decisive_figure([self.table], self.limits)
+
+    def importance(self, figure: str | None = None) -> list[Importance]:
         """Return the importance of each input for a figure, or for whether a run `"passes"`, largest first.
 
         Args:
-            figure: name of the figure, see `twin.sweeps.trial.OUTCOME`.
+            figure: name of the figure, see `twin.sweeps.trial.OUTCOME`; by default `Sweep.figure`.
 
         Raises:
             ValueError: there is no such figure.
         """
-        return importances(self.table, self.inputs, figure)
+        return importances(self.table, columns(self.inputs), figure or self.figure)
 
-    def worst(self, count: int = 10, figure: str = "joint_error") -> np.ndarray:
+    def sobol_indices(self, figure: str | None = None) -> SobolIndices:
+        """Return first-order and total Sobol' indices of each input for a figure, with intervals.
+
+        Args:
+            figure: name of the figure, see `twin.sweeps.trial.OUTCOME`; by default `Sweep.figure`.
+
+        Raises:
+            ValueError: there is no such figure.
+        """
+        return sobol_indices(self.table, columns(self.inputs), figure or self.figure)
+
+    def worst(self, count: int = 10, figure: str | None = None) -> np.ndarray:
         """Return the indices (count,) of the worst runs in the table; failing runs come first.
 
+        Args:
+            count: largest number of runs.
+            figure: name of the figure; by default `Sweep.figure`.
+
         Raises:
             ValueError: there is no such figure.
         """
-        return worst(self.table, figure, count)
+        return worst(self.table, figure or self.figure, count)
 
     def trial(self, place: int) -> Trial:
         """Return the closed loop of one row of the table, to run it again.
@@ -314,12 +335,13 @@ def sweep(
 
     Args:
         robot: the nominal plant.
-        law: function `(model, **settings) -> controller`; it returns a `twin.ControlLaw` unless `engine` is
-            set.
+        law: function `(model, **settings) -> controller`. A controller that is not a `twin.ControlLaw`, such
+            as a Python function `(state, reference) -> tau`, always runs in PyBullet.
         reference: N samples, one per control period.
         vary: variation of each quantity, by its name: a range `"0:6"`, `"1:100:log"`, `"+-50%"`, `"+-0.5"`, a
-            normal distribution `"3~0.5"`, `"~10%"`, or a grid `"5:40:8"`, `"0,2,5"`; see
-            `twin.sweeps.design` and, for the names, `twin.sweeps.sweep`.
+            normal distribution `"3~0.5"`, `"~10%"`, or a grid `"5:40:8"`, `"0,2,5"`; with `":each"` behind
+            it, as `"+-50%:each"`, each axis or link varies by itself; see `twin.sweeps.design` and, for the
+            names, `twin.sweeps.sweep`.
         samples: number of random draws; each is run at every grid point.
         design: sampling of the draws: `"latin"`, `"sobol"` or `"random"`.
         seed: seed of the draws. The sensors have a separate seed, which increases by one per draw.
@@ -361,13 +383,15 @@ def sweep(
         robot, law, reference, model, sensors, time_step, steps_per_period, T_flange_tool=tool,
         loads=loads,
     )  # fmt: skip
-    spread = Design(tuple(parse_variation(*one) for one in vary.items()), samples, design, seed)
-    points = spread.points({name: experiment.nominal(name) for name in vary})
+    expanded = expand_each(vary.items(), experiment.nominal, experiment._known)
+    spread = Design(tuple(parse_variation(*one) for one in expanded), samples, design, seed)
+    points = spread.points({name: experiment.nominal(name) for name, _ in expanded})
     noisy = "sensors.noise" in vary or (sensors is not None and sensors.noise > 0)
     if noisy and "sensors.seed" not in vary:
         seeds = experiment.nominal("sensors.seed") + points.draw.astype(float)
         names, values = (*points.names, "sensors.seed"), np.column_stack([points.values, seeds])
         points = points._replace(names=names, values=values)
+    engine = engine or not isinstance(experiment.controller, ControlLaw)
     table = run_points(
         experiment, points, limits=limits, engine=engine, workers=workers, scheduler=scheduler, keep=keep,
         resume=resume, progress=progress,

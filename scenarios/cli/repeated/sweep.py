@@ -17,7 +17,6 @@ from scenarios.cli.arguments import (
     WrongUse,
     argument,
     count,
-    fields,
     option,
     output_file,
     section,
@@ -30,7 +29,7 @@ from scenarios.running.registry import Scenario
 if TYPE_CHECKING:
     from scenarios.sweeping.execute import Means
     from scenarios.sweeping.findings import Swept
-    from scenarios.sweeping.plan import Plan
+    from scenarios.sweeping.plan import Law, Plan
     from scenarios.sweeping.scenario_experiment import ScenarioExperiment
 
 BESIDES = ("controller", "gui", "close_window")
@@ -55,10 +54,12 @@ design_option = partial(
 class MeansOptions:
     """Options for the processors that run the draws."""
 
-    engine: bool = option(False, "simulate in PyBullet instead of the compiled model, 30 to 40 times slower")
+    engine: bool = option(
+        False, "simulate in PyBullet, 30 to 40 times slower; Python functions always run so"
+    )
     workers: int | None = option(
         None,
-        "number of processes on this machine (default: threads; with --engine one process per core)",
+        "number of processes on this machine (default: threads; in PyBullet one process per core)",
         "N",
         read=count,
     )
@@ -80,7 +81,7 @@ class MeansOptions:
             raise WrongUse(
                 "--workers excludes --scheduler: it starts processes on this machine, not on the cluster"
             )
-        return Means(self.engine, self.workers, self.scheduler, chunk_folder, resume)
+        return Means(self.workers, self.scheduler, chunk_folder, resume)
 
 
 def require_one_scenario(scenarios: Sequence[Scenario], where: str) -> Scenario:
@@ -133,6 +134,21 @@ def experiments(
     ]
 
 
+def print_python_cost(law: Law, seconds: float, runs: int) -> None:
+    """Print how long a controller takes that cannot be compiled; nothing with `--engine`.
+
+    Args:
+        law: the controller.
+        seconds: processor time of one run, in [s].
+        runs: number of runs.
+    """
+    if law.experiment.needs_engine and not law.experiment.engine:
+        print_to_stderr(
+            f"controller {law.label} is a Python function: about {seconds:.2g} s a run in PyBullet, "
+            f"{runs} runs take some {duration(seconds * runs)} of processor time"
+        )
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -153,7 +169,8 @@ class Sweep(Command):
     A variation is NAME=TEXT; --list shows the names. Random draws (--samples of them): 0:6 is uniform from 0
     to 6; 1:100:log is uniform in the logarithm; +-50% or +-0.5 is uniform about the nominal value; 3~0.5 is
     normal with mean 3 and standard deviation 0.5; ~10% is normal about the nominal value. Grids, at each
-    point of which all draws are run: 5:40:8 is eight values from 5 to 40; 0,2,4 is these values.
+    point of which all draws are run: 5:40:8 is eight values from 5 to 40; 0,2,4 is these values. With :each
+    behind it, as drives.coulomb=+-50%:each, a variation applies to each axis or link by itself.
 
     Exit status: 0 the sweep finished, whether its runs pass or fail; 1 a file could not be written, PyBullet
     disagrees with a worst run, or fewer runs pass than --require-share demands; 2 wrong use.
@@ -164,7 +181,8 @@ class Sweep(Command):
   irb-twin sweep joint_tracking --list --controller pd
   irb-twin sweep joint_tracking --controller pd pid --vary payload=0:6 model.mass=+-10% --samples 2000
   irb-twin sweep joint_tracking --controller pd --vary payload=0:6 bandwidth=5:40:8 --limit joint_error=0.05
-  irb-twin sweep joint_tracking --drives rigid --vary drives.coulomb=+-50% --out sweep.csv --picture sweep.png
+  irb-twin sweep joint_tracking --drives rigid --vary drives.coulomb=+-50%:each --out sweep.csv
+  irb-twin sweep joint_tracking --controller ./my.py:Law --vary payload=0:6 --samples 50
   irb-twin sweep joint_tracking --vary payload=0:6 --scheduler tcp://host:8786 --out sweep.csv
 """
     names_after = 0
@@ -186,9 +204,10 @@ class Sweep(Command):
     design: Literal["latin", "sobol", "random"] = design_option()
     limit: tuple[str, ...] = limit_option(group="evaluation")
     tool_error: bool = option(False, "also report the tool's error, which takes a tenth longer")
-    figure: str = option(
-        "joint_error",
-        "quantity that ranks the worst runs and colours the pictures: one that --limit accepts",
+    figure: str | None = option(
+        None,
+        "quantity of the importances, the worst runs and the pictures: one that --limit accepts (default: "
+        "the one with the limit; of several the one that most runs exceed; joint_error without any)",
         "FIGURE",
     )
     worst: int = option(
@@ -236,11 +255,13 @@ class Sweep(Command):
         from scenarios.sweeping.summary import complaints, summary, total, worst_report, write_summary
 
         plan, means = self._planned(call, scenario), self._means()
-        nominals = [nominal_run(plan, law, means.engine) for law in plan.laws]
-        pairs = zip(nominals, plan.laws, strict=True)
-        seconds = sum(nominal.seconds * len(law.points.values) for nominal, law in pairs)
+        nominals = [nominal_run(plan, law) for law in plan.laws]
+        seconds = 0.0
+        for nominal, law in zip(nominals, plan.laws, strict=True):
+            seconds += nominal.seconds * len(law.points.values)
+            print_python_cost(law, nominal.seconds, len(law.points.values))
         repeats = f", then {self.worst * len(plan.laws)} again in PyBullet" if self.worst else ""
-        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means)}{repeats}")
+        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means, plan)}{repeats}")
         began = time.monotonic()
         with counted(scenario.name, plan.runs) as update:
             swept = run_all(plan, nominals, means, update)
@@ -272,7 +293,7 @@ class Sweep(Command):
         """Make the experiments, one per controller."""
         from scenarios.sweeping.plan import limits
 
-        needed = {self.figure, *limits(self.limit), *(["tool_error"] if self.tool_error else [])}
+        needed = {self.figure or "", *limits(self.limit), *(["tool_error"] if self.tool_error else [])}
         laws = self.controller or list(scenario.side_by_side)
         return experiments(self, call, scenario, laws, needed)
 
@@ -292,12 +313,16 @@ class Sweep(Command):
         Raises:
             WrongUse, TwinError, ValueError: the options do not make a valid plan.
         """
-        from scenarios.sweeping.plan import Law, Plan, limits, points_of, variations
+        from scenarios.sweeping.plan import Law, Plan, limits, mark_absent, points_of, variations
         from twin.sweeps.design import Design
+        from twin.sweeps.trial import FIGURES
 
-        varied, limited = variations(self.vary, fields(scenario.Config)), limits([*self.limit])
-        limits([f"{self.figure}=0"])  # raises if the quantity is unknown
+        limited = limits([*self.limit])
+        if self.figure is not None and self.figure not in FIGURES:
+            raise WrongUse(f"--figure: unknown quantity {self.figure!r}: known are {', '.join(FIGURES)}")
         experiments = self._experiments(call, scenario)
+        varied = variations(self.vary, experiments[0])
+        mark_absent(experiments, (one.name for one in varied))
         design = Design(varied, self.samples, self.design, experiments[0].settings.seed)
         labels = controllers.labels(experiment.settings.controller for experiment in experiments)
         laws = [
@@ -331,12 +356,13 @@ class Sweep(Command):
                 files.write(path, partial(draw, law, title=title, scale=scale))
 
 
-def _about(seconds: float, means: Means) -> str:
+def _about(seconds: float, means: Means, plan: Plan) -> str:
     """Estimate the duration from the nominal runs; the speed of a cluster is unknown."""
     from twin.threads import thread_count
 
     if means.scheduler:
         return f"about {duration(seconds)} of processor time, on {means.scheduler}"
     at_once = means.workers or thread_count()
-    kind = "processes" if means.workers or means.engine else "threads"
+    engine = any(law.experiment.needs_engine for law in plan.laws)
+    kind = "processes" if means.workers or engine else "threads"
     return f"about {duration(seconds / at_once)} with {at_once} {kind}"

@@ -14,7 +14,6 @@ from scenarios.cli.arguments import (
     WrongUse,
     argument,
     count,
-    fields,
     option,
     output_file,
     section,
@@ -26,6 +25,7 @@ from scenarios.cli.repeated.sweep import (
     MeansOptions,
     design_option,
     experiments,
+    print_python_cost,
     require_one_scenario,
     samples_option,
     scenario_argument,
@@ -67,7 +67,7 @@ class Tune(Command):
     scenarios: tuple[str, ...] = scenario_argument()
     vary: tuple[str, ...] = option(
         (),
-        "parameters to vary, as in irb-twin sweep: payload=0:6, drives.coulomb=+-50%, delay=0,3",
+        "parameters to vary, as in irb-twin sweep: payload=0:6, drives.coulomb=+-50%:each, delay=0,3",
         "NAME=TEXT",
         group="variation",
     )
@@ -111,13 +111,15 @@ class Tune(Command):
         """Search for gains, compare them with the default gains, and report the result."""
         task, means = self._task(call), self.means.chosen()
         from scenarios.sweeping import tuning_report as writers
+        from scenarios.sweeping.execute import nominal_run
+        from scenarios.sweeping.plan import Law, Plan
         from scenarios.sweeping.summary import complaints, worst_report
         from scenarios.sweeping.tuning import chosen_gains, compared
         from scenarios.sweeping.tuning_report import conclusions, report
         from twin.sweeps.pools import pool_for
         from twin.sweeps.tuning import EVALUATIONS, tuned
 
-        gains = chosen_gains(task.law, self.gains)
+        gains, engine = chosen_gains(task.law, self.gains), task.law.scenario.needs_engine
         points, design = task.points, task.fresh_design
         fresh = None if design is None else task.fresh_points(design)
         sets = self.evaluations or EVALUATIONS * len(gains)
@@ -127,12 +129,15 @@ class Tune(Command):
             f"{sets} sets of {len(gains)} gain{'s' * (len(gains) != 1)} x {len(points.values)} runs, "
             f"then {compared_runs} runs to compare"
         )
+        law = Law(task.law.scenario.settings.controller, task.law.scenario, points)
+        plan = Plan(task.scenario, (law,), task.design, task.limits)
+        print_python_cost(law, nominal_run(plan, law).seconds, runs + compared_runs)
         with counted(f"tuning {task.law.scenario.settings.controller}", runs + compared_runs) as update:
-            with pool_for(means.engine, means.workers, means.scheduler) as pool:
+            with pool_for(engine, means.workers, means.scheduler) as pool:
                 tuning = tuned(
                     task.law, points, gains,
                     minimise=task.minimise, of=task.of, limits=task.limits, evaluations=self.evaluations,
-                    seed=task.design.seed, engine=means.engine, pool=pool, progress=update,
+                    seed=task.design.seed, engine=engine, pool=pool, progress=update,
                 )  # fmt: skip
             on_draws = compared(task, tuning, points, task.design, means, lambda done: update(runs + done))
             on_fresh = None
@@ -194,6 +199,6 @@ class Tune(Command):
             )
         (experiment,) = experiments(self, call, scenario, [self.law], {self.minimise, *limited})
         law = TunedLaw(experiment)
-        varied = variations(self.vary, fields(scenario.Config)) if self.vary else ()
+        varied = variations(self.vary, experiment) if self.vary else ()
         design = Design(varied, self.samples, self.design, law.scenario.settings.seed)
         return Task(scenario, law, design, limited, self.minimise, self.of, self.fresh)

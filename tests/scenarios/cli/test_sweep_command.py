@@ -177,6 +177,9 @@ def test_list_contains_quantities_that_can_vary():
         ),
         (["--vary", "payload=0:6", "--limit", "joint_error=-1"], "at least 0"),
         (["--vary", "payload=0:6", "--figure", "error"], "unknown quantity 'error'"),
+        (["--vary", "payload=0:6:each"], "cannot vary payload by '0:6:each': it has no axes or links"),
+        (["--vary", "mass=:each"], "expected a form such as"),
+        (["--controller", "pd", "pid", "--vary", "law.nope=0:1"], "no quantity 'law.nope': the nearest"),
         (["--vary", "payload=0:6", "--samples", "0"], "whole number above 0"),
         (["--vary", "payload=0:6", "--resume"], "--resume requires --out"),
         (
@@ -205,6 +208,36 @@ def test_bad_input_is_a_sentence(words, told):
 def test_it_takes_one_scenario_that_can_vary(words, told):
     status, _, err = given(words)
     assert (status, told in err) == (2, True)
+
+
+def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):
+    """`law.Kp` varies for `pd` alone, axes one by one, and the figure is the one whose limit decides."""
+    (tmp_path / "my.py").write_text("def plain(state, ref):\n    return 40.0 * (ref.q - state.q)\n")
+    status, out, err = given([
+        *SHORT, "--controller", "pd", f"{tmp_path}/my.py:plain", "--duration", "0.05", "--samples", "10",
+        "--vary", "torque_limit=+-10%:each", "law.Kp=0.5,2", "--worst", "1",
+        "--limit", "joint_error=1", "tool_error=1e-6",
+        "--out", f"{tmp_path}/a.csv", "--json", f"{tmp_path}/a.json",
+    ])  # fmt: skip
+    assert status == 0, err
+    rows = rows_of(tmp_path / "a.csv")
+    assert {row["law.Kp"] for row in rows[:20]} == {"0.5", "2.0"}
+    assert {row["law.Kp"] for row in rows[20:]} == {"nan"}
+    assert [row["torque_limit.3"] for row in rows[:20]] == [row["torque_limit.3"] for row in rows[20:]]
+    assert rows[0]["torque_limit.1"] != rows[0]["torque_limit.2"]
+    assert "plain keeps its settings: it has no law.Kp" in out
+    assert "of the tool error, whose limit most runs exceed: 40 of 40" in " ".join(out.split())
+    assert "pd: not computed: needs at least 20 draws for 7 inputs, got 10" in out
+    assert "controller plain is a Python function: about " in err
+    told = json.loads((tmp_path / "a.json").read_text())
+    for law in told["laws"]:
+        assert law["importance"]["of"] == law["sobol_indices"]["figure"] == "tool_error"
+        assert law["worst"][0]["engine"]["agrees"]
+    assert "law.Kp" not in told["laws"][1]["worst"][0]["inputs"]
+    assert [at["name"] for at in told["laws"][0]["share_on_grid"]] == ["law.Kp", "law.Kp"]
+    assert told["laws"][1]["share_on_grid"] == []
+    status, _, err = given([*SHORT, "--controller", f"{tmp_path}/my.py:plain", "--vary", "law.Kp=1:2"])
+    assert (status, "no quantity 'law.Kp': it has none of this kind" in err) == (2, True)
 
 
 def test_progress_shows_finished_runs_and_remaining_time(capsys, monkeypatch):

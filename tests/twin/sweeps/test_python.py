@@ -77,9 +77,15 @@ def test_repr_of_a_sweep(sweep):
     worst = sweep.worst(3)
     assert not np.any(sweep.passes[worst])
     assert np.array_equal(
-        sweep.table["joint_error"][worst], np.sort(sweep.table["joint_error"][~sweep.passes])[::-1][:3]
+        sweep.table[sweep.figure][worst], np.sort(sweep.table[sweep.figure][~sweep.passes])[::-1][:3]
     )
     assert sweep.importance()[0].name in ("payload", "law.bandwidth")
+    exceeding = {name: np.count_nonzero(sweep.table[name] > limit) for name, limit in sweep.limits.items()}
+    assert sweep.figure == max(exceeding, key=exceeding.get)
+    assert sweep.importance() == sweep.importance(sweep.figure)
+    other = "tool_error" if sweep.figure == "joint_error" else "joint_error"
+    assert sweep.importance() != sweep.importance(other)
+    assert sweep.sobol_indices().figure == sweep.figure
     frame = sweep.to_frame()
     assert list(frame.columns) == list(sweep.table.dtype.names)
     assert np.array_equal(frame["tool_error"], sweep.table["tool_error"])
@@ -147,5 +153,38 @@ def test_wrong_use(robot, reference):
         twin.sweep(robot, PD, reference, {"payload": "0:1"}, limits={"tool_error": 0.1})
     with pytest.raises(UnknownNameError, match="paylod"):
         twin.sweep(robot, PD, reference, {"paylod": "0:1"})
-    with pytest.raises(ValueError, match=r"a twin\.ControlLaw"):
-        twin.sweep(robot, lambda model: lambda state, wanted: state.q, reference, {"payload": "0:1"})
+    with pytest.raises(
+        VariationError, match=r"payload by '0:1:each': it has no axes or links; mass, torque_l"
+    ):
+        twin.sweep(robot, PD, reference, {"payload": "0:1:each"})
+    with pytest.raises(VariationError, match=r"law\.Kp by .* no axes or links"):
+        twin.sweep(robot, PD, reference, {"law.Kp": "+-5%:each"})
+    with pytest.raises(UnknownNameError, match="no quantity 'mas'"):
+        twin.sweep(robot, PD, reference, {"mas": "0:1:each"})
+
+
+def test_each_axis_varies_by_itself(robot, reference):
+    vary = {"torque_limit": "+-10%:each", "model.mass": "~5%:each", "payload": "0:1"}
+    sweep = twin.sweep(robot, PD, reference, vary, samples=20, limits={"rms_torque": 0.1})
+    assert sweep.figure == sweep.sobol_indices().figure == "rms_torque"
+    assert sweep.importance() == sweep.importance("rms_torque") != sweep.importance("joint_error")
+    links = [f"model.mass.link_{k}" for k in range(1, 7)]
+    assert sweep.inputs == (*(f"torque_limit.{k}" for k in range(1, 7)), *links, "payload")
+    relative = np.stack([sweep.table[f"torque_limit.{k}"] for k in range(1, 7)]) / robot.tau_max[:, None]
+    assert np.all(np.abs(relative - 1.0) <= 0.1)
+    assert np.linalg.matrix_rank(relative - relative.mean(axis=1, keepdims=True)) == 6  # no two alike
+    written = twin.sweep(robot, PD, reference, {"mass.link_2": "14:16"}, samples=8).table["mass.link_2"]
+    assert np.ptp(written) > 0
+
+
+def test_python_function_runs_as_in_the_engine(robot, reference):
+    """Each run has a new controller, and its rows are those of the compiled law that computes the same."""
+
+    def make(model):
+        law = PD(model)
+        return lambda state, wanted: law(state, wanted)
+
+    of_function = twin.sweep(robot, make, reference, {"payload": "0,1"}, workers=1)
+    of_law = twin.sweep(robot, PD, reference, {"payload": "0,1"})
+    assert of_function.passes.tolist() == of_law.passes.tolist()
+    assert of_function.table["joint_error"] == pytest.approx(of_law.table["joint_error"], abs=1e-12)

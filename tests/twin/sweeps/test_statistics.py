@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from twin.sweeps.design import Design, parse_variation
-from twin.sweeps.statistics import binomial_interval, importances, pass_share, worst
+from twin.sweeps.statistics import binomial_interval, decisive_figure, importances, pass_share, worst
 from twin.sweeps.trial import OUTCOME
 
 SEEDS = 200
@@ -253,3 +253,21 @@ def test_the_worst_are_those_that_fail_then_the_largest():
         worst(table, "rms_error", -1)
     with pytest.raises(ValueError, match="got 'torque'"):
         worst(table, "torque", 1)
+
+
+def test_decisive_figure_is_the_one_with_the_limit():
+    tables = [np.zeros(20, dtype=OUTCOME), np.zeros(20, dtype=OUTCOME)]
+    for table in tables:
+        table["joint_error"], table["tool_error"] = np.linspace(0.0, 1.0, 20), np.linspace(0.0, 0.1, 20)
+    assert decisive_figure(tables, {}) == "joint_error"
+    assert decisive_figure(tables, {"tool_error": 5.0}) == "tool_error"
+    both = ("joint_error", "tool_error")
+    assert decisive_figure(tables, dict(zip(both, (0.9, 0.05), strict=True))) == "tool_error"
+    assert decisive_figure(tables, dict(zip(both, (0.5, 0.09), strict=True))) == "joint_error"
+    # No run exceeds a limit: the one that is closest to it.
+    assert decisive_figure(tables, dict(zip(both, (4.0, 0.2), strict=True))) == "tool_error"
+    assert decisive_figure(tables, {"saturated": 0.0, "joint_error": 2.0}) == "joint_error"
+    tables[1]["tool_error"] = np.inf
+    assert decisive_figure(tables, dict(zip(both, (0.4, 5.0), strict=True))) == "joint_error"
+    tables[1]["tool_error"] = np.nan
+    assert decisive_figure(tables, dict(zip(both, (0.8, 5.0), strict=True))) == "tool_error"
