@@ -21,6 +21,7 @@ from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
 from twin.multibody import recursions
+from twin.multibody.axis_torques import UserColumn
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import MORE_FRICTION
 from twin.robot.loading.dh_tables import link_tail
@@ -222,6 +223,8 @@ def _set_torques(facts: dict[str, Any], robot: Robot) -> None:
     tables = [(group, table) for group in keys for table in facts.get(group, {}).values()]
     for (group, table), torque in zip(tables, robot.tree.torques, strict=True):
         table |= dict(zip(keys[group], torque.values, strict=True))
+        if isinstance(torque, UserColumn):
+            table["function"] = f"{torque.file}:{torque.function}"
         table["source"] = "identified, see above"
 
 

@@ -7,8 +7,12 @@ import numpy as np
 import pytest
 
 import twin
+from twin.errors import TwinError
+from twin.identification.physical import physical_solution
+from twin.identification.robot_file import write_robot_file
 from twin.multibody.axis_torques import Cylinder
 from twin.sibling_packages import PROJECT
+from twin.trajectories.sampling import Samples
 
 TABLES = """
 [spring.wrist]
@@ -72,7 +76,7 @@ def log(robot):
 
     motion = stored_excitation(twin.load("irb140"))
     with twin.Simulation(robot, time_step=0.002) as plant:
-        return twin.run_closed_loop(plant, ComputedTorque(robot), twin.sample(motion, motion.duration, 0.002))
+        return twin.run_closed_loop(plant, ComputedTorque(robot), twin.sample(motion, 0.002))
 
 
 @pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
@@ -123,6 +127,14 @@ def test_identification_gives_all_values_back(robot, log, tmp_path):
     assert alone["Kz2"] == pytest.approx(700.0, rel=1e-8)
     assert alone["cable"] == pytest.approx(4.0, rel=1e-8)
     assert alone["Fl6"] == pytest.approx(0.06, rel=1e-7)
+    solution = physical_solution(found)
+    loaded = twin.load(write_robot_file(solution, tmp_path / "found.toml")[0]).with_drives("rigid")
+    for one, expected in zip(loaded.tree.torques, solution.robot.tree.torques, strict=True):
+        np.testing.assert_allclose(one.values, expected.values, rtol=1e-12)
+    for key in FRICTION:
+        np.testing.assert_allclose(
+            getattr(loaded.drives, key), getattr(solution.robot.drives, key), rtol=1e-12
+        )
 
 
 def test_a_rollout_is_the_run_of_the_plant(robot):
@@ -130,11 +142,12 @@ def test_a_rollout_is_the_run_of_the_plant(robot):
     from twin.identification.excitation import stored_excitation
 
     motion = stored_excitation(twin.load("irb140"))
-    samples = twin.sample(motion, 0.2, 0.002)
+    samples = twin.sample(motion, 0.002)
+    samples = Samples(*(rows[:100] for rows in samples))
     law = ComputedTorque(robot)
     plant = twin.run_closed_loop(twin.AnalyticPlant(robot, 0.002), law, samples)
-    fast = twin.run_rollouts([robot], law, samples, time_step=0.002)
-    np.testing.assert_allclose(fast.q[0], plant.q, rtol=0, atol=1e-13)
+    fast = twin.run_rollouts(robot, law, samples, time_step=0.002)
+    np.testing.assert_allclose(np.squeeze(fast.q), plant.q, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +167,7 @@ def test_wrong_tables_are_refused_in_a_sentence(file, tmp_path, before, after, s
     if said is None:
         assert twin.load(tmp_path / "robot.toml").tree.torques
         return
-    with pytest.raises(twin.TwinError, match=said):
+    with pytest.raises(TwinError, match=said):
         twin.load(tmp_path / "robot.toml")
 
 
@@ -164,5 +177,5 @@ def test_a_column_that_depends_on_accelerations_is_refused(file, tmp_path):
     (tmp_path / "cable.py").write_text(
         "def cable(q, qd, qdd):\n    return [qdd[0]] + [0.0] * 5\n", encoding="utf-8"
     )
-    with pytest.raises(twin.TwinError, match="depends on accelerations"):
+    with pytest.raises(TwinError, match="depends on accelerations"):
         twin.load(tmp_path / "robot.toml")

@@ -68,7 +68,7 @@ def test_draws_and_not_runs_count_on_a_grid():
 
 
 def test_whole_draws_are_left_out_of_the_fit():
-    """Three tenths of the variance are noise that the runs of a draw share, and that polynomials could fit."""
+    """Three tenths of the variance are noise that the runs of a draw share; polynomials could fit it."""
 
     def noisy(x):
         noise = np.repeat(np.random.default_rng(1).standard_normal(len(x) // 3), 3)
