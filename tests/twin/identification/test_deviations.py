@@ -1,0 +1,173 @@
+"""Deviations under coloured noise, samples near rest, and the check for bias of rotors."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+import twin
+from scenarios.cli.command_line import main
+from scenarios.joint_tracking import Config, run
+from twin.errors import IdentificationError, IdentificationWarning
+from twin.identification import Filtering, check_bias, filtered_measurements
+from twin.identification.deviations import Part, block_covariance, weighted_residuals
+from twin.identification.excitation import stored_excitation
+from twin.identification.least_squares import fitted, triangles
+from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.payload import identify_payload
+from twin.identification.torque_model import TorqueModel
+
+DT = 0.004
+
+
+@pytest.fixture(scope="module")
+def arm(irb140):
+    """An arm whose friction is no higher at rest."""
+    return irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+
+
+@pytest.fixture(scope="module")
+def motion(arm):
+    """Times, positions and torques of two periods, in continuous time."""
+    t = np.arange(0.0, 10.0, DT)
+    q, qd, qdd = replace(stored_excitation(arm), periods=2)(t)
+    return t, q, twin.drive_inverse_dynamics(arm, q, qd, qdd)
+
+
+def lasting(rng, shape, seconds):
+    """Noise of deviation 1 that forgets itself in some seconds."""
+    a = np.exp(-DT / seconds)
+    return lfilter([np.sqrt(1 - a * a)], [1, -a], rng.normal(size=(shape[0] + 1000, shape[1])), axis=0)[1000:]
+
+
+def test_deviations_hold_where_noise_lasts(arm, motion):
+    """White ones are too small: within one and two deviations of the truth should be 68 and 95 %."""
+    t, q, tau = motion
+    model, sizes = TorqueModel(arm), 0.02 * np.std(tau, axis=0)
+    true, r = model.base.K @ model.parameters.values, len(model.base.columns)
+    ratios = {"blocks": [], "white": []}
+    for seed in range(10):
+        noise = lasting(np.random.default_rng(seed), q.shape, 0.1)
+        recording = twin.logs.torque_recording(t, q, tau + sizes * noise)
+        measured = filtered_measurements(recording, Filtering(10.0))
+        fit = fitted(triangles(model, [measured]))
+        residuals = weighted_residuals(model, fit, [Part([measured], np.eye(r), np.zeros(r))])
+        covariance, blocks = block_covariance(model, fit, residuals)
+        assert blocks == 20
+        for kind, one in (("blocks", covariance), ("white", fit.covariance)):
+            ratios[kind].append(np.abs(fit.beta - true) / np.sqrt(np.diag(one)))
+    within = {
+        kind: [float(np.mean(np.array(found) < k)) for k in (1.0, 1.96)] for kind, found in ratios.items()
+    }
+    assert 0.58 < within["blocks"][0] < 0.75
+    assert 0.88 < within["blocks"][1] < 0.98
+    assert within["white"][1] < 0.85
+
+
+def test_blocks_of_white_noise_have_the_deviations_of_white_noise(arm, motion, rng):
+    t, q, tau = motion
+    recording = twin.logs.torque_recording(t, q, tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape))
+    found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.0)
+    white = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.0, deviations="white")
+    assert (found.blocks, white.blocks) == (20, 0)
+    np.testing.assert_array_equal(found.beta, white.beta)
+    assert np.median(found.deviations / white.deviations) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_torque_that_repeats_with_the_position_is_warned_of(arm, motion, rng):
+    t, q, tau = motion
+    noise = np.std(tau, axis=0) * rng.normal(size=q.shape)
+    ripple = np.zeros_like(tau)
+    ripple[:, 1] = 10.0 * np.sin(12.0 * q[:, 1])
+    recording = twin.logs.torque_recording(t, q, tau + 0.02 * noise + ripple)
+    with pytest.warns(IdentificationWarning, match="residuals of joint 2 repeat with the position"):
+        twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.05)
+
+
+def test_slow_samples_are_left_out_where_friction_is_another(irb140, motion, rng):
+    """Static friction is 1.6 times the Coulomb friction below some 0.1 rad/s."""
+    arm, (t, q, _) = irb140.with_drives("rigid"), motion
+    qd, qdd = np.gradient(q, DT, axis=0), np.gradient(np.gradient(q, DT, axis=0), DT, axis=0)
+    tau = twin.drive_inverse_dynamics(arm, q, qd, qdd)
+    recording = twin.logs.torque_recording(t, q, tau + 1e-3 * np.std(tau, axis=0) * rng.normal(size=q.shape))
+    measured, model = filtered_measurements(recording, Filtering(10.0)), TorqueModel(arm)
+    speed = chosen_min_speed(model, [measured])
+    assert 0.05 <= speed <= 0.2
+    assert f"excluded below {speed:g} rad/s" in without_rest(measured, arm, speed).how
+    true = model.base.K @ model.parameters.values
+    errors = [
+        np.linalg.norm(fitted(triangles(model, [without_rest(measured, arm, one)])).beta - true)
+        for one in (0.0, speed)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_instrumental_variables_free_rotors_of_the_noise_of_positions(arm, motion):
+    """Noise of 3 mrad pulls rotor 3 by two deviations; the other estimate has less than one."""
+    t, q, tau = motion
+    off = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        seen, noise = (
+            q + 3e-3 * rng.normal(size=q.shape),
+            0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape),
+        )
+        recording = twin.logs.torque_recording(t, seen, tau + noise, "seen", q)
+        found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.1)
+        checked = check_bias(found)
+        true = found.model.base.K @ found.model.parameters.values
+        rotor = found.model.base.symbols.index("J3")
+        off.append([(one - true)[rotor] / found.deviations[rotor] for one in (found.beta, checked.beta)])
+    least_squares, instrumental = np.mean(off, axis=0)
+    assert least_squares < -1.5
+    assert abs(instrumental) < 0.8
+
+
+def test_a_check_for_bias_needs_the_commanded_motion(arm, motion, rng):
+    t, q, tau = motion
+    noisy = tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape)
+    recording = twin.logs.torque_recording(t, q, noisy, "plain.csv")
+    found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.05)
+    with pytest.raises(IdentificationError, match=r"plain.csv: a check for bias needs the commanded motion"):
+        check_bias(found)
+
+
+def test_the_command_states_all_of_it(arm, motion, rng, tmp_path, capsys):
+    t, q, tau = motion
+    noisy = tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape)
+    names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qref") for k in range(1, 7))]
+    table = np.column_stack([t, q + 1e-4 * rng.normal(size=q.shape), noisy, q])
+    file = tmp_path / "seen.csv"
+    np.savetxt(file, table, delimiter=",", header=",".join(names), comments="")
+    words = ["identify", str(file), "--robot", "irb140", "--cutoff", "10", "--min-speed", "0.05"]
+    assert main([*words, "--check-bias", "--json", str(tmp_path / "found.json")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Deviations by the bootstrap of 20 blocks of residuals" in printed
+    assert "least squares beside instrumental variables" in printed
+    assert "excluded below 0.05 rad/s" in printed
+    found = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    assert found["blocks"] == 20
+    assert len(found["instrumental"]["values"]) == found["rank"]
+    assert main([*words, "--friction", "wet"]) == 2
+    assert "--friction wet: expected load, root or difference" in capsys.readouterr().err
+
+
+def test_a_payload_is_found_in_a_log_of_ideal_drives():
+    log = run(Config(payload="3,0.01,0.02,0.1", duration=0.5))
+    assert log.drives == "ideal"
+    estimate = identify_payload(log.robot, log)
+    np.testing.assert_allclose(estimate.values[:4], [3.0, 0.01, 0.02, 0.1], rtol=0, atol=1e-6)
+
+
+def test_wrong_settings_are_refused(arm, motion):
+    t, q, tau = motion
+    recording = twin.logs.torque_recording(t, q, tau)
+    for settings, said in (
+        ({"min_speed": -1.0}, "expected a min_speed of at least 0 rad/s, got -1.0"),
+        ({"deviations": "red"}, "expected deviations to be blocks or white, got 'red'"),
+        ({"friction": ["wet"]}, "expected friction among load, root, difference, got 'wet'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            twin.identify(arm, recording, **settings)
