@@ -26,6 +26,8 @@ A text describes the distribution or the grid of a quantity:
 | `~10%`, `~0.5` | normal about the nominal value; the standard deviation is a share of its size, or absolute
 | | `a:b:n` | a grid of n evenly spaced points from a to b, including both | | `v1,v2,...` | a grid of these
 values; a single value is fixed |
+
+`:each` behind any of them varies each axis or link by itself, see `twin.sweeps.robot_quantities.expand_each`.
 """
 
 from collections.abc import Mapping, Sequence
