@@ -151,7 +151,7 @@ def _polynomials(values: NDArray) -> Floats:
     found = [np.ones(len(x))]
     for _ in range(min(BOUNDS[-1], len(np.unique(values))) - 1):
         polynomial = x * found[-1]
-        for lower in found:
+        for lower in found * 2:  # twice, so that rounding errors do not grow
             polynomial -= np.mean(polynomial * lower) * lower
         found.append(polynomial / np.sqrt(np.mean(polynomial**2)))
     return np.column_stack(found[1:])
