@@ -152,8 +152,8 @@ def test_wrong_use_is_one_sentence(irb140):
         twin.dynamics.with_dynamic_parameters(robot, pi[:60])
     with pytest.raises(ValueError, match="got nan of link_1 mx"):
         twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
-    with pytest.raises(ValueError, match="because Drives have no offset, got 2 N m for drive 1"):
-        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
+    offset = twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
+    assert offset.drives.offset.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="rotor_inertia of axis 1 is -1"):
         twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))
 
