@@ -53,9 +53,9 @@ def check_bias(found: Identification) -> BiasCheck:
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import Config, run
-        >>> log = run(Config(robot="two_link", duration=2.0, noise=1e-4))
-        >>> twin.identification.check_bias(twin.identify(log.robot, log)).differs.tolist()
-        [False, False, False, False, False, False, False, False, False, False]
+        >>> log = run(Config(robot="two_link", duration=4.0, noise=1e-4))
+        >>> twin.identification.check_bias(twin.identify(log.robot, log)).differs.any().item()
+        False
     """
     r, weights_of_joints = len(found.beta), found.fit.weights
     ZY, ZZ, Ztau = np.zeros((r, r)), np.zeros((r, r)), np.zeros(r)
