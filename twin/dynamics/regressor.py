@@ -39,7 +39,8 @@ def dynamics_regressor(
     """Return the matrix `Y` by which a motion's torques are linear in the dynamic parameters, `tau = Y pi`.
 
     `tau` is the result of `twin.drive_inverse_dynamics`, `pi` that of `twin.dynamics.dynamic_parameters`.
-    Static friction above Coulomb friction is excluded, because it is not linear in its parameters.
+    Static friction above Coulomb friction is excluded, because it is not linear in its parameters.  Springs,
+    balancers and further friction of drives are excluded, too: `twin.identification.torque_model` has them.
 
     Args:
         robot: the robot, with the drives that act (`Robot.with_drives`).

@@ -38,7 +38,7 @@ from twin.identification.measurements import (
     measurements_of_log,
 )
 from twin.identification.near_rest import chosen_min_speed, without_rest
-from twin.identification.torque_model import FRICTION, TorqueModel, identifiable
+from twin.identification.torque_model import TorqueModel, friction_of, identifiable
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
@@ -183,7 +183,8 @@ def identify(
         end: end of the interval that is used, in [s].
         split: time from which on samples are used for validation only, in [s].
         friction: further friction to identify: `"load"`, which grows with the transmitted torque, `"root"`,
-            with the root of the speed, and `"difference"` of viscous friction between the directions.
+            with the root of the speed, and `"difference"` of viscous friction between the directions.  What
+            the robot's drives have of these is always identified.
         min_speed: speed of a shaft below which equations of the fit are excluded, in [rad/s], since friction
             near rest is another; `None` to choose it from filtered recordings.
         deviations: `"blocks"` for deviations of the block bootstrap (`twin.identification.deviations`), or
@@ -205,19 +206,18 @@ def identify(
     if not sources:
         raise ValueError("expected a recording to identify from, got none")
     require_options(min_speed, deviations)
-    for one in friction:
-        if one not in FRICTION:
-            raise ValueError(f"expected friction among {', '.join(FRICTION)}, got {one!r}")
     robot = identifiable(robot)
-    model = TorqueModel(robot, both_sides, tuple(friction))
+    model = TorqueModel(robot, both_sides, friction_of(robot, friction))
     whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
     kept_out = [measured_source(source, robot, filtering).between(start, end) for source in validate]
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
     require_motion(robot, whole)
-    if "load" in friction:
-        whole, kept_out = with_load(robot, both_sides, whole, kept_out)
+    if "load" in model.friction and any(one.load is None for one in (*whole, *kept_out)):
+        without = replace(model, friction=tuple(kind for kind in model.friction if kind != "load"))
+        beta = fitted(triangles(without, whole)).beta
+        whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
     require_units(model, whole)
     speed = chosen_min_speed(model, whole) if min_speed is None else min_speed
     whole = [without_rest(one, robot, speed) for one in whole]
@@ -246,24 +246,22 @@ def identify(
     )  # fmt: skip
 
 
-def with_load(
-    robot: Robot, both_sides: bool, whole: list[Measurements], kept_out: list[Measurements]
-) -> tuple[list[Measurements], list[Measurements]]:
+def with_load(model: TorqueModel, beta: Floats, measured: Measurements) -> Measurements:
     """Return measurements with the torques that drives transmit.
 
-    Where they are not recorded they are those of links and springs in a fit without this friction.
+    Where they are not recorded, they are those of links and springs.
+
+    Args:
+        model: model without friction that grows with the load.
+        beta: (r,) its base parameters.
+        measured: the measurements.
     """
-    if all(one.load is not None for one in (*whole, *kept_out)):
-        return whole, kept_out
-    model = TorqueModel(robot, both_sides)
-    beta, first = fitted(triangles(model, whole)).beta, 10 * robot.tree.n
-    of_drives = (model.base.columns >= first) & (model.base.columns < first + 4 * robot.n)
-
-    def loaded(one: Measurements) -> Measurements:
-        Y = model.regressor(one.q, one.qd, one.qdd, one.qd_friction)[..., model.base.columns]
-        return replace(one, load=Y @ np.where(of_drives, 0.0, beta))
-
-    return [loaded(one) for one in whole], [loaded(one) for one in kept_out]
+    if measured.load is not None:
+        return measured
+    columns, sections = model.base.columns, model.sections
+    of_drives = (columns >= sections.drives.start) & (columns < sections.friction.stop)
+    Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)[..., columns]
+    return replace(measured, load=Y @ np.where(of_drives, 0.0, beta))
 
 
 def require_options(min_speed: float | None, deviations: str) -> None:

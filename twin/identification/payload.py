@@ -17,7 +17,7 @@ Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from twin.identification.deviations import (
     warn_of_repetition,
     weighted_residuals,
 )
-from twin.identification.identify import Source, measured_source, require_options
+from twin.identification.identify import Source, measured_source, require_options, with_load
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
@@ -42,7 +42,7 @@ from twin.identification.least_squares import (
 )
 from twin.identification.measurements import Filtering
 from twin.identification.near_rest import without_rest
-from twin.identification.torque_model import TorqueModel, identifiable
+from twin.identification.torque_model import TorqueModel, friction_of, identifiable
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives
 from twin.robot.robot import Payload, Robot
@@ -156,13 +156,18 @@ def identify_payload(
     require_options(min_speed, deviations)
     if not bare:
         robot.require_inertia()
-    model = TorqueModel(identifiable(robot.with_payload(None)))
+    arm = identifiable(robot.with_payload(None))
+    model = TorqueModel(arm, friction=friction_of(arm))
     runs = [[measured_source(one, model.robot, filtering).between(start, end) for one in group]
             for group in (loaded, bare)]  # fmt: skip
     if not bare and all(one.ideal for one in runs[0]):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
         model = TorqueModel(model.robot.with_drives("rigid", drives))
     runs = [[without_rest(one, model.robot, min_speed or 0.0) for one in group] for group in runs]
+    if "load" in model.friction:
+        without = replace(model, friction=tuple(kind for kind in model.friction if kind != "load"))
+        of_robot = without.base.K @ without.parameters.values
+        runs = [[with_load(without, of_robot, one) for one in group] for group in runs]
     for group in runs:
         if group and not bare:
             require_units(model, group)

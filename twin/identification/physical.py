@@ -17,8 +17,9 @@ the links P0 of the given robot; for scalars above 0 the divergence is `x / x0 -
 part is the increase of the residuals in units of their noise.  The second keeps P away from the boundary of
 the possible set, and directions that no torque depends on as near to P0 as the others permit.  Its weight
 corresponds to knowing P0 to a factor of about e, which is weak compared with the recordings.  For friction
-and rotors that the robot's file does not have, x0 is the size that the unconstrained fit gives them.  Torque
-offsets are centred at 0, with the deviation of the joint's torque.  Links without masses are scaled to the
+and rotors that the robot's file does not have, x0 is the size that the unconstrained fit gives them.
+Parameters of any sign are centred at their given values: torque offsets with the deviation of the joint's
+torque, springs and the like with the size that the recordings permit.  Links without masses are scaled to the
 torques of the unconstrained fit.  Both parts are convex, so that there is one minimum for any start, which
 Newton's method finds.
 
@@ -39,7 +40,7 @@ from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
-from twin.identification.torque_model import FRICTION, SIDE_SYMBOLS, TorqueModel
+from twin.identification.torque_model import FRICTION, TorqueModel
 from twin.robot.robot import Robot
 
 FINEST = 1e-8
@@ -124,8 +125,9 @@ class PhysicalSolution:
     @cached_property
     def beta_of_file(self) -> Floats:
         """Base parameters (r,) that a robot's file can represent: those without the second side of drives."""
-        second = [symbol.startswith(SIDE_SYMBOLS) for symbol in self.found.model.parameters.symbols]
-        return self.found.model.base.K @ np.where(second, 0.0, self.pi)
+        of_file = self.pi.copy()
+        of_file[self.found.model.sections.sides] = 0.0
+        return self.found.model.base.K @ of_file
 
     @cached_property
     def residuals_of_file(self) -> JointResiduals:
@@ -141,21 +143,22 @@ class PhysicalSolution:
     @cached_property
     def robot(self) -> Robot:
         """Robot with these parameters, except the second side of drives."""
-        model = self.found.model
-        robot = with_dynamic_parameters(
-            model.robot, self.pi[: 10 * model.robot.tree.n + len(DRIVE) * model.robot.n]
-        )
-        left = self.pi[10 * robot.tree.n + len(DRIVE) * robot.n + len(SIDE_SYMBOLS) * len(model.coupled) :]
-        of_friction, of_torques = np.split(left, [len(model.friction) * robot.n])
-        if model.friction and robot.active_drives is not None:
-            rows = zip(model.friction, of_friction.reshape(-1, robot.n), strict=True)
-            columns = {FRICTION[kind][0]: row for kind, row in rows}
-            robot = robot.with_drives("rigid", robot.active_drives.with_columns(**columns))
-        torques, first = [], 0
+        model, n = self.found.model, self.found.model.robot.n
+        sections = model.sections
+        robot = with_dynamic_parameters(model.robot, self.pi[: sections.drives.stop])
+        if model.friction and robot.drives is not None:
+            rows = self.pi[sections.friction].reshape(-1, n)
+            columns = {FRICTION[kind][0]: row for kind, row in zip(model.friction, rows, strict=True)}
+            try:
+                robot = replace(robot, drives=replace(robot.drives, **columns))
+            except ValueError as error:
+                raise IdentificationError(
+                    f"{error}: the recordings do not determine it, identify without it (friction)"
+                ) from error
+        values, torques = iter(self.pi[sections.torques].tolist()), []
         for torque in robot.tree.torques:
-            torques.append(torque.with_values(of_torques[first : first + len(torque.values)].tolist()))
-            first += len(torque.values)
-        return replace(robot, tree=replace(robot.tree, torques=tuple(torques))) if torques else robot
+            torques.append(torque.with_values([next(values) for _ in torque.value_names]))
+        return replace(robot, tree=replace(robot.tree, torques=tuple(torques)))
 
 
 def physical_solution(found: Identification) -> PhysicalSolution:
@@ -199,7 +202,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     sizes, lower_bounds = _sizes(found, R)
     pi[positive] = np.where(known > 0, np.maximum(known, lower_bounds / UNCERTAINTY), sizes)[positive]
     spans = np.maximum(sizes, np.abs(known))
-    spans[[symbol.startswith("F0") for symbol in model.parameters.symbols]] = found.residuals.torque_rms
+    spans[model.sections.drives][DRIVE.index("offset") :: len(DRIVE)] = found.residuals.torque_rms
     pi, deviations = _minimum(pi, payload, positive, offsets, spans[offsets], R, base.columns, base.K)
     white = np.sqrt(np.diag(found.fit.covariance))
     deviations = deviations * np.divide(found.deviations, white, out=np.ones_like(white), where=white > 0)
@@ -208,10 +211,11 @@ def physical_solution(found: Identification) -> PhysicalSolution:
 
 def _offsets(model: TorqueModel) -> np.ndarray:
     """Return which of the parameters (p,) have any sign: offsets, differences, springs, a user's columns."""
-    symbols = model.parameters.symbols
-    any_sign = np.array([symbol.startswith(("F0", "Fd")) for symbol in symbols])
-    count = sum(len(torque.values) for torque in model.robot.tree.torques)
-    any_sign[len(symbols) - count :] = True
+    any_sign, sections = np.zeros(len(model.parameters.values), dtype=np.bool_), model.sections
+    any_sign[sections.drives][DRIVE.index("offset") :: len(DRIVE)] = True
+    any_sign[sections.torques] = True
+    for kind, row in zip(model.friction, any_sign[sections.friction].reshape(-1, model.robot.n), strict=True):
+        row[:] = kind == "difference"
     return any_sign
 
 

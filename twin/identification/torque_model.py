@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import Floats, real_array
-from twin.dynamics.parameters import DynamicParameters, dynamic_parameters
+from twin.dynamics.parameters import DRIVE, DynamicParameters, dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
 from twin.errors import IdentificationError
-from twin.multibody.axis_torques import Cylinder, Spring, torque_columns
+from twin.multibody.axis_torques import torque_columns
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.robot import Robot
 
@@ -186,6 +186,16 @@ FRICTION = {
 """Further friction of all drives: name in `Drives`, symbol, and unit."""
 
 
+class Sections(NamedTuple):
+    """Places of the parameters of a torque model, in their order."""
+
+    links: slice
+    drives: slice
+    sides: slice
+    friction: slice
+    torques: slice
+
+
 @dataclass(frozen=True, eq=False)
 class TorqueModel:
     """Model that is fitted to recordings: `tau = Y pi`.
@@ -215,16 +225,29 @@ class TorqueModel:
             values += list(getattr(self.robot.active_drives, column))
             further += [(f"drive {i + 1} {column}", f"{symbol}{i + 1}", unit) for i in range(self.robot.n)]
         for torque in self.robot.tree.torques:
-            place = str(torque.joint + 1) if isinstance(torque, (Spring, Cylinder)) else ""
             values += list(torque.values)
             further += [
-                (f"{type(torque).__name__} {symbol}{place}", f"{symbol}{place}", unit)
+                (f"{type(torque).__name__} {symbol}", symbol, unit)
                 for symbol, unit in zip(torque.symbols, torque.units, strict=True)
             ]
         names, symbols, units = zip(*further, strict=True) if further else ((), (), ())
         return DynamicParameters(
             np.array(values), of_robot.names + names, of_robot.symbols + symbols, of_robot.units + units
         )
+
+    @cached_property
+    def sections(self) -> Sections:
+        """Places of the parameters in `parameters`."""
+        n, drives = self.robot.n, self.robot.active_drives
+        counts = (
+            10 * self.robot.tree.n,
+            0 if drives is None else len(DRIVE) * n,
+            len(SIDES) * len(self.coupled),
+            len(self.friction) * n,
+            sum(len(torque.values) for torque in self.robot.tree.torques),
+        )
+        ends = np.cumsum(counts).tolist()
+        return Sections(*(slice(end - count, end) for end, count in zip(ends, counts, strict=True)))
 
     @cached_property
     def coupled(self) -> NDArray[np.intp]:
@@ -283,6 +306,23 @@ def other_side(drives: Drives) -> Drives:
     """Return the drives with friction on the other side of each gear."""
     return replace(
         drives, friction_at=tuple("joint" if side == MOTOR else MOTOR for side in drives.friction_at)
+    )
+
+
+def friction_of(robot: Robot, asked: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the kinds of further friction that a robot's drives have or that are asked for.
+
+    Raises:
+        ValueError: a kind is not in `FRICTION`.
+    """
+    for kind in asked:
+        if kind not in FRICTION:
+            raise ValueError(f"expected friction among {', '.join(FRICTION)}, got {kind!r}")
+    drives = robot.active_drives
+    return tuple(
+        kind
+        for kind, (column, _, _) in FRICTION.items()
+        if kind in asked or (drives is not None and np.any(getattr(drives, column)))
     )
 
 

@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 
 from twin.errors import RobotError, TwinError
 from twin.multibody.tree import body_from_parameters, frozen
-from twin.robot.drives.drives import Drives
+from twin.robot.drives.drives import MORE_FRICTION, Drives
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.loading.loading import laboratory_names, load, robot_names
 from twin.robot.robot import DH, Payload, Robot
@@ -96,6 +96,7 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
     content |= {name: getattr(tree, name) for name in TREE if robot.has_inertia or name != "inertias"}
     content |= {name: getattr(robot, name) for name in ARM}
     content |= {"structure": np.array(_structure(robot)), "loop_points": _loop_points(robot)}
+    content["axis_torques"] = _axis_torques(robot)
     if robot.dh is not None:
         content |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
     if robot.file is None:
@@ -147,7 +148,9 @@ def _with_drives(robot: Robot, content: Mapping[str, Any]) -> Robot:
         return robot
     drives = None
     if "drives_ratio" in content:
-        columns = {item.name: content[f"drives_{item.name}"] for item in fields(Drives)}
+        names = [item.name for item in fields(Drives)]  # older files lack the further friction
+        known = [name for name in names if name not in MORE_FRICTION or f"drives_{name}" in content]
+        columns = {name: content[f"drives_{name}"] for name in known}
         columns["friction_at"] = tuple(_texts(content, "drives_friction_at", 1))
         drives = Drives(**columns)
     return replace(robot, drives=None).with_drives(_texts(content, "drives", 0), drives)
@@ -180,11 +183,16 @@ def _structure(robot: Robot) -> list[str]:
         f"flange on joint {tree.flange_joint}",
         f"motors on joints {robot.driven}",
         *(f"loop {loop.name} of joints {loop.joints}" for loop in robot.loops),
+        *(repr(torque.with_values([0.0] * len(torque.values))) for torque in tree.torques),
     ]
 
 
 def _loop_points(robot: Robot) -> np.ndarray:
     return np.array([loop.points for loop in robot.loops], dtype=np.float64).reshape(-1, 2, 3)
+
+
+def _axis_torques(robot: Robot) -> np.ndarray:
+    return np.array([value for torque in robot.tree.torques for value in torque.values])
 
 
 def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
@@ -199,7 +207,7 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
     available = {name: getattr(robot.tree, name) for name in TREE} | {
         name: getattr(robot, name) for name in ARM
     }
-    available["loop_points"] = _loop_points(robot)
+    available |= {"loop_points": _loop_points(robot), "axis_torques": _axis_torques(robot)}
     if robot.dh is not None:
         available |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
     found = {name: content[name] for name in available if name in content}
@@ -210,7 +218,9 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
             raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {actual}")
     numbers = {name: frozen(array) for name, array in (available | found).items()}
     _require_possible(robot, numbers, found)
-    tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
+    values = iter(numbers["axis_torques"].tolist())
+    torques = [one.with_values([next(values) for _ in one.value_names]) for one in robot.tree.torques]
+    tree = replace(robot.tree, torques=tuple(torques), **{name: numbers[name] for name in TREE})
     points = zip(robot.loops, numbers["loop_points"], strict=True)
     return replace(
         robot,

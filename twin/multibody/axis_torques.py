@@ -16,9 +16,12 @@ arrays or the scalars of `twin/multibody/trace.py`, so that the same lines serve
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +29,38 @@ from twin.errors import RobotError
 from twin.multibody.trace import Trace, write_python
 
 
-class Spring(NamedTuple):
+@dataclass(frozen=True)
+class AxisTorque:
+    """Torque over the joints of a robot, linear in its values."""
+
+    value_names: ClassVar[tuple[str, ...]]
+    units: ClassVar[tuple[str, ...]]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols of the values."""
+        raise NotImplementedError
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values of the attributes in `value_names`."""
+        return tuple(getattr(self, name) for name in self.value_names)
+
+    def with_values(self, values: Sequence[float]) -> AxisTorque:
+        """Return the torque with other values."""
+        return replace(self, **dict(zip(self.value_names, map(float, values), strict=True)))
+
+    def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
+        """Return the torques (n,) of the motors in a motion per unit of each value."""
+        raise NotImplementedError
+
+    def energy(self, q: Any, math: Any) -> Any:
+        """Return the potential energy, in [J]."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Spring(AxisTorque):
     """Torsion spring over a joint.
 
     Attributes:
@@ -39,29 +73,26 @@ class Spring(NamedTuple):
     stiffness: float
     torque: float
 
-    symbols = ("Ks", "Ts")
+    value_names = ("stiffness", "torque")
     units = ("N m/rad", "N m")
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """Stiffness and torque at 0."""
-        return self.stiffness, self.torque
-
-    def with_values(self, values: Sequence[float]) -> Spring:
-        """Return the spring with other values."""
-        return self._replace(stiffness=float(values[0]), torque=float(values[1]))
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols of stiffness and torque."""
+        return f"Ks{self.joint + 1}", f"Ts{self.joint + 1}"
 
     def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
-        """Return the torques (n,) of a motion per unit of each value."""
+        """Return the columns of stiffness and torque."""
         return [_at(self.joint, q[self.joint], q), _at(self.joint, -1.0, q)]
 
     def energy(self, q: Any, math: Any) -> Any:
-        """Return the potential energy, in [J]."""
+        """Return the potential energy, 0 at the angle 0."""
         angle = q[self.joint]
         return angle * angle * (0.5 * self.stiffness) - angle * self.torque
 
 
-class Cylinder(NamedTuple):
+@dataclass(frozen=True)
+class Cylinder(AxisTorque):
     """Gas spring or hydraulic cylinder over a revolute joint.
 
     Attributes:
@@ -80,7 +111,7 @@ class Cylinder(NamedTuple):
     force: float
     stiffness: float
 
-    symbols = ("Fz", "Kz")
+    value_names = ("force", "stiffness")
     units = ("N", "N/m")
 
     @classmethod
@@ -96,13 +127,9 @@ class Cylinder(NamedTuple):
         )  # fmt: skip
 
     @property
-    def values(self) -> tuple[float, ...]:
-        """Force and stiffness."""
-        return self.force, self.stiffness
-
-    def with_values(self, values: Sequence[float]) -> Cylinder:
-        """Return the cylinder with other values."""
-        return self._replace(force=float(values[0]), stiffness=float(values[1]))
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols of force and stiffness."""
+        return f"Fz{self.joint + 1}", f"Kz{self.joint + 1}"
 
     def extension(self, q: Any, math: Any) -> Any:
         """Return the length beyond `length`, in [m]."""
@@ -110,18 +137,19 @@ class Cylinder(NamedTuple):
         return math.sqrt(self.d - 2.0 * (math.cos(angle) * self.c + math.sin(angle) * self.s)) - self.length
 
     def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
-        """Return the torques (n,) of a motion per unit of each value."""
+        """Return the columns of force and stiffness."""
         angle, extension = q[self.joint], self.extension(q, math)
         slope = (math.sin(angle) * self.c - math.cos(angle) * self.s) / (extension + self.length)
         return [_at(self.joint, -slope, q), _at(self.joint, extension * slope, q)]
 
     def energy(self, q: Any, math: Any) -> Any:
-        """Return the potential energy, in [J]; 0 at the length l0."""
+        """Return the potential energy, 0 at the length l0."""
         extension = self.extension(q, math)
         return extension * extension * (0.5 * self.stiffness) - extension * self.force
 
 
-class UserColumn(NamedTuple):
+@dataclass(frozen=True)
+class UserColumn(AxisTorque):
     """Function of a user's file, times a value.
 
     Attributes:
@@ -129,36 +157,43 @@ class UserColumn(NamedTuple):
         file: path of the Python file.
         function: name of the function in it, `(q, qd, qdd) -> n torques`.
         value: factor of these torques.
+        version: digest of the file's content, so that another content is another column.
     """
 
     name: str
     file: str
     function: str
     value: float
+    version: str
 
+    value_names = ("value",)
     units = ("",)
+
+    @classmethod
+    def of_file(cls, name: str, path: Path, function: str, value: float) -> UserColumn:
+        """Return the column of a function in a file as it is now.
+
+        Raises:
+            RobotError: the file cannot be read.
+        """
+        try:
+            version = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise RobotError(f"column.{name}: cannot read {path}: {error.strerror}") from error
+        return cls(name, str(path.resolve()), function, value, version)
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Name of the column."""
         return (self.name,)
 
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The value."""
-        return (self.value,)
-
-    def with_values(self, values: Sequence[float]) -> UserColumn:
-        """Return the column with another value."""
-        return self._replace(value=float(values[0]))
-
     def columns(self, q: Any, qd: Any, qdd: Any, math: Any) -> list[list[Any]]:
-        """Return the torques (n,) of a motion per unit of the value.
+        """Return the column of the value.
 
         Raises:
             RobotError: the function fails, or does not return n torques.
         """
-        function = _user_function(self.file, self.function)
+        function = _user_function(self.file, self.function, self.version)
         try:
             column = list(function(list(q), list(qd), list(qdd)))
         except Exception as error:
@@ -175,9 +210,6 @@ class UserColumn(NamedTuple):
     def energy(self, q: Any, math: Any) -> Any:
         """Return 0: the function is not known to be conservative."""
         return 0.0
-
-
-AxisTorque = Spring | Cylinder | UserColumn
 
 
 class Arrays:
@@ -225,8 +257,9 @@ def _at(joint: int, value: Any, q: Any) -> list[Any]:
     return [value if k == joint else 0.0 for k in range(len(q))]
 
 
-def _user_function(file: str, function: str) -> Any:
-    """Load a function of a user's file.
+@lru_cache(maxsize=64)
+def _user_function(file: str, function: str, version: str) -> Any:
+    """Load a function of a user's file, once for each `version` of its content.
 
     Raises:
         PluginError: the file or the function cannot be loaded.

@@ -23,7 +23,7 @@ import numpy as np
 
 from twin.jit import imported
 from twin.multibody import axis_torques, composite_bodies, kernel_source, recursions, trace
-from twin.multibody.axis_torques import UserColumn, total_torque
+from twin.multibody.axis_torques import total_torque
 from twin.multibody.kernel_source import HEADER, Rows, Signature
 from twin.multibody.trace import Scalar, Trace
 from twin.multibody.tree import Loop, Tree
@@ -272,8 +272,5 @@ def kernels_for(tree: Tree, G: np.ndarray, g0: np.ndarray, loops: tuple[Loop, ..
         key.update(np.ascontiguousarray(part).tobytes())
     closed = [(loop.joints, loop.points.tolist()) for loop in loops]
     key.update(repr((tree.kinds, tree.parents, tree.flange_joint, G.shape, closed, tree.torques)).encode())
-    for torque in tree.torques:
-        if isinstance(torque, UserColumn):
-            key.update(Path(torque.file).read_bytes())
     key.update(_generator_source())
     return imported(f"irb_twin_kernels_{key.hexdigest()[:16]}", lambda: source(tree, G, g0, loops))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from twin.errors import RobotError
+from twin.multibody.axis_torques import UserColumn
 from twin.multibody.tree import frozen, transformed_parameters
 from twin.robot.robot import Robot
 
@@ -14,10 +15,11 @@ from twin.robot.robot import Robot
 def locked(robot: Robot, axes: int) -> Robot:
     """Return the arm with its first `axes` joints, the others locked at 0.
 
-    It has no DH table, no drives and no named poses, because these are those of the whole arm.
+    Springs and balancers over locked joints do no work.  The arm has no DH table, no drives and no named
+    poses, because these are those of the whole arm.
 
     Raises:
-        RobotError: the arm has a closed loop, or fewer joints.
+        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints.
 
     Example:
         >>> import twin
@@ -34,6 +36,10 @@ def locked(robot: Robot, axes: int) -> Robot:
             f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {axes}"
         )
     tree = robot.tree
+    if columns := [one.name for one in tree.torques if isinstance(one, UserColumn)]:
+        raise RobotError(
+            f"robot {robot.name!r} has the column {columns[0]} over all its joints, so none can be locked"
+        )
     inertias = np.vstack([tree.inertias[:axes], tree.base_inertia])  # the base, of index -1, is the last
     home: list[
         tuple[int, np.ndarray]
@@ -59,6 +65,7 @@ def locked(robot: Robot, axes: int) -> Robot:
         base_inertia=frozen(inertias[-1]),
         flange_joint=flange,
         T_joint_flange=frozen(T_flange @ tree.T_joint_flange),
+        torques=tuple(one for one in tree.torques if getattr(one, "joint", 0) < axes),
     )
     limits = (robot.q_min, robot.q_max, robot.qd_max, robot.tau_max)
     return Robot(

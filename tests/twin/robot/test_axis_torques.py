@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from twin.errors import TwinError
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
 from twin.multibody.axis_torques import Cylinder
+from twin.robot.locking import locked
 from twin.sibling_packages import PROJECT
 from twin.trajectories.sampling import Samples
 
@@ -135,6 +137,57 @@ def test_identification_gives_all_values_back(robot, log, tmp_path):
         np.testing.assert_allclose(
             getattr(loaded.drives, key), getattr(solution.robot.drives, key), rtol=1e-12
         )
+
+
+def test_a_robot_with_further_friction_is_identified_with_it(robot, log):
+    """A fit without it would count it twice in the written file."""
+    found = twin.identify(robot, log)
+    assert found.model.friction == ("load", "root", "difference")
+    assert np.max(found.residuals.percent) < 1e-6
+
+
+def test_a_log_keeps_the_torques_of_its_robot(robot, log, tmp_path):
+    changed = [one.with_values([2.0 * value for value in one.values]) for one in robot.tree.torques]
+    other = replace(robot, tree=replace(robot.tree, torques=tuple(changed)))
+    path = tmp_path / "log.npz"
+    replace(log, robot=other).save(path)
+    read = twin.Log.load(path).robot
+    assert read.tree.torques == tuple(changed)
+    np.testing.assert_array_equal(read.drives.offset, robot.drives.offset)
+
+
+def test_a_log_of_another_column_is_refused(file, robot, log, tmp_path):
+    for name in ("irb140.urdf", "robot.toml", "cable.py"):
+        (tmp_path / name).write_bytes((file.parent / name).read_bytes())
+    arm = twin.load(tmp_path / "robot.toml").with_drives("rigid", robot.drives)
+    replace(log, robot=arm).save(tmp_path / "log.npz")
+    (tmp_path / "cable.py").write_text(CABLE.replace("2.0", "3.0"), encoding="utf-8")
+    with pytest.raises(TwinError, match="is now another robot"):
+        twin.Log.load(tmp_path / "log.npz")
+
+
+def test_energy_is_kept_by_springs(robot):
+    """The error of a free motion is of first order in the step, and extrapolates to none."""
+    arm = replace(robot.with_drives("ideal"), tree=replace(robot.tree, torques=robot.tree.torques[:2]))
+    drift = []
+    for step in (1e-3, 5e-4, 2.5e-4):
+        plant = twin.AnalyticPlant(arm, step)
+        plant.reset([0.1, -0.3, 0.2, 0.1, 0.4, 0.2], [0.5, -0.4, 0.6, 1.0, -0.8, 1.2])
+        start = twin.energy(arm, *plant.state())
+        for _ in range(round(0.2 / step)):
+            plant.step(np.zeros(6))
+        drift.append(twin.energy(arm, *plant.state()) - start)
+    first = [2 * fine - coarse for coarse, fine in pairwise(drift)]
+    assert abs(drift[0]) > 1e-3
+    assert abs((4 * first[1] - first[0]) / 3) < 1e-3 * abs(drift[0])
+
+
+def test_locked_joints_have_no_springs(robot):
+    torques = robot.tree.torques
+    conservative = replace(robot, loops=(), tree=replace(robot.tree, torques=torques[:2]))
+    assert locked(conservative, 3).tree.torques == torques[1:2]
+    with pytest.raises(TwinError, match="has the column cable over all its joints"):
+        locked(robot, 3)
 
 
 def test_a_rollout_is_the_run_of_the_plant(robot):

@@ -227,7 +227,7 @@ def _with_torques(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
         torques.append(cylinder)
     for name, one in facts.get("column", {}).items():
         file, _, function = one["function"].rpartition(":")
-        torques.append(UserColumn(name, str((path.parent / file).resolve()), function, float(one["value"])))
+        torques.append(UserColumn.of_file(name, path.parent / file, function, float(one["value"])))
     robot = replace(robot, tree=replace(tree, torques=tuple(torques)))
     for torque in torques:
         require_state_only(torque, robot.n)
