@@ -1,9 +1,9 @@
 """Schema of the files of facts: the keys of each table, what they hold, and the table of joints.
 
-A kind is "text", "texts" (a list of them), "names" (a list of different names), "number" (above 0), "table",
-"shapes" or "solid" (inline tables, see `urdf.facts`), the length of an array of numbers, or a pair (rows,
-columns) for a list of such arrays; `N` counts joints; in `N_OR_INF`
-`inf` is a number, too. A key ending in "?" may be left out; "*" is any key.
+A kind is "text", "texts" (a list of them), "names" (a list of different names), "number" (above 0), "signed"
+(any number), "table", "shapes" or "solid" (inline tables, see `urdf.facts`), the length of an array of
+numbers, or a pair (rows, columns) for a list of such arrays; `N` counts joints; in `N_OR_INF` `inf` is a
+number, too. A key ending in "?" may be left out; "*" is any key.
 """
 
 import math
@@ -123,6 +123,9 @@ def check_values(table: str, values: dict[str, Any], kinds: dict[str, Any], join
         elif kind == "number":
             if not is_number(value) or not value > 0:
                 raise FactsError(f"{where}: expected a number above 0, got {value}")
+        elif kind == "signed":
+            if not is_number(value):
+                raise FactsError(f"{where}: expected a finite number, got {value!r}")
         elif kind == "shapes":
             if not isinstance(value, list):
                 raise FactsError(f"{where}: expected a list of shapes, got {value!r}")
@@ -232,17 +235,17 @@ def check_drives(drives: Any, joints: int) -> None:
 
 
 AXIS_TORQUES: dict[str, Any] = {
-    "spring.*?": {"joint": "number", "stiffness": "number", "torque?": "number", "source": "text"},
+    "spring.*?": {"joint": "number", "stiffness": "signed", "torque?": "signed", "source": "text"},
     "cylinder.*?": {
         "joint": "number",
         "from": 3,
         "to": 3,
         "length": "number",
-        "force": "number",
-        "stiffness": "number",
+        "force": "signed",
+        "stiffness": "signed",
         "source": "text",
     },
-    "column.*?": {"function": "text", "value": "number", "source": "text"},
+    "column.*?": {"function": "text", "value": "signed", "source": "text"},
 }
 """Torques over the axes, see `twin/multibody/axis_torques.py`: springs, gas springs or balancers between a
 point `from` of the link before a joint and a point `to` of the link after it, and functions `file.py:name` of

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import twin
+from twin.identification.excitation import stored_excitation
 from twin.identification.measurements import Measurements
 
 
@@ -23,3 +24,15 @@ def believed(robot):
     """Return the robot with wrong inertial parameters, as an initial model."""
     factors = np.linspace(0.7, 1.4, robot.tree.n)[:, None]
     return replace(robot, tree=replace(robot.tree, inertias=robot.tree.inertias * factors))
+
+
+def slides_as_it_starts(robot):
+    """Return the robot with rigid drives whose friction is no higher at rest."""
+    return robot.with_drives("rigid", replace(robot.drives, static=robot.drives.coulomb))
+
+
+def excited(robot, periods, step):
+    """Return times, positions and torques of the robot's excitation motion, in continuous time."""
+    t = np.arange(0.0, 5.0 * periods, step)
+    q, qd, qdd = replace(stored_excitation(robot), periods=periods)(t)
+    return t, q, twin.drive_inverse_dynamics(robot, q, qd, qdd)

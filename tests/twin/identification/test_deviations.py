@@ -1,7 +1,6 @@
 """Deviations under coloured noise, samples near rest, and the check for bias of rotors."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +9,10 @@ from scipy.signal import lfilter
 import twin
 from scenarios.cli.command_line import main
 from scenarios.joint_tracking import Config, run
+from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, check_bias, filtered_measurements
 from twin.identification.deviations import Part, block_covariance, weighted_residuals
-from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, triangles
 from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.payload import identify_payload
@@ -24,16 +23,12 @@ DT = 0.004
 
 @pytest.fixture(scope="module")
 def arm(irb140):
-    """An arm whose friction is no higher at rest."""
-    return irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+    return slides_as_it_starts(irb140)
 
 
 @pytest.fixture(scope="module")
 def motion(arm):
-    """Times, positions and torques of two periods, in continuous time."""
-    t = np.arange(0.0, 10.0, DT)
-    q, qd, qdd = replace(stored_excitation(arm), periods=2)(t)
-    return t, q, twin.drive_inverse_dynamics(arm, q, qd, qdd)
+    return excited(arm, 2, DT)
 
 
 def lasting(rng, shape, seconds):

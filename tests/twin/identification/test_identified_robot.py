@@ -11,7 +11,7 @@ import pytest
 import twin
 from scenarios import excitation, joint_tracking
 from scenarios.cli.command_line import main
-from tests.support.identified_arms import believed, measured
+from tests.support.identified_arms import believed, measured, slides_as_it_starts
 from twin.errors import IdentificationError
 from twin.identification.least_squares import joint_residuals, triangles
 from twin.identification.physical import physical_solution
@@ -127,7 +127,7 @@ def test_of_two_files_none_appears_where_one_cannot(log, tmp_path, monkeypatch):
 
 def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp_path):
     """With an offset of the torques, which is in the file like all other friction."""
-    robot = irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+    robot = slides_as_it_starts(irb140)
     runs = [measured(robot, noise=5.0, seed=seed) for seed in (1, 2)]
     runs = [replace(run, tau=run.tau + 3.0, name=name) for run, name in zip(runs, "AB", strict=True)]
     found = twin.identify(believed(robot), runs[0], validate=[replace(runs[1], how="by another filter")])

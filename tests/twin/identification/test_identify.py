@@ -9,6 +9,7 @@ import pytest
 import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
+from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, filtered_measurements
 from twin.identification.excitation import stored_excitation
@@ -31,16 +32,12 @@ def found(log):
 
 @pytest.fixture(scope="module")
 def linear(irb140):
-    """An arm whose friction is no higher at rest."""
-    return irb140.with_drives("rigid", replace(irb140.drives, static=irb140.drives.coulomb))
+    return slides_as_it_starts(irb140)
 
 
 @pytest.fixture(scope="module")
 def motion(linear):
-    """Times, positions and torques of continuous time."""
-    t = np.arange(0.0, 5.0, DT)
-    q, qd, qdd = stored_excitation(linear)(t)
-    return t, q, twin.drive_inverse_dynamics(linear, q, qd, qdd)
+    return excited(linear, 1, DT)
 
 
 def base_values(found):

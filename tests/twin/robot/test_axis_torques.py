@@ -203,11 +203,25 @@ def test_a_rollout_is_the_run_of_the_plant(robot):
     np.testing.assert_allclose(np.squeeze(fast.q), plant.q, rtol=0, atol=1e-13)
 
 
+def test_values_may_have_any_sign(file, tmp_path):
+    """An identification may find them so, and its file must load."""
+    for name in ("irb140.urdf", "cable.py"):
+        (tmp_path / name).write_bytes((file.parent / name).read_bytes())
+    text = file.read_text(encoding="utf-8")
+    for value in ("stiffness = 3.0", "torque = 1.5", "force = 900.0", "stiffness = 700.0", "value = 4.0"):
+        assert text.count(value) == 1
+        text = text.replace(value, value.replace("= ", "= -"))
+    (tmp_path / "robot.toml").write_text(text, encoding="utf-8")
+    values = [value for one in twin.load(tmp_path / "robot.toml").tree.torques for value in one.values]
+    assert values == [-3.0, -1.5, -900.0, -700.0, -4.0]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
         ("joint = 5", "joint = 7", "spring.wrist: expected a joint from 1 to 6, got 7"),
-        ("to = [0.05, 0.0, 0.62]", "to = [0.07, 0.0, 0.352]", None),
+        ("force = 900.0", 'force = "much"', "cylinder.balancer.force: expected a finite number, got 'much'"),
+        ("to = [0.05, 0.0, 0.62]", "to = [-0.25, 0.0, 0.30]", "its ends meet at some angle of the joint"),
         ("cable.py:cable", "cable.py", "column.cable: expected function as 'file.py:name', got 'cable.py'"),
         ("cable.py:cable", "cable.py:nothing", "nothing"),
     ],
@@ -217,9 +231,6 @@ def test_wrong_tables_are_refused_in_a_sentence(file, tmp_path, before, after, s
         (tmp_path / name).write_bytes((file.parent / name).read_bytes())
     text = file.read_text(encoding="utf-8").replace(before, after)
     (tmp_path / "robot.toml").write_text(text, encoding="utf-8")
-    if said is None:
-        assert twin.load(tmp_path / "robot.toml").tree.torques
-        return
     with pytest.raises(TwinError, match=said):
         twin.load(tmp_path / "robot.toml")
 
