@@ -249,7 +249,8 @@ def identify(
 def with_load(model: TorqueModel, beta: Floats, measured: Measurements) -> Measurements:
     """Return measurements with the torques that drives transmit.
 
-    Where they are not recorded, they are those of links and springs.
+    Where they are not recorded, they are those of links and springs in a fit.  Rotors that no torque tells
+    from links are in them, and constant torques of springs are not, since no torque tells them from offsets.
 
     Args:
         model: model without friction that grows with the load.

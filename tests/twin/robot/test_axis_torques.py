@@ -9,8 +9,11 @@ import pytest
 
 import twin
 from twin.errors import TwinError
+from twin.identification.identify import with_load
+from twin.identification.measurements import Measurements
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
+from twin.identification.torque_model import TorqueModel
 from twin.multibody.axis_torques import Cylinder
 from twin.robot.locking import locked
 from twin.sibling_packages import PROJECT
@@ -146,6 +149,22 @@ def test_a_robot_with_further_friction_is_identified_with_it(robot, log):
     assert np.max(found.residuals.percent) < 1e-6
 
 
+def test_a_load_that_is_not_recorded_is_that_of_links_and_springs(robot, rng):
+    """At constant speed, and without a constant torque, which no torque tells from an offset."""
+    robot = replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[1:]))
+    model = TorqueModel(robot, friction=("root", "difference"))
+    beta = model.base.K @ model.parameters.values
+    q, qd = rng.uniform(-1, 1, (2, 20, 6))
+    tau = np.zeros_like(q)
+    used = np.ones(q.shape, dtype=bool)
+    plain = Measurements("x", np.arange(20.0), q, qd, tau, qd, tau, used, None, 1.0, "")
+    expected = twin.inverse_dynamics(robot, q, qd, tau)
+    loaded = with_load(model, beta, plain)
+    np.testing.assert_allclose(loaded.load, expected, rtol=0, atol=1e-9)
+    recorded = replace(plain, load=qd)
+    assert with_load(model, beta, recorded) is recorded
+
+
 def test_a_log_keeps_the_torques_of_its_robot(robot, log, tmp_path):
     changed = [one.with_values([2.0 * value for value in one.values]) for one in robot.tree.torques]
     other = replace(robot, tree=replace(robot.tree, torques=tuple(changed)))
@@ -196,7 +215,7 @@ def test_a_rollout_is_the_run_of_the_plant(robot):
 
     motion = stored_excitation(twin.load("irb140"))
     samples = twin.sample(motion, 0.002)
-    samples = Samples(*(rows[:100] for rows in samples))
+    samples = Samples(*(rows[500:600] for rows in samples))  # starts in motion
     law = ComputedTorque(robot)
     plant = twin.run_closed_loop(twin.AnalyticPlant(robot, 0.002), law, samples)
     fast = twin.run_rollouts(robot, law, samples, time_step=0.002)
