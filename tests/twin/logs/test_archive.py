@@ -13,6 +13,7 @@ import pytest
 import twin
 from tests.support.example_runs import made_up_log
 from twin.errors import TwinError
+from twin.logs.archive import robot_from_record, robot_to_record
 from twin.logs.log import ARRAYS, STANDS_FOR, Log
 from twin.robot import DH, LinkBody
 
@@ -239,3 +240,17 @@ def test_log_copies_its_arrays(log):
     other = replace(log, arrays=arrays)
     arrays["more"] = np.zeros(1)
     assert set(other.arrays) == {"mine"}
+
+
+def test_drives_from_before_further_friction_have_none_of_it(irb140):
+    content = robot_to_record(irb140.with_drives("rigid"))
+    written = {name: np.asarray(value) for name, value in content.items()}
+    for name in ("coulomb_per_load", "viscous_root", "viscous_difference", "offset"):
+        del written[f"drives_{name}"]
+    del written["axis_torques"]
+    drives = robot_from_record(written).drives
+    np.testing.assert_array_equal(drives.offset, np.zeros(6))
+    np.testing.assert_array_equal(drives.coulomb, irb140.drives.coulomb)
+    del written["drives_coulomb"]
+    with pytest.raises(KeyError, match="drives_coulomb"):
+        robot_from_record(written)
