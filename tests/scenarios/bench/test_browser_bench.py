@@ -110,7 +110,11 @@ def started(words):
     """Run a command that shows a page; yield its process and the address of the page."""
     command = "import sys; sys.argv[0] = 'irb-twin'; from scenarios.cli.process import main; sys.exit(main())"
     with subprocess.Popen(
-        [sys.executable, "-c", command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", command, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     ) as process:
         try:
             yield process, process.stdout.readline().split()[0]
