@@ -141,7 +141,7 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
     stiffness = 10.0 ** rng.uniform(3, 7, n)
     stiffness[rng.random(n) < 0.25] = np.inf
     viscous = roughness * rng.choice([0.0, 1.0, 20.0], n)
-    more = rng.random() < 0.5 and roughness > 0
+    more = rng.random() < 0.5
     drives = Drives(
         ratio=rng.choice([-1, 1], n) * rng.uniform(30, 200, n),
         rotor_inertia=10.0 ** rng.uniform(-5, -3, n),

@@ -24,12 +24,18 @@ def stepped(case, step=drive_step.drive_step):
 
 
 def difference(case):
-    """How far the step is from the oracle's: speeds over the fastest there is, torques over what turns it."""
+    """How far the step is from the oracle's: speeds over the fastest there is, torques over what turns it.
+
+    Where torques balance, rounding of them moves the arm: speeds are at least 1e-4 of what they would give
+    without balance.
+    """
     (qd, qd_motor, tau_joint), _ = stepped(case)
     H, b, _, Z, _ = equations(case)
     oracle = oracle_step(case)
     assert oracle.misfit < 1e-11
     speed = max(np.max(np.abs(v)) for v in (Z @ np.linalg.solve(H, b), case.qd, case.qd_motor)) + 1e-9
+    pushed = np.concatenate([np.abs(case.h), np.abs(case.tau)])
+    speed = max(speed, 1e-4 * np.max(np.abs(Z @ np.linalg.solve(H, case.dt * Z.T @ pushed))))
     torque = np.max(np.abs(case.M) @ np.full(case.drives.n, speed / case.dt)) + np.max(np.abs(case.h))
     return max(
         np.max(np.abs(qd - oracle.qd)) / speed,
