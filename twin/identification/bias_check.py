@@ -66,7 +66,7 @@ def check_bias(found: Identification) -> BiasCheck:
                 f"{one.name}: a check for bias needs the commanded motion: expected a log of a run with "
                 "sensors, or a table with the columns qref1, qref2, ..."
             )
-        reference = replace(one.reference, used=one.used)
+        reference = replace(one.reference, used=one.used, weights=one.weights)
         blocks = zip(equations(found.model, one), equations(found.model, reference), strict=True)
         for block, of_reference in blocks:
             weights = (block.used * weights_of_joints)[..., None]

@@ -79,14 +79,14 @@ class Residuals(NamedTuple):
         measured: the recording.
         indices: (N,) indices of the samples.
         weighted: (N, n) residuals over their deviations; 0 for the equations that are not used.
-        used: (N, n) true for the equations that are used.
+        shares: (N, n) weights of the samples in the equations; 0 for the equations that are not used.
     """
 
     part: Part
     measured: Measurements
     indices: np.ndarray
     weighted: Floats
-    used: np.ndarray
+    shares: Floats
 
 
 def weighted_residuals(model: TorqueModel, fit: Fit, parts: Sequence[Part]) -> list[Residuals]:
@@ -95,10 +95,11 @@ def weighted_residuals(model: TorqueModel, fit: Fit, parts: Sequence[Part]) -> l
     pairs = [(part, one) for part in parts for one in part.measured]
     for part, one in pairs:
         beta = np.append(part.columns @ fit.beta + part.known, -1.0)
-        blocks = [(block.indices, -block.rows @ beta, block.used) for block in equations(model, one)]
+        blocks = [(block.indices, -block.rows @ beta, block.shares) for block in equations(model, one)]
         if blocks:
-            indices, rest, used = (np.concatenate(rows) for rows in zip(*blocks, strict=True))
-            result.append(Residuals(part, one, indices, rest * used * fit.weights * part.weight, used))
+            indices, rest, shares = (np.concatenate(rows) for rows in zip(*blocks, strict=True))
+            rest *= (shares > 0) * fit.weights * part.weight
+            result.append(Residuals(part, one, indices, rest, shares))
     return result
 
 
@@ -110,7 +111,7 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
         N, one, part = len(rest.weighted), rest.measured, rest.part
         length = max(1, min(round(BLOCK * one.row_rate), N // FEWEST_BLOCKS))
         whole = N // length
-        shares = np.maximum(np.mean(rest.used, axis=0), 1.0 / N)  # gaps do not make the noise smaller
+        shares = np.maximum(np.mean(rest.shares**2, axis=0), 1.0 / N)  # gaps do not make the noise smaller
         e = (rest.weighted / np.sqrt(shares))[: whole * length].reshape(whole, length * n)
         for block in equations(model, one, length):
             rows = block.rows[..., :-1] @ (part.columns @ fit.spread)
@@ -144,7 +145,7 @@ def warn_of_repetition(residuals: Sequence[Residuals], percent: Floats) -> None:
             f"(correlation up to {max(found.values()):.2f}): the model lacks a torque that depends on the "
             "motion, such as a gear's ripple, and the deviations do not contain its effect",
             IdentificationWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -153,7 +154,7 @@ def repetition(rest: Residuals, joint: int) -> tuple[float, int]:
 
     The rows are sorted by direction and position; pairs less than `BLOCK` apart in time are omitted.
     """
-    measured, rows = rest.measured, np.flatnonzero(rest.used[:, joint])
+    measured, rows = rest.measured, np.flatnonzero(rest.shares[:, joint])
     places = rest.indices[rows]
     order = np.lexsort((measured.q[places, joint], np.sign(measured.qd[places, joint])))
     e, t = rest.weighted[rows[order], joint], measured.t[places[order]]

@@ -1,5 +1,6 @@
 """Identification of dynamic parameters from recordings; `irb-twin identify` calls it."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from twin.arrays import Floats
-from twin.errors import IdentificationError
+from twin.errors import IdentificationError, IdentificationWarning
 from twin.formatting import html_table
 from twin.identification.deviations import (
     KINDS,
@@ -38,13 +39,16 @@ from twin.identification.measurements import (
     measurements_of_log,
 )
 from twin.identification.near_rest import chosen_min_speed, without_rest
-from twin.identification.torque_model import TorqueModel, friction_of, identifiable
+from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
 Source: TypeAlias = Log | TorqueRecording | Measurements
 """Data from which parameters are identified."""
+
+CERTAIN = 3.0
+"""Deviations by which friction that grows with the load must exceed 0."""
 
 FEWEST = 2
 """Smallest number of equations per parameter."""
@@ -148,8 +152,8 @@ class Identification:
     def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
         """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
         blocks = [
-            (measured.t[places], rows[..., -1], rows[..., :-1] @ self.beta)
-            for places, rows, _ in equations(self.model, measured)
+            (measured.t[block.indices], block.rows[..., -1], block.rows[..., :-1] @ self.beta)
+            for block in equations(self.model, replace(measured, weights=None))
         ]
         t, tau, predicted = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return t, tau, predicted
@@ -185,7 +189,7 @@ def identify(
         friction: further friction to identify: `"load"`, which grows with the transmitted torque, `"root"`,
             with the root of the speed, and `"difference"` of viscous friction between the directions.  What
             the robot's drives have of these is always identified.
-        min_speed: speed of a shaft below which equations of the fit are excluded, in [rad/s], since friction
+        min_speed: speed of a shaft below which samples are excluded from the fit, in [rad/s], since friction
             near rest is another; `None` to choose it from filtered recordings.
         deviations: `"blocks"` for deviations of the block bootstrap (`twin.identification.deviations`), or
             `"white"` for independent equations.
@@ -214,22 +218,18 @@ def identify(
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
     require_motion(robot, whole)
-    if "load" in model.friction and any(one.load is None for one in (*whole, *kept_out)):
-        without = replace(model, friction=tuple(kind for kind in model.friction if kind != "load"))
+    without = model.without_load
+    require_units(without, whole)
+    speed = chosen_min_speed(without, whole) if min_speed is None else min_speed
+    whole = [without_rest(one, robot, speed) for one in whole]
+    if without is not model and any(one.load is None for one in (*whole, *kept_out)):
         beta = fitted(triangles(without, whole)).beta
         whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
-    require_units(model, whole)
-    speed = chosen_min_speed(model, whole) if min_speed is None else min_speed
-    whole = [without_rest(one, robot, speed) for one in whole]
-    reduced = triangles(model, whole, progress)
-    count, r = int(np.sum(reduced.counts)), len(model.base.columns)
-    if count < FEWEST * r:
-        raise IdentificationError(
-            f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
-            "longer, or use more rows (a higher cut-off)"
-        )
-    ordinary, fit = solved(reduced, np.ones(robot.n)), fitted(reduced)
-    require_rank(model, fit, whole)
+    fit, reduced = _fit(model, whole, progress)
+    if (small := _small_loads(model, fit)):
+        model = replace(model, friction=tuple(one for one in model.friction if one not in small))
+        fit, reduced = _fit(model, whole, progress)
+    ordinary = solved(reduced, np.ones(robot.n))
     warn_of_masses(model, fit.beta, reduced)
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
     covariance, blocks = fit.covariance, 0
@@ -244,6 +244,40 @@ def identify(
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
         fit, blocks,
     )  # fmt: skip
+
+
+def _fit(
+    model: TorqueModel, measured: Sequence[Measurements], progress: Callable[[float], None] | None
+) -> tuple[Fit, Triangles]:
+    """Fit a model to recordings that determine it; return the fit and the reduced equations."""
+    reduced = triangles(model, measured, progress)
+    count, r = int(np.sum(reduced.counts)), len(model.base.columns)
+    if count < FEWEST * r:
+        raise IdentificationError(
+            f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
+            "longer, or use more rows (a higher cut-off)"
+        )
+    fit = fitted(reduced)
+    require_rank(model, fit, measured)
+    return fit, reduced
+
+
+def _small_loads(model: TorqueModel, fit: Fit) -> list[tuple[str, int]]:
+    """Return the friction by load that is negative or within `CERTAIN` deviations of 0, and warn of it."""
+    symbols = dict(zip(model.base.symbols, zip(fit.beta, np.diag(fit.covariance), strict=True), strict=True))
+    small = []
+    for kind, drive in model.friction:
+        value, variance = symbols.get(f"{FRICTION[kind][1]}{drive + 1}", (0.0, 0.0))
+        if kind == "load" and not value > CERTAIN * np.sqrt(variance):
+            small.append((kind, drive))
+    if small:
+        warnings.warn(
+            f"friction that grows with the load is not found in joint {', '.join(str(i + 1) for _, i in small)}"
+            f" (negative, or within {CERTAIN:g} deviations of 0), and assumed to be 0 there",
+            IdentificationWarning,
+            stacklevel=3,
+        )
+    return small
 
 
 def with_load(model: TorqueModel, beta: Floats, measured: Measurements) -> Measurements:

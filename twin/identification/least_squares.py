@@ -119,13 +119,13 @@ def triangles(
     R, counts = np.zeros((n, width, width)), np.zeros(n, dtype=np.int64)
     total, done = sum(len(one.t) for one in measured), 0
     for one in measured:
-        for places, rows, used in equations(model, one):
+        for block in equations(model, one):
             for joint in range(n):
-                block = rows[used[:, joint], joint]
-                counts[joint] += len(block)
-                R[joint] = triangle(np.concatenate([R[joint], block]), width)
+                rows = block.rows[block.used[:, joint], joint]
+                counts[joint] += len(rows)
+                R[joint] = triangle(np.concatenate([R[joint], rows]), width)
             if progress is not None:
-                progress((done + int(places[-1])) / total)
+                progress((done + int(block.indices[-1])) / total)
         done += len(one.t)
     return Triangles(R, counts, max(one.oversampling for one in measured))
 

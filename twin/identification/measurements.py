@@ -163,6 +163,9 @@ FAR_FROM_REST = 7.0
 STICKING = 1e-9
 """Speed after a step, in [rad/s], below which a shaft is considered stuck."""
 
+LEAST_SHARE = 0.05
+"""Smallest weight of the samples in an equation that is used."""
+
 BLOCK = 4096
 """Samples whose regressor is in memory at a time, some 20 MB."""
 
@@ -184,6 +187,7 @@ class Measurements:
         reference: motion that the controller was to follow, with the torques above; `None` if unknown.
         ideal: whether ideal drives were simulated, without rotors and friction.
         load: (N, n) torques of the drives on the arm in the step before, in [N m]; `None` if unknown.
+        weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
     """
 
     name: str
@@ -200,6 +204,7 @@ class Measurements:
     reference: Measurements | None = None
     ideal: bool = False
     load: Floats | None = None
+    weights: Floats | None = None
 
     __repr__ = short_repr
 
@@ -373,20 +378,46 @@ class Equations(NamedTuple):
     Attributes:
         indices: (m,) indices of the samples.
         rows: (m, n, r + 1) base columns of Y, followed by the torque.
-        used: (m, n) true for the equations that are used.
+        shares: (m, n) weight of the samples in each equation, 0 for equations that are not used.
     """
 
     indices: NDArray[np.intp]
     rows: Floats
-    used: NDArray[np.bool_]
+    shares: Floats
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """True (m, n) for the equations that are used."""
+        return self.shares > 0
+
+
+class Samples(NamedTuple):
+    """Unfiltered equations from which a block of equations is computed.
+
+    Attributes:
+        indices: (m,) indices of the samples of the block.
+        samples: (M,) indices of the samples that the filter combines.
+        rows: (M, n, r + 1) base columns of Y, followed by the torque.
+    """
+
+    indices: NDArray[np.intp]
+    samples: NDArray[np.intp]
+    rows: Floats
 
 
 def equations(model: TorqueModel, measured: Measurements, multiple: int = 1) -> Iterator[Equations]:
     """Yield the equations of measurements, block by block in time, with both sides filtered alike.
 
-    Beyond the ends of a recording, the filter uses mirrored equations.  Each block but the last has a
-    multiple of `multiple` samples.
+    Weights multiply both sides before the filter, so that a sample of weight 0 has no effect on its
+    neighbours.  Beyond the ends of a recording, the filter uses mirrored equations.  Each block but the last
+    has a multiple of `multiple` samples.
     """
+    for block in unfiltered(model, measured, multiple):
+        yield filtered_block(block, measured)
+
+
+def unfiltered(model: TorqueModel, measured: Measurements, multiple: int = 1) -> Iterator[Samples]:
+    """Yield the samples from which `filtered_block` computes the equations, block by block in time."""
     N, low_pass = len(measured.t), measured.low_pass
     period = (measured.t[-1] - measured.t[0]) / max(N - 1, 1)
     step = 1 if low_pass is None else round(1.0 / (measured.row_rate * period))
@@ -397,24 +428,31 @@ def equations(model: TorqueModel, measured: Measurements, multiple: int = 1) -> 
     size = max(1, max(BLOCK, 2 * reach) // step // multiple) * multiple
     for start in range(0, len(indices), size):
         part = indices[start : start + size]
-        first = int(part[0]) - reach
-        samples = part if low_pass is None else _mirrored(first, int(part[-1]) + reach + 1, N)
-        rows = np.concatenate(
-            [
-                model.regressor(
-                    measured.q[samples],
-                    measured.qd[samples],
-                    measured.qdd[samples],
-                    measured.qd_friction[samples],
-                    None if measured.load is None else measured.load[samples],
-                )[..., model.base.columns],
-                measured.tau[samples][..., None],
-            ],
-            axis=-1,
-        )
+        samples = part
         if low_pass is not None:
-            rows = low_pass.rows(part, first, rows)
-        yield Equations(part, rows, measured.used[part])
+            samples = _mirrored(int(part[0]) - reach, int(part[-1]) + reach + 1, N)
+        Y = model.regressor(
+            measured.q[samples],
+            measured.qd[samples],
+            measured.qdd[samples],
+            measured.qd_friction[samples],
+            None if measured.load is None else measured.load[samples],
+        )
+        rows = np.concatenate([Y[..., model.base.columns], measured.tau[samples][..., None]], axis=-1)
+        yield Samples(part, samples, rows)
+
+
+def filtered_block(block: Samples, measured: Measurements) -> Equations:
+    """Return the equations of a block, with the weights and the filter of the measurements."""
+    part, samples, rows = block
+    shares = np.ones(rows.shape[:2])
+    if measured.weights is not None:
+        shares = measured.weights[samples]
+        rows = rows * shares[..., None]
+    if (low_pass := measured.low_pass) is not None:
+        first = int(part[0]) - len(low_pass.response) // 2
+        rows, shares = low_pass.rows(part, first, rows), low_pass.rows(part, first, shares)
+    return Equations(part, rows, np.where(measured.used[part] & (shares > LEAST_SHARE), shares, 0.0))
 
 
 def _mirrored(first: int, end: int, N: int) -> NDArray[np.intp]:

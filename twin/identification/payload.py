@@ -41,7 +41,7 @@ from twin.identification.least_squares import (
     triangles,
 )
 from twin.identification.measurements import Filtering
-from twin.identification.near_rest import without_rest
+from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives
@@ -135,7 +135,7 @@ def identify_payload(
         filtering: filter settings for measured recordings.
         start: start of the interval that is used, in [s].
         end: end of the interval that is used, in [s].
-        min_speed: speed of a shaft below which equations are excluded, in [rad/s]; `None` for none.
+        min_speed: speed of a shaft below which samples are excluded, in [rad/s], as in `twin.identify`.
         deviations: `"blocks"` or `"white"`, see `twin.identify`.
         progress: callback that receives the fraction done.
 
@@ -163,9 +163,9 @@ def identify_payload(
     if not bare and all(one.ideal for one in runs[0]):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
         model = TorqueModel(model.robot.with_drives("rigid", drives))
-    runs = [[without_rest(one, model.robot, min_speed or 0.0) for one in group] for group in runs]
-    if "load" in model.friction:
-        without = replace(model, friction=tuple(kind for kind in model.friction if kind != "load"))
+    speed = chosen_min_speed(model.without_load, runs[0] + runs[1]) if min_speed is None else min_speed
+    runs = [[without_rest(one, model.robot, speed) for one in group] for group in runs]
+    if (without := model.without_load) is not model:
         of_robot = without.base.K @ without.parameters.values
         runs = [[with_load(without, of_robot, one) for one in group] for group in runs]
     for group in runs:

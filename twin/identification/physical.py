@@ -146,9 +146,10 @@ class PhysicalSolution:
         model, n = self.found.model, self.found.model.robot.n
         sections = model.sections
         robot = with_dynamic_parameters(model.robot, self.pi[: sections.drives.stop])
-        if model.friction and robot.drives is not None:
-            rows = self.pi[sections.friction].reshape(-1, n)
-            columns = {FRICTION[kind][0]: row for kind, row in zip(model.friction, rows, strict=True)}
+        if robot.drives is not None:
+            columns = {column: np.zeros(n) for column, _, _ in FRICTION.values()}
+            for (kind, drive), value in zip(model.friction, self.pi[sections.friction], strict=True):
+                columns[FRICTION[kind][0]][drive] = value
             try:
                 robot = replace(robot, drives=replace(robot.drives, **columns))
             except ValueError as error:
@@ -214,8 +215,7 @@ def _offsets(model: TorqueModel) -> np.ndarray:
     any_sign, sections = np.zeros(len(model.parameters.values), dtype=np.bool_), model.sections
     any_sign[sections.drives][DRIVE.index("offset") :: len(DRIVE)] = True
     any_sign[sections.torques] = True
-    for kind, row in zip(model.friction, any_sign[sections.friction].reshape(-1, model.robot.n), strict=True):
-        row[:] = kind == "difference"
+    any_sign[sections.friction] = [kind == "difference" for kind, _ in model.friction]
     return any_sign
 
 

@@ -10,6 +10,8 @@ other drives both sides turn alike and cannot be distinguished.
 Source: M. Gautier, A. Janot et al. identify a Stäubli TX40 with such columns ("fsm6").
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -203,12 +205,12 @@ class TorqueModel:
     Attributes:
         robot: robot with its active drives, springs and balancers.
         both_sides: whether coupled drives have inertia and friction on both sides.
-        friction: further friction of all drives, names of `FRICTION`.
+        friction: further friction, by kind (a name of `FRICTION`) and index of the drive.
     """
 
     robot: Robot
     both_sides: bool = False
-    friction: tuple[str, ...] = ()
+    friction: tuple[tuple[str, int], ...] = ()
 
     @cached_property
     def parameters(self) -> DynamicParameters:
@@ -220,10 +222,10 @@ class TorqueModel:
             for name, symbol, unit in zip(SIDES, SIDE_SYMBOLS, SIDE_UNITS, strict=True)
         ]
         values = [*of_robot.values, *np.zeros(len(further))]
-        for kind in self.friction:
+        for kind, drive in self.friction:
             column, symbol, unit = FRICTION[kind]
-            values += list(getattr(self.robot.active_drives, column))
-            further += [(f"drive {i + 1} {column}", f"{symbol}{i + 1}", unit) for i in range(self.robot.n)]
+            values.append(getattr(self.robot.active_drives, column)[drive])
+            further.append((f"drive {drive + 1} {column}", f"{symbol}{drive + 1}", unit))
         for torque in self.robot.tree.torques:
             values += list(torque.values)
             further += [
@@ -243,11 +245,17 @@ class TorqueModel:
             10 * self.robot.tree.n,
             0 if drives is None else len(DRIVE) * n,
             len(SIDES) * len(self.coupled),
-            len(self.friction) * n,
+            len(self.friction),
             sum(len(torque.values) for torque in self.robot.tree.torques),
         )
         ends = np.cumsum(counts).tolist()
         return Sections(*(slice(end - count, end) for end, count in zip(ends, counts, strict=True)))
+
+    @cached_property
+    def without_load(self) -> TorqueModel:
+        """The model without friction that grows with the load; itself if it has none."""
+        others = tuple(one for one in self.friction if one[0] != "load")
+        return self if others == self.friction else replace(self, friction=others)
 
     @cached_property
     def coupled(self) -> NDArray[np.intp]:
@@ -274,15 +282,16 @@ class TorqueModel:
         """
         Y = self._with_other_sides(dynamics_regressor(self.robot, q, qd, qdd, qd_friction), qdd, qd_friction)
         parts, drives = [Y], self.robot.active_drives
-        for kind in self.friction if drives is not None else ():
-            assert drives is not None
+        if drives is not None and self.friction:
             R = drives.friction_matrix
-            w = qd @ R.T
-            size = np.sqrt(np.abs(w)) if kind == "root" else np.abs(w)
-            if kind == "load":
-                size = np.abs((np.zeros_like(qd) if load is None else load) @ drives.transmission.T)
-            size = size * (1.0 if kind == "difference" else np.sign(qd_friction @ R.T))
-            parts.append(size[:, None, :] * R.T)
+            w, sign = qd @ R.T, np.sign(qd_friction @ R.T)
+            transmitted = (np.zeros_like(qd) if load is None else load) @ drives.transmission.T
+            torques = {
+                "load": np.abs(transmitted) * sign,
+                "root": np.sqrt(np.abs(w)) * sign,
+                "difference": np.abs(w),
+            }
+            parts.append(np.stack([torques[kind][:, i, None] * R[i] for kind, i in self.friction], axis=-1))
         if self.robot.tree.torques:
             parts.append(torque_columns(self.robot.tree.torques, q, qd, qdd))
         return np.concatenate(parts, axis=-1) if len(parts) > 1 else Y
@@ -309,8 +318,8 @@ def other_side(drives: Drives) -> Drives:
     )
 
 
-def friction_of(robot: Robot, asked: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the kinds of further friction that a robot's drives have or that are asked for.
+def friction_of(robot: Robot, asked: Sequence[str] = ()) -> tuple[tuple[str, int], ...]:
+    """Return the further friction of all drives that the robot has or that is asked for, by kind and drive.
 
     Raises:
         ValueError: a kind is not in `FRICTION`.
@@ -320,9 +329,10 @@ def friction_of(robot: Robot, asked: Sequence[str] = ()) -> tuple[str, ...]:
             raise ValueError(f"expected friction among {', '.join(FRICTION)}, got {kind!r}")
     drives = robot.active_drives
     return tuple(
-        kind
+        (kind, drive)
         for kind, (column, _, _) in FRICTION.items()
         if kind in asked or (drives is not None and np.any(getattr(drives, column)))
+        for drive in range(robot.n)
     )
 
 

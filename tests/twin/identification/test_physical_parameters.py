@@ -136,7 +136,7 @@ def large(irb140):
 def recorded(large, rate, offset=0.0, noise=0.01):
     """A slow motion of 40 s at some rows a second, torques with noise, in parts of themselves."""
     t = np.arange(0.0, 40.0, 1.0 / rate)
-    motion = stored_excitation(twin.load("irb140"))(t / SLOWER)
+    motion = replace(stored_excitation(twin.load("irb140")), periods=2)(t / SLOWER)
     q, qd, qdd = (part / SLOWER**order for order, part in enumerate(motion))
     tau = twin.drive_inverse_dynamics(large, q, qd, qdd) + offset
     size = noise * np.sqrt(np.mean(tau**2, axis=0))
