@@ -250,7 +250,7 @@ def _plot(cell: Cell, log: Log, closest: Closest, path: Path) -> None:
     clearance = Clearance(log.robot, cell)
     stride = max(1, len(log.t) // MOST_POINTS)
     rows = np.flatnonzero(np.isfinite(log.q).all(axis=1))[::stride]
-    found = [clearance.nearest_at(poses) for poses in clearance.poses(log.q[rows])]
+    found = clearance.nearest_each(log.q[rows])
     deepest = -1e3 * DEEPEST
     distances = [np.nan if one is None else max(1e3 * one.distance, deepest) for one in found]
     worst = max(1e3 * closest.nearest.distance, deepest)

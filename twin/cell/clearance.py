@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,6 +24,9 @@ DEEPEST = 0.020
 PRECISIONS = 1e-7, 1e-6
 """Tolerances of a distance, in [m]; the second is tried where the iteration fails with the first."""
 
+
+BLOCK = 64
+"""Configurations whose poses are computed together."""
 
 FAR = 1e6
 """Distance in [m] beyond which the iteration has failed."""
@@ -188,22 +192,26 @@ class Clearance:
         return np.concatenate([T_links, base], axis=-3)[..., self._bodies, :, :] @ self._T
 
     def lower_bounds(self, poses: Floats) -> Floats:
-        """Return lower bounds (P,) of distances less their margins, from boxes around shapes (S, 4, 4)."""
-        half = (np.abs(poses[:, :3, :3]) @ self._half[..., None])[..., 0]
-        centre = poses[:, :3, 3]
-        apart = np.abs(centre[self._first] - centre[self._second])
-        gap = np.maximum(apart - half[self._first] - half[self._second], 0.0)
-        least = np.linalg.norm(gap, axis=1)
-        near = np.flatnonzero(least == 0.0)
+        """Return lower bounds (..., P) of distances less their margins, from boxes around shapes (..., S, 4, 4)."""
+        half = (np.abs(poses[..., :3, :3]) @ self._half[..., None])[..., 0]
+        centre = poses[..., :3, 3]
+        apart = np.abs(centre[..., self._first, :] - centre[..., self._second, :])
+        gap = np.maximum(apart - half[..., self._first, :] - half[..., self._second, :], 0.0)
+        least = np.linalg.norm(gap, axis=-1)
+        near = np.nonzero(least == 0.0)
         least[near] = self._oriented_gaps(poses, near)
         # Boxes that touch say nothing about the depth of an overlap.
         return np.where(least > 0.0, least, -np.inf) - self._margins
 
-    def _oriented_gaps(self, poses: Floats, pairs: NDArray[np.intp]) -> Floats:
-        """Return the largest gaps (m,) of pairs along the axes of the boxes around their shapes."""
+    def _oriented_gaps(self, poses: Floats, places: tuple[NDArray[np.intp], ...]) -> Floats:
+        """Return the largest gaps (m,) of pairs along the axes of the boxes around their shapes.
+
+        `places` are the indices (..., pair) of the pairs.
+        """
+        *samples, pairs = places
         first, second = self._first[pairs], self._second[pairs]
-        R, S = poses[first, :3, :3], poses[second, :3, :3]
-        apart = (poses[second] - poses[first])[:, :3, 3]
+        T, U = poses[(*samples, first)], poses[(*samples, second)]
+        R, S, apart = T[:, :3, :3], U[:, :3, :3], (U - T)[:, :3, 3]
         turned = np.abs(np.swapaxes(R, 1, 2) @ S)
         a, b = self._half[first], self._half[second]
         along_first = np.abs(np.einsum("mij,mi->mj", R, apart)) - a - np.einsum("mij,mj->mi", turned, b)
@@ -212,13 +220,20 @@ class Clearance:
 
     def nearest(self, q: ArrayLike) -> Nearest | None:
         """Return the pair that is nearest to its margin at joint angles (n,); None without pairs."""
-        return self.nearest_at(self.poses(q))
+        return next(self.nearest_each(np.atleast_2d(q)))
 
-    def nearest_at(self, poses: Floats) -> Nearest | None:
-        """Return the nearest pair for poses of the shapes (S, 4, 4)."""
-        if not len(self._margins):
-            return None
-        bounds = self.lower_bounds(poses)
+    def nearest_each(self, q: ArrayLike) -> Iterator[Nearest | None]:
+        """Yield the nearest pair at each of the joint angles (N, n); None without pairs."""
+        q = np.asarray(q)
+        for start in range(0, len(q), BLOCK):
+            poses = self.poses(q[start : start + BLOCK])
+            if len(self._margins):
+                yield from map(self._nearest, poses, self.lower_bounds(poses))
+            else:
+                yield from [None] * len(poses)
+
+    def _nearest(self, poses: Floats, bounds: Floats) -> Nearest:
+        """Return the nearest pair for poses (S, 4, 4), with lower bounds (P,) of its distances."""
         best, found = np.inf, None
         for pair in np.argsort(bounds):
             if bounds[pair] >= best:

@@ -25,8 +25,8 @@ PRECISION, SHARE = 1e-4, 0.01
 STRIDE = 64
 """Samples between the configurations that are looked at first."""
 
-BLOCK = 512
-"""Configurations whose poses are computed together."""
+BATCH = 64
+"""Intervals that are halved together, which is faster than one by one although more of them are halved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,26 +98,22 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
     steps = steps + slack if refine else np.maximum(steps, slack)
     path = np.concatenate([[0.0], np.cumsum(steps @ clearance.reach)])
     N = len(q)
-    cache: dict[int, Floats] = {}
+    seen: dict[float, Nearest] = {}
 
-    def looked_at(s: float) -> Nearest:
-        k = min(int(s), N - 1)
-        if s == k:
-            block = k // BLOCK
-            if block not in cache:
-                cache[block] = clearance.poses(q[block * BLOCK : (block + 1) * BLOCK])
-            found = clearance.nearest_at(cache[block][k % BLOCK])
-        else:
-            found = clearance.nearest(q[k] + (s - k) * (q[k + 1] - q[k]))
-        if found is None:
-            raise CellError(f"{clearance.cell.file}: there is no pair to judge")
-        return found
+    def look_at(places: list[float]) -> None:
+        s = np.array(places)
+        k = s.astype(int)
+        after = np.minimum(k + 1, N - 1)
+        each = clearance.nearest_each(q[k] + (s - k)[:, None] * (q[after] - q[k]))
+        for place, found in zip(places, each, strict=True):
+            if found is None:
+                raise CellError(f"{clearance.cell.file}: there is no pair to judge")
+            seen[place] = found
 
     starts = sorted({*range(0, N, STRIDE), N - 1})
-    seen = {float(k): looked_at(float(k)) for k in starts}
+    look_at(list(map(float, starts)))
     at = min(seen, key=lambda s: seen[s].clearance)
     best = seen[at]
-    count = len(seen)
 
     def path_to(s: float) -> float:
         k = min(int(s), N - 1)
@@ -130,23 +126,25 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
     heapq.heapify(waiting)
     bound = best.clearance
     while waiting:
-        low, a, b = heapq.heappop(waiting)
-        if low >= best.clearance - max(PRECISION, SHARE * best.clearance):
-            bound = min(bound, low)
+        enough = best.clearance - max(PRECISION, SHARE * best.clearance)
+        halved: list[tuple[float, float, float]] = []
+        while waiting and waiting[0][0] < enough and len(halved) < BATCH:
+            low, a, b = heapq.heappop(waiting)
+            if b - a > 1.0:
+                halved.append((a, float(int(0.5 * (a + b))), b))
+            elif refine:
+                halved.append((a, 0.5 * (a + b), b))
+            else:
+                bound = min(bound, low)
+        if not halved:
+            bound = min(bound, waiting[0][0]) if waiting else bound
             break
-        if b - a > 1.0:
-            middle = float(int(0.5 * (a + b)))
-        elif refine:
-            middle = 0.5 * (a + b)
-        else:
-            bound = min(bound, low)
-            continue
-        seen[middle] = looked_at(middle)
-        count += 1
-        if seen[middle].clearance < best.clearance:
-            best, at = seen[middle], middle
-        for one in ((a, middle), (middle, b)):
-            heapq.heappush(waiting, (lower(*one), *one))
+        look_at([middle for _, middle, _ in halved])
+        for a, middle, b in halved:
+            if seen[middle].clearance < best.clearance:
+                best, at = seen[middle], middle
+            for one in ((a, middle), (middle, b)):
+                heapq.heappush(waiting, (lower(*one), *one))
     bound = min(bound, best.clearance)
     k = min(int(at), N - 2) if N > 1 else 0
     share = at - k
@@ -157,6 +155,6 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
         q[k] + share * (q[after] - q[k]),
         bound,
         refine,
-        count,
+        len(seen),
         N,
     )

@@ -160,8 +160,7 @@ def plane_map(
             near = np.abs(singular_distances(robot, best, np.zeros_like(best))[0])
             figures[3, first + rows] = near.min(axis=-1)
         if clearance is not None:
-            for row, shapes in zip(rows, clearance.poses(best), strict=True):
-                found = clearance.nearest_at(shapes)
+            for row, found in zip(rows, clearance.nearest_each(best), strict=True):
                 figures[4, first + row] = np.nan if found is None else found.clearance
         if progress is not None:
             progress(min(1.0, (first + CHUNK) / len(points)))

@@ -40,7 +40,7 @@ def test_the_least_distance_is_that_of_finer_samples(cell):
         q = q0 + t[:, None] ** 2 * (q1 - q0)
         found = closest(clearance, t, q, np.zeros(6))
         fine = np.array([np.interp(np.linspace(0, 1, 2001), t, column) for column in q.T]).T
-        least = min(clearance.nearest(one).clearance for one in fine)
+        least = min(one.clearance for one in clearance.nearest_each(fine))
         precision = max(PRECISION, 0.01 * least)
         assert found.bound <= least + 1e-9
         assert found.nearest.clearance <= least + precision
@@ -50,7 +50,7 @@ def test_the_least_distance_is_that_of_finer_samples(cell):
 def test_a_thin_pin_through_a_thin_rod_is_found_between_coarse_samples(cell):
     clearance = Clearance(ROBOT, cell)
     t, q = sweep(24)
-    coarse = min(clearance.nearest(one).distance for one in q)
+    coarse = min(one.distance for one in clearance.nearest_each(q))
     assert coarse > 0.002  # the samples say: free
     found = closest(clearance, t, q, np.zeros(6))
     assert found.nearest.distance < -0.003
@@ -90,7 +90,7 @@ def test_a_recorded_run(cell, tmp_path):
     found = cell.least_distance(log)
     assert found.proven
     assert found.nearest.distance == pytest.approx(
-        min(Clearance(log.robot, cell).nearest(q).distance for q in log.q), rel=0.01
+        min(one.distance for one in Clearance(log.robot, cell).nearest_each(log.q)), rel=0.01
     )
     thinned = replace(log, steps_per_period=2, time_step=log.time_step / 2)
     assert not cell.least_distance(thinned).proven
