@@ -85,11 +85,12 @@ def adaptive(
     n, links = len(state.q), model.inertias.size
     L, K, added, payload, changes = parameters[0], parameters[1], memory[0], memory[1], memory[2:].reshape(-1)
     tables = parameters[3:].reshape((3 + PAYLOAD, len(changes)))
-    G, least, most = tables[0], tables[1], tables[2]
+    p = links + 4 * n
+    G, least, most = tables[0, :p], tables[1, :p], tables[2, :p]
     v = reference.qd + L * (reference.q - state.q)
     a = reference.qdd + L * (reference.qd - state.qd)
     s = v - state.qd
-    Y = np.empty((n, links + 4 * n))
+    Y = np.empty((n, p))
     regressor(model.tree, model.drives, model.gravity, state.q, state.qd, v, a, SMOOTH, Y)
 
     tau, inertias = K * s, model.inertias.reshape(-1)
@@ -97,23 +98,18 @@ def adaptive(
         if abs(state.qd[i]) < SMOOTH and abs(v[i]) < SMOOTH:  # static friction may hold the joint
             dead = (model.drives.friction[COULOMB, i] + model.drives.friction[EXCESS, i]) / K[i]
             s[i] -= min(max(s[i], -dead), dead)
-    for j in range(Y.shape[1]):
-        slope = 0.0
-        for i in range(n):
-            slope += Y[i, j] * s[i]
-        changes[j] = min(max(changes[j] + model.period * G[j] * slope, least[j]), most[j])
+    slope = np.zeros(p)
     for i in range(n):
-        added[i] = 0.0
-        for j in range(links):
-            tau[i] += Y[i, j] * inertias[j]
-        for j in range(Y.shape[1]):
-            added[i] += Y[i, j] * changes[j]
-        tau[i] += added[i]
+        slope += Y[i] * s[i]
+    changed = changes[:p]
+    changed[:] = np.minimum(np.maximum(changed + model.period * G * slope, least), most)
+    nominal = np.zeros(p)
+    nominal[:links] = inertias
+    added[:] = Y @ changed
+    tau += Y @ nominal + added
     add_drive_torque(model.drives, state.qd, a, model.period, tau)
-    for row in range(min(n, PAYLOAD)):
-        payload[row] = 0.0
-        for j in range(links):
-            payload[row] += tables[3 + row, j] * changes[j]
+    rows = min(n, PAYLOAD)
+    payload[:rows] = tables[3 : 3 + rows] @ changes
     return tau
 
 
