@@ -26,6 +26,7 @@ class Identify(Command):
     Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
     recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
     ..., tau1, tau2, ..., in s, rad and N m, and for --check-bias the commanded positions qref1, qref2, ...
+    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified.
     Logs are used unfiltered; measured tables are filtered.
     """
 
@@ -72,7 +73,7 @@ class Identify(Command):
         None, "time between two rows of a table without a time column, in s", "S"
     )
     motor_side: str | None = option(
-        None, "positions, torques or both: these columns are measured at the motors, before the gears", "WHAT"
+        None, "positions, torques or both: these columns are measured at the motors, before the gears (of positions, only qm1, ... where they exist)", "WHAT"
     )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."

@@ -68,6 +68,9 @@ class Report:
         if self.bias is not None:
             yield Text("\nleast squares beside instrumental variables", style="bold")
             yield bias_table(found, self.bias)
+        if any(found.springs):
+            yield Text("\nsprings of the gears, from the encoders on both sides", style="bold")
+            yield spring_table(found)
         for sentence in (*found.how, *_validation_lines(found)):
             yield Text(sentence)
         yield Text(
@@ -108,6 +111,7 @@ class Report:
             if found.validation_before is None
             else _residuals(found.validation_before),
             "blocks": found.blocks,
+            "springs": [None if one is None else one._asdict() for one in found.springs],
             "instrumental": None if self.bias is None else _bias(self.bias),
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
@@ -281,6 +285,23 @@ def validation_table(found: Identification, physical: PhysicalSolution | None) -
         table.add_row(
             Text(name), *(f"{one.percent[joint]:.3g}" for one in columns.values() if one is not None)
         )
+    return table
+
+
+def spring_table(found: Identification) -> Table:
+    """Return a table of the stiffness of each gear."""
+    robot = found.model.robot
+    table = _table("joint", "stiffness", "deviation", "before", "damping", "unit")
+    assert robot.drives is not None
+    for name, kind, one, before in zip(
+        robot.joint_names, robot.joint_kinds, found.springs, robot.drives.stiffness.tolist(), strict=True
+    ):
+        if one is None:
+            table.add_row(Text(name), "no twist above its noise")
+            continue
+        damping = "" if one.damping is None else f"{one.damping:.4g}"
+        unit = "N/m" if kind == "prismatic" else "N m/rad"
+        table.add_row(Text(name), *with_deviation(one.stiffness, one.deviation), f"{before:.4g}", damping, unit)
     return table
 
 

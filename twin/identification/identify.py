@@ -18,6 +18,7 @@ from twin.identification.deviations import (
     warn_of_repetition,
     weighted_residuals,
 )
+from twin.identification.gear_springs import GearSpring, gear_springs
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
@@ -37,6 +38,7 @@ from twin.identification.measurements import (
     equations,
     filtered_measurements,
     measurements_of_log,
+    motion_at,
 )
 from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
@@ -149,6 +151,11 @@ class Identification:
             )
         )
 
+    @cached_property
+    def springs(self) -> tuple[GearSpring | None, ...]:
+        """Springs of the gears, where encoders see both sides of them; `None` for gears that are rigid."""
+        return gear_springs(self.model, self.beta, self.covariance, self.measured)
+
     def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
         """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
         blocks = [
@@ -217,6 +224,8 @@ def identify(
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
+    if all(one.motor is not None and one.low_pass is None for one in whole):
+        model = replace(model, apart=True)
     require_motion(robot, whole)
     without = model.without_load
     require_units(without, whole)
@@ -295,7 +304,7 @@ def with_load(model: TorqueModel, beta: Floats, measured: Measurements) -> Measu
         return measured
     columns, sections = model.base.columns, model.sections
     of_drives = (columns >= sections.drives.start) & (columns < sections.friction.stop)
-    Y = model.regressor(measured.q, measured.qd, measured.qdd, measured.qd_friction)[..., columns]
+    Y = model.regressor(*motion_at(measured, np.arange(len(measured.t))))[..., columns]
     return replace(measured, load=Y @ np.where(of_drives, 0.0, beta))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError, IdentificationWarning
-from twin.identification.measurements import Measurements, equations
+from twin.identification.measurements import Measurements, equations, motion_at
 from twin.identification.torque_model import TorqueModel
 from twin.robot.loading.loading import robot_facts
 from twin.robot.robot import Robot
@@ -251,7 +251,7 @@ def require_units(model: TorqueModel, measured: Sequence[Measurements]) -> None:
         places = places[:: max(1, len(places) // SOME_SAMPLES)]
         if not places.size:
             continue
-        Y = model.regressor(*(v[places] for v in (one.q, one.qd, one.qdd, one.qd_friction)))
+        Y = model.regressor(*motion_at(one, places))
         predicted, tau = Y @ model.parameters.values, one.tau[places]
         sizes = [np.sqrt(np.mean(torque**2, axis=0)) for torque in (tau, predicted)]
         if not all(np.all(size > 0) for size in sizes):

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import short_repr
-from twin.identification.torque_model import TorqueModel
+from twin.identification.torque_model import Motion, TorqueModel
 from twin.logs.log import Log
 from twin.logs.payload_changes import LOAD
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
+from twin.robot.drives.drives import MOTOR
 from twin.robot.robot import Robot
 
 ORDER = 4
@@ -188,6 +189,7 @@ class Measurements:
         ideal: whether ideal drives were simulated, without rotors and friction.
         load: (N, n) torques of the drives on the arm in the step before, in [N m]; `None` if unknown.
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
+        motor: motion of the motors, where encoders see both sides of the gears; `None` for that of the joints.
     """
 
     name: str
@@ -205,6 +207,7 @@ class Measurements:
     ideal: bool = False
     load: Floats | None = None
     weights: Floats | None = None
+    motor: Motion | None = None
 
     __repr__ = short_repr
 
@@ -251,8 +254,8 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     """Return the measurements in a log: exact ones, or filtered ones if sensors measured the positions.
 
     Args:
-        log: log of a run; exact measurements require ideal or rigid drives and one engine step per control
-            period.
+        log: log of a run; exact measurements require one engine step per control period.  A log of elastic
+            drives without sensors has the motion of both sides of the gears.
         name: name of the log, for messages.
         filtering: filter settings for positions that sensors measured.
 
@@ -271,15 +274,19 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
             f"{name}: the payload changes during the run; identify a part of it (twin.logs.parts)"
         )
     seen = log.q_seen is not log.q_motor
-    as_engine = log.steps_per_period == 1 and log.drives != "elastic"
-    if seen or not as_engine:
+    elastic = log.drives == "elastic"
+    if seen or log.steps_per_period > 1:
         recording = torque_recording(log.t, log.q_seen, log.tau, name, log.q_ref)
-        measured = filtered_measurements(recording, filtering, as_engine)
+        measured = filtered_measurements(recording, filtering, log.steps_per_period == 1 and not elastic)
         return replace(measured, ideal=log.drives == "ideal")
     if len(log.t) < 2:
         raise IdentificationError(f"{name}: expected at least 2 samples, got {len(log.t)}")
-    after = log.qd[1:]
-    used, near = _far_from_rest(log.robot, log.qd[:-1], after)
+    qdd, qdd_motor = (np.diff(rates, axis=0) / log.time_step for rates in (log.qd, log.qd_motor))
+    motor = Motion(log.q_motor[:-1], log.qd_motor[:-1], qdd_motor, log.qd_motor[1:]) if elastic else None
+    qd_shaft = log.qd_motor
+    if elastic and (drives := log.robot.active_drives) is not None:
+        qd_shaft = np.where(np.array(drives.friction_at) == MOTOR, log.qd_motor, log.qd)
+    used, near = _far_from_rest(log.robot, qd_shaft[:-1], qd_shaft[1:])
     rest = ""
     if not np.all(used):
         slowest = " or ".join(sorted({f"{speed:.3g}" for speed in near}))
@@ -290,10 +297,10 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     if not all(np.all(np.isfinite(array)) for array in (log.q, log.qd, log.tau[:-1])):
         raise IdentificationError(f"{name}: the run diverged: its positions are not finite")
     return Measurements(
-        name, log.t[:-1], log.q[:-1], log.qd[:-1], np.diff(log.qd, axis=0) / log.time_step, after,
-        log.tau[:-1], used, None, 1.0 / log.time_step,
+        name, log.t[:-1], log.q[:-1], log.qd[:-1], qdd, log.qd[1:], log.tau[:-1], used, None,
+        1.0 / log.time_step,
         f"exact steps of the engine, no filter, friction at the speed after each step{rest}",
-        ideal=log.drives == "ideal", load=log.torque_before[:-1],
+        ideal=log.drives == "ideal", load=log.torque_before[:-1], motor=motor,
     )  # fmt: skip
 
 
@@ -339,8 +346,13 @@ def filtered_measurements(
     cutoff = chosen_cutoff(recording.q, dt) if filtering.cutoff is None else filtering.cutoff
     low_pass = LowPass(cutoff, dt)
     of_positions = filtering.position_cutoff or min(POSITION_FACTOR * cutoff, 0.45 / dt)
-    q = LowPass(of_positions, dt).filtered(recording.q)
+    filtered = LowPass(of_positions, dt).filtered
+    q, motor = filtered(recording.q), None
     qd, qdd = differences(q, dt)
+    if recording.q_motor is not None:
+        theta = filtered(recording.q_motor)
+        thetad, thetadd = differences(theta, dt)
+        motor = Motion(theta, thetad, thetadd, thetad)
     qd_friction = qd
     if engine_steps:
         qd, qd_friction = qd - 0.5 * dt * qdd, qd + 0.5 * dt * qdd
@@ -363,7 +375,7 @@ def filtered_measurements(
     )
     used = np.broadcast_to(inside[:, None], q.shape)
     measured = Measurements(
-        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how
+        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how, motor=motor
     )
     if recording.q_ref is None:
         return measured
@@ -418,6 +430,26 @@ def equations(model: TorqueModel, measured: Measurements, multiple: int = 1) -> 
 
 def unfiltered(model: TorqueModel, measured: Measurements, multiple: int = 1) -> Iterator[Samples]:
     """Yield the samples from which `filtered_block` computes the equations, block by block in time."""
+    for part, samples in sample_blocks(measured, multiple):
+        Y = model.regressor(*motion_at(measured, samples))
+        rows = np.concatenate([Y[..., model.base.columns], measured.tau[samples][..., None]], axis=-1)
+        yield Samples(part, samples, rows)
+
+
+def motion_at(measured: Measurements, samples: NDArray[np.intp]) -> tuple[Any, ...]:
+    """Return the arguments of `TorqueModel.regressor` at some samples."""
+    load, motor = measured.load, measured.motor
+    return (
+        *(values[samples] for values in (measured.q, measured.qd, measured.qdd, measured.qd_friction)),
+        None if load is None else load[samples],
+        None if motor is None else motor.at(samples),
+    )
+
+
+def sample_blocks(
+    measured: Measurements, multiple: int = 1
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield the indices of the samples of each block, and of those that the filter combines for them."""
     N, low_pass = len(measured.t), measured.low_pass
     period = (measured.t[-1] - measured.t[0]) / max(N - 1, 1)
     step = 1 if low_pass is None else round(1.0 / (measured.row_rate * period))
@@ -431,15 +463,7 @@ def unfiltered(model: TorqueModel, measured: Measurements, multiple: int = 1) ->
         samples = part
         if low_pass is not None:
             samples = _mirrored(int(part[0]) - reach, int(part[-1]) + reach + 1, N)
-        Y = model.regressor(
-            measured.q[samples],
-            measured.qd[samples],
-            measured.qdd[samples],
-            measured.qd_friction[samples],
-            None if measured.load is None else measured.load[samples],
-        )
-        rows = np.concatenate([Y[..., model.base.columns], measured.tau[samples][..., None]], axis=-1)
-        yield Samples(part, samples, rows)
+        yield part, samples
 
 
 def filtered_block(block: Samples, measured: Measurements) -> Equations:

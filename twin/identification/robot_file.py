@@ -7,7 +7,7 @@ the given robot's as possible bodies permit; comments name them.
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from textwrap import wrap
@@ -18,6 +18,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.atomic_file import atomic_write
 from twin.errors import IdentificationError
+from twin.identification.gear_springs import GearSpring
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
 from twin.multibody import recursions
@@ -71,7 +72,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
         _set_table_links(facts, robot, bodies)
     else:
         _set_links(facts, robot, bodies)
-    _set_drives(facts, robot)
+    _set_drives(facts, robot, solution.found.springs)
     _set_torques(facts, robot)
     text = file_text(facts, _comment(solution))
     if is_table(path):
@@ -200,8 +201,8 @@ def _body(mass: float, com: Floats, tensor: Floats) -> dict[str, Any]:
     return {"mass": float(mass), "com": com.tolist(), "inertia": [float(x) for x in six]}
 
 
-def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
-    """Write rotors and friction to the table `[drives]`."""
+def _set_drives(facts: dict[str, Any], robot: Robot, springs: Sequence[GearSpring | None]) -> None:
+    """Write rotors, friction and springs of the gears to the table `[drives]`."""
     drives = robot.active_drives
     if drives is None:
         return
@@ -210,6 +211,10 @@ def _set_drives(facts: dict[str, Any], robot: Robot) -> None:
     found |= {key: getattr(drives, key) for key in MORE_FRICTION if np.any(getattr(drives, key))}
     if "static" in table:
         found["static"] = drives.static
+    for key in ("stiffness", "damping"):
+        values = [None if one is None else getattr(one, key) for one in springs]
+        if any(value is not None for value in values):
+            found[key] = np.where(np.equal(values, None), getattr(drives, key), values).astype(float)  # type: ignore
     for key, values in found.items():
         table[key] = values.tolist()
         table["source"][key] = "identified, see above" + (

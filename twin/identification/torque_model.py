@@ -188,6 +188,24 @@ FRICTION = {
 """Further friction of all drives: name in `Drives`, symbol, and unit."""
 
 
+class Motion(NamedTuple):
+    """Motion of motors that an encoder of their own sees apart from the joints.
+
+    Attributes:
+        q, qd, qdd: (N, n) angles, speeds and accelerations in joint units, in [rad], [rad/s], [rad/s^2].
+        qd_friction: (N, n) speeds at which friction acts, in [rad/s].
+    """
+
+    q: Floats
+    qd: Floats
+    qdd: Floats
+    qd_friction: Floats
+
+    def at(self, samples: NDArray[np.intp]) -> Motion:
+        """Return the motion at some samples."""
+        return Motion(*(values[samples] for values in self))
+
+
 class Sections(NamedTuple):
     """Places of the parameters of a torque model, in their order."""
 
@@ -206,11 +224,13 @@ class TorqueModel:
         robot: robot with its active drives, springs and balancers.
         both_sides: whether coupled drives have inertia and friction on both sides.
         friction: further friction, by kind (a name of `FRICTION`) and index of the drive.
+        apart: whether the motors of elastic joints are seen exactly, so that rotors differ from links.
     """
 
     robot: Robot
     both_sides: bool = False
     friction: tuple[tuple[str, int], ...] = ()
+    apart: bool = False
 
     @cached_property
     def parameters(self) -> DynamicParameters:
@@ -270,21 +290,31 @@ class TorqueModel:
         """Base parameters that torques determine in a general motion."""
         p = len(self.parameters.values)
         q, qd, qdd = _random_motion(self.robot.n, p, seed=0)
-        rows = self.regressor(q, qd, qdd, qd, 100.0 * np.roll(qdd, 1, axis=0))
+        motor = Motion(q, *(np.roll(rates, 1, axis=0) for rates in (qd, qdd, qd))) if self.apart else None
+        rows = self.regressor(q, qd, qdd, qd, 100.0 * np.roll(qdd, 1, axis=0), motor)
         return base_of_rows(rows.reshape(-1, p), self.parameters.symbols)
 
     def regressor(
-        self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats, load: Floats | None = None
-    ) -> Floats:
+        self, q: Floats, qd: Floats, qdd: Floats, qd_friction: Floats, load: Floats | None = None,
+        motor: Motion | None = None,
+    ) -> Floats:  # fmt: skip
         """Return the regressor Y (N, n, p) of samples (N, n), see `twin.dynamics_regressor`.
 
-        `load` (N, n) are the torques of the drives on the arm in the step before, in [N m].
+        `load` (N, n) are the torques of the drives on the arm in the step before, in [N m].  The motors move
+        as the joints unless `motor` is given.
         """
-        Y = self._with_other_sides(dynamics_regressor(self.robot, q, qd, qdd, qd_friction), qdd, qd_friction)
-        parts, drives = [Y], self.robot.active_drives
+        Y, drives = dynamics_regressor(self.robot, q, qd, qdd, qd_friction), self.robot.active_drives
+        qd_drive = qd
+        if motor is not None and drives is not None:
+            at_motor = np.array(drives.friction_at) == MOTOR
+            qd_drive = np.where(at_motor, motor.qd, qd)
+            qd_friction = np.where(at_motor, motor.qd_friction, qd_friction)
+            part = self.sections.drives
+            Y[..., part] = dynamics_regressor(self.robot, q, qd, motor.qdd, qd_friction)[..., part]
+        parts = [self._with_other_sides(Y, qdd, qd_friction)]
         if drives is not None and self.friction:
             R = drives.friction_matrix
-            w, sign = qd @ R.T, np.sign(qd_friction @ R.T)
+            w, sign = qd_drive @ R.T, np.sign(qd_friction @ R.T)
             transmitted = (np.zeros_like(qd) if load is None else load) @ drives.transmission.T
             torques = {
                 "load": np.abs(transmitted) * sign,

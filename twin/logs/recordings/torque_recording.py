@@ -2,8 +2,8 @@
 
     t, q1, ..., qn, tau1, ..., taun
 
-Columns `qref1`, ..., `qrefn` are the positions that the controller was to reach, if the table has them.  The
-units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
+Columns `qref1`, ..., `qrefn` are the positions that the controller was to reach, if the table has them.
+Columns `qm1`, ..., `qmn` are the positions of the motors, where a second encoder sees the joints.  The units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
 `tau1[mNm]`).  The names that `irb-twin export` writes are accepted, too.  Gears convert angles and torques of
 motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
@@ -50,6 +50,7 @@ class TorqueRecording:
         tau: (N, n) torques of the motors at the joints, in [N m].
         name: name of the file, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad]; `None` if unknown.
+        q_motor: (N, n) angles of the motors in joint units, in [rad]; `None` if only one side is measured.
     """
 
     t: Floats
@@ -57,6 +58,7 @@ class TorqueRecording:
     tau: Floats
     name: str = "the recording"
     q_ref: Floats | None = None
+    q_motor: Floats | None = None
 
     @property
     def period(self) -> float:
@@ -72,7 +74,8 @@ class TableForm:
         reading: names and units of columns, see `twin.logs.recordings.columns.header_options`; `q*` and
             `tau*` stand for all joints, as in `{"q*": "Joint_*"}`.
         torques: path of a separate file with the torques, row for row; `None` if the table contains them.
-        motor_side: quantities that refer to the motors, one of `MOTOR_SIDES`; `None` for none.
+        motor_side: quantities that refer to the motors, one of `MOTOR_SIDES`; `None` for none.  In a table
+            with columns `qm1`, ..., only those are positions of the motors.
         sample_time: time between rows, in [s], for tables without a column of time.
         q_offset: (n,) offset that is added to the joint positions, in [rad]; none by default.
     """
@@ -90,6 +93,7 @@ def torque_recording(
     tau: ArrayLike,
     name: str = "the recording",
     q_ref: ArrayLike | None = None,
+    q_motor: ArrayLike | None = None,
 ) -> TorqueRecording:
     """Create a recording from arrays and validate it.
 
@@ -99,6 +103,7 @@ def torque_recording(
         tau: (N, n) torques at the joints, in [N m].
         name: name of the recording, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad], if they are known.
+        q_motor: (N, n) angles of the motors in joint units, in [rad], if both sides of the gears are measured.
 
     Raises:
         ValueError: arrays of wrong shape.
@@ -117,12 +122,16 @@ def torque_recording(
         raise ValueError(
             f"expected t of shape (N,), q and tau of shape (N, n), got {t.shape}, {q.shape} and {tau.shape}"
         )
-    reference = None if q_ref is None else np.array(real_array(q_ref, "q_ref"))
-    if reference is not None and reference.shape != q.shape:
-        raise ValueError(f"expected q_ref of shape {q.shape}, got {reference.shape}")
+    reference, motor = (
+        None if values is None else np.array(real_array(values, what))
+        for values, what in ((q_ref, "q_ref"), (q_motor, "q_motor"))
+    )
+    for what, values in (("q_ref", reference), ("q_motor", motor)):
+        if values is not None and values.shape != q.shape:
+            raise ValueError(f"expected {what} of shape {q.shape}, got {values.shape}")
     if len(t) < 10:
         raise RecordingError(f"{name}: expected at least 10 samples, got {len(t)}")
-    for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference)):
+    for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference), ("qm", motor)):
         if values is not None and not np.all(np.isfinite(values)):
             where = np.argwhere(~np.isfinite(values))[0].tolist()
             label = what + "".join(str(joint + 1) for joint in where[1:])
@@ -138,7 +147,7 @@ def torque_recording(
             f"{name}: time jumps from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected steps of "
             f"{max(median, 0.0):.6g} s, the median: cut the recording there"
         )
-    return TorqueRecording(t, q, tau, name, reference)
+    return TorqueRecording(t, q, tau, name, reference, motor)
 
 
 def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None = None) -> TorqueRecording:
@@ -176,13 +185,14 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     kinds = joint_quantities(robot.n, robot)
     positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
-    references = [ColumnRequest(f"qref{k + 1}", kind) for k, kind in enumerate(kinds)]
+    further = [[ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)] for name in ("qref", "qm")]
     table = open_table(path)
     timed = form.sample_time is None
     first = [ColumnRequest("t", "time")] * timed
     requested = [*first, *_select_naming(table, positions, "q", robot, options)]
-    referred = all(column_indices(table.header, one, options) for one in references)
-    requested += references * referred
+    present = [all(column_indices(table.header, one, options) for one in columns) for columns in further]
+    for columns, there in zip(further, present, strict=True):
+        requested += columns * there
     if form.torques is None:
         requested += _select_naming(table, torques, "tau", robot, options)
     values, _ = read_numbers(table, _find_columns(table, requested, options, timed))
@@ -200,12 +210,16 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
         values = np.column_stack([form.sample_time * np.arange(len(values)), values])
     t, q, *rest = np.split(values, range(1, values.shape[1], robot.n), axis=1)
-    tau, q_ref = rest[-1], rest[0] if referred else None
+    tau = rest.pop()
+    q_ref, q_motor = (rest.pop(0) if there else None for there in present)
     if side is not None and robot.drives is not None:
         N = robot.drives.motor_matrix
         if side != "torques":
-            q = np.linalg.solve(N, q.T).T
-            q_ref = None if q_ref is None else np.linalg.solve(N, q_ref.T).T
+            if q_motor is not None:
+                q_motor = np.linalg.solve(N, q_motor.T).T
+            else:
+                q = np.linalg.solve(N, q.T).T
+                q_ref = None if q_ref is None else np.linalg.solve(N, q_ref.T).T
         if side != "positions":
             tau = tau @ N
     if form.q_offset is not None:
@@ -213,12 +227,12 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         if offset.shape != (robot.n,):
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
-        q_ref = None if q_ref is None else q_ref + offset
-    return torque_recording(t[:, 0], q, tau, str(path), q_ref)
+        q_ref, q_motor = (None if one is None else one + offset for one in (q_ref, q_motor))
+    return torque_recording(t[:, 0], q, tau, str(path), q_ref, q_motor)
 
 
 def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
-    """Replace the `*` in the mapped names `q*`, `tau*` and `qref*` by the number of each joint."""
+    """Replace the `*` in the mapped names `q*`, `tau*`, `qref*` and `qm*` by the number of each joint."""
     columns = {}
     for standard, in_file in options.columns.items():
         if not standard.endswith("*"):
@@ -231,11 +245,11 @@ def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
         for k in range(1, n + 1):
             columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
     for name in columns:
-        known = re.fullmatch(r"t|(?:q|tau|qref)([1-9]\d*)", name)
+        known = re.fullmatch(r"t|(?:q|tau|qref|qm)([1-9]\d*)", name)
         if known is None or int(known[1] or 1) > n:
             raise ValueError(
-                f"expected the keys of columns to be among t, q1 to q{n}, tau1 to tau{n} and qref1 to "
-                f"qref{n}, got {name!r}"
+                f"expected the keys of columns to be among t, q1 to q{n}, tau1 to tau{n}, qref1 to "
+                f"qref{n} and qm1 to qm{n}, got {name!r}"
             )
     return HeaderOptions(columns, options.units)
 
