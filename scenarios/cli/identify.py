@@ -73,7 +73,10 @@ class Identify(Command):
         None, "time between two rows of a table without a time column, in s", "S"
     )
     motor_side: str | None = option(
-        None, "positions, torques or both: these columns are measured at the motors, before the gears (of positions, only qm1, ... where they exist)", "WHAT"
+        None,
+        "positions, torques or both: these columns are measured at the motors, before the gears "
+        "(of positions only qm1, qm2, ... if the table has them)",
+        "WHAT",
     )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."

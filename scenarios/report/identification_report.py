@@ -107,6 +107,9 @@ class Report:
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
             "validation": None if found.validation is None else _residuals(found.validation),
+            "validation_moving": None
+            if found.validation_moving is None
+            else _residuals(found.validation_moving),
             "validation_before": None
             if found.validation_before is None
             else _residuals(found.validation_before),
@@ -280,6 +283,8 @@ def validation_table(found: Identification, physical: PhysicalSolution | None) -
     columns = {"free fit": found.validation, "given robot": found.validation_before}
     if physical is not None:
         columns = {"free fit": found.validation, "robot file": physical.validation} | columns
+    if found.min_speed > 0:
+        columns["free fit, moving"] = found.validation_moving
     table = _table("joint", *columns)
     for joint, name in enumerate(found.model.robot.joint_names):
         table.add_row(
@@ -301,7 +306,9 @@ def spring_table(found: Identification) -> Table:
             continue
         damping = "" if one.damping is None else f"{one.damping:.4g}"
         unit = "N/m" if kind == "prismatic" else "N m/rad"
-        table.add_row(Text(name), *with_deviation(one.stiffness, one.deviation), f"{before:.4g}", damping, unit)
+        table.add_row(
+            Text(name), *with_deviation(one.stiffness, one.deviation), f"{before:.4g}", damping, unit
+        )
     return table
 
 

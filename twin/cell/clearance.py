@@ -192,7 +192,10 @@ class Clearance:
         return np.concatenate([T_links, base], axis=-3)[..., self._bodies, :, :] @ self._T
 
     def lower_bounds(self, poses: Floats) -> Floats:
-        """Return lower bounds (..., P) of distances less their margins, from boxes around shapes (..., S, 4, 4)."""
+        """Return lower bounds (..., P) of distances less their margins, from boxes around the shapes.
+
+        `poses` (..., S, 4, 4) are those of the shapes.
+        """
         half = (np.abs(poses[..., :3, :3]) @ self._half[..., None])[..., 0]
         centre = poses[..., :3, 3]
         apart = np.abs(centre[..., self._first, :] - centre[..., self._second, :])

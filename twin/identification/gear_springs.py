@@ -5,9 +5,10 @@ A gear twists by the torque T that it transmits to the arm:
     T = K e + D ed,        e = theta - q.
 
 The twist e is some tenths of a milliradian, so its noise is the largest of all.  It is therefore fitted to
-the torque of the identified model, `e = (T - D ed) / K + c`, with a constant c for the zeros of both encoders.  In filtered recordings the rate
-of the twist is noise, so the damping D is fitted to exact logs only.  Torques do not tell all rotors from links.  Such
-rotors are those of the given robot, and are not part of T.
+the torque of the identified model, `e = (T - D ed) / K + c`, with a constant c for the zeros of both
+encoders.  In filtered recordings the rate of the twist is noise, so the damping D is fitted to exact logs
+only.  Torques do not tell all rotors from links.  Such rotors are those of the given robot, and are not part
+of T.
 
 In the steps of the engine, the spring acts at a mean of the twist over three samples, which
 `e + dt^2 edd / 4` is, and the damper at the mean speed `ed + dt edd / 2` (`twin.robot.drives.drive_step`).
@@ -107,7 +108,7 @@ def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray
 
 
 def _spring(rows: Floats, known: int, beta: Floats, covariance: Floats) -> GearSpring | None:
-    """Return the spring that explains rows (N, 4 + r) of `_twists` best, with the first `known` - 1 of them."""
+    """Return the spring that explains the twist best, with the first `known` - 1 columns of `_twists`."""
     twist, torque = rows[:, 2], rows[:, 4:] @ beta - rows[:, 3]
     if len(rows) < 2 * BLOCKS or not np.ptp(twist) > 0 or not np.any(torque):
         return None

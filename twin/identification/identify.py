@@ -18,6 +18,7 @@ from twin.identification.deviations import (
     warn_of_repetition,
     weighted_residuals,
 )
+from twin.identification.extrapolation import warn_of_extrapolation
 from twin.identification.gear_springs import GearSpring, gear_springs
 from twin.identification.least_squares import (
     Fit,
@@ -89,6 +90,7 @@ class Identification:
         residuals: residuals of the fit in which each joint is weighted by its noise.
         ordinary: residuals of a fit with equal weights.
         validation: residuals on the validation recordings; `None` if there are none.
+        min_speed: speed below which samples are excluded from the fit, in [rad/s].
         how: description of the processing of each recording, one sentence each.
         measured: recordings of the fit.
         kept_out: recordings of the validation.
@@ -105,6 +107,7 @@ class Identification:
     residuals: JointResiduals
     ordinary: JointResiduals
     validation: JointResiduals | None
+    min_speed: float
     how: tuple[str, ...]
     measured: tuple[Measurements, ...]
     kept_out: tuple[Measurements, ...]
@@ -126,6 +129,12 @@ class Identification:
     def deviations(self) -> Floats:
         """Standard deviations (r,) of the base parameters."""
         return np.sqrt(np.diag(self.covariance))
+
+    @cached_property
+    def validation_moving(self) -> JointResiduals | None:
+        """Residuals on the validation recordings without their samples near rest."""
+        moving = [without_rest(one, self.model.robot, self.min_speed) for one in self.kept_out]
+        return joint_residuals(triangles(self.model, moving), self.beta) if moving else None
 
     @cached_property
     def validation_before(self) -> JointResiduals | None:
@@ -235,7 +244,7 @@ def identify(
         beta = fitted(triangles(without, whole)).beta
         whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
     fit, reduced = _fit(model, whole, progress)
-    if (small := _small_loads(model, fit)):
+    if small := _small_loads(model, fit):
         model = replace(model, friction=tuple(one for one in model.friction if one not in small))
         fit, reduced = _fit(model, whole, progress)
     ordinary = solved(reduced, np.ones(robot.n))
@@ -247,9 +256,11 @@ def identify(
         residuals = weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
         covariance, blocks = block_covariance(model, fit, residuals)
         warn_of_repetition(residuals, joint_residuals(reduced, fit.beta).percent)
+    of_joints = joint_residuals(reduced, fit.beta)
+    warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
     return Identification(
-        model, fit.beta, covariance, fit.condition, fit.rank, joint_residuals(reduced, fit.beta),
-        joint_residuals(reduced, ordinary.beta), validation,
+        model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
+        joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
         fit, blocks,
     )  # fmt: skip
@@ -280,9 +291,10 @@ def _small_loads(model: TorqueModel, fit: Fit) -> list[tuple[str, int]]:
         if kind == "load" and not value > CERTAIN * np.sqrt(variance):
             small.append((kind, drive))
     if small:
+        joints = ", ".join(str(drive + 1) for _, drive in small)
         warnings.warn(
-            f"friction that grows with the load is not found in joint {', '.join(str(i + 1) for _, i in small)}"
-            f" (negative, or within {CERTAIN:g} deviations of 0), and assumed to be 0 there",
+            f"friction that grows with the load is not found in joint {joints} (negative, or within "
+            f"{CERTAIN:g} deviations of 0), and assumed to be 0 there",
             IdentificationWarning,
             stacklevel=3,
         )

@@ -189,7 +189,7 @@ class Measurements:
         ideal: whether ideal drives were simulated, without rotors and friction.
         load: (N, n) torques of the drives on the arm in the step before, in [N m]; `None` if unknown.
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
-        motor: motion of the motors, where encoders see both sides of the gears; `None` for that of the joints.
+        motor: motion of the motors, where encoders see both sides of the gears, otherwise `None`.
     """
 
     name: str

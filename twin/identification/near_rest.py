@@ -5,10 +5,10 @@ noise.  Equations with Coulomb and viscous friction hold above some speed only. 
 therefore multiplied by a weight that rises from 0 at that speed to 1 at twice that speed, and is filtered
 only then: a filter of the equations without weights would spread the samples near rest over all others.
 
-The speed is found by cross-validation.  For each candidate, the recordings are divided into `FOLDS`
-parts, and the torques of each are predicted by a fit to the others.  The predictions are compared with the weights of
-the highest candidate, which are the same for all.  The lowest speed wins whose error is within `AS_GOOD` of
-the smallest.
+The speed is found by cross-validation.  For each candidate, the recordings are divided into `FOLDS` parts,
+and the torques of each are predicted by a fit to the others.  The predictions are compared with the weights
+of the highest candidate, which are the same for all.  The lowest speed wins whose error is within `AS_GOOD`
+of the smallest.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ FOLDS = 4
 """Number of parts of the cross-validation."""
 
 PIECES = 20
-"""Number of pieces of the recordings, which belong to the parts in turn, so that each part sees all motions."""
+"""Number of pieces of the recordings, which belong to the parts in turn, so that each has all motions."""
 
 AS_GOOD = 0.03
 """Relative difference of two prediction errors, as a mean over the joints, that does not matter."""

@@ -17,7 +17,7 @@ Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 

@@ -324,7 +324,7 @@ class TorqueModel:
             parts.append(np.stack([torques[kind][:, i, None] * R[i] for kind, i in self.friction], axis=-1))
         if self.robot.tree.torques:
             parts.append(torque_columns(self.robot.tree.torques, q, qd, qdd))
-        return np.concatenate(parts, axis=-1) if len(parts) > 1 else Y
+        return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
     def _with_other_sides(self, Y: Floats, qdd: Floats, qd_friction: Floats) -> Floats:
         """Return the regressor with the columns of both sides of drives."""

@@ -45,7 +45,9 @@ def test_friction_behind_the_gear_is_part_of_the_torque_that_twists_it():
                          damping=[5.0, 2.0], friction_at=("joint", "motor"))  # fmt: skip
     arm = twin.load("two_link").with_drives("elastic", drives)
     moves = [twin.quintic(*ends, duration=0.8) for ends in (([0, 0], [1, -1]), ([1, -1], [-0.5, 0.7]))]
-    logs = [twin.run_closed_loop(twin.AnalyticPlant(arm, 1e-3), PD(arm), twin.sample(one, 1e-3)) for one in moves]
+    logs = [
+        twin.run_closed_loop(twin.AnalyticPlant(arm, 1e-3), PD(arm), twin.sample(one, 1e-3)) for one in moves
+    ]
     found = twin.identify(arm, *logs)
     assert np.max(relative(found, "stiffness", drives.stiffness)) < 1e-8
 

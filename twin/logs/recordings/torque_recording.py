@@ -3,7 +3,8 @@
     t, q1, ..., qn, tau1, ..., taun
 
 Columns `qref1`, ..., `qrefn` are the positions that the controller was to reach, if the table has them.
-Columns `qm1`, ..., `qmn` are the positions of the motors, where a second encoder sees the joints.  The units are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
+Columns `qm1`, ..., `qmn` are the positions of the motors, where a second encoder sees the joints.  The units
+are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
 `tau1[mNm]`).  The names that `irb-twin export` writes are accepted, too.  Gears convert angles and torques of
 motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
@@ -103,7 +104,7 @@ def torque_recording(
         tau: (N, n) torques at the joints, in [N m].
         name: name of the recording, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad], if they are known.
-        q_motor: (N, n) angles of the motors in joint units, in [rad], if both sides of the gears are measured.
+        q_motor: (N, n) angles of the motors in joint units, in [rad], if they are measured as well.
 
     Raises:
         ValueError: arrays of wrong shape.
@@ -185,7 +186,9 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     kinds = joint_quantities(robot.n, robot)
     positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
-    further = [[ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)] for name in ("qref", "qm")]
+    further = [
+        [ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)] for name in ("qref", "qm")
+    ]
     table = open_table(path)
     timed = form.sample_time is None
     first = [ColumnRequest("t", "time")] * timed
