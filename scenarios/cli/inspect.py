@@ -173,19 +173,26 @@ class Friction(Command):
 
     def run(self, call: Call) -> int:
         """Print the table, and draw the picture."""
+        import numpy as np
+
         import twin
         from scenarios.report.report import listing
         from twin.formatting import figure
         from twin.logs.views.plots import friction_plot
+        from twin.robot.drives.drives import MORE_FRICTION
 
         robot = twin.load(self.robot).with_drives("rigid")
         drives = robot.active_drives
         assert drives is not None
-        rows: list[tuple[str, ...]] = [
-            ("joint", "Coulomb N m", "breakaway N m", "Stribeck rad/s", "viscous N m s/rad")
-        ]
-        columns = (drives.coulomb, drives.static, drives.stribeck_speed, drives.viscous)
-        for name, *values in zip(robot.joint_names, *columns, strict=True):
+        columns = {
+            "Coulomb N m": drives.coulomb,
+            "breakaway N m": drives.static,
+            "Stribeck rad/s": drives.stribeck_speed,
+            "viscous N m s/rad": drives.viscous,
+        }
+        columns |= {key: values for key in MORE_FRICTION if np.any(values := getattr(drives, key))}
+        rows: list[tuple[str, ...]] = [("joint", *columns)]
+        for name, *values in zip(robot.joint_names, *columns.values(), strict=True):
             rows.append((name, *(figure(float(value)) for value in values)))
         files = Files()
         if self.picture is not None:

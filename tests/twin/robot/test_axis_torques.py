@@ -262,3 +262,20 @@ def test_a_column_that_depends_on_accelerations_is_refused(file, tmp_path):
     )
     with pytest.raises(TwinError, match="depends on accelerations"):
         twin.load(tmp_path / "robot.toml")
+
+
+def test_energy_of_an_arm_with_springs_is_conserved_in_the_engine(robot):
+    """The engine's steps are of first order: their error of 0.1 J vanishes when it is extrapolated twice."""
+    arm = replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[:2])).with_drives("ideal")
+    q, zero = np.array([0.2, 0.5, -0.3, 0.4, 0.6, 0.1]), np.zeros(6)
+    changes = []
+    for steps in (300, 600, 1200):
+        with twin.Simulation(arm, time_step=0.3 / steps) as simulation:
+            simulation.reset(q, zero)
+            for _ in range(steps):
+                simulation.step(zero)
+            after = simulation.state()[:2]
+        changes.append(twin.energy(arm, *after) - twin.energy(arm, q, zero))
+    first = [2.0 * fine - coarse for coarse, fine in pairwise(changes)]
+    assert abs(changes[0]) > 0.01
+    assert abs(4.0 * first[1] - first[0]) / 3.0 < 1e-5  # of third order in the step
