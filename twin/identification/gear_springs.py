@@ -69,14 +69,13 @@ def gear_springs(
     if not parts:
         return (None,) * model.robot.n
     rows, used = (np.concatenate(part) for part in zip(*parts, strict=True))
-    known = 3 if model.apart else 2
     return tuple(
-        _spring(rows[used[:, joint], joint], known, beta, covariance) for joint in range(model.robot.n)
+        _spring(rows[used[:, joint], joint], model.apart, beta, covariance) for joint in range(model.robot.n)
     )
 
 
 def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the columns of each equation (N, n, 5 + r), and which equations are used (N, n).
+    """Return the columns of each equation (N, n, 4 + r), and which equations are used (N, n).
 
     The columns are one, the rate of the twist, the twist, the torque of rotors that are not identified, and
     the base parameters' torques on the arm.
@@ -84,11 +83,13 @@ def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray
     drives, sections, base = model.robot.active_drives, model.sections, model.base.columns
     assert measured.motor is not None
     assert drives is not None
-    before = np.zeros(len(model.parameters.values), dtype=np.bool_)  # what acts before the gear
-    before[sections.drives.start : sections.torques.start] = True
-    for drive in np.flatnonzero(np.array(drives.friction_at) != MOTOR):
-        first = sections.drives.start + len(DRIVE) * int(drive)
-        before[first + 1 : first + len(DRIVE)] = False
+    at_motor = np.array(drives.friction_at) == MOTOR
+    before = np.zeros(
+        len(model.parameters.values), dtype=np.bool_
+    )  # which act before the gear
+    before[sections.drives] = np.repeat(at_motor, len(DRIVE))
+    before[sections.drives][:: len(DRIVE)] = True  # rotors
+    before[sections.friction] = [at_motor[drive] for _, drive in model.friction]
     others = before.copy()
     others[base] = False
     dt = float(measured.t[1] - measured.t[0])
@@ -107,16 +108,16 @@ def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray
     return rows, used
 
 
-def _spring(rows: Floats, known: int, beta: Floats, covariance: Floats) -> GearSpring | None:
-    """Return the spring that explains the twist best, with the first `known` - 1 columns of `_twists`."""
+def _spring(rows: Floats, damped: bool, beta: Floats, covariance: Floats) -> GearSpring | None:
+    """Return the spring, damped or not, that explains the twist in rows (N, 4 + r) of `_twists` best."""
     twist, torque = rows[:, 2], rows[:, 4:] @ beta - rows[:, 3]
     if len(rows) < 2 * BLOCKS or not np.ptp(twist) > 0 or not np.any(torque):
         return None
-    X = np.column_stack([torque, rows[:, : known - 1]])
+    X = np.column_stack([torque, rows[:, : 1 + damped]])
     scale = np.linalg.norm(X, axis=0)
     X /= scale
     x, _, rank, _ = np.linalg.lstsq(X, twist, rcond=None)
-    if rank < known:
+    if rank < X.shape[1]:
         return None
     row, e, length = np.linalg.inv(X.T @ X)[0] / scale[0], twist - X @ x, len(rows) // BLOCKS
     effect, residuals = ((v[: BLOCKS * length]).reshape(BLOCKS, length) for v in (X @ row, e))

@@ -233,8 +233,7 @@ def identify(
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
-    if all(one.motor is not None and one.low_pass is None for one in whole):
-        model = replace(model, apart=True)
+    model = with_exact_motors(model, whole)
     require_motion(robot, whole)
     without = model.without_load
     require_units(without, whole)
@@ -318,6 +317,12 @@ def with_load(model: TorqueModel, beta: Floats, measured: Measurements) -> Measu
     of_drives = (columns >= sections.drives.start) & (columns < sections.friction.stop)
     Y = model.regressor(*motion_at(measured, np.arange(len(measured.t))))[..., columns]
     return replace(measured, load=Y @ np.where(of_drives, 0.0, beta))
+
+
+def with_exact_motors(model: TorqueModel, measured: Sequence[Measurements]) -> TorqueModel:
+    """Return the model in which rotors differ from links, if all recordings have exact motions of motors."""
+    exact = all(one.motor is not None and one.low_pass is None for one in measured)
+    return replace(model, apart=True) if exact else model
 
 
 def require_options(min_speed: float | None, deviations: str) -> None:

@@ -30,7 +30,13 @@ from twin.identification.deviations import (
     warn_of_repetition,
     weighted_residuals,
 )
-from twin.identification.identify import Source, measured_source, require_options, with_load
+from twin.identification.identify import (
+    Source,
+    measured_source,
+    require_options,
+    with_exact_motors,
+    with_load,
+)
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
@@ -163,6 +169,7 @@ def identify_payload(
     if not bare and all(one.ideal for one in runs[0]):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
         model = TorqueModel(model.robot.with_drives("rigid", drives))
+    model = with_exact_motors(model, runs[0] + runs[1])
     speed = chosen_min_speed(model.without_load, runs[0] + runs[1]) if min_speed is None else min_speed
     runs = [[without_rest(one, model.robot, speed) for one in group] for group in runs]
     if (without := model.without_load) is not model:

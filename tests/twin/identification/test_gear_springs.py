@@ -9,8 +9,10 @@ import twin
 from controllers.pd import PD
 from scenarios import excitation
 from scenarios.cli.command_line import main
+from scenarios.joint_tracking import Config, run
 from twin.identification.gear_springs import gear_springs
 from twin.identification.measurements import measurements_of_log
+from twin.identification.payload import identify_payload
 
 pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long")
 
@@ -87,3 +89,9 @@ def test_the_command_prints_the_springs_and_writes_them(log, rng, tmp_path, caps
 def test_positions_of_motors_of_another_shape_are_refused(log):
     with pytest.raises(ValueError, match=r"expected q_motor of shape \(\d+, 6\), got \(3, 6\)"):
         twin.logs.torque_recording(log.t, log.q, log.tau, q_motor=log.q[:3])
+
+
+def test_a_payload_is_exact_from_an_exact_log_of_elastic_drives():
+    log = run(Config(payload="3,0.01,0.02,0.1", drives="elastic", duration=0.5))
+    estimate = identify_payload(log.robot, log)
+    np.testing.assert_allclose(estimate.values[:4], [3.0, 0.01, 0.02, 0.1], rtol=0, atol=1e-8)
