@@ -84,9 +84,7 @@ def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray
     assert measured.motor is not None
     assert drives is not None
     at_motor = np.array(drives.friction_at) == MOTOR
-    before = np.zeros(
-        len(model.parameters.values), dtype=np.bool_
-    )  # which act before the gear
+    before = np.zeros(len(model.parameters.values), dtype=np.bool_)  # which act before the gear
     before[sections.drives] = np.repeat(at_motor, len(DRIVE))
     before[sections.drives][:: len(DRIVE)] = True  # rotors
     before[sections.friction] = [at_motor[drive] for _, drive in model.friction]
