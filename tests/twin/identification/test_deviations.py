@@ -192,6 +192,14 @@ def test_wrong_settings_are_refused(arm, motion):
             twin.identify(arm, recording, **settings)
 
 
+def test_friction_by_load_that_is_not_there_is_left_out_with_a_warning(arm, motion, rng):
+    t, q, tau = motion
+    recording = twin.logs.torque_recording(t, q, tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape))
+    with pytest.warns(IdentificationWarning, match="friction that grows with the load is not found in joint"):
+        found = twin.identify(arm, recording, filtering=Filtering(10.0), friction=["load"])
+    assert len(found.model.friction) < 3
+
+
 CYLINDER = """
 [cylinder.balancer]
 joint = 2

@@ -86,6 +86,20 @@ def test_the_command_prints_the_springs_and_writes_them(log, rng, tmp_path, caps
     assert np.max(np.abs(written.damping - log.robot.drives.damping)) == 0
 
 
+def test_positions_of_coupled_motors_are_read_in_joint_units(log, rng, tmp_path):
+    coupling = np.eye(6)
+    coupling[5, 4] = 1.0
+    robot = log.robot.with_drives("elastic", replace(log.robot.drives, coupling=coupling))
+    q, q_motor = rng.normal(size=(2, 10, 6))
+    names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qm") for k in range(1, 7))]
+    rows = np.column_stack([np.arange(10.0), q, q, q_motor @ robot.drives.motor_matrix.T])
+    np.savetxt(tmp_path / "both.csv", rows, delimiter=",", header=",".join(names), comments="")
+    form = twin.logs.TableForm(motor_side="positions")
+    read = twin.logs.read_torque_recording(tmp_path / "both.csv", robot, form)
+    np.testing.assert_allclose(read.q_motor, q_motor, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(read.q, q)
+
+
 def test_positions_of_motors_of_another_shape_are_refused(log):
     with pytest.raises(ValueError, match=r"expected q_motor of shape \(\d+, 6\), got \(3, 6\)"):
         twin.logs.torque_recording(log.t, log.q, log.tau, q_motor=log.q[:3])

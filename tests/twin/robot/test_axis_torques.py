@@ -140,6 +140,7 @@ def test_identification_gives_all_values_back(robot, log, tmp_path):
         np.testing.assert_allclose(
             getattr(loaded.drives, key), getattr(solution.robot.drives, key), rtol=1e-12
         )
+    np.testing.assert_allclose(loaded.drives.coulomb_per_load, FRICTION["coulomb_per_load"], rtol=1e-3)
 
 
 def test_a_robot_with_further_friction_is_identified_with_it(robot, log):
