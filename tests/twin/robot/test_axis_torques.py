@@ -186,7 +186,7 @@ def test_a_log_of_another_column_is_refused(file, robot, log, tmp_path):
         twin.Log.load(tmp_path / "log.npz")
 
 
-def test_energy_is_kept_by_springs(robot):
+def test_energy_is_conserved_by_springs(robot):
     """The error of a free motion is of first order in the step, and extrapolates to none."""
     arm = replace(robot.with_drives("ideal"), tree=replace(robot.tree, torques=robot.tree.torques[:2]))
     drift = []
