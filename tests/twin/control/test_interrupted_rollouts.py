@@ -36,5 +36,5 @@ def test_an_endless_law_does_not_keep_a_program_from_going_on():
     program.send_signal(signal.SIGINT)
     assert program.stdout.readline() == "interrupted\n"
     assert program.wait(timeout=20) == 0
-    assert time.monotonic() - began < 3.0
+    assert time.monotonic() - began < 10.0  # without the interrupt it never ends
     program.stdout.close()
