@@ -87,6 +87,7 @@ def _twists(model: TorqueModel, measured: Measurements) -> tuple[Floats, NDArray
     before = np.zeros(len(model.parameters.values), dtype=np.bool_)  # which act before the gear
     before[sections.drives] = np.repeat(at_motor, len(DRIVE))
     before[sections.drives][:: len(DRIVE)] = True  # rotors
+    before[sections.sides] = [at for drive in model.coupled for at in (False, *[not at_motor[drive]] * 2)]
     before[sections.friction] = [at_motor[drive] for _, drive in model.friction]
     others = before.copy()
     others[base] = False

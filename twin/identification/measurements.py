@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import short_repr
-from twin.identification.torque_model import Motion, TorqueModel
+from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
 from twin.logs.payload_changes import LOAD
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
-from twin.robot.drives.drives import MOTOR
-from twin.robot.robot import Robot
 
 ORDER = 4
 
@@ -283,10 +281,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         raise IdentificationError(f"{name}: expected at least 2 samples, got {len(log.t)}")
     qdd, qdd_motor = (np.diff(rates, axis=0) / log.time_step for rates in (log.qd, log.qd_motor))
     motor = Motion(log.q_motor[:-1], log.qd_motor[:-1], qdd_motor, log.qd_motor[1:]) if elastic else None
-    qd_shaft = log.qd_motor
-    if elastic and (drives := log.robot.active_drives) is not None:
-        qd_shaft = np.where(np.array(drives.friction_at) == MOTOR, log.qd_motor, log.qd)
-    used, near = _far_from_rest(log.robot, qd_shaft[:-1], qd_shaft[1:])
+    used, near = _far_from_rest(log)
     rest = ""
     if not np.all(used):
         slowest = " or ".join(sorted({f"{speed:.3g}" for speed in near}))
@@ -304,16 +299,16 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     )  # fmt: skip
 
 
-def _far_from_rest(robot: Robot, before: Floats, after: Floats) -> tuple[NDArray[np.bool_], Floats]:
-    """Return the equations (N, n) with friction linear in its parameters, and the speeds that limit them."""
-    drives = robot.active_drives
+def _far_from_rest(log: Log) -> tuple[NDArray[np.bool_], Floats]:
+    """Return the equations (N - 1, n) with friction linear in its parameters, and the limits of speed."""
+    drives = log.robot.active_drives
     if drives is None:
-        return np.ones(before.shape, dtype=np.bool_), np.zeros(0)
+        return np.ones(log.q[1:].shape, dtype=np.bool_), np.zeros(0)
     drops = drives.static > drives.coulomb
     near = np.where(drops, FAR_FROM_REST * drives.stribeck_speed, 0.0)
-    R = drives.friction_matrix
-    slides = (np.abs(after @ R.T) > STICKING) & (np.abs(before @ R.T) >= near)
-    rubs = (drives.static > 0)[:, None] & (R != 0)
+    speeds = np.abs(shaft_speeds(drives, log.qd, log.qd_motor))
+    slides = (speeds[1:] > STICKING) & (speeds[:-1] >= near)
+    rubs = (drives.static > 0)[:, None] & (drives.friction_matrix != 0)
     return ~((~slides) @ rubs), near[drops]
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from twin.arrays import Floats
 from twin.identification.least_squares import Triangles, fitted, triangle
 from twin.identification.measurements import Measurements, filtered_block, unfiltered
-from twin.identification.torque_model import TorqueModel
+from twin.identification.torque_model import TorqueModel, shaft_speeds
 from twin.robot.robot import Robot
 
 HIGHEST = 0.05
@@ -53,10 +53,11 @@ def speed_weights(measured: Measurements, robot: Robot, speed: float) -> Floats:
     """Return the weights (N, n) of samples: 0 where a shaft with friction turns more slowly than `speed`."""
     drives = robot.active_drives
     assert drives is not None
-    R = drives.friction_matrix
-    x = np.clip(np.abs(measured.qd_friction @ R.T) / speed - 1.0, 0.0, 1.0)
+    motor = measured if measured.motor is None else measured.motor
+    speeds = shaft_speeds(drives, measured.qd_friction, motor.qd_friction)
+    x = np.clip(np.abs(speeds) / speed - 1.0, 0.0, 1.0)
     of_shafts = x * x * (3.0 - 2.0 * x)
-    return np.prod(np.where(R != 0, of_shafts[:, :, None], 1.0), axis=1)
+    return np.prod(np.where(drives.friction_matrix != 0, of_shafts[:, :, None], 1.0), axis=1)
 
 
 def chosen_min_speed(model: TorqueModel, recordings: Sequence[Measurements]) -> float:

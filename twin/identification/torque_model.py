@@ -304,17 +304,17 @@ class TorqueModel:
         as the joints unless `motor` is given.
         """
         Y, drives = dynamics_regressor(self.robot, q, qd, qdd, qd_friction), self.robot.active_drives
-        qd_drive = qd
         if motor is not None and drives is not None:
-            at_motor = np.array(drives.friction_at) == MOTOR
-            qd_drive = np.where(at_motor, motor.qd, qd)
-            qd_friction = np.where(at_motor, motor.qd_friction, qd_friction)
+            of_motor = np.repeat(np.array(drives.friction_at) == MOTOR, len(DRIVE))
+            of_motor[:: len(DRIVE)] = True  # rotors
             part = self.sections.drives
-            Y[..., part] = dynamics_regressor(self.robot, q, qd, motor.qdd, qd_friction)[..., part]
-        parts = [self._with_other_sides(Y, qdd, qd_friction)]
+            there = dynamics_regressor(self.robot, q, qd, motor.qdd, motor.qd_friction)[..., part]
+            Y[..., part] = np.where(of_motor, there, Y[..., part])
+        moving, sliding = (qd, qd_friction) if motor is None else (motor.qd, motor.qd_friction)
+        parts = [self._with_other_sides(Y, qdd, qd_friction, sliding)]
         if drives is not None and self.friction:
             R = drives.friction_matrix
-            w, sign = qd_drive @ R.T, np.sign(qd_friction @ R.T)
+            w, sign = shaft_speeds(drives, qd, moving), np.sign(shaft_speeds(drives, qd_friction, sliding))
             transmitted = (np.zeros_like(qd) if load is None else load) @ drives.transmission.T
             torques = {
                 "load": np.abs(transmitted) * sign,
@@ -326,19 +326,26 @@ class TorqueModel:
             parts.append(torque_columns(self.robot.tree.torques, q, qd, qdd))
         return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
-    def _with_other_sides(self, Y: Floats, qdd: Floats, qd_friction: Floats) -> Floats:
+    def _with_other_sides(self, Y: Floats, qdd: Floats, qd_friction: Floats, sliding: Floats) -> Floats:
         """Return the regressor with the columns of both sides of drives."""
         drives = self.robot.active_drives
         if drives is None or not self.coupled.size:
             return Y
-        other = other_side(drives).friction_matrix[self.coupled]  # (m, n)
-        speed = qd_friction @ other.T  # (N, m)
+        opposite = other_side(drives)
+        other = opposite.friction_matrix[self.coupled]  # (m, n)
+        speed = shaft_speeds(opposite, qd_friction, sliding)[:, self.coupled]  # (N, m)
         more = np.zeros((*qdd.shape, len(self.coupled), len(SIDES)))
         for place, drive in enumerate(self.coupled):
             more[:, drive, place, 0] = qdd[:, drive]
             more[:, :, place, 1] = speed[:, place, None] * other[place]
             more[:, :, place, 2] = np.sign(speed[:, place, None]) * other[place]
         return np.concatenate([Y, more.reshape(*qdd.shape, -1)], axis=-1)
+
+
+def shaft_speeds(drives: Drives, qd: Floats, qd_motor: Floats) -> Floats:
+    """Return the speeds (..., n) of the shafts with friction, from those of joints and motors."""
+    R = drives.friction_matrix
+    return np.where(np.array(drives.friction_at) == MOTOR, qd_motor @ R.T, qd @ R.T)
 
 
 def other_side(drives: Drives) -> Drives:

@@ -42,15 +42,20 @@ def test_springs_dampers_and_all_parameters_are_exact_from_an_exact_log(log):
     assert np.max(relative(found, "damping", drives.damping)) < 1e-7
 
 
-def test_friction_behind_the_gear_is_part_of_the_torque_that_twists_it():
+@pytest.mark.parametrize("both_sides", [False, True])
+@pytest.mark.parametrize("friction_at", [("joint", "motor"), ("motor", "joint")])
+def test_friction_behind_the_gear_is_part_of_the_torque_that_twists_it(friction_at, both_sides):
+    """The motors are coupled, so that shafts at the motors turn with both."""
     drives = twin.Drives([100.0, -80.0], 1e-4, coulomb=[0.5, 0.2], viscous=[0.3, 0.1], stiffness=[3e3, 2e3],
-                         damping=[5.0, 2.0], friction_at=("joint", "motor"))  # fmt: skip
+                         damping=[5.0, 2.0], coupling=[[1, 0], [1, 1]], friction_at=friction_at)  # fmt: skip
     arm = twin.load("two_link").with_drives("elastic", drives)
     moves = [twin.quintic(*ends, duration=0.8) for ends in (([0, 0], [1, -1]), ([1, -1], [-0.5, 0.7]))]
     logs = [
         twin.run_closed_loop(twin.AnalyticPlant(arm, 1e-3), PD(arm), twin.sample(one, 1e-3)) for one in moves
     ]
-    found = twin.identify(arm, *logs)
+    found = twin.identify(arm, *logs, both_sides=both_sides)
+    true = found.model.base.K @ found.model.parameters.values
+    np.testing.assert_allclose(found.beta, true, rtol=1e-8, atol=1e-9)
     assert np.max(relative(found, "stiffness", drives.stiffness)) < 1e-8
 
 
