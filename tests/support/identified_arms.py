@@ -8,6 +8,18 @@ import twin
 from twin.identification.excitation import stored_excitation
 from twin.identification.measurements import Measurements
 
+GAS_SPRING = """
+[cylinder.balancer]
+joint = 2
+from = [-0.25, 0.0, 0.30]
+to = [0.05, 0.0, 0.62]
+length = 0.45
+force = 900.0
+stiffness = 700.0
+source = "made up"
+"""
+"""Table of a gas spring over axis 2, for the file of the IRB 140."""
+
 
 def measured(robot, noise=0.0, count=400, seed=1):
     """Draw random states of a robot and compute their torques, with noise of that deviation in [N m]."""

@@ -11,7 +11,7 @@ import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
 from scenarios.joint_tracking import Config, run
-from tests.support.identified_arms import excited, slides_as_it_starts
+from tests.support.identified_arms import GAS_SPRING, excited, slides_as_it_starts
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, check_bias, filtered_measurements
 from twin.identification.deviations import Part, block_covariance, weighted_residuals
@@ -200,23 +200,11 @@ def test_friction_by_load_that_is_not_there_is_left_out_with_a_warning(arm, moti
     assert len(found.model.friction) < 3
 
 
-CYLINDER = """
-[cylinder.balancer]
-joint = 2
-from = [-0.25, 0.0, 0.30]
-to = [0.05, 0.0, 0.62]
-length = 0.45
-force = 900.0
-stiffness = 700.0
-source = "made up"
-"""
-
-
 @pytest.mark.parametrize("share", [1.0, 0.2])
 def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_path, rng, recwarn):
     """Over a fifth of the motion, both are alike: the torque is known there, but not 70 degrees away."""
     given = PROJECT / "urdf" / "irb140"
-    (tmp_path / "robot.toml").write_text((given / "robot.toml").read_text(encoding="utf-8") + CYLINDER)
+    (tmp_path / "robot.toml").write_text((given / "robot.toml").read_text(encoding="utf-8") + GAS_SPRING)
     (tmp_path / "irb140.urdf").write_bytes((given / "irb140.urdf").read_bytes())
     arm = slides_as_it_starts(twin.load(tmp_path / "robot.toml"))
     t = np.arange(0.0, 10.0, DT)
