@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE =
 INSTALL = PIP_COMPILE=0 PYTHONWARNINGS="ignore:Editable installation" $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test quick published docs fuzz lint bench clean
+.PHONY: run test quick mutants published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
 	@echo "3 of 3: running pose_path (some 20 s, of which 15 s are for compiling once)"
@@ -20,8 +20,11 @@ PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 test: $(VENV)/.test  ## all tests
 	$(PYTEST)
 
-quick: $(VENV)/.test  ## tests that took at most 0.05 s of processor time in their last run: for every save
+quick: $(VENV)/.test  ## all tests but those of tests/slow.txt: for every save
 	$(PYTEST) --quick -n 0  # one process: collecting in several takes as long as they save
+
+mutants: $(VENV)/.test  ## change lines of the product, and see a test fail for each; MUTANTS chooses some
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(MUTANTS)
 
 published: $(VENV)/.test  ## compute every published number and equation, misprints first
 	$(BIN)/python -m tests.published

@@ -1,10 +1,11 @@
 """Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
-Workers are spawned, not forked, because compilers, engines and threads do not survive a fork intact.  A
-worker reads tasks from its standard input and writes answers to its standard output; what its code prints
-goes to standard error.  When the parent process ends for any reason, the worker's input closes and the worker
-ends, too.  Each worker leads a session: signals of the terminal do not reach it, and processes that it
-started end with it.
+Workers are not forked from this process, because compilers, engines and threads do not survive a fork.  On
+Linux they are forked from a server that has imported what they need, see `twin/fork_server.py`; elsewhere
+they are new processes.  A worker reads tasks from its standard input and writes answers to its standard
+output; what its code prints goes to standard error.  When the parent process ends for any reason, the
+worker's input closes and the worker ends, too.  Each worker leads a session: signals of the terminal do not
+reach it, and processes that it started end with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import IO, Any, NamedTuple
 
-from twin import jit
+from twin import fork_server, jit
 from twin.atomic_file import discard_drafts
 from twin.errors import describe_error_with_type
 from twin.threads import VARIABLE, thread_count
@@ -84,10 +85,12 @@ class Workers:
     Args:
         count: largest number of simultaneous processes, which share the cores.
         tries: number of attempts at a task whose process ends unexpectedly.
+        modules: modules that the tasks use, imported once for all processes where they are forked; also
+            functions to call, as `"module:name"`.
     """
 
-    def __init__(self, count: int, tries: int = TRIES) -> None:
-        self._count, self._tries = count, tries
+    def __init__(self, count: int, tries: int = TRIES, modules: Iterable[str] = ()) -> None:
+        self._count, self._tries, self._modules = count, tries, tuple(modules)
         self._idle: deque[_Worker] = deque()
         self._busy: set[_Worker] = set()
         self._lock = Lock()
@@ -174,7 +177,8 @@ class Workers:
     def _take_worker(self) -> _Worker:
         """Return an idle worker, or a new one."""
         with self._lock:
-            worker = self._idle.popleft() if self._idle else _Worker(max(1, thread_count() // self._count))
+            threads = max(1, thread_count() // self._count)
+            worker = self._idle.popleft() if self._idle else _Worker(threads, self._modules)
             self._busy.add(worker)
             if self._closed:
                 worker.kill()
@@ -186,13 +190,17 @@ class Workers:
 class _Worker:
     """Worker process and the pipes to it."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, modules: tuple[str, ...]) -> None:
         self._sending = Lock()
+        environment = os.environ | {VARIABLE: str(threads)}
         with _lock:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                env=os.environ | {VARIABLE: str(threads)}, start_new_session=True,
-            )  # fmt: skip
+            if fork_server.AVAILABLE:
+                self._process = fork_server.fork(f"{__name__}:serve", modules, environment)
+            else:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    env=environment, start_new_session=True,
+                )  # fmt: skip
             _running.add(self)
 
     def ask(self, content: bytes, report: Callable[[Message], object]) -> Answer | None:
@@ -221,7 +229,7 @@ class _Worker:
         with suppress(OSError):
             if os.name == "posix" and self._process.poll() is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
-            else:
+            elif isinstance(self._process, subprocess.Popen):
                 self._process.kill()
 
     def end(self) -> str:

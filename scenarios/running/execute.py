@@ -21,6 +21,16 @@ Work = tuple["Scenario", "Config"]
 LONG = ("laboratory", "pose_path")
 """Longest scenarios of this project, some 2 s a run; they begin first."""
 
+SLOW = (
+    "scenarios.checks.closed_loop",
+    "scenarios.running.registry:titles",
+    "twin.engine.simulation",
+    "twin.jit:prepare",
+    "urchin",
+    "pybullet",
+)
+"""Modules that almost every run of a user's code imports, and functions whose results it needs, in 1.1 s."""
+
 
 def run_sequence(plan: Sequence[Work], begin: Callable[[str], Callable[[float], None]]) -> list[Run]:
     """Execute runs one after the other and return them with their logs.
@@ -93,7 +103,7 @@ def _run_in_workers(
     plan: Sequence[Work], tasks: dict[int, Task], jobs: int
 ) -> Iterator[tuple[int, Run | None]]:
     """Execute tasks in worker processes; yield each index with `None` at the start and the run at the end."""
-    with Workers(jobs) as workers:
+    with Workers(jobs, modules=SLOW) as workers:
         for place, event in workers.run(tasks.items()):
             if isinstance(event, Answer):
                 yield place, _run_of_answer(plan[place], event)

@@ -1,9 +1,9 @@
 """Change single lines of the product, and see a test fail for each: `make mutants`.
 
-A mutant is one changed line of the product, with the tests that fail because of it.  The tables of this folder
-list them by room.  First the tests of all chosen mutants run on the unchanged product, and must pass.  Then each
-mutant runs in a copy of the checkout, until its first test fails.  A mutant that no test notices survives; the
-exit status is 1 if one does.
+A mutant is one changed line of the product, with the tests that fail because of it.  The tables of this
+folder list them by room.  First the tests of all chosen mutants run on the unchanged product, and must pass.
+Then each mutant runs in a copy of the checkout, until its first test fails.  A mutant that no test notices
+survives; the exit status is 1 if one does.
 """
 
 import argparse
@@ -56,7 +56,7 @@ class Mutant:
         path = house / self.file
         text = path.read_text(encoding="utf-8")
         if text.count(self.old) != 1:
-            sys.exit(f"{self.name}: expected the old text once in {self.file}, found it {text.count(self.old)} times")
+            sys.exit(f"{self.name}: the old text is {text.count(self.old)} times in {self.file}, not once")
         path.write_text(text.replace(self.old, self.new), encoding="utf-8")
         return text
 
@@ -91,8 +91,8 @@ def run_tests(house: Path, cache: Path, tests: tuple[str, ...], *options: str) -
     """Run tests in a checkout; return pytest's exit status, `None` after `LONGEST`, and the output."""
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "-rfE", *options, *tests]
     environment = os.environ | {
-        "PYTHONPATH": str(house), "XDG_CACHE_HOME": str(cache), "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "1000",
-        "PYTHONDONTWRITEBYTECODE": "1",  # a file that changes twice in a second would keep its byte code
+        "PYTHONPATH": str(house), "XDG_CACHE_HOME": str(cache), "OPENBLAS_NUM_THREADS": "1",
+        "COLUMNS": "1000", "PYTHONDONTWRITEBYTECODE": "1",  # byte code is outdated by seconds only
     }  # fmt: skip
     try:
         ended = subprocess.run(
@@ -104,7 +104,9 @@ def run_tests(house: Path, cache: Path, tests: tuple[str, ...], *options: str) -
     return ended.returncode, ended.stdout + ended.stderr
 
 
-def judge(mutant: Mutant, houses: "SimpleQueue[Path]", cache: Path, tests: tuple[str, ...], most: int) -> bool:
+def judge(
+    mutant: Mutant, houses: "SimpleQueue[Path]", cache: Path, tests: tuple[str, ...], most: int
+) -> bool:
     """Run the tests of a mutant, print what they notice, and return whether that is as the table says."""
     house = houses.get()
     text = mutant.apply(house)
@@ -129,10 +131,18 @@ def judge(mutant: Mutant, houses: "SimpleQueue[Path]", cache: Path, tests: tuple
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", help="mutants or tables, as multibody or multibody:gravity; default: all")
-    parser.add_argument("--tests", nargs="+", default=(), help="run these tests instead of those in the table")
-    parser.add_argument("--most", type=int, default=1, help="end a mutant after this many failures (default: 1)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at once (default: all cores)")
+    parser.add_argument(
+        "names", nargs="*", help="mutants or tables, as multibody or multibody:gravity; default: all"
+    )
+    parser.add_argument(
+        "--tests", nargs="+", default=(), help="run these tests instead of those in the table"
+    )
+    parser.add_argument(
+        "--most", type=int, default=1, help="end a mutant after this many failures (default: 1)"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), help="mutants at once (default: all cores)"
+    )
     given = parser.parse_args()
     names = given.names
     chosen = [m for m in mutants() if not names or m.name in names or m.name.partition(":")[0] in names]
@@ -154,8 +164,8 @@ def main() -> int:
         work = partial(judge, houses=houses, cache=parent, tests=tuple(given.tests), most=given.most)
         with ThreadPoolExecutor(given.jobs) as pool:
             as_stated = list(pool.map(work, [m for m in chosen if m.tests or given.tests]))
-    unseen = [m.name for m in chosen if not m.tests and not given.tests]
-    print(f"{sum(as_stated)} of {len(as_stated)} mutants end as their table says; {len(unseen)} are known to survive")
+    known = sum(not (mutant.tests or given.tests) for mutant in chosen)
+    print(f"{sum(as_stated)} of {len(as_stated)} mutants are noticed; {known} are known to survive")
     return not all(as_stated)
 
 

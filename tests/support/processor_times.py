@@ -1,17 +1,30 @@
-"""`pytest --quick`: run only the tests that took little processor time in their last run.
+"""Processor times of the tests: which files cost most, and which tests `pytest --quick` leaves out.
 
-Every run stores the processor time of each test in pytest's cache; `--quick` deselects tests above `MOST`.
-The processes that a test starts count too.  A test without a stored time is run, so the first `--quick` in a
-new checkout runs everything.
+The processes that a test starts count too.  `tests/slow.txt` lists the slow tests, above `SLOW`.  A run of
+all tests prints the most expensive files, and the tests that the list lacks or has without need; with
+`--write-slow` it writes the list.
 """
 
 import functools
+import os
 import resource
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
-MOST = 0.05
-"""Largest processor time of a quick test, in [s]."""
+from twin import fork_server
+
+SLOW = 0.05
+"""Least processor time of a slow test, in [s]; that of a function with parameters is its longest case's."""
+
+CERTAIN = 4.0
+"""Factor of `SLOW` beyond which a test is in the wrong list, on any machine and under any load."""
+
+SHOWN = 10
+"""Number of expensive files that a run prints."""
+
+LIST = Path(__file__).parents[1] / "slow.txt"
 
 FIXTURES = pytest.StashKey[dict[str, float]]()
 
@@ -20,9 +33,16 @@ _shared = []
 
 
 def processor_time():
-    """Return the processor time of this process and of its finished children, in [s]."""
+    """Return the processor time of this process, of its finished children and of its fork servers, in [s]."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    served = sum(map(of_server, fork_server._servers))
+    return served + sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def of_server(server):
+    """Return the processor time of a fork server and of the ended processes that it forked, in [s]."""
+    status = Path(f"/proc/{server.process.pid}/stat").read_text(encoding="ascii")
+    return sum(map(int, status.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def shared(function):
@@ -43,43 +63,72 @@ def _timed(function, *arguments, **named):
     return function(*arguments, **named), processor_time() - began
 
 
+def function_of(nodeid):
+    """Return the name of a test without its parameters."""
+    return nodeid.partition("[")[0]
+
+
 def pytest_addoption(parser):
-    help_ = f"run only tests that took at most {MOST} s of processor time in their last run"
-    parser.addoption("--quick", action="store_true", help=help_)
+    parser.addoption("--quick", action="store_true", help=f"leave out the tests of {LIST.name}")
+    parser.addoption("--write-slow", action="store_true", help=f"write the slow tests to {LIST.name}")
 
 
 def pytest_configure(config):
-    if config.pluginmanager.hasplugin("cacheprovider"):  # not so with `-p no:cacheprovider`
-        config.pluginmanager.register(Times(config))
+    config.pluginmanager.register(Times(config))
 
 
 class Times:
-    """Processor times of the tests: stored times of earlier runs, and times of this run.
+    """Processor times of the tests of a run.
 
-    A quick run does not replace stored times.  The first test in a process loads machine code for all others,
-    and this time must not count for that test.
+    The first test in a process loads machine code for all others, which counts for its file only.
     """
 
     def __init__(self, config):
-        self.known = config.cache.get("processor_times", {})
-        self.found = {}
-        self.quick = config.option.quick
+        self.config = config
+        self.listed = set(LIST.read_text(encoding="utf-8").split()) if LIST.exists() else set()
+        self.tests, self.files = defaultdict(float), defaultdict(float)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config, items):
-        if self.quick:
-            slow = [item for item in items if self.known.get(item.nodeid, 0.0) > MOST]
-            items[:] = [item for item in items if self.known.get(item.nodeid, 0.0) <= MOST]
+        if config.option.quick:
+            slow = [item for item in items if function_of(item.nodeid) in self.listed]
+            items[:] = [item for item in items if function_of(item.nodeid) not in self.listed]
             config.hook.pytest_deselected(items=slow)
 
     def pytest_runtest_logreport(self, report):
+        if hasattr(report, "spent"):
+            self.files[report.nodeid.partition("::")[0]] += report.spent
         if report.when == "call":
-            self.found[report.nodeid] = report.processor_time
+            name = function_of(report.nodeid)
+            self.tests[name] = max(self.tests[name], report.processor_time)
 
-    def pytest_sessionfinish(self, session):
-        if not hasattr(session.config, "workerinput"):
-            times = self.found | self.known if self.quick else self.known | self.found
-            session.config.cache.set("processor_times", times)
+    def pytest_sessionfinish(self):
+        fork_server.close()
+        if self.config.option.write_slow and not hasattr(self.config, "workerinput"):
+            slow = sorted(name for name, time in self.tests.items() if time > SLOW)
+            LIST.write_text("".join(f"{name}\n" for name in slow), encoding="utf-8")
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if self.config.option.quick or self.config.option.file_or_dir:
+            return
+        terminalreporter.section(f"the {SHOWN} files with the most processor time")
+        for name, time in sorted(self.files.items(), key=lambda item: -item[1])[:SHOWN]:
+            terminalreporter.write_line(f"{time:8.1f} s  {name}")
+        total, count = sum(self.files.values()), len(self.files)
+        terminalreporter.write_line(f"{total:8.1f} s  in all {count} files, without starting and collecting")
+        missing = {name for name, time in self.tests.items() if time > CERTAIN * SLOW} - self.listed
+        needless = {name for name, time in self.tests.items() if time < SLOW / CERTAIN} & self.listed
+        unknown = self.listed - self.tests.keys()
+        for names, reason in ((missing, "lacks slow tests"), (needless | unknown, "has others")):
+            if names:
+                terminalreporter.write_line(f"{LIST.name} {reason}, --write-slow mends it:")
+                terminalreporter.write_line("\n".join(f"    {name}" for name in sorted(names)[:SHOWN]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.began = processor_time()
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,4 +164,6 @@ def pytest_runtest_makereport(item, call):
         report.processor_time = sum(
             cost.get(name, 0.0) for cost in costs for name in ("", *item.fixturenames)
         )
+    if call.when == "teardown":
+        report.spent = processor_time() - item.began
     return report

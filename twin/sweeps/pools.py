@@ -205,7 +205,9 @@ class Processes(Pool):
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and not workers >= 1:
             raise ValueError(f"expected at least 1 worker, got {workers}")
-        self._workers = Workers(workers or thread_count())
+        self._workers = Workers(
+            workers or thread_count(), modules=("twin.control.rollout", "twin.jit:prepare")
+        )
 
     def __exit__(self, *_: object) -> None:
         self._workers.__exit__()
