@@ -38,6 +38,15 @@ os.environ.update(job["environment"])
 exec(job["script"])
 """
 
+NUMBA = """
+import os, sys
+os.environ["NUMBA_DISABLE_JIT"] = "0"
+import numba, numpy
+sys.dont_write_bytecode = True
+numba.njit(lambda x: x)(1.0)  # loads what compiles
+"""
+"""Preamble of scripts that import the twin themselves, with environment and cache of their own."""
+
 
 @cache
 def server(preamble):

@@ -28,13 +28,12 @@ TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve
 robot = twin.load("irb140")
 hold_still = lambda state, reference: gravity_torque(robot, state.q)
-for arm in (robot, twin.load("irb1400")):  # load what every window needs, before it is needed
-    for one in (arm, arm.with_drives("elastic")):
-        with Simulation(one) as simulation:
-            run_closed_loop(simulation, make("computed_torque", one), sample(hold(np.zeros(6), 0.01), 1e-3))
-            q = simulation.state()[0]
-            joint_wrenches(one, q, q, twin.forward_dynamics(one, q, q, q))
-            simulation.picture(32, 24)
+for arm in (robot, robot.with_drives("elastic"), twin.load("irb1400")):  # load what windows need, once
+    with Simulation(arm) as simulation:
+        run_closed_loop(simulation, make("computed_torque", arm), sample(hold(np.zeros(6), 0.01), 1e-3))
+        q = simulation.state()[0]
+        joint_wrenches(arm, q, q, twin.forward_dynamics(arm, q, q, q))
+        simulation.picture(32, 24)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 """
 

@@ -1,18 +1,15 @@
 """The console, which PyBullet chatters to, is given back, whoever was silent at the same time."""
 
 import os
-import subprocess
-import sys
-import textwrap
 
+from tests.support.forks import NUMBA, Fork
 from twin.engine.client import suppress_output
 
 
 def printed_by(script):
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout, result.stderr
+    ended = Fork(script, NUMBA).wait()
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout, ended.stderr
 
 
 def test_two_that_are_silent_at_once_give_the_console_back():
