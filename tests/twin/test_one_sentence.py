@@ -49,10 +49,7 @@ def test_a_time_step_in_text(plant, irb140):
 
 
 def test_torques_that_overflow(irb140):
-    with (
-        twin.Simulation(irb140) as arm,
-        pytest.raises(TwinError, match="the torques are too large"),
-    ):
+    with twin.Simulation(irb140) as arm, pytest.raises(TwinError, match="the torques are too large"):
         arm.step([1e308] * 6)
 
 

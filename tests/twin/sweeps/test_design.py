@@ -43,12 +43,7 @@ def test_a_distribution_has_the_quantiles_of_its_kind(text, distribution):
 
 @pytest.mark.parametrize(
     ("text", "points"),
-    [
-        ("5:40:8", [5, 10, 15, 20, 25, 30, 35, 40]),
-        ("0:1:2", [0, 1]),
-        ("3, 1,2e0", [3, 1, 2]),
-        ("-7", [-7]),
-    ],
+    [("5:40:8", [5, 10, 15, 20, 25, 30, 35, 40]), ("0:1:2", [0, 1]), ("3, 1,2e0", [3, 1, 2]), ("-7", [-7])],
 )
 def test_grid_has_the_given_points_in_order(text, points):
     variation = parse_variation("bandwidth", text)
@@ -68,10 +63,7 @@ def test_grid_has_the_given_points_in_order(text, points):
         ("0:1:0", "the number of points must be whole and at least 2, got 0"),
         ("0:1:-3", "the number of points must be whole and at least 2, got -3"),
         ("0:1:2.5", "the number of points must be whole and at least 2, got 2.5"),
-        (
-            "0:1:1000000",
-            f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range",
-        ),
+        ("0:1:1000000", f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range"),
         (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, got 10001"),
         ("1,2,1.0", "the grid has the value 1 twice"),
         ("1:1.0000000000000002:5", "the grid has the value 1 twice"),
@@ -109,11 +101,7 @@ def test_error_of_an_unknown_form_lists_the_forms(text):
 @pytest.mark.parametrize(
     ("text", "nominal", "sentence"),
     [
-        (
-            "+-50%",
-            0.0,
-            "its nominal value is 0, and so is any share of it; omit the % to give",
-        ),
+        ("+-50%", 0.0, "its nominal value is 0, and so is any share of it; omit the % to give"),
         ("~10%", 0.0, "its nominal value is 0"),
         ("+-0.5", np.nan, "its nominal value is nan; give a range, as in 'noise=0:1'"),
         ("~10%", np.inf, "its nominal value is inf"),
