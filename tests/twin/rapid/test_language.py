@@ -97,7 +97,7 @@ def test_header_comments_and_text_behind_the_end_keep_line_numbers():
 @pytest.mark.parametrize(
     ("text", "line", "found"),
     [
-        ("MoveL p1, v100 z1, tool0;", 3, "'z1'"),
+        ("MoveL p1, v100 z1;", 3, "'z1'"),
         ("x := 2 * -1;", 3, "'-'"),
         ("IF x THEN\ngo;", 5, "'ENDPROC'"),
     ],
