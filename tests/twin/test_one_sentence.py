@@ -37,7 +37,7 @@ def test_a_payload_that_is_none(irb140):
         twin.Payload("2")
 
 
-def test_a_name_that_is_near(irb140):
+def test_a_name_that_is_near():
     with pytest.raises(UnknownNameError, match="unknown robot 'IRB140', did you mean 'irb140'"):
         twin.load("IRB140")
 

@@ -156,22 +156,6 @@ def test_elastic_drives_are_the_analytic_plant_s_over_time(request, name, fricti
     assert np.max(np.abs(plant.state()[0] - plant.motor_state()[0])) > 1e-4
 
 
-def test_springs_keep_the_energy(irb140):
-    """Arm, rotors and springs swing without gravity, friction and damping."""
-    robot = irb140.with_payload(BODY).with_gravity((0, 0, 0))
-    robot = robot.with_drives("elastic", replace(robot.drives.without_friction(), damping=0.0))
-    drives, energies = robot.drives, []
-    with Simulation(robot) as simulation:
-        simulation.reset(np.full(6, 0.3), np.linspace(-0.5, 0.5, 6))
-        simulation.step(0.2 * robot.tau_max)  # a blow at the motors
-        for _ in range(1000):
-            simulation.step(np.zeros(6))
-            (q, qd), (theta, thetad) = simulation.state(), simulation.motor_state()
-            arm, rotors = qd @ mass_matrix(robot, q) @ qd, thetad @ drives.reflected_inertia @ thetad
-            energies.append((arm + rotors + drives.stiffness @ (theta - q) ** 2) / 2)
-    assert np.max(np.abs(np.array(energies) / np.mean(energies) - 1)) < 0.02
-
-
 # ---- manners --------------------------------------------------------------------------------------
 
 

@@ -131,35 +131,6 @@ def test_no_motor_holds_or_turns_a_passive_joint(floating):
     assert floating.state()[0][1] > 0.2
 
 
-@pytest.mark.parametrize("axis", [1, 2])
-def test_both_motors_stand_on_the_column(arm, axis):
-    """Each alone gives all that hangs on the column angular momentum; one in the elbow would give none."""
-    torque, dt = 1.0, 1e-6
-    tau = torque * np.eye(6)[axis]
-    with Simulation(arm.with_gravity(WEIGHTLESS), time_step=dt) as simulation:
-        simulation.reset(ZERO)
-        simulation.step(tau)
-        momentum = np.zeros(3)
-        for link in arm.tree.links[1:]:  # without the column
-            com, R, v, omega = link_state(simulation, link)
-            info = simulation._client.getDynamicsInfo(
-                simulation._body, simulation._joints[arm.tree.links.index(link)]
-            )
-            momentum += np.cross(com - [0.150, 0, 0.475], info[0] * v) + R @ (info[2] * (R.T @ omega))
-    np.testing.assert_allclose(momentum[1], torque * dt, rtol=1e-9)
-
-
-def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
-    q = np.array([0.4, -0.5, 0.3, 0.2, 0.5, -1.0])
-    simulation.reset(q)
-    _, R, _, _ = link_state(simulation, "link_3")
-    simulation.reset(q + 0.6 * np.eye(6)[1], 2.0 * np.eye(6)[1])
-    _, R_moved, v, omega = link_state(simulation, "link_3")
-    np.testing.assert_allclose(R_moved, R, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(omega, 0, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(np.linalg.norm(v), 2.0 * 0.600, rtol=1e-13)
-
-
 def test_a_passive_joint_with_an_offset(arm, rng):
     """Is put where `G q + g0` has it; the loop, which would be open, is left out."""
     robot = replace(arm, embedding_offset=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())

@@ -42,25 +42,6 @@ def test_two_that_are_silent_at_once_give_the_console_back():
     assert (out, error) == ("told\n", "told too\n")
 
 
-def test_simulations_in_threads_leave_the_console():
-    out, _ = printed_by("""
-        import threading, twin
-        from twin.engine.simulation import Simulation
-
-        robot = twin.load("irb140")
-
-        def simulate():
-            for _ in range(3):
-                Simulation(robot).close()
-
-        threads = [threading.Thread(target=simulate) for _ in range(4)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        print("told")
-    """)
-    assert out == "told\n"
-
-
 def test_silence_may_be_nested_and_leaves_no_file_open(capfd):
     before = os.listdir("/dev/fd")
     with suppress_output():

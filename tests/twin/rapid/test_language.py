@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.support.shared_data import shared_folder
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.language import parse, read_source
@@ -116,22 +115,3 @@ def test_files_in_code_page_1252_are_read_and_encrypted_ones_are_named(tmp_path)
     path.write_bytes(bytes(range(256)) * 4)
     with pytest.raises(RapidError, match="encrypted or not text"):
         read_source(path)
-
-
-@pytest.mark.shared
-def test_all_whole_public_modules_are_parsed():
-    """Pieces for a parser's tests are broken on purpose, or are no modules."""
-    pieces = {
-        "WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
-        "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables",
-    }  # fmt: skip
-    files = [one for one in (shared_folder() / "rapid").glob("*/*") if one.suffix.lower() in (".mod", ".sys")]
-    assert len(files) == 51
-    failed = set()
-    for path in files:
-        try:
-            assert read_source(path).modules
-        except RapidError as error:
-            failed.add((path.stem, error.kind))
-    assert {name for name, kind in failed if kind != "syntax" or not any(map(name.endswith, pieces))} == set()
-    assert len(failed) == len(pieces)

@@ -37,6 +37,8 @@ def fault(body, before="", **options):
         ("0.1 + 0.2 = 0.3", "TRUE"),
         ("NOT FALSE AND FALSE", "TRUE"),
         ("1 < 2 OR 1 / 0 = 1", "TRUE"),
+        ("(2 >= 2) AND (1 <> 2)", "TRUE"),
+        ("TRUE XOR TRUE", "FALSE"),
         ("[1,2,3] = place", "TRUE"),
         ("place + place * 2", "[3,6,9]"),
         ("place.y + list{2, 1}", "5"),
@@ -66,8 +68,9 @@ def test_loops_labels_and_tests():
         i := i - 1;
         IF i > 2 GOTO again;
         TEST i CASE 1: sum := 0; CASE 2, 3: Add sum, i; DEFAULT: sum := -1; ENDTEST
+        IF i = 9 THEN i := 0; ELSEIF i = 2 THEN sum := sum + 0.5; ELSE i := -1; ENDIF
         TPWrite ValToStr(sum) + " " + ValToStr(i);"""
-    assert written(body, before) == ["332 2"]
+    assert written(body, before) == ["332.5 2"]
 
 
 def test_routines_take_values_references_and_optional_parameters():

@@ -14,37 +14,6 @@ ROBOT = twin.load("irb140").with_drives("rigid")
 DOWN = "[0,0,1,0]"
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 
-GRID = f"""MODULE grid
-  ! Picks six parts from a grid of 2 x 3 and puts each one down
-  CONST robtarget corner := [[420,-60,300],{DOWN},[-1,-1,-1,0],{EXT}];
-  CONST jointtarget home := [[0,0,0,0,60,0],{EXT}];
-  PERS tooldata grip := [TRUE,[[0,0,80],[1,0,0,0]],[0.8,[0,0,40],[1,0,0,0],0,0,0]];
-  PERS loaddata part := [1.5,[0,0,20],[1,0,0,0],0.001,0.001,0.001];
-  FUNC robtarget place_of(num row, num column)
-    RETURN Offs(corner, 0, 60*row, 0 - 20*(column-1));
-  ENDFUNC
-  PROC main()
-    ConfJ \\Off; ConfL \\Off;
-    MoveAbsJ home\\NoEOffs, v1000, z50, grip;
-    FOR row FROM 0 TO 1 DO
-      FOR column FROM 1 TO 3 DO pick place_of(row, column); ENDFOR
-    ENDFOR
-    MoveAbsJ home, v1000, fine, grip;
-  ENDPROC
-  LOCAL PROC pick(robtarget there \\num above)
-    VAR num height := 100;
-    IF Present(above) height := above;
-    MoveJ Offs(there, 0, 0, height), v1000, z10, grip;
-    MoveL there, v200, fine, grip;
-    WaitTime 0.1;
-    GripLoad part;
-    MoveL Offs(there, 0, 0, height), v500, z10, grip;
-    MoveJ Offs(there, 0, 150, height), vmax, fine, grip;
-    GripLoad load0;
-  ENDPROC
-ENDMODULE
-"""
-
 SEAM = f"""MODULE seam
   PERS tooldata torch := [TRUE,[[0,0,120],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
   TASK PERS wobjdata bench := [FALSE,TRUE,"",[[480,0,250],[1,0,0,0]],[[0,-50,0],[0.9990482,0,0,0.0436194]]];
@@ -80,21 +49,6 @@ def tool_points(program, robot=ROBOT):
             for one in program.segments
         ]
     )  # fmt: skip
-
-
-def test_pick_and_place_on_a_grid():
-    program, plan = judged(GRID)
-    assert len(plan.moves) == 2 + 6 * 4
-    points = tool_points(program)[2::4][:6]
-    expected = [(420, -60 + 60 * row, 300 - 20 * (column - 1)) for row in range(2) for column in (1, 2, 3)]
-    assert np.allclose(points, expected, atol=1e-6)
-    assert plan.pauses == pytest.approx(0.6)
-    loads = [one.move.settings.load.values[0] for one in plan.moves]
-    assert loads[:6] == [0.001, 0.001, 0.001, 1.5, 1.5, 0.001]
-    # The motion meets every stop of the plan.
-    stops = program.segments[2].q[-1]
-    t = plan.moves[0].time + plan.moves[1].time + plan.moves[2].time
-    assert np.allclose(plan.motion(t)[0], stops, atol=1e-9)
 
 
 def test_a_welding_seam_with_a_circle_in_a_work_object():
@@ -134,6 +88,8 @@ def test_a_robot_of_dh_parameters_alone():
     bare = twin.dh_robot("bare", arm.dh, q_min=arm.q_min, q_max=arm.q_max, qd_max=arm.qd_max)
     program = interpret(parse(SEAM, "user.mod"), bare)
     assert program.fault is None, program.fault
+    with pytest.raises(twin.errors.RobotError):
+        check(program, bare)
     limits = twin.rapid.Limits(accelerations=np.full(6, 10.0))
     plan, fault = check(program, bare, limits)
     assert fault is None
@@ -151,10 +107,8 @@ def test_a_robot_of_dh_parameters_alone():
         ("SocketCreate s;", "there is no network here"),
         ('Open "a", f;', "there are no files of a controller here"),
         ("SyncMoveOn a, b;", "only one robot"),
-        ("MoveExtJ p, v100, fine;", "only one robot"),
         ("EGMActJoint id;", "EGM is not planned"),
         ("SearchL di1, p, p, v100, tool0;", "a search ends where a sensor says"),
-        ("PDispSet pose0;", "program displacement is not supported"),
         ("ITimer 1, number;", "there are no interrupts here"),
         ("MoveAbsJ [[0,0,0,0,30,0],[5,9E9,9E9,9E9,9E9,9E9]], v100, fine, tool0;", "external axes (5)"),
         ("MoveAbsJ [[0,0,0,0,30,0],EXT], v100, fine, held;", "a work object that the robot holds"),
@@ -185,16 +139,19 @@ def test_every_refusal_names_line_and_reason(statement, reason):
 
 @pytest.mark.shared
 def test_mains_of_public_modules_run_or_are_refused_by_name_and_line():
-    folder = shared_folder()
-    assert folder is not None
-    modules = sorted((folder / "rapid").rglob("*"))
-    files = [file for file in modules if file.suffix.lower() in (".mod", ".sys", ".prg")]
+    """Pieces for a parser's tests are broken on purpose, or are no modules."""
+    pieces = {
+        "WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
+        "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables",
+    }  # fmt: skip
+    files = [one for one in (shared_folder() / "rapid").glob("*/*") if one.suffix.lower() in (".mod", ".sys")]
+    assert len(files) == 51
     judged_mains, unread = 0, []
     for file in files:
         try:
             source = read(file)
         except twin.errors.RapidError as error:
-            unread.append(error.line)
+            unread.append((file.stem, error.kind, error.line))
             continue
         program = interpret(source, ROBOT, moves=100, step_limit=20_000)
         fault = check(program, ROBOT)[1]
@@ -202,6 +159,7 @@ def test_mains_of_public_modules_run_or_are_refused_by_name_and_line():
             without_main = "there is no procedure main" in str(fault)
             assert without_main or fault.line > 0
             judged_mains += not without_main
-    assert len(files) > 40
-    assert all(unread)
+    assert len(unread) == len(pieces)
+    assert all(any(map(name.endswith, pieces)) for name, _, _ in unread)
+    assert all(kind == "syntax" and line for _, kind, line in unread)
     assert judged_mains > 15

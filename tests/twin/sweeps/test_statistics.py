@@ -10,7 +10,7 @@ from twin.sweeps.design import Design, parse_variation
 from twin.sweeps.statistics import binomial_interval, decisive_figure, importances, pass_share, worst
 from twin.sweeps.trial import OUTCOME
 
-SEEDS = 100
+SEEDS = 200
 DRAWS = 500
 
 
