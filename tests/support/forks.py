@@ -50,7 +50,7 @@ numba.njit(lambda x: x)(1.0)  # loads what compiles
 
 @cache
 def server(preamble):
-    """Return the process that runs `preamble` once, and scripts in forks of itself until this process ends."""
+    """Return the process that runs `preamble` once, and scripts in forks of itself."""
     process = subprocess.Popen(
         [sys.executable, "-c", SERVER, preamble],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -89,10 +89,18 @@ class Fork:
         return path.read_text() if path.exists() else ""
 
     def running(self):
-        return not select.select([self._server.stdout], [], [], 0.0)[0]
+        return self._ended is None and not select.select([self._server.stdout], [], [], 0.0)[0]
+
+    def kill(self):
+        """End it at once, if it still runs."""
+        if self.running():
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
     def wait(self, seconds=180.0):
         """Wait for the end; return its exit status and what it has written."""
+        if self._ended is not None:
+            return self._ended
         late = not select.select([self._server.stdout], [], [], seconds)[0]
         if late:
             os.kill(self.pid, signal.SIGKILL)
@@ -100,5 +108,6 @@ class Fork:
         processor_times._shared.append(float(time))
         out, error = self.read(), self.read("stderr")
         self._folder.cleanup()
+        self._ended = SimpleNamespace(returncode=int(status), stdout=out, stderr=error)
         assert not late, f"it did not end within {seconds} s:\n{out}\n{error}"
-        return SimpleNamespace(returncode=int(status), stdout=out, stderr=error)
+        return self._ended

@@ -13,7 +13,7 @@ import twin
 from controllers import make
 from scenarios import joint_tracking, parallelogram
 from scenarios.bench import free_bench, replay
-from scenarios.cli import command_line
+from scenarios.cli import command_line, process
 from tests.support.xwindow import *
 from twin.control.closed_loop import run_closed_loop
 from twin.dynamics.equation_of_motion import gravity_torque
@@ -28,7 +28,8 @@ TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve
 robot = twin.load("irb140")
 hold_still = lambda state, reference: gravity_torque(robot, state.q)
-for arm in (robot, robot.with_drives("elastic"), twin.load("irb1400")):  # load what windows need, once
+# Load what every window needs, once.
+for arm in (robot, robot.with_drives("elastic"), twin.load("irb1400").with_drives("elastic")):
     with Simulation(arm) as simulation:
         run_closed_loop(simulation, make("computed_torque", arm), sample(hold(np.zeros(6), 0.01), 1e-3))
         q = simulation.state()[0]

@@ -76,7 +76,7 @@ class Display:
         return pixels.reshape(SIZE[1], SIZE[0], 4)[..., 2::-1].astype(int)
 
     def until(self, condition: Callable[[np.ndarray], bool], seconds: float = 20.0) -> np.ndarray:
-        """Return the first screenshot that fulfils a condition, and is drawn to the end: it does not change."""
+        """Return the first screenshot that fulfils a condition and is drawn to the end: it stays the same."""
         end, image = time.monotonic() + seconds, self.screenshot()
         while time.monotonic() < end:
             before, image = image, self.screenshot()

@@ -1,7 +1,5 @@
 """Damaged files of the cache, a full disk and processes side by side: slower at worst, never wrong."""
 
-import os
-import signal
 import time
 
 import numpy as np
@@ -141,6 +139,5 @@ def test_a_process_that_is_killed_harms_nobody(tmp_path):
     process = started(tmp_path)
     while process.running() and not files(tmp_path, ".nbi"):
         time.sleep(0.001)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.kill()
     assert found(started(tmp_path)) < KEPT

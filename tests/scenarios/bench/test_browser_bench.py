@@ -1,10 +1,9 @@
 """The bench in a browser: it jogs, and only pages of this machine reach it."""
 
+import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -23,7 +22,10 @@ from scenarios.bench.browser_bench import LATEST, PART, jog
 from scenarios.cli.command_line import main
 from scenarios.cli.output import announce_page
 from tests.support.browser import browser
+from tests.support.command_lines import wait
 from tests.support.example_logs import irb140_log
+from tests.support.forks import Fork
+from tests.support.window_process import PREAMBLE
 from twin.logs.views.browser import View
 
 
@@ -101,18 +103,13 @@ def test_arm_follows_the_target_in_real_time(monkeypatch):
 @contextmanager
 def started(words):
     """Run a command that shows a page; yield its process and the address of the page."""
-    command = "import sys; sys.argv[0] = 'irb-twin'; from scenarios.cli.process import main; sys.exit(main())"
-    with subprocess.Popen(
-        [sys.executable, "-c", command, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
-    ) as process:
-        try:
-            yield process, process.stdout.readline().split()[0]
-        finally:
-            process.kill()
+    command = f"import sys; sys.argv = ['irb-twin', *{words}]; sys.exit(process.main())"
+    process = Fork(command, PREAMBLE)
+    try:
+        wait(lambda: "\n" in process.read() or not process.running())
+        yield process, process.read().split()[0]
+    finally:
+        process.kill()
 
 
 @pytest.mark.browser
@@ -136,9 +133,10 @@ def test_replay_is_served_until_it_is_interrupted(tmp_path):
     with started(["replay", str(tmp_path / "run.npz"), "--browser"]) as (process, url):
         with urlopen(url) as answer:
             assert answer.read().decode().startswith("<!")
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        assert "Traceback" not in process.stderr.read()
+        os.kill(process.pid, signal.SIGINT)
+        ended = process.wait(10)
+        assert ended.returncode == 130
+        assert "Traceback" not in ended.stderr
 
 
 def test_over_ssh_the_address_of_a_tunnel_is_printed(monkeypatch, capsys):
