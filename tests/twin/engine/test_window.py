@@ -1,7 +1,7 @@
 """The window: what it shows, what a person does at it, and what of that changes the run.
 
-Tests of several windows take 6 to 9 s of processor time: opening one takes 2 s, and each picture is drawn without a
-graphics card, in 0.06 s.
+Tests of several windows take 6 to 9 s of processor time: opening one takes 2 s, and each picture is drawn
+without a graphics card, in 0.06 s.
 """
 
 import pytest
