@@ -1,6 +1,6 @@
 """Bench in its window: watching and changing a scenario, jogging and teaching an arm.
 
-Each test takes some 10 s of processor time: pictures are drawn without a graphics card, in 0.06 s each.
+The tests take 9 and 18 s of processor time: pictures are drawn without a graphics card, in 0.06 s each.
 """
 
 import pytest
