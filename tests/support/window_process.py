@@ -1,44 +1,46 @@
-"""Scripts that run in a separate process, which shows PyBullet's window."""
+"""Scripts in processes of their own that show PyBullet's window."""
 
-import os
-import subprocess
-import sys
-import textwrap
+from tests.support.forks import Fork
 
 PREAMBLE = """
 import os
 import signal
+import threading
 import time
 import warnings
 import numpy as np
 import twin
-from tests.support.xwindow import Display
+from controllers import make
+from scenarios import joint_tracking, parallelogram
+from scenarios.bench import free_bench, replay
+from scenarios.cli import command_line, process
+from tests.support.xwindow import *
 from twin.control.closed_loop import run_closed_loop
 from twin.dynamics.equation_of_motion import gravity_torque
+from twin.dynamics.wrenches import joint_wrenches
+from twin.engine import window_client
 from twin.engine.simulation import Simulation
 from twin.errors import DriveWarning, TwinError
 from twin.trajectories.sampling import sample
 from twin.trajectories.joint_trajectories import hold, quintic
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve
 robot = twin.load("irb140")
 hold_still = lambda state, reference: gravity_torque(robot, state.q)
+# Load what every window needs, once.
+for arm in (robot, robot.with_drives("elastic"), twin.load("irb1400").with_drives("elastic")):
+    with Simulation(arm) as simulation:
+        run_closed_loop(simulation, make("computed_torque", arm), sample(hold(np.zeros(6), 0.01), 1e-3))
+        q = simulation.state()[0]
+        joint_wrenches(arm, q, q, twin.forward_dynamics(arm, q, q, q))
+        simulation.picture(32, 24)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 """
 
 
 def run(script, display):
-    environment = os.environ | ({"DISPLAY": display} if display else {})
-    if not display:
-        environment.pop("DISPLAY", None)
-    return subprocess.run(
-        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
+    return Fork(script, PREAMBLE, DISPLAY=display).wait()
 
 
 def passes(script, display):

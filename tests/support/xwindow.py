@@ -6,7 +6,7 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -22,17 +22,7 @@ def xvfb() -> Iterator[str]:
     read, write = os.pipe()
     server = subprocess.Popen(
         # Without -noreset the server restarts after the last client and refuses new clients meanwhile.
-        [
-            "Xvfb",
-            "-noreset",
-            "-displayfd",
-            str(write),
-            "-screen",
-            "0",
-            f"{SIZE[0]}x{SIZE[1]}x24",
-            "-nolisten",
-            "tcp",
-        ],
+        ["Xvfb", "-noreset", "-displayfd", str(write), "-screen", "0", f"{SIZE[0]}x{SIZE[1]}x24"],
         pass_fds=[write],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -84,6 +74,16 @@ class Display:
         assert (image.bytes_per_line, image.bits_per_pixel) == (4 * SIZE[0], 32)
         pixels = np.frombuffer(ctypes.string_at(image.data, 4 * SIZE[0] * SIZE[1]), dtype=np.uint8)
         return pixels.reshape(SIZE[1], SIZE[0], 4)[..., 2::-1].astype(int)
+
+    def until(self, condition: Callable[[np.ndarray], bool], seconds: float = 20.0) -> np.ndarray:
+        """Return the first screenshot that fulfils a condition and is drawn to the end: it stays the same."""
+        end, image = time.monotonic() + seconds, self.screenshot()
+        while time.monotonic() < end:
+            before, image = image, self.screenshot()
+            if condition(image) and np.array_equal(image, before):
+                return image
+            time.sleep(0.1)
+        raise AssertionError(f"not seen within {seconds} s")
 
     def close_from_title_bar(self, window: int) -> None:
         """Kill the window's client, as a window manager does if it does not handle WM_DELETE_WINDOW."""

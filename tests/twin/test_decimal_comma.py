@@ -1,14 +1,10 @@
 """A process whose locale writes numbers with a comma: C libraries then read "0.5" as 0."""
 
-import os
 import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import pytest
 
-import twin
+from tests.support.forks import NUMBA, Fork
 
 pytestmark = pytest.mark.locale
 
@@ -49,12 +45,5 @@ print("done")
 def test_a_decimal_comma_moves_nothing(tmp_path):
     command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")]
     subprocess.run(command, check=True, capture_output=True)
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SCRIPT)],
-        env=os.environ | {"LOCPATH": str(tmp_path), "PYTHONPATH": str(Path(twin.__file__).parents[1])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+    ended = Fork(f"import os\nos.chdir({str(tmp_path)!r})\n{SCRIPT}", NUMBA, LOCPATH=str(tmp_path)).wait()
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr

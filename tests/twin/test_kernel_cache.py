@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import time
 
 import platformdirs
 import pytest
 
+from tests.support.forks import NUMBA, Fork
 from twin import atomic_file, jit, verified_cache
 from twin.jit import compiled, imported
 from twin.rotations.rotations import rigidity_error
@@ -20,25 +20,27 @@ OUTER = HEAD + "from twin.middle import middle\n@compiled\ndef outer():\n    ret
 
 
 def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
-    package = tmp_path / "twin"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
+    """Also in another package of the project."""
+    twin, controllers = (tmp_path / name for name in ("twin", "controllers"))
+    for package in (twin, controllers):
+        package.mkdir()
+        (package / "__init__.py").write_text("")
     for module in (jit, verified_cache, atomic_file):
-        shutil.copy(module.__file__, package)
-    (package / "middle.py").write_text(MIDDLE)
-    (package / "outer.py").write_text(OUTER)
-    places = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    program = "from twin.outer import outer as f; print(f(), sum(f.stats.cache_hits.values()))"
+        shutil.copy(module.__file__, twin)
+    (twin / "middle.py").write_text(MIDDLE)
+    (controllers / "outer.py").write_text(OUTER)
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from controllers.outer import outer as f\n"
+        "print(f(), sum(f.stats.cache_hits.values()))"
+    )
     answers = []
     for value in (1, 2, 2):
-        (package / "inner.py").write_text(INNER.format(value))
-        run = subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | places, cwd=tmp_path, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        answers.append(run.stdout.split())
+        (twin / "inner.py").write_text(INNER.format(value))
+        ended = Fork(program, NUMBA, XDG_CACHE_HOME=str(tmp_path)).wait()
+        assert not ended.stderr
+        answers.append(ended.stdout.split())
     assert answers == [["1", "0"], ["2", "0"], ["2", "1"]]
-    assert not list(package.rglob("*.nb?"))  # nothing of it lies where the program is installed
+    assert not list(tmp_path.glob("*/*.nb?"))  # nothing of it lies where the program is installed
 
 
 @pytest.fixture
@@ -113,20 +115,3 @@ def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder)
     sys.modules.pop("irb_twin_new", None)
     imported("irb_twin_new", lambda: TEXT)
     assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
-
-
-def test_where_nothing_can_be_written_functions_are_compiled_all_the_same():
-    program = (
-        "import numpy as np, twin\n"
-        "from twin.kinematics.joint_turns import principal\n"
-        "robot = twin.load('youbot')\n"
-        "out = np.empty((4, 4))\n"
-        "robot.kernels.tool_pose(np.zeros(5), np.eye(4), out)\n"
-        "print(out[3, 3], principal(7.0) == 7.0 - 2 * np.pi, principal.stats.cache_path)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"XDG_CACHE_HOME": __file__, "NUMBA_DISABLE_JIT": "0"},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert run.stdout.split() == ["1.0", "True", "None"]

@@ -37,7 +37,7 @@ def test_a_payload_that_is_none(irb140):
         twin.Payload("2")
 
 
-def test_a_name_that_is_near(irb140):
+def test_a_name_that_is_near():
     with pytest.raises(UnknownNameError, match="unknown robot 'IRB140', did you mean 'irb140'"):
         twin.load("IRB140")
 
@@ -49,10 +49,7 @@ def test_a_time_step_in_text(plant, irb140):
 
 
 def test_torques_that_overflow(irb140):
-    with (
-        twin.Simulation(irb140) as arm,
-        pytest.raises(TwinError, match="the torques are too large"),
-    ):
+    with twin.Simulation(irb140) as arm, pytest.raises(TwinError, match="the torques are too large"):
         arm.step([1e308] * 6)
 
 

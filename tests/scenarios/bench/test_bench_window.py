@@ -1,31 +1,25 @@
-"""Bench in its window: watching and changing a scenario, jogging and teaching an arm."""
+"""Bench in its window: watching and changing a scenario, jogging and teaching an arm.
 
-import os
-import subprocess
-import sys
-import textwrap
+The tests take 9 and 18 s of processor time: pictures are drawn without a graphics card, in 0.06 s each.
+"""
 
 import pytest
+
+from tests.support import window_process
 
 pytestmark = pytest.mark.display
 
 PREAMBLE = """
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
-import numpy as np
-from scenarios import joint_tracking
+from scenarios.base import Config
+from scenarios.bench import jogging
 from scenarios.bench.free_bench import FreeBench
 from scenarios.bench.watched import LoopView
-from scenarios.base import Config
 from scenarios.report.results import broken_run
 from scenarios.running import registry
 from scenarios.running.runs import run_one
-from tests.support.xwindow import BUTTON_PRESS, BUTTON_RELEASE, KEY_PRESS, KEY_RELEASE, MOTION, Display
 from twin.engine.window.bench import Bench
-
-RIGHT = 0xFF53
 
 
 class Keys:
@@ -41,7 +35,7 @@ class Keys:
         self.made += 1
         if not self.plan:
             return
-        window = self.display.window("Bullet Physics")
+        window = self.display.window(TITLE)
         for key in self.ending.pop(self.made, ()):
             self.display.press(window, key, (KEY_RELEASE,))
         key = self.plan.get(self.made)
@@ -60,9 +54,9 @@ def picture(self, original=Bench.picture):
 
 
 def after_step(self, original=Bench.after_step):
-    "A picture every 100 ms of the simulation, however slow the machine is."
+    "A picture every EVERY steps of the simulation, however slow the machine is."
     self.speed = np.inf
-    self._pictures.due = 0.0 if self.steps % 100 == 99 else np.inf
+    self._pictures.due = 0.0 if self.steps % EVERY == EVERY - 1 else np.inf
     original(self)
 
 
@@ -77,122 +71,84 @@ Bench.picture, Bench.after_step = picture, after_step
 """
 
 
-def passes(script, display, folder):
-    done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + textwrap.dedent(script), str(folder)],
-        env=os.environ | {"DISPLAY": display},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("done\n")
+def passes(script, display):
+    window_process.passes(f"{PREAMBLE}\n{script}", display)
 
 
-def test_watched_scenario_can_be_restarted_and_touched(display, tmp_path):
-    """An unchanged run, also with a ghost or after a restart, has the log of a run without a window."""
+def test_watched_scenario_can_be_restarted_and_touched(display):
+    """A restarted run, also with a ghost, has the log of a run without a window."""
     passes(
         """
-        config = joint_tracking.Config(duration=1.0)
-        plain = joint_tracking.run(config)
-        other = joint_tracking.run(replace(config, controller="pd"))
-        shown = replace(config, gui=True, close_window=True, beside=(("pd", other),))
-        watched = joint_tracking.run(shown)
-        assert keys.made > 8
-        assert watched.identical(plain), "a run without user input"
-        assert max(errors) < 1e-12, "the arm is compared with where it should be after the step"
+EVERY = 50
+config = joint_tracking.Config(duration=0.5)
+plain = joint_tracking.run(config)
+other = joint_tracking.run(replace(config, controller="pd"))
+shown = replace(config, gui=True, close_window=True, beside=(("pd", other),))
+keys({3: "l", 6: "r"})
+assert joint_tracking.run(shown).identical(plain), "a restarted run has the initial settings"
+assert keys.made > 12
 
-        keys({3: "l", 6: "r"})
-        assert joint_tracking.run(shown).identical(plain), "a restarted run has the initial settings"
-
-        keys({2: "g", 3: "e", 4: "l", 5: "p"})
-        run = run_one(registry.find("joint_tracking"), shown)
-        assert not run.passes and not run.metrics
-        assert run.error.startswith("touched at the window: law pd at "), run.error
-        assert "payload of 3 kg attached at " in run.error
-        assert len(run.log.t) == len(plain.t)
-        broken = broken_run(run, [run])
-        assert broken.sentences == (run.error,)
-        assert broken.cause.startswith("the window: a person changed the motion")
-        k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
-        assert 10 < k < len(plain.t) - 10, "the runs are equal up to the user's first action"
-        print("done")
-        """,
+keys({2: "g", 3: "e", 4: "l", 5: "p"})
+run = run_one(registry.find("joint_tracking"), shown)
+assert not run.passes and not run.metrics
+assert run.error.startswith("touched at the window: law pd at "), run.error
+assert "payload of 3 kg attached at " in run.error
+assert len(run.log.t) == len(plain.t)
+broken = broken_run(run, [run])
+assert broken.sentences == (run.error,)
+assert broken.cause.startswith("the window: a person changed the motion")
+k = np.argmax(np.abs(run.log.q - plain.q).max(axis=1) > 1e-12)
+assert 10 < k < len(plain.t) - 10, "the runs are equal up to the user's first action"
+""",
         display,
-        tmp_path,
     )
 
 
 def test_arm_is_jogged_and_moves_through_taught_poses(display, tmp_path):
+    """By the slider of the last joint, where it is seen in a window of 1024 x 768 pixels, and by keys.
+
+    The window names the nearest pair of the arm and its cell.
+    """
     passes(
-        """
-        file = Path(sys.argv[1]) / "taught.csv"
-        start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
-        keys({2: (RIGHT, 2), 5: "k", 23: (RIGHT, 2), 27: "k", 44: (RIGHT, 2), 64: "o"})
-        session = FreeBench(Config(), start, file, duration=11.0).run()
-        assert len(session.poses) == 2, session.poses
-        first, second = session.poses
-        assert start[0] + 0.05 < first[0] < second[0] - 0.05
-        assert np.array_equal(first[1:], start[1:])
-        log = session.log
-        assert session.touches == []
-        assert log.arrays["touches"].shape == (0,)
-        assert max(errors) < 1e-12
-        assert np.abs(log.q - log.q_ref).max() < 1e-13
-        assert np.allclose(np.diff(log.t), 1e-3)
-        # The arm moves beyond the second pose, from there to the first, to the second, and stops there.
-        assert log.q[:, 0].max() > second[0] + 0.05
-        assert np.abs(log.q[-1] - second).max() < 1e-12
-        back = np.abs(log.q - first).max(axis=1) < 1e-6
-        there = np.abs(log.q - second).max(axis=1) < 1e-6
-        order = np.where(back, 1, np.where(there, 2, 0))
-        order = order[order > 0]
-        assert list(order[np.insert(np.diff(order) != 0, 0, True)]) == [1, 2, 1, 2], order
-        assert file.read_text().startswith("t,q1")
-        log.save(Path(sys.argv[1]) / "log.npz")
-        print("done")
-        """,
+        f"""
+EVERY = 100
+folder, y = Path({str(tmp_path)!r}), 326
+jogging.SHARE_OF_SPEED = 1.0  # four times as fast as pendants allow
+(folder / "cell.toml").write_text("[objects.post]\\nbox = [0.1, 0.1, 1]\\nat = [0.6, 0, 0.5]")
+lines, write = {{}}, Bench.write_line
+
+def noted(self, name, text, color=None):
+    lines.setdefault(name, text)
+    write(self, name, text, color)
+
+Bench.write_line = noted
+keys({{3: (MOTION, 890, y), 4: (BUTTON_PRESS, 890, y), 5: (MOTION, 905, y), 6: (MOTION, 920, y),
+      7: (BUTTON_RELEASE, 920, y), 9: (RIGHT, 2), 12: "k", 22: (RIGHT, 2), 25: "k", 33: (RIGHT, 2), 44: "o"}})
+file, cell = folder / "taught.csv", twin.load_cell(folder / "cell.toml")
+session = FreeBench(Config(), np.zeros(6), file, duration=6.0, cell=cell).run()
+assert lines["cell"] == "link_6 - post: 35.0 mm", lines
+assert len(session.poses) == 2, session.poses
+first, second = session.poses
+assert 0.05 < first[0] < second[0] - 0.05
+assert not np.any(first[1:5])
+assert first[5] > 0.3
+assert np.array_equal(first[1:], second[1:])
+log = session.log
+assert session.touches == []
+assert log.arrays["touches"].shape == (0,)
+assert max(errors) < 1e-12, "the arm is compared with where it should be after the step"
+assert np.abs(log.q - log.q_ref).max() < 1e-13
+assert np.allclose(np.diff(log.t), 1e-3)
+# The arm moves beyond the second pose, from there to the first, to the second, and stops there.
+assert log.q[:, 0].max() > second[0] + 0.05
+assert np.abs(log.q[-1] - second).max() < 1e-12
+back = np.abs(log.q - first).max(axis=1) < 1e-6
+there = np.abs(log.q - second).max(axis=1) < 1e-6
+order = np.where(back, 1, np.where(there, 2, 0))
+order = order[order > 0]
+assert list(order[np.insert(np.diff(order) != 0, 0, True)]) == [1, 2, 1, 2], order
+assert file.read_text().startswith("t,q1")
+log.save(folder / "log.npz")
+""",
         display,
-        tmp_path,
-    )
-
-
-def test_slider_of_the_last_joint_is_in_view(display, tmp_path):
-    """It is moved where it is seen in a window of 1024 x 768 pixels."""
-    passes(
-        """
-        y = 326
-        keys({4: (MOTION, 890, y), 5: (BUTTON_PRESS, 890, y), 6: (MOTION, 905, y), 7: (MOTION, 920, y),
-              8: (BUTTON_RELEASE, 920, y), 10: "k"})
-        start = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])
-        (pose,) = FreeBench(Config(), start, duration=1.5).run().poses
-        assert pose[5] > 0.3, pose
-        assert np.array_equal(pose[:5], start[:5])
-        print("done")
-        """,
-        display,
-        tmp_path,
-    )
-
-
-def test_the_window_names_the_nearest_pair_of_a_cell(display, tmp_path):
-    passes(
-        """
-        import twin
-        file = Path(sys.argv[1]) / "cell.toml"
-        file.write_text("[objects.post]\\nbox = [0.1, 0.1, 1]\\nat = [0.6, 0, 0.5]")
-        keys({})
-        lines, write = {}, Bench.write_line
-
-        def noted(self, name, text, color=None):
-            lines[name] = text
-            write(self, name, text, color)
-
-        Bench.write_line = noted
-        FreeBench(Config(), np.zeros(6), duration=0.3, cell=twin.load_cell(file)).run()
-        assert lines["cell"] == "link_6 - post: 35.0 mm", lines
-        print("done")
-        """,
-        display,
-        tmp_path,
     )

@@ -1,11 +1,7 @@
 """Replay of logs in PyBullet's window."""
 
 import json
-import os
-import subprocess
-import sys
 import time
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -13,12 +9,13 @@ import pytest
 from scenarios.bench.replay import describe_sample
 from tests.support.command_lines import without_notice
 from tests.support.example_logs import made_log, swing
-from tests.support.xwindow import RIGHT, SPACE, UP, Display, xvfb
+from tests.support.forks import Fork
+from tests.support.window_process import PREAMBLE
+from tests.support.xwindow import RIGHT, SPACE, UP, Display
 from twin.logs.views.playback import Track
 
 SCRIPT = """
 import json, sys
-from scenarios.bench import replay
 from scenarios.cli.process import main
 
 class Printed(replay.ReplayControls):
@@ -28,6 +25,7 @@ class Printed(replay.ReplayControls):
         print(json.dumps([at.time, at.playing, at.loop, at.samples]), flush=True)
 
 replay.ReplayControls = Printed
+sys.argv = ["irb-twin", "replay", *{words}]
 sys.exit(main())
 """
 SLIDER = (794, 106), (940, 106)
@@ -74,83 +72,67 @@ def middle(mask):
 
 
 class Replay:
-    """Replay command in a separate process, and the states of its window."""
+    """Replay command in a process of its own, and the states of its window."""
 
     def __init__(self, display, *words):
-        environment = os.environ | {"DISPLAY": display}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, "replay", *words],
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.states = []
-        self.reader = Thread(target=self._read, daemon=True)
-        self.reader.start()
+        self.process = Fork(SCRIPT.format(words=words), PREAMBLE, DISPLAY=display)
 
-    def _read(self):
-        for line in self.process.stdout:
-            if line.startswith("["):
-                self.states.append(json.loads(line))
-
-    def end(self):
-        """Wait for the end of the process; return its status and its standard error."""
-        try:
-            status = self.process.wait(SLOW)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
-        finally:
-            self.reader.join()
-            with self.process.stdout, self.process.stderr as errors:
-                error = errors.read()
-        return status, error
+    def states(self):
+        """Return the states `[time, playing, loop, samples]` up to now."""
+        lines = self.process.read().split("\n")[:-1]
+        return [json.loads(line) for line in lines if line.startswith("[")]
 
     def until(self, condition):
-        """Wait for a new state `[time, playing, loop, samples]` that fulfils a condition; return it."""
-        seen, end = len(self.states), time.monotonic() + SLOW
-        while time.monotonic() < end and self.process.poll() is None:
-            for state in self.states[seen:]:
+        """Wait for a new state that fulfils a condition; return it."""
+        seen, end = len(self.states()), time.monotonic() + SLOW
+        while time.monotonic() < end and self.process.running():
+            for state in self.states()[seen:]:
                 if condition(*state):
                     return state
             time.sleep(0.02)
-        raise AssertionError(f"{self.states[-1:]}, {self.process.poll()}")
+        raise AssertionError(f"{self.states()[-1:]}, {self.process.read('stderr')}")
+
+    def drawn(self):
+        """Wait until the present state is drawn: until the picture after the next one begins."""
+        for _ in range(2):
+            self.until(lambda *_: True)
 
 
 @pytest.mark.display
-def test_replay_can_be_paused_and_scrubbed(robot, tmp_path):
+def test_replay_can_be_paused_and_scrubbed(robot, tmp_path, display):
     for name, angle in (("one", 1.5), ("two", -1.5)):
         swing(robot, 0, angle, samples=4001, controller=name).save(tmp_path / f"{name}.npz")
-    with xvfb() as name:
-        shown = Replay(name, str(tmp_path / "one.npz"), str(tmp_path / "two.npz"), "--speed", "2")
-        display = Display(name)
-        first = shown.until(lambda *_: True)
-        began = time.monotonic()
-        window = display.window("Bullet Physics")
-        assert first[1:3] == [True, False]
-        later = shown.until(lambda at, *_: at > first[0] + 2.0)
-        assert time.monotonic() - began > 0.7, "at twice the speed, no more"
-        assert later[3][0] == later[3][1] == round(100 * later[0])
-        with display.held(window, SPACE):
-            stopped = shown.until(lambda at, playing, *_: not playing)
-        with display.held(window, RIGHT):
-            assert shown.until(lambda at, *_: at > stopped[0])[3] == [k + 1 for k in stopped[3]]
-        with display.held(window, UP):
-            shown.until(lambda at, *_: at == pytest.approx(stopped[0] + 0.51, abs=0.011))
-        with display.held(window, ord("l")):
-            shown.until(lambda at, playing, loop, _: loop)
-        with display.held(window, ord("r")):
-            assert shown.until(lambda at, *_: at == 0.0)[3] == [0, 0]
-        time.sleep(0.5)
-        begun = display.screenshot()
-        display.drag(window, *SLIDER)
-        scrubbed = shown.until(lambda at, *_: at > 25.0)
-        assert scrubbed[1] is False
-        time.sleep(0.5)
-        ended = display.screenshot()
-        assert is_ghost(ended[PICTURE]).sum() > 500
-        before, after = (middle(is_arm(shot[PICTURE])) for shot in (begun, ended))
-        ghost = middle(is_ghost(ended[PICTURE]))
-        assert after > before + 10, "the arm is elsewhere"
-        assert ghost < before - 20, "and its ghost on the other side"
-        display.close_from_title_bar(window)  # the normal end of a replay
-        status, error = shown.end()
-        assert (status, without_notice(error)) == (0, "")
+    shown = Replay(display, str(tmp_path / "one.npz"), str(tmp_path / "two.npz"), "--speed", "2")
+    first = shown.until(lambda *_: True)
+    began = time.monotonic()
+    screen = Display(display)
+    window = screen.window("Bullet Physics")
+    assert first[1:3] == [True, False]
+    later = shown.until(lambda at, *_: at > first[0] + 1.0)
+    assert time.monotonic() - began > 0.35, "at twice the speed, no more"
+    assert later[3][0] == later[3][1] == round(100 * later[0])
+    with screen.held(window, SPACE):
+        stopped = shown.until(lambda at, playing, *_: not playing)
+    with screen.held(window, RIGHT):
+        assert shown.until(lambda at, *_: at > stopped[0])[3] == [k + 1 for k in stopped[3]]
+    with screen.held(window, UP):
+        shown.until(lambda at, *_: at == pytest.approx(stopped[0] + 0.51, abs=0.011))
+    with screen.held(window, "l"):
+        shown.until(lambda at, playing, loop, _: loop)
+    with screen.held(window, "r"):
+        assert shown.until(lambda at, *_: at == 0.0)[3] == [0, 0]
+    shown.drawn()
+    begun = screen.screenshot()
+    screen.drag(window, *SLIDER)
+    scrubbed = shown.until(lambda at, *_: at > 25.0)
+    assert scrubbed[1] is False
+    shown.drawn()
+    ended = screen.screenshot()
+    assert is_ghost(ended[PICTURE]).sum() > 500
+    before, after = (middle(is_arm(shot[PICTURE])) for shot in (begun, ended))
+    ghost = middle(is_ghost(ended[PICTURE]))
+    assert after > before + 10, "the arm is elsewhere"
+    assert ghost < before - 20, "and its ghost on the other side"
+    screen.close_from_title_bar(window)  # the normal end of a replay
+    ended = shown.process.wait(SLOW)
+    assert (ended.returncode, without_notice(ended.stderr)) == (0, "")

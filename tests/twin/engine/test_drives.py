@@ -14,7 +14,6 @@ from tests.support.random_trees import interpreted, random_urdf
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import inverse_dynamics, mass_matrix
 from twin.engine.simulation import Simulation
-from twin.errors import TwinError
 from twin.kinematics.forward import jacobian
 from twin.robot.drives.drives import Drives
 
@@ -52,12 +51,12 @@ def random_tree(load):
     return interpreted(replace(robot, tree=shuffled, drives=drives, tau_max=np.full(7, 30.0)))
 
 
-@pytest.fixture(params=["irb140", "irb1400", "irb1600", "coupled", "tree"])
-def driven(request, irb140, irb1400, irb1600, load):
+@pytest.fixture(params=["irb140", "irb1400", "coupled", "tree"])
+def driven(request, irb140, irb1400, load):
     """Robots with drives, which are not chosen yet."""
     if request.param == "tree":
         return random_tree(load)
-    arms = {"irb140": irb140, "irb1400": irb1400, "irb1600": irb1600, "coupled": with_coupled_wrist(irb140)}
+    arms = {"irb140": irb140, "irb1400": irb1400, "coupled": with_coupled_wrist(irb140)}
     return arms[request.param]
 
 
@@ -76,11 +75,10 @@ def friction(drives, before, after):
 # ---- one step -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
-def test_one_step_fulfils_the_equation_of_motion(driven, payload):
+def test_one_step_fulfils_the_equation_of_motion(driven):
     """`(M + N^T J N) qdd + h + F(qd+) = tau`, with our M and h, wherever every shaft moves on."""
-    robot = as_it_was(driven.with_payload(payload).with_drives("rigid"))
-    drives, moving, states = robot.drives, 0, 100 if robot.name == "random" else 1000  # Python runs that one
+    robot = as_it_was(driven.with_payload(BODY).with_drives("rigid"))
+    drives, moving, states = robot.drives, 0, 50 if robot.name == "random" else 300  # Python runs that one
     A = sum(J * np.outer(row, row) for J, row in zip(drives.rotor_inertia, drives.motor_matrix, strict=True))
     with Simulation(robot) as simulation:
         for q, qd, tau in random_states(robot, states):
@@ -94,11 +92,10 @@ def test_one_step_fulfils_the_equation_of_motion(driven, payload):
 
 
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
-@pytest.mark.parametrize("where", ["floor", "wall"])
-def test_one_step_is_the_analytic_plant_s(driven, where, mode):
-    """Under a wrench at a tool, too; elastic drives start where they carry the arm."""
-    robot = as_it_was(driven.with_payload(BODY).mounted(where).with_drives(mode))
-    plant, F = AnalyticPlant(robot), np.random.default_rng(2).uniform(-50, 50, (100, 6))
+def test_one_step_is_the_analytic_plant_s(driven, mode):
+    """On a wall, under a wrench at a tool; elastic drives start where they carry the arm."""
+    robot = as_it_was(driven.with_payload(BODY).mounted("wall").with_drives(mode))
+    plant, F = AnalyticPlant(robot), np.random.default_rng(2).uniform(-50, 50, (50, 6))
     with Simulation(robot) as simulation:
         for k, (q, qd, tau) in enumerate(random_states(robot, len(F))):
             qdd = one_step(simulation, q, qd, tau, F[k], TOOL)
@@ -137,15 +134,16 @@ def test_worlds_that_come_and_go(irb140, irb1400):
 # ---- over time ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("friction_at", ["motor", "joint"])
-def test_a_second_of_elastic_drives_is_the_analytic_plant_s(arm, friction_at):
+@pytest.mark.parametrize(("name", "friction_at"), [("irb140", "motor"), ("irb1400", "joint")])
+def test_elastic_drives_are_the_analytic_plant_s_over_time(request, name, friction_at):
+    arm = request.getfixturevalue(name)
     at = replace(arm.drives, friction_at=(friction_at,) * 6)
     robot = arm.with_payload(BODY).with_drives("elastic", at)
     plant = AnalyticPlant(robot)
     with Simulation(robot) as simulation:
         for each in (simulation, plant):
             each.reset(np.full(6, 0.1))
-        for k in range(1000):
+        for k in range(500):
             tau = 0.3 * robot.tau_max * np.sin(0.01 * k * np.arange(1, 7))
             for each in (simulation, plant):
                 each.step(tau)
@@ -156,22 +154,6 @@ def test_a_second_of_elastic_drives_is_the_analytic_plant_s(arm, friction_at):
                 np.testing.assert_allclose(found, expected, rtol=0, atol=3e-11)
     assert np.max(np.abs(plant.state()[0] - 0.1)) > 0.1
     assert np.max(np.abs(plant.state()[0] - plant.motor_state()[0])) > 1e-4
-
-
-def test_springs_keep_the_energy(irb140):
-    """Arm, rotors and springs swing without gravity, friction and damping."""
-    robot = irb140.with_payload(BODY).with_gravity((0, 0, 0))
-    robot = robot.with_drives("elastic", replace(robot.drives.without_friction(), damping=0.0))
-    drives, energies = robot.drives, []
-    with Simulation(robot) as simulation:
-        simulation.reset(np.full(6, 0.3), np.linspace(-0.5, 0.5, 6))
-        simulation.step(0.2 * robot.tau_max)  # a blow at the motors
-        for _ in range(1000):
-            simulation.step(np.zeros(6))
-            (q, qd), (theta, thetad) = simulation.state(), simulation.motor_state()
-            arm, rotors = qd @ mass_matrix(robot, q) @ qd, thetad @ drives.reflected_inertia @ thetad
-            energies.append((arm + rotors + drives.stiffness @ (theta - q) ** 2) / 2)
-    assert np.max(np.abs(np.array(energies) / np.mean(energies) - 1)) < 0.02
 
 
 # ---- manners --------------------------------------------------------------------------------------
@@ -191,16 +173,3 @@ def test_no_step_is_made_with_wrong_torques(irb140):
             with pytest.raises(ValueError, match=r"tau of shape \(6,\)|tau to be finite"):
                 simulation.step(tau)
         np.testing.assert_array_equal((simulation.state(), simulation.motor_state()), before)
-
-
-def test_closed_simulation_raises(irb140):
-    simulation = Simulation(irb140.with_drives("rigid"))
-    simulation.close()
-    for call in (
-        simulation.state,
-        simulation.motor_state,
-        lambda: simulation.step(np.zeros(6)),
-        lambda: simulation.tau_joint,
-    ):
-        with pytest.raises(TwinError, match="closed already"):
-            call()

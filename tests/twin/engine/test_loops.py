@@ -23,7 +23,7 @@ from twin.engine.state import link_pose
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.multibody.tree import frozen
 
-STATES = 100
+STATES = 50
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,6 @@ def test_near_the_fold_the_solver_is_given_the_iterations_that_it_needs(arm, sim
     assert np.max(errors(simulation, q, qd, tau)) < 1e-12
 
 
-def test_the_solver_does_not_stop_before_the_last_digits(arm, simulation):
-    """The default threshold is met at once, with 1e-7 of the acceleration missing in the median."""
-    assert np.median(errors(simulation, *random_states(arm))) < 1e-14
-
-
 @pytest.mark.parametrize("link", ["link_rod", "link_3"])
 def test_the_links_are_held_at_the_point_that_they_share(arm, simulation, link):
     """A constraint's points are in the inertial frames, moved and turned against the links' own."""
@@ -117,14 +112,6 @@ def test_a_two_hundredth_of_a_gap_is_taken_back_in_a_step(floating):
     np.testing.assert_allclose(gaps, 0.600e-9 * 0.995 ** np.arange(201), rtol=1e-5)
 
 
-def test_the_correction_does_not_show_in_the_speeds(arm):
-    """At a step of 0.1 ms taking roundings back by a fifth would, as 2e-9 of the acceleration."""
-    q, qd, _ = random_states(arm)
-    tau = twin.inverse_dynamics(arm, q, qd, np.random.default_rng(2).uniform(-20, 20, q.shape))
-    with Simulation(arm, time_step=1e-4) as simulation:
-        assert np.median(errors(simulation, q, qd, tau)) < 3e-10
-
-
 # ---- motors and passive joints -------------------------------------------------------------------
 
 
@@ -137,35 +124,6 @@ def test_no_motor_holds_or_turns_a_passive_joint(floating):
             plant.step(ZERO)
     np.testing.assert_allclose(floating.state(), coasting.state(), rtol=0, atol=1e-12)
     assert floating.state()[0][1] > 0.2
-
-
-@pytest.mark.parametrize("axis", [1, 2])
-def test_both_motors_stand_on_the_column(arm, axis):
-    """Each alone gives all that hangs on the column angular momentum; one in the elbow would give none."""
-    torque, dt = 1.0, 1e-6
-    tau = torque * np.eye(6)[axis]
-    with Simulation(arm.with_gravity(WEIGHTLESS), time_step=dt) as simulation:
-        simulation.reset(ZERO)
-        simulation.step(tau)
-        momentum = np.zeros(3)
-        for link in arm.tree.links[1:]:  # without the column
-            com, R, v, omega = link_state(simulation, link)
-            info = simulation._client.getDynamicsInfo(
-                simulation._body, simulation._joints[arm.tree.links.index(link)]
-            )
-            momentum += np.cross(com - [0.150, 0, 0.475], info[0] * v) + R @ (info[2] * (R.T @ omega))
-    np.testing.assert_allclose(momentum[1], torque * dt, rtol=1e-9)
-
-
-def test_axis_2_alone_keeps_the_direction_of_the_upper_arm(simulation):
-    q = np.array([0.4, -0.5, 0.3, 0.2, 0.5, -1.0])
-    simulation.reset(q)
-    _, R, _, _ = link_state(simulation, "link_3")
-    simulation.reset(q + 0.6 * np.eye(6)[1], 2.0 * np.eye(6)[1])
-    _, R_moved, v, omega = link_state(simulation, "link_3")
-    np.testing.assert_allclose(R_moved, R, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(omega, 0, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(np.linalg.norm(v), 2.0 * 0.600, rtol=1e-13)
 
 
 def test_a_passive_joint_with_an_offset(arm, rng):
@@ -199,18 +157,17 @@ def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatc
     assert floating.loop_gap == 0.0
 
 
-def test_ten_seconds_of_fast_motion_keep_the_loop_closed(arm):
+def test_three_seconds_of_fast_motion_keep_the_loop_closed(arm):
     """And computed torque with the exact model on its reference, with the rounding of single steps alone."""
-    log = run(Config(duration=10.0, speed_fraction=0.9, start="hanging"))
+    log = run(Config(duration=3.0, speed_fraction=0.9, start="hanging"))
     assert np.max(np.abs(log.qd), axis=0)[[1, 2]] / arm.qd_max[1:3] == pytest.approx(0.88, abs=0.05)
     assert 0 < np.max(log.loop_gap) < 1e-13
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-13
 
 
-@pytest.mark.parametrize("start", ["zero", "hanging"])
-def test_the_fall_of_engine_and_model(arm, start):
-    fall = free_motion(arm, arm.poses[start], ZERO, 0.4, 1e-3)
+def test_the_fall_of_engine_and_model(arm):
+    fall = free_motion(arm, arm.poses["hanging"], ZERO, 0.4, 1e-3)
     assert len(fall["free_engine"]) == len(fall["free_model"]) == 401
-    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses[start])) > 0.5
+    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses["hanging"])) > 0.5
     np.testing.assert_allclose(fall["free_engine"], fall["free_model"], rtol=0, atol=1e-11)
     assert np.max(fall["free_gap"]) < 1e-14

@@ -24,26 +24,46 @@ def test_a_time_step_that_is_none(irb140, time_step):
 
 def test_wrong_arguments(irb140):
     with Simulation(irb140) as simulation:
-        for call in (simulation.reset, simulation.step, simulation.jacobian):
-            with pytest.raises(ValueError, match=r"of shape \(6,\), got \(5,\)"):
-                call(np.zeros(5))
-        with pytest.raises(ValueError, match=r"tau of shape \(6,\), got \(1, 6\)"):
-            simulation.step(np.zeros((1, 6)))
-        with pytest.raises(ValueError, match="q to be finite"):
-            simulation.reset(np.full(6, np.nan))
-        with pytest.raises(ValueError, match=r"finite wrench of shape \(6,\)"):
-            simulation.step(np.zeros(6), np.full(6, np.inf))
-        with pytest.raises(ValueError, match=r"points of shape \(N, 3\)"):
-            simulation.draw_path(np.zeros(3))
+        step, reset, state, picture = simulation.step, simulation.reset, simulation.state, simulation.picture
+        writable = r"out to be a writable C-contiguous float64 array \(2, 6\)"
+        for call, given, told in (
+            *(
+                (call, (np.zeros(5),), r"of shape \(6,\), got \(5,\)")
+                for call in (reset, step, simulation.jacobian)
+            ),
+            (step, (np.zeros((1, 6)),), r"tau of shape \(6,\), got \(1, 6\)"),
+            (reset, (np.full(6, np.nan),), "q to be finite"),
+            (step, (np.zeros(6), np.full(6, np.inf)), r"finite wrench of shape \(6,\)"),
+            (simulation.draw_path, (np.zeros(3),), r"points of shape \(N, 3\)"),
+            (state, (np.zeros((2, 6), dtype=np.float32),), writable),
+            (state, (np.zeros((6, 2)),), writable),
+            (state, (np.zeros((4, 6))[::2],), writable),
+            (state, (np.zeros((6, 2)).T,), writable),
+            (state, (np.broadcast_to(0.0, (2, 6)),), writable),
+            (state, ([0.0] * 12,), writable),
+            (picture, (-1, 10), "expected a width of 1 to 4096 pixels, got -1"),
+            (picture, (10, 10**6), "expected a height of 1 to"),
+            (picture, (10.5, 10), "expected a width"),
+        ):
+            with pytest.raises(ValueError, match=told):
+                call(*given)
+        for camera in ({"distance": np.nan}, {"target": (0, np.inf, 0)}, {"target": (0, 0)}):
+            with pytest.raises(ValueError, match="expected finite angles, distance and target"):
+                simulation.pixels(np.zeros(3), 10, 10, **camera)
+        fit = np.zeros((2, 6))
+        reset(np.ones(6))
+        assert state(fit) is fit
+        np.testing.assert_array_equal(fit[0], np.ones(6))
 
 
-def test_closed_simulation_raises(irb140):
-    simulation = Simulation(irb140)
+@pytest.mark.parametrize("mode", ["ideal", "rigid"])
+def test_closed_simulation_raises(irb140, mode):
+    simulation = Simulation(irb140.with_drives(mode))
     simulation.close()
     simulation.close()
     with Simulation(irb140) as other:  # which gets the number of the closed one
         other.reset(np.ones(6))
-        for call in (simulation.state, simulation.tool_pose, simulation.picture):
+        for call in (simulation.state, simulation.motor_state, simulation.tool_pose, simulation.picture):
             with pytest.raises(TwinError, match="closed already"):
                 call()
         for call in (simulation.reset, simulation.step, simulation.jacobian):
@@ -80,10 +100,9 @@ def test_a_picture_shows_the_robot(irb140):
         close = simulation.picture(160, 120, distance=0.8, target=[0, 0, 0.3], yaw_deg=0, pitch_deg=-80)
     assert first.shape == (120, 160, 3)
     assert first.dtype == np.uint8
-    orange = (first[..., 0] > 1.5 * first[..., 2] + 30).sum()
-    assert orange > 200, "the arm is orange"
+    shown, nearer = ((image < 255).any(axis=2).sum() for image in (first, close))
+    assert 200 < shown < nearer
     assert (first != second).any()
-    assert (close[..., 0] > 1.5 * close[..., 2] + 30).sum() > orange
 
 
 def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
@@ -109,45 +128,3 @@ def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
             after.append(simulation.state()[1])
     for speeds in after[1:]:
         np.testing.assert_array_equal(speeds, after[0])
-
-
-@pytest.mark.parametrize(
-    "out",
-    [
-        np.zeros((2, 6), dtype=int),
-        np.zeros((2, 6), dtype=np.float32),
-        np.zeros((6, 2)),
-        np.zeros(12),
-        np.zeros((4, 6))[::2],
-        np.zeros((6, 2)).T,
-        np.broadcast_to(0.0, (2, 6)),
-        [0.0] * 12,
-    ],
-)
-def test_a_state_is_written_to_no_array_that_cannot_hold_it(irb140, out):
-    with Simulation(irb140) as simulation:
-        simulation.reset(np.ones(6))
-        with pytest.raises(ValueError, match=r"out to be a writable C-contiguous float64 array \(2, 6\)"):
-            simulation.state(out)
-        fit = np.zeros((2, 6))
-        assert simulation.state(fit) is fit
-        np.testing.assert_array_equal(fit[0], np.ones(6))
-
-
-@pytest.mark.parametrize(
-    ("size", "camera"),
-    [
-        ((-1, 10), {}),
-        ((10, 0), {}),
-        ((10**6, 10), {}),
-        ((10.5, 10), {}),
-        ((10, 10), {"distance": np.nan}),
-        ((10, 10), {"target": (0, np.inf, 0)}),
-        ((10, 10), {"target": (0, 0)}),
-    ],
-)
-def test_a_picture_that_cannot_be(irb140, size, camera):
-    with Simulation(irb140) as simulation:
-        for call in (simulation.picture, lambda *a, **c: simulation.pixels(np.zeros(3), *a, **c)):
-            with pytest.raises(ValueError, match="expected"):
-                call(*size, **camera)

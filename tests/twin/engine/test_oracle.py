@@ -11,12 +11,7 @@ from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.robot.loading.loading import load
 
-STATES = 200
-
-
-@pytest.fixture(scope="module", params=["irb140", "irb1400", "irb1600"])
-def arm(request):
-    return load(request.param)
+STATES = 60
 
 
 def random_states(robot, count, seed=1):
@@ -40,19 +35,17 @@ def errors(robot, q, qd, tau, F=None, tool=None):
     return np.max(np.abs(found - expected), axis=1) / np.max(np.abs(expected), axis=1), max(gaps)
 
 
-@pytest.mark.parametrize("wrench", [False, True], ids=["free", "wrench"])
-@pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
-@pytest.mark.parametrize("where", ["floor", "wall", "inverted"])
-def test_one_step_is_our_forward_dynamics(arm, where, payload, wrench):
-    robot = arm.mounted(where).with_payload(payload)
+@pytest.mark.parametrize(("where", "wrench"), [("floor", True), ("wall", False), ("inverted", True)])
+def test_one_step_is_our_forward_dynamics(arm, where, wrench):
+    robot = arm.mounted(where).with_payload(BODY)
     F = np.random.default_rng(2).uniform(-100, 100, (STATES, 6)) if wrench else None
     worst, gap = errors(robot, *random_states(robot, STATES), F, TOOL if wrench else None)
     assert np.max(worst) < 1e-11
     assert gap < 1e-14
 
 
-def test_a_thousand_random_states(arm):
-    worst, gap = errors(arm, *random_states(arm, 1000))
+def test_random_states(arm):
+    worst, gap = errors(arm, *random_states(arm, 400))
     assert np.max(worst) < 1e-12
     assert np.median(worst) < 1e-14
     assert gap < 1e-14
@@ -71,7 +64,8 @@ def test_torques_of_even_accelerations(arm):
 
 
 def test_kinematics(arm):
-    with Simulation(arm) as simulation:
+    """The mounting turns gravity and leaves the base."""
+    with Simulation(arm.mounted("wall")) as simulation:
         for q in random_states(arm, STATES)[0]:
             simulation.reset(q)
             for tool in (None, TOOL):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import twin
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
@@ -21,10 +20,9 @@ def in_motion(simulation, steps=STEPS):
         simulation.step(0.9 * gravity_torque(robot, simulation.state()[0]) + 1.0)
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400"])
-def test_it_goes_on_as_a_simulation_of_the_loaded_robot_from_there(name):
+def test_it_goes_on_as_a_simulation_of_the_loaded_robot_from_there(irb1400):
     """To the bit; and back without it as one of the robot without it."""
-    robot = twin.load(name)
+    robot = irb1400
     with Simulation(robot) as simulation:
         in_motion(simulation)
         for payload in (LOAD, None):
@@ -42,9 +40,9 @@ def test_it_goes_on_as_a_simulation_of_the_loaded_robot_from_there(name):
 
 
 @pytest.mark.filterwarnings("ignore::twin.errors.DriveWarning")
-def test_the_motors_of_elastic_drives_keep_their_place_and_speed():
+def test_the_motors_of_elastic_drives_keep_their_place_and_speed(irb140):
     """As in our own model of the loaded arm, put where the engine's was."""
-    robot = twin.load("irb140").with_drives("elastic")
+    robot = irb140.with_drives("elastic")
     with Simulation(robot) as simulation:
         in_motion(simulation)
         (q, qd), motors = simulation.state(), simulation.motor_state()

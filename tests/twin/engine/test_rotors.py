@@ -65,10 +65,9 @@ def gear(simulation, ratio, iterations):
         client.changeConstraint(held, gearRatio=-1 / times, erp=0, maxForce=1e9)
 
 
-@pytest.mark.parametrize(("name", "iterations", "states"), [("irb140", 5000, 100), ("irb1400", 50_000, 5)])
-@pytest.mark.parametrize("payload", [None, BODY], ids=["bare", "payload"])
-def test_reflected_inertia_is_that_of_rotors_geared_to_the_joints(request, name, iterations, states, payload):
-    robot = request.getfixturevalue(name).with_payload(payload)
+@pytest.mark.parametrize(("name", "iterations", "states"), [("irb140", 5000, 50), ("irb1400", 50_000, 5)])
+def test_reflected_inertia_is_that_of_rotors_geared_to_the_joints(request, name, iterations, states):
+    robot = request.getfixturevalue(name).with_payload(BODY)
     drives = replace(robot.drives.without_friction(), ratio=robot.drives.ratio * [1, -1, 1, 1, -1, 1])
     robot, ratio = robot.with_drives("rigid", drives), drives.ratio
     with Simulation(robot) as simulation, Simulation(with_rotors(robot.with_drives("ideal"))) as geared:

@@ -10,7 +10,7 @@ from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
 
 AT = np.array([0.3, -0.2, 0.25, 0.4, 0.7, -1.1])
-TEN_SECONDS = 10_000
+SECONDS = 3000  # steps
 
 
 def held(simulation, tau, steps):
@@ -36,12 +36,12 @@ def tree_state(simulation):
     return np.array([state[:2] for state in states]).T
 
 
-def test_below_its_static_friction_an_arm_stands_for_ten_seconds(arm):
+def test_below_its_static_friction_an_arm_stands_for_seconds(arm):
     robot = arm.with_drives("rigid")
     with Simulation(robot) as simulation:
         simulation.reset(AT)
         tree = tree_state(simulation)
-        assert held(simulation, within_friction(robot), TEN_SECONDS)
+        assert held(simulation, within_friction(robot), SECONDS)
         np.testing.assert_array_equal(tree_state(simulation), tree)
         assert simulation.loop_gap < 1e-15
 
@@ -50,19 +50,19 @@ def test_coupled_motors_stick_too(irb140):
     robot = with_coupled_wrist(irb140).with_drives("rigid")
     with Simulation(robot) as simulation:
         simulation.reset(AT)
-        assert held(simulation, within_friction(robot, 0.5), TEN_SECONDS)
+        assert held(simulation, within_friction(robot, 0.5), SECONDS)
 
 
 @pytest.mark.parametrize("friction_at", ["motor", "joint"])
-def test_elastic_joint_with_joint_friction_sticks(arm, friction_at):
+def test_elastic_joint_with_joint_friction_sticks(irb1400, friction_at):
     """Axis 1 is rigid: it stands whatever the side; the others on springs do if their joints rub."""
-    stiffness = np.r_[np.inf, arm.drives.stiffness[1:]]
-    drives = replace(arm.drives, stiffness=stiffness, friction_at=(friction_at,) * 6)
-    robot = arm.with_payload(BODY).with_drives("elastic", drives)
+    stiffness = np.r_[np.inf, irb1400.drives.stiffness[1:]]
+    drives = replace(irb1400.drives, stiffness=stiffness, friction_at=(friction_at,) * 6)
+    robot = irb1400.with_payload(BODY).with_drives("elastic", drives)
     tau = within_friction(robot, 0.3)
     with Simulation(robot) as simulation:
         simulation.reset(AT)
-        for k in range(TEN_SECONDS):
+        for k in range(SECONDS):
             simulation.step(tau(k))
             q, qd = simulation.state()
             assert q[0] == AT[0]
@@ -89,27 +89,18 @@ def test_every_axis_breaks_away_at_its_static_friction(arm, axis, sign):
         np.testing.assert_array_equal(np.delete(moved, axis), 0.0)
 
 
-def test_a_joint_comes_to_rest_and_stays(arm):
-    """A moving arm, driven by nothing but what carries its weight, ends where it ends."""
-    robot = arm.with_drives("rigid").with_gravity((0, 0, 0))
-    with Simulation(robot) as simulation:
-        simulation.reset(AT, np.array([0.5, -0.3, 0.2, 1.0, -1.0, 2.0]))
-        for _ in range(2000):
-            simulation.step(np.zeros(6))
-        assert not np.any(simulation.state()[1])
-        assert held(simulation, lambda k: np.zeros(6), 1000)
-
-
-def test_motors_that_turn_together_come_to_rest_to_the_bit(irb140):
+@pytest.mark.parametrize("coupled", [False, True])
+def test_joints_come_to_rest_to_the_bit_and_stay(irb140, coupled):
     """Once all motors of a joint stick its speed is 0, not what rounding leaves of what stops them."""
-    robot = with_coupled_wrist(irb140).with_drives("rigid").with_gravity((0, 0, 0))
-    with Simulation(robot) as simulation:
+    robot = with_coupled_wrist(irb140) if coupled else irb140
+    with Simulation(robot.with_drives("rigid").with_gravity((0, 0, 0))) as simulation:
         simulation.reset(AT, np.array([0.5, -0.3, 0.2, 1.0, -1.0, 2.0]))
         for _ in range(500):
             simulation.step(np.zeros(6))
             speeds = np.abs(simulation.state()[1])
             assert np.all((speeds == 0.0) | (speeds > 1e-9))
         assert not np.any(speeds)
+        assert held(simulation, lambda k: np.zeros(6), 500)
 
 
 def test_a_thousandfold_friction_is_stable(arm):
@@ -134,7 +125,7 @@ def test_the_loop_stays_closed_while_joints_stick_and_slide(irb1400):
     stuck = np.zeros(6)
     with Simulation(robot) as simulation:
         simulation.reset(AT)
-        for k in range(3000):
+        for k in range(1500):
             simulation.step(g + 1.3 * static * np.sin(0.02 * k + phase))
             stuck += simulation.state()[1] == 0.0
             assert simulation.loop_gap < 1e-14
@@ -142,5 +133,5 @@ def test_the_loop_stays_closed_while_joints_stick_and_slide(irb1400):
             positions, speeds = tree_state(simulation)
             np.testing.assert_allclose(positions, robot.tree_positions(q), rtol=0, atol=1e-13)
             np.testing.assert_allclose(speeds, robot.embedding @ qd, rtol=0, atol=1e-11)
-    assert np.all(stuck > 300)
-    assert np.all(stuck < 2700)
+    assert np.all(stuck > 150)
+    assert np.all(stuck < 1350)

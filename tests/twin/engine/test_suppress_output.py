@@ -1,18 +1,15 @@
 """The console, which PyBullet chatters to, is given back, whoever was silent at the same time."""
 
 import os
-import subprocess
-import sys
-import textwrap
 
+from tests.support.forks import NUMBA, Fork
 from twin.engine.client import suppress_output
 
 
 def printed_by(script):
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout, result.stderr
+    ended = Fork(script, NUMBA).wait()
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout, ended.stderr
 
 
 def test_two_that_are_silent_at_once_give_the_console_back():
@@ -43,25 +40,6 @@ def test_two_that_are_silent_at_once_give_the_console_back():
         print("told too", file=sys.stderr)
     """)
     assert (out, error) == ("told\n", "told too\n")
-
-
-def test_simulations_in_threads_leave_the_console():
-    out, _ = printed_by("""
-        import threading, twin
-        from twin.engine.simulation import Simulation
-
-        robot = twin.load("irb140")
-
-        def simulate():
-            for _ in range(3):
-                Simulation(robot).close()
-
-        threads = [threading.Thread(target=simulate) for _ in range(4)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        print("told")
-    """)
-    assert out == "told\n"
 
 
 def test_silence_may_be_nested_and_leaves_no_file_open(capfd):

@@ -3,13 +3,11 @@
 Each test fails when its cure is taken out; the name says which trap is open again.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from tests.support.random_trees import interpreted, random_urdf
-from tests.support.small_robots import ROTOR, arm, inertial, joint, one_step_error
+from tests.support.random_trees import random_urdf
+from tests.support.small_robots import ROTOR, arm, inertial, one_step_error
 from twin.control.plant import AnalyticPlant
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
@@ -18,26 +16,14 @@ from twin.robot.robot import Payload
 WEIGHTLESS = (0.0, 0.0, 0.0)
 
 
-def coasted(robot, qd, steps=200):
-    with Simulation(robot.with_gravity(WEIGHTLESS)) as simulation:
+@pytest.mark.parametrize(("qd", "steps"), [(2.0, 200), (30.0, 200), (5000.0, 3)])
+def test_no_motor_damping_limit_or_largest_speed_slows_a_wheel_down(load, qd, steps):
+    with Simulation(load(ROTOR).with_gravity(WEIGHTLESS)) as simulation:
         simulation.reset([0.0], [qd])
         for _ in range(steps):
             simulation.step(np.zeros(1))
-        return simulation.state()
-
-
-def test_no_motor_and_no_damping_slow_a_wheel_down(load):
-    assert coasted(load(ROTOR), 2.0)[1] == 2.0
-
-
-def test_no_speed_is_cut_off(load):
-    assert coasted(load(ROTOR), 5000.0, steps=3)[1] == 5000.0
-
-
-def test_joint_limits_do_not_stop_a_joint(load):
-    q, qd = coasted(load(ROTOR), 30.0)
-    assert qd == 30.0
-    np.testing.assert_allclose(q, 30.0 * 200e-3, rtol=1e-13)
+        assert simulation.state()[1] == qd
+        np.testing.assert_allclose(simulation.state()[0], 1e-3 * steps * qd, rtol=1e-13)
 
 
 def test_torque_acts_at_every_step_and_no_longer(load):
@@ -65,15 +51,14 @@ def test_the_tool_pose_is_double_precision_and_of_this_step(irb140, rng):
             np.testing.assert_allclose(simulation.tool_pose(T_flange_tool), T, atol=1e-13)
 
 
-def test_the_jacobian_is_the_tool_s_not_the_centre_of_mass_s(load, irb140, rng):
+def test_the_jacobian_is_the_tool_s_not_the_centre_of_mass_s(load, rng):
     T_flange_tool = np.eye(4)
     T_flange_tool[:3, 3] = [0.1, -0.05, 0.2]
-    tilted = inertial(rpy="0.4 1.1 -2", tensor=(0.1, 0.12, 0.09, 0, 0, 0))
-    for robot in (irb140, load(arm(second=tilted))):
-        q = rng.uniform(-3, 3, robot.n)
-        with Simulation(robot) as simulation:
-            J = simulation.jacobian(q, T_flange_tool)
-        np.testing.assert_allclose(J, jacobian(robot, q, T_flange_tool), atol=1e-13)
+    robot = load(arm(second=inertial(rpy="0.4 1.1 -2", tensor=(0.1, 0.12, 0.09, 0, 0, 0))))
+    q = rng.uniform(-3, 3, robot.n)
+    with Simulation(robot) as simulation:
+        found = simulation.jacobian(q, T_flange_tool)
+    np.testing.assert_allclose(found, jacobian(robot, q, T_flange_tool), atol=1e-13)
 
 
 def test_a_wrench_acts_where_the_tool_is_now(irb140, rng):
@@ -91,17 +76,6 @@ def test_a_wrench_acts_where_the_tool_is_now(irb140, rng):
 
 
 # ---- the world -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("where", ["wall", "inverted"])
-def test_mounting_turns_gravity_and_leaves_the_base(irb140, rng, where):
-    robot = irb140.mounted(where)
-    q = rng.uniform(-2, 2, 6)
-    with Simulation(robot) as simulation:
-        np.testing.assert_allclose(simulation.jacobian(q), jacobian(irb140, q), atol=1e-13)
-        simulation.reset(q)
-        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(irb140, q), atol=1e-13)
-        assert one_step_error(simulation, rng) < 1e-11
 
 
 def test_two_simulations_are_two_worlds(irb140, rng):
@@ -123,7 +97,7 @@ def test_later_simulation_uses_its_own_robot(irb140, load, rng):
             np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_any_tree_is_simulated_exactly(load, seed):
     rng = np.random.default_rng(seed)
     robot = load(random_urdf(rng, 7, kinds=("revolute", "continuous", "prismatic")))
@@ -135,48 +109,14 @@ def test_any_tree_is_simulated_exactly(load, seed):
         np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
 
 
-def test_joints_are_found_by_name(load, rng):
-    """A tree may count its joints in another order than PyBullet does, as long as parents come first."""
-    legs = [
-        joint(name, parent, name[0])
-        for name, parent in (("a1", "base"), ("b1", "a"), ("c1", "base"), ("d1", "c"))
-    ]
-    links = [f'<link name="{name}">{inertial(2.0 + k)}</link>' for k, name in enumerate("abcd")]
-    robot = load("\n".join(['<robot name="legs"><link name="base"/>', *links, *legs, "</robot>"]))
-    order = [2, 0, 3, 1]
-    tree = robot.tree
-    assert [tree.names[i] for i in order] == ["c1", "a1", "d1", "b1"]
-    shuffled = replace(
-        tree,
-        names=tuple(tree.names[i] for i in order),
-        parents=tuple(order.index(p) if (p := tree.parents[i]) >= 0 else -1 for i in order),
-        T_parent_joint=tree.T_parent_joint[order],
-        inertias=tree.inertias[order],
-        flange_joint=order.index(tree.flange_joint),
-    )
-    robot = interpreted(replace(robot, tree=shuffled))
-    q = rng.uniform(-3, 3, 4)
+@pytest.mark.parametrize("kind", ["continuous", "revolute", "prismatic"])
+def test_a_joint_may_move_without_end(load, kind):
+    robot = load(ROTOR.replace('"revolute"', f'"{kind}"')).with_gravity(WEIGHTLESS)
     with Simulation(robot) as simulation:
-        assert one_step_error(simulation, rng) < 1e-11
-        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
-
-
-def test_a_joint_may_turn_without_end(load):
-    for kind in ("continuous", "revolute"):
-        robot = load(ROTOR.replace('"revolute"', f'"{kind}"')).with_gravity(WEIGHTLESS)
-        with Simulation(robot) as simulation:
-            for q in (999.9, 1e6, -1e6):
-                simulation.reset([q], [np.sign(q) * 50.0])
-                for _ in range(10):
-                    simulation.step(np.zeros(1))
-                assert simulation.state()[1] == np.sign(q) * 50.0
-                np.testing.assert_allclose(simulation.state()[0], q + np.sign(q) * 0.5, rtol=1e-14)
-
-
-def test_a_slide_may_go_without_end(load):
-    robot = load(ROTOR.replace('"revolute"', '"prismatic"')).with_gravity(WEIGHTLESS)
-    with Simulation(robot) as simulation:
-        simulation.reset([999.9], [50.0])
-        for _ in range(10):
-            simulation.step(np.zeros(1))
-        np.testing.assert_allclose(simulation.state()[:, 0], [1000.4, 50.0], rtol=1e-14)
+        for q in (999.9, 1e6, -1e6):
+            simulation.reset([q], [np.sign(q) * 50.0])
+            for _ in range(10):
+                simulation.step(np.zeros(1))
+            moved, qd = simulation.state()
+            np.testing.assert_allclose(qd, np.sign(q) * 50.0, rtol=0 if kind != "prismatic" else 1e-14)
+            np.testing.assert_allclose(moved, q + np.sign(q) * 0.5, rtol=1e-14)

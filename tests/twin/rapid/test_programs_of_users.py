@@ -14,52 +14,6 @@ ROBOT = twin.load("irb140").with_drives("rigid")
 DOWN = "[0,0,1,0]"
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 
-GRID = f"""%%%
-  VERSION:1
-  LANGUAGE:ENGLISH
-%%%
-MODULE grid
-  ! Picks six parts from a grid of 2 x 3 and puts each one down
-  CONST robtarget corner := [[420,-60,300],{DOWN},[-1,-1,-1,0],{EXT}];
-  CONST jointtarget home := [[0,0,0,0,60,0],{EXT}];
-  PERS tooldata grip := [TRUE,[[0,0,80],[1,0,0,0]],[0.8,[0,0,40],[1,0,0,0],0,0,0]];
-  PERS loaddata part := [1.5,[0,0,20],[1,0,0,0],0.001,0.001,0.001];
-  VAR num done := 0;
-
-  FUNC robtarget place_of(num row, num column)
-    RETURN Offs(corner, 0, 60*row, 0 - 20*(column-1));
-  ENDFUNC
-
-  PROC main()
-    ConfJ \\Off; ConfL \\Off;
-    MoveAbsJ home\\NoEOffs, v1000, z50, grip;
-    FOR row FROM 0 TO 1 DO
-      FOR column FROM 1 TO 3 DO
-        pick place_of(row, column);
-        done := done + 1;
-      ENDFOR
-    ENDFOR
-    IF done <> 6 Stop;
-    MoveAbsJ home, v1000, fine, grip;
-    TPWrite "done: " \\Num:=done;
-  ENDPROC
-
-  LOCAL PROC pick(robtarget there \\num above)
-    VAR num height := 100;
-    IF Present(above) height := above;
-    MoveJ Offs(there, 0, 0, height), v1000, z10, grip;
-    MoveL there, v200, fine, grip;
-    Set vacuum;
-    WaitTime 0.1;
-    GripLoad part;
-    MoveL Offs(there, 0, 0, height), v500, z10, grip;
-    MoveJ Offs(there, 0, 150, height), vmax, fine, grip;
-    Reset vacuum;
-    GripLoad load0;
-  ENDPROC
-ENDMODULE
-"""
-
 SEAM = f"""MODULE seam
   PERS tooldata torch := [TRUE,[[0,0,120],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
   TASK PERS wobjdata bench := [FALSE,TRUE,"",[[480,0,250],[1,0,0,0]],[[0,-50,0],[0.9990482,0,0,0.0436194]]];
@@ -73,38 +27,6 @@ SEAM = f"""MODULE seam
     MoveC Offs(begin,30,70,0), Offs(begin,60,40,0), v20, z1, torch\\WObj:=bench;
     MoveLDO Offs(begin,60,0,0), v20, fine, torch\\WObj:=bench, arc_on, 0;
     MoveL RelTool(CRobT(\\Tool:=torch\\WObj:=bench),0,0,-60\\Rz:=10), v200, fine, torch\\WObj:=bench;
-  ENDPROC
-ENDMODULE
-"""
-
-PALLET = f"""MODULE pallet
-  RECORD layer
-    num height;
-    bool turned;
-  ENDRECORD
-  CONST num pitch{{2,2}} := [[0,0],[70,90]];
-  VAR layer layers{{2}} := [[0,FALSE],[40,TRUE]];
-  VAR num boxes{{2,2,2}};
-  CONST robtarget origin := [[400,-60,260],{DOWN},[0,0,0,0],{EXT}];
-  PROC main()
-    VAR num count := 0;
-    VAR robtarget here;
-    ConfJ \\Off; ConfL \\Off;
-    FOR k FROM 1 TO Dim(layers,1) DO
-      FOR i FROM 1 TO 2 DO
-        FOR j FROM 2 TO 1 DO
-          here := Offs(origin, pitch{{i,1}}, pitch{{j,2}}, layers{{k}}.height);
-          IF layers{{k}}.turned here := RelTool(here, 0, 0, 0 \\Rz:=90);
-          MoveJ Offs(here,0,0,80), v1000, z20, tool0;
-          MoveL here, v300, fine, tool0;
-          MoveL Offs(here,0,0,80), v500, z20, tool0;
-          count := count + 1;
-          boxes{{i,j,k}} := count;
-        ENDFOR
-      ENDFOR
-    ENDFOR
-    MoveL Offs(origin,0,0,150), v500, fine, tool0;
-    TPWrite ValToStr(boxes);
   ENDPROC
 ENDMODULE
 """
@@ -129,22 +51,6 @@ def tool_points(program, robot=ROBOT):
     )  # fmt: skip
 
 
-def test_pick_and_place_on_a_grid():
-    program, plan = judged(GRID)
-    assert len(plan.moves) == 2 + 6 * 4
-    points = tool_points(program)[2::4][:6]
-    expected = [(420, -60 + 60 * row, 300 - 20 * (column - 1)) for row in range(2) for column in (1, 2, 3)]
-    assert np.allclose(points, expected, atol=1e-6)
-    assert plan.pauses == pytest.approx(0.6)
-    loads = [one.move.settings.load.values[0] for one in plan.moves]
-    assert loads[:6] == [0.001, 0.001, 0.001, 1.5, 1.5, 0.001]
-    assert any(note.text == "TPWrite: done: 6" for note in program.notes)
-    # The motion meets every stop of the plan.
-    stops = program.segments[2].q[-1]
-    t = plan.moves[0].time + plan.moves[1].time + plan.moves[2].time
-    assert np.allclose(plan.motion(t)[0], stops, atol=1e-9)
-
-
 def test_a_welding_seam_with_a_circle_in_a_work_object():
     program, plan = judged(SEAM)
     assert [one.move.name for one in plan.moves] == ["MoveJ", "MoveL", "MoveL", "MoveC", "MoveLDO", "MoveL"]
@@ -164,21 +70,10 @@ def test_a_welding_seam_with_a_circle_in_a_work_object():
     assert np.allclose(circle[:, :3, :3], circle[0, :3, :3], atol=1e-6)
 
 
-def test_palletising_with_records_and_arrays():
-    program, plan = judged(PALLET)
-    assert len(plan.moves) == 2 * 2 * 2 * 3 + 1
-    points = tool_points(program)[1::3]
-    expected = [
-        (400 + 70 * i, -60 + 90 * j, 260 + 40 * k) for k in range(2) for i in range(2) for j in (1, 0)
-    ]
-    assert np.allclose(points[:8], expected, atol=1e-6)
-    assert "TPWrite: [[[2,6],[1,5]],[[4,8],[3,7]]]" in [note.text for note in program.notes]
-
-
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
-def test_the_same_program_on_three_arms(name):
+@pytest.mark.parametrize("name", ["irb1400", "irb1600"])
+def test_the_same_program_on_other_arms(name):
     robot = twin.load(name).with_drives("rigid")
-    shift = {"irb140": 0, "irb1400": 400, "irb1600": 300}[name]
+    shift = {"irb1400": 400, "irb1600": 300}[name]
     program, plan = judged(SEAM.replace("[480,0,250]", f"[{480 + shift},0,{250 + shift}]"), robot)
     assert plan.time == pytest.approx(plan.motion.duration)
     assert plan.by_speed <= plan.bound <= plan.time + 1e-9
@@ -191,8 +86,10 @@ def test_the_same_program_on_three_arms(name):
 def test_a_robot_of_dh_parameters_alone():
     arm = twin.load("irb140")
     bare = twin.dh_robot("bare", arm.dh, q_min=arm.q_min, q_max=arm.q_max, qd_max=arm.qd_max)
-    program = interpret(parse(PALLET, "user.mod"), bare)
+    program = interpret(parse(SEAM, "user.mod"), bare)
     assert program.fault is None, program.fault
+    with pytest.raises(twin.errors.RobotError):
+        check(program, bare)
     limits = twin.rapid.Limits(accelerations=np.full(6, 10.0))
     plan, fault = check(program, bare, limits)
     assert fault is None
@@ -210,10 +107,8 @@ def test_a_robot_of_dh_parameters_alone():
         ("SocketCreate s;", "there is no network here"),
         ('Open "a", f;', "there are no files of a controller here"),
         ("SyncMoveOn a, b;", "only one robot"),
-        ("MoveExtJ p, v100, fine;", "only one robot"),
         ("EGMActJoint id;", "EGM is not planned"),
         ("SearchL di1, p, p, v100, tool0;", "a search ends where a sensor says"),
-        ("PDispSet pose0;", "program displacement is not supported"),
         ("ITimer 1, number;", "there are no interrupts here"),
         ("MoveAbsJ [[0,0,0,0,30,0],[5,9E9,9E9,9E9,9E9,9E9]], v100, fine, tool0;", "external axes (5)"),
         ("MoveAbsJ [[0,0,0,0,30,0],EXT], v100, fine, held;", "a work object that the robot holds"),
@@ -244,16 +139,19 @@ def test_every_refusal_names_line_and_reason(statement, reason):
 
 @pytest.mark.shared
 def test_mains_of_public_modules_run_or_are_refused_by_name_and_line():
-    folder = shared_folder()
-    assert folder is not None
-    modules = sorted((folder / "rapid").rglob("*"))
-    files = [file for file in modules if file.suffix.lower() in (".mod", ".sys", ".prg")]
+    """Pieces for a parser's tests are broken on purpose, or are no modules."""
+    pieces = {
+        "WRAPPING_AND_BRACES_TEMPLATE", "flow_File", "lexer_keywords", "lexer_numbers", "parser_Fields",
+        "parser_IfStatements", "parser_Modules", "parser_Routines", "parser_Structures", "parser_Variables",
+    }  # fmt: skip
+    files = [one for one in (shared_folder() / "rapid").glob("*/*") if one.suffix.lower() in (".mod", ".sys")]
+    assert len(files) == 51
     judged_mains, unread = 0, []
     for file in files:
         try:
             source = read(file)
         except twin.errors.RapidError as error:
-            unread.append(error.line)
+            unread.append((file.stem, error.kind, error.line))
             continue
         program = interpret(source, ROBOT, moves=100, step_limit=20_000)
         fault = check(program, ROBOT)[1]
@@ -261,6 +159,7 @@ def test_mains_of_public_modules_run_or_are_refused_by_name_and_line():
             without_main = "there is no procedure main" in str(fault)
             assert without_main or fault.line > 0
             judged_mains += not without_main
-    assert len(files) > 40
-    assert all(unread)
+    assert len(unread) == len(pieces)
+    assert all(any(map(name.endswith, pieces)) for name, _, _ in unread)
+    assert all(kind == "syntax" and line for _, kind, line in unread)
     assert judged_mains > 15

@@ -6,6 +6,7 @@ import pytest
 import twin
 from twin.rapid.language import parse
 from twin.rapid.programs import interpret
+from twin.rapid.targets import payload_of
 
 ROBOT = twin.load("irb140")
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
@@ -17,6 +18,11 @@ def run(body, robot=ROBOT, start=None):
     return interpret(source, robot, start=start)
 
 
+def pose_text(T):
+    pose = twin.pose_vector(T)
+    return f"[{','.join(f'{1e3 * x:.9f}' for x in pose[:3])}],[{','.join(f'{x:.12f}' for x in pose[3:])}]"
+
+
 def ends(program):
     assert program.fault is None, program.fault
     return np.array([segment.q[-1] for segment in program.segments])
@@ -25,12 +31,7 @@ def ends(program):
 TAUGHT = [  # a taught program of an IRB 140: confdata, and the angles of the pendant in degrees
     ((0, -1, 0, 0), (23.96, 6.77, -7.15, -89.15, 23.97, 89.07)),
     ((0, 1, -2, 1), (23.96, 6.77, -7.15, 90.85, -23.97, -90.93)),
-    ((0, -1, 0, 2), None),
-    ((0, 1, -2, 3), None),
-    ((-2, 1, 0, 4), None),
-    ((-2, -1, -2, 5), None),
-    ((-2, 1, 0, 6), None),
-    ((-2, -1, -2, 7), None),
+    *[(conf, None) for conf in ((0, -1, 0, 2), (-2, 1, 0, 4), (-2, -1, -2, 7))],
 ]
 
 
@@ -62,8 +63,7 @@ def test_conf_j_off_takes_the_nearest_configuration_and_notes_it():
 
 def test_a_quarter_turn_edge_belongs_to_both_quadrants():
     q = np.radians([0, 10, -10, 0, 40, 0])
-    T = twin.pose_vector(twin.forward_kinematics(ROBOT, q))
-    place = f"[{','.join(f'{1e3 * x:.9f}' for x in T[:3])}],[{','.join(f'{x:.12f}' for x in T[3:])}]"
+    place = pose_text(twin.forward_kinematics(ROBOT, q))
     for conf in ("[0,0,0,0]", "[-1,-1,-1,0]", "[0,-1,0,0]"):
         assert np.allclose(ends(run(f"MoveJ [{place},{conf},{EXT}],v100,fine,tool0;"))[0], q, atol=1e-8)
 
@@ -140,20 +140,28 @@ def test_impossible_moves_state_the_reason(body, message, kind):
     assert str(fault).startswith("a.mod, line 3: ")
 
 
-def test_the_coupled_range_of_the_parallelogram_holds():
-    robot = twin.load("irb1400")
-    fault = run(f"MoveAbsJ [[0,-70,70,0,30,0],{EXT}],v100,fine,tool0;", robot).fault
+def test_the_coupled_range_of_the_parallelogram_holds(irb1400):
+    """Neither by joint angles nor by a pose, where it has no solution."""
+    fault = run(f"MoveAbsJ [[0,-70,70,0,30,0],{EXT}],v100,fine,tool0;", irb1400).fault
     assert "joint_elbow" in str(fault) or "joint_rod" in str(fault)
-
-
-def test_a_target_beyond_the_coupled_range_has_no_solution_there():
-    robot = twin.load("irb1400")
     q = np.radians([0, -60, 60, 0, 30, 0])
-    assert ((q >= robot.q_min) & (q <= robot.q_max)).all()
-    T = twin.pose_vector(twin.forward_kinematics(robot, q))
-    pose = f"[{','.join(f'{1e3 * x:.9f}' for x in T[:3])}],[{','.join(f'{x:.12f}' for x in T[3:])}]"
-    rows = twin.inverse_kinematics(robot, twin.forward_kinematics(robot, q), limits=False)
-    row = int(np.nanargmin(np.abs(rows - q).max(axis=1)))
-    fault = run(f"MoveJ [{pose},[0,0,0,{row}],{EXT}],v100,fine,tool0;", robot).fault
+    assert ((q >= irb1400.q_min) & (q <= irb1400.q_max)).all()
+    T = twin.forward_kinematics(irb1400, q)
+    row = int(np.nanargmin(np.abs(twin.inverse_kinematics(irb1400, T, limits=False) - q).max(axis=1)))
+    fault = run(f"MoveJ [{pose_text(T)},[0,0,0,{row}],{EXT}],v100,fine,tool0;", irb1400).fault
     assert fault is not None
     assert fault.kind == "target"
+
+
+def test_loads_of_tool_and_gripper_are_one_payload():
+    """Two points of 1 kg each, at the flange and 0.2 m from it along the tool, are a dumb-bell."""
+    source = parse(
+        "MODULE M\nPERS tooldata grip := [TRUE,[[0,0,200],[1,0,0,0]],[1,[0,0,0.001],[1,0,0,0],0,0,0]];\n"
+        "CONST loaddata part := [1,[0,0,0],[1,0,0,0],0,0,0.03];\n"
+        f"PROC main() GripLoad part; MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,grip; ENDPROC\nENDMODULE"
+    )
+    (move,) = interpret(source, ROBOT).moves
+    load = payload_of(move.tool, move.settings.load)
+    assert load.mass == 2.0
+    np.testing.assert_allclose(load.com, [0, 0, 0.1], atol=1e-6)
+    np.testing.assert_allclose(load.inertia, np.diag([0.02, 0.02, 0.03]), atol=1e-6)

@@ -45,9 +45,6 @@ def test_chunks_hold_every_point_once():
         assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
         assert (parts[0].start, parts[-1].stop) == (0, count)
         assert max(part.stop - part.start for part in parts) <= 500
-    assert chunk_size(6000, 4000) == 188
-    assert chunk_size(10**6, 10**4) == 100
-    assert chunk_size(10**6, 100) == 500
-    assert chunk_size(10**4, 10**4, engine=True) == 4
-    assert chunk_size(10**6, 10**4, engine=True) == 100
-    assert chunk_size(5, 10**8) == 1
+    sizes = {(6000, 4000): 188, (10**6, 10**4): 100, (10**6, 100): 500, (5, 10**8): 1}
+    assert {key: chunk_size(*key) for key in sizes} == sizes
+    assert [chunk_size(count, 10**4, engine=True) for count in (10**4, 10**6)] == [4, 100]

@@ -43,12 +43,7 @@ def test_a_distribution_has_the_quantiles_of_its_kind(text, distribution):
 
 @pytest.mark.parametrize(
     ("text", "points"),
-    [
-        ("5:40:8", [5, 10, 15, 20, 25, 30, 35, 40]),
-        ("0:1:2", [0, 1]),
-        ("3, 1,2e0", [3, 1, 2]),
-        ("-7", [-7]),
-    ],
+    [("5:40:8", [5, 10, 15, 20, 25, 30, 35, 40]), ("0:1:2", [0, 1]), ("3, 1,2e0", [3, 1, 2]), ("-7", [-7])],
 )
 def test_grid_has_the_given_points_in_order(text, points):
     variation = parse_variation("bandwidth", text)
@@ -66,24 +61,15 @@ def test_grid_has_the_given_points_in_order(text, points):
         ("6:6", "the range is empty; to fix the value, write '6'"),
         ("-1e308:1e308", "the range is too wide"),
         ("0:1:0", "the number of points must be whole and at least 2, got 0"),
-        ("0:1:-3", "the number of points must be whole and at least 2, got -3"),
         ("0:1:2.5", "the number of points must be whole and at least 2, got 2.5"),
-        (
-            "0:1:1000000",
-            f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range",
-        ),
+        ("0:1:1000000", f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range"),
         (",".join(map(str, range(10_001))), f"a grid has at most {MOST_GRID_POINTS} points, got 10001"),
         ("1,2,1.0", "the grid has the value 1 twice"),
         ("1:1.0000000000000002:5", "the grid has the value 1 twice"),
-        ("0:1:log", "a logarithmic range must be above 0"),
         ("-2:-1:log", "a logarithmic range must be above 0"),
         ("nan:1", "nan is not a finite number"),
-        ("0:inf", "inf is not a finite number"),
-        ("0:1:1e999", "1e999 is not a finite number"),
         ("1,-inf", "-inf is not a finite number"),
-        ("+-nan%", "nan is not a finite number"),
         ("+-0%", "the distance must be above 0"),
-        ("+--0.5", "the distance must be above 0"),
         ("~-10%", "the deviation must be above 0"),
         ("3~0", "the deviation must be above 0"),
     ],
@@ -95,7 +81,7 @@ def test_impossible_variation_is_rejected(text, sentence):
     assert str(caught.value) == f"cannot vary payload by {shown!r}: {sentence}"
 
 
-@pytest.mark.parametrize("text", ["", "much", "1:2:3:4", "1~2~3", "~", "3~10%", ":", "1,,2", "50%:80%", "+-"])
+@pytest.mark.parametrize("text", ["", "much", "1:2:3:4", "1~2~3", "3~10%", "1,,2"])
 def test_error_of_an_unknown_form_lists_the_forms(text):
     with pytest.raises(VariationError) as caught:
         parse_variation("payload", text)
@@ -109,27 +95,17 @@ def test_error_of_an_unknown_form_lists_the_forms(text):
 @pytest.mark.parametrize(
     ("text", "nominal", "sentence"),
     [
-        (
-            "+-50%",
-            0.0,
-            "its nominal value is 0, and so is any share of it; omit the % to give",
-        ),
-        ("~10%", 0.0, "its nominal value is 0"),
+        ("+-50%", 0.0, "its nominal value is 0, and so is any share of it; omit the % to give"),
         ("+-0.5", np.nan, "its nominal value is nan; give a range, as in 'noise=0:1'"),
         ("~10%", np.inf, "its nominal value is inf"),
-        ("+-1e308", 1e308, "values become too large"),
         ("1e308~1e308", 0.0, "values become too large"),
     ],
 )
 def test_a_nominal_value_that_does_not_go_with_the_variation(text, nominal, sentence):
     with pytest.raises(VariationError, match=re.escape(f"cannot vary noise by {text}: {sentence}")):
         parse_variation("noise", text).values(U, nominal)
-
-
-def test_absolute_variations_do_not_look_at_the_nominal_value():
-    for text in ("0:6", "3~0.5", "1:10:log"):
-        assert np.all(np.isfinite(parse_variation("noise", text).values(U, np.nan)))
-    assert parse_variation("noise", "+-0.5").values(0.5, 0.0) == 0.0
+    for absolute in ("0:6", "3~0.5", "1:10:log"):
+        assert np.all(np.isfinite(parse_variation("noise", absolute).values(U, np.nan)))
 
 
 def varied(*texts):
@@ -153,28 +129,16 @@ def test_every_draw_is_repeated_at_every_point_of_the_grid():
     assert np.all(points.replicate == 0)
 
 
-def test_replicates_go_with_their_draws():
-    points = Design(varied("0:1", "1,2,3"), samples=40, kind="latin", replicates=4).points({})
-    assert points.replicate.tolist() == np.repeat(range(4), 30).tolist()
-    assert points.draw.tolist() == np.repeat(range(40), 3).tolist()
-
-
-@pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
-def test_without_anything_random_there_is_one_draw(kind):
-    design = Design(varied("1:3:3", "7"), samples=1000, kind=kind)
-    assert not design.is_random
-    assert design.draws == 1
-    points = design.points({})
-    assert points.values.tolist() == [[1, 7], [2, 7], [3, 7]]
-    assert not points.draw.any()
-    assert not points.replicate.any()
-
-
-def test_nothing_at_all_varies():
-    """Two laws are compared by a sweep of one point."""
-    points = Design([]).points({})
-    assert points.values.shape == (1, 0)
-    assert points.draw.tolist() == points.replicate.tolist() == [0]
+def test_without_anything_random_there_is_one_draw():
+    """Two laws are compared by a sweep of one point, in which nothing at all varies."""
+    for kind in ("latin", "sobol", "random"):
+        design = Design(varied("1:3:3", "7"), samples=1000, kind=kind)
+        assert not design.is_random
+        assert design.draws == 1
+        points = design.points({})
+        assert points.values.tolist() == [[1, 7], [2, 7], [3, 7]]
+        assert not np.any([points.draw, points.replicate])
+    assert Design([]).points({}).values.shape == (1, 0)
 
 
 @pytest.mark.parametrize("kind", ["latin", "sobol"])
@@ -202,23 +166,20 @@ def test_random_draws_are_not_stratified():
 @pytest.mark.parametrize(
     ("kind", "samples", "replicates", "draws"),
     [
-        ("latin", 1000, 10, 100),
         ("latin", 1001, 10, 101),
-        ("latin", 10, 10, 1),
         ("latin", 9, 9, 1),
-        ("latin", 1, 1, 1),
         ("sobol", 2000, 16, 128),
-        ("sobol", 640, 10, 64),
         ("sobol", 639, 20, 32),
         ("sobol", 9, 9, 1),
         ("random", 77, 1, 77),
     ],
 )
 def test_how_many_draws_are_made_of_the_samples_asked_for(kind, samples, replicates, draws):
-    design = Design(varied("0:1"), samples=samples, kind=kind)
+    design = Design(varied("0:1", "1,2,3"), samples=samples, kind=kind)
     points = design.points({})
-    assert design.draws == len(points.values) == replicates * draws >= samples
-    assert np.bincount(points.replicate).tolist() == [draws] * replicates
+    assert design.draws == replicates * draws >= samples
+    assert points.draw.tolist() == np.repeat(range(design.draws), 3).tolist()
+    assert points.replicate.tolist() == np.repeat(range(replicates), 3 * draws).tolist()
 
 
 @pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
@@ -233,19 +194,15 @@ def test_seeds_give_reproducible_bits(kind):
 
 
 def test_designs_that_cannot_be():
-    with pytest.raises(VariationError, match=r"^a is varied twice$"):
-        Design([*varied("0:1"), *varied("1,2")])
-    with pytest.raises(VariationError, match=r"^expected at least 1 sample, got 0$"):
-        Design(varied("0:1"), samples=0)
-    with pytest.raises(
-        VariationError, match=f"10000000 draws at 3 grid points .* 30000000 trials, but at most {MOST_POINTS}"
+    many = f"10000000 draws at 3 grid points .* 30000000 trials, but at most {MOST_POINTS}"
+    for variations, settings, told in (
+        ([*varied("0:1"), *varied("1,2")], {}, r"^a is varied twice$"),
+        (varied("0:1"), {"samples": 0}, r"^expected at least 1 sample, got 0$"),
+        (varied("0:1", "1,2,3"), {"samples": MOST_POINTS}, many),
+        (varied("0:1"), {"kind": "grid"}, "expected a design of latin, sobol, random, got 'grid'"),
+        (varied("0:1"), {"replicates": 1}, "at least 2 replicates, got 1"),
+        (varied("0:1"), {"seed": -1}, "a seed of at least 0, got -1"),
+        (varied("+-10%"), {}, r"cannot vary a by .*: its nominal value is nan"),
     ):
-        Design(varied("0:1", "1,2,3"), samples=MOST_POINTS)
-    with pytest.raises(VariationError, match=r"cannot vary a by .*: its nominal value is nan"):
-        Design(varied("+-10%")).points({"b": 1.0})
-    with pytest.raises(ValueError, match="expected a design of latin, sobol, random, got 'grid'"):
-        Design(varied("0:1"), kind="grid")  # pyright: ignore
-    with pytest.raises(ValueError, match="at least 2 replicates, got 1"):
-        Design(varied("0:1"), replicates=1)
-    with pytest.raises(ValueError, match="a seed of at least 0, got -1"):
-        Design(varied("0:1"), seed=-1)
+        with pytest.raises((VariationError, ValueError), match=told):
+            Design(variations, **settings).points({"b": 1.0})

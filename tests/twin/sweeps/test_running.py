@@ -92,20 +92,14 @@ def test_a_row_is_the_outcome_of_its_point(whole):
 
 def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, dask):
     report: list[int] = []
-    for threads in (2, 3):
-        table = run_points(Swing(), POINTS, limits=LIMITS, pool=LocalThreads(threads))
-        assert table.tobytes() == whole.tobytes()
-    with Processes(1) as one:
-        for processes in (one, pool):
-            report.clear()
-            table = run_points(
-                Swing(), POINTS, limits=LIMITS, pool=processes, progress=lambda done, _: report.append(done)
-            )
-            assert table.tobytes() == whole.tobytes()
-            assert (report[0], report[-1]) == (0, COUNT)
-            assert np.all(np.diff(report) > 0)
-    table = run_points(Swing(), POINTS, limits=LIMITS, scheduler=dask.scheduler_address)
-    assert table.tobytes() == whole.tobytes()
+    for settings in (
+        {"pool": LocalThreads(3)},
+        {"scheduler": dask.scheduler_address},
+        {"pool": pool, "progress": lambda done, _: report.append(done)},
+    ):
+        assert run_points(Swing(), POINTS, limits=LIMITS, **settings).tobytes() == whole.tobytes()
+    assert (report[0], report[-1]) == (0, COUNT)
+    assert np.all(np.diff(report) > 0)
 
 
 def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
@@ -247,23 +241,25 @@ def test_a_scheduler_without_workers(monkeypatch):
 
 
 def test_wrong_use(monkeypatch):
-    with pytest.raises(VariationError, match="unknown quantity 'jerk' in limits: known are joint_error, "):
-        run_points(Swing(), POINTS, limits={"jerk": 1.0})
-    with pytest.raises(VariationError, match="limit on joint_error to be a number of at least 0, got nan"):
-        run_points(Swing(), POINTS, limits={"joint_error": np.nan})
-    with pytest.raises(VariationError, match="a limit of tool_error requires T_flange_tool"):
-        run_points(Swing(), POINTS, limits={"tool_error": 1.0})
+    for limits, told in (
+        ({"jerk": 1.0}, "unknown quantity 'jerk' in limits: known are joint_error, "),
+        ({"joint_error": np.nan}, "limit on joint_error to be a number of at least 0, got nan"),
+        ({"tool_error": 1.0}, "a limit of tool_error requires T_flange_tool"),
+    ):
+        with pytest.raises(VariationError, match=told):
+            run_points(Swing(), POINTS, limits=limits)
     heavy = POINTS._replace(values=POINTS.values * [-1.0, 1.0] - [9.0, 0.0])
     with pytest.raises(ValueError, match="expected a payload mass of at least 0 kg"):
         run_points(Swing(), heavy)
-    with pytest.raises(ValueError, match="expected at least 1 worker, got 0"):
-        pool_for(workers=0)
-    with pytest.raises(ValueError, match="got both"):
-        pool_for(workers=2, scheduler="tcp://127.0.0.1:1")
-    assert columns(["payload", "duration", "draw"]) == ("payload", "set.duration", "set.draw")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"pip install 'irb-twin\[cluster\]'"):
-        pool_for(scheduler="tcp://127.0.0.1:1")
+    for settings, told in (
+        ({"workers": 0}, "expected at least 1 worker, got 0"),
+        ({"workers": 2, "scheduler": "tcp://127.0.0.1:1"}, "got both"),
+        ({"scheduler": "tcp://127.0.0.1:1"}, r"pip install 'irb-twin\[cluster\]'"),
+    ):
+        with pytest.raises((ValueError, ClusterError), match=told):
+            pool_for(**settings)
+    assert columns(["payload", "duration", "draw"]) == ("payload", "set.duration", "set.draw")
     assert isinstance(pool_for(engine=True), Processes)
     assert isinstance(pool_for(), LocalThreads)
 

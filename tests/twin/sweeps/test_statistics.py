@@ -129,10 +129,12 @@ def test_an_interval_is_never_of_no_width():
 
 
 def test_a_share_of_nothing_or_of_arrays_that_differ():
-    with pytest.raises(ValueError, match=r"of one shape \(N,\) with N > 0, got \(0,\), \(0,\) and \(0,\)"):
-        pass_share([], [], [])
-    with pytest.raises(ValueError, match=r"got \(2,\), \(2,\) and \(3,\)"):
-        pass_share([True, False], [0, 1], [0, 0, 0])
+    for passes, replicate, shapes in (
+        ([], [], r"\(0,\), \(0,\) and \(0,\)"),
+        ([1, 0], [0, 0, 0], r"\(2,\), \(2,\) and \(3,\)"),
+    ):
+        with pytest.raises(ValueError, match=rf"of one shape \(N,\) with N > 0, got {shapes}"):
+            pass_share(passes, passes, replicate)
 
 
 def made_table(names, values):
@@ -212,7 +214,7 @@ def test_what_is_infinite_or_missing_ranks_last(table):
     assert rows[0].correlation == pytest.approx(finite[0].correlation, abs=0.02)
 
 
-@pytest.mark.parametrize("N", [10, 11, 20, 57])
+@pytest.mark.parametrize("N", [10, 57])
 def test_inputs_with_ties_and_few_trials(N):
     """Grids, an input of nearly always one value, and truth values fall into classes, too."""
     k = np.arange(N)
@@ -220,35 +222,29 @@ def test_inputs_with_ties_and_few_trials(N):
     table["speed_ratio"] = k % 3
     rows = importances(table, ("rare", "grid", "other"), "speed_ratio")
     assert {row.name for row in rows} == {"grid", "rare", "other"}
-    assert rows[0].name == "grid"
-    assert rows[0].correlation == pytest.approx(1.0)
+    assert (rows[0].name, rows[0].correlation) == ("grid", pytest.approx(1.0))
     assert all(0.0 <= row.explained <= 1.0 for row in rows)
 
 
 def test_where_nothing_can_matter():
     table = made_table(("a",), np.arange(50.0)[:, np.newaxis])
-    assert importances(table, ("a",), "joint_error") == []
-    table["joint_error"] = np.inf
-    assert importances(table, ("a",), "joint_error") == []
+    for figure in (0.0, np.inf):
+        table["joint_error"] = figure
+        assert importances(table, ("a",), "joint_error") == []
     table["joint_error"] = np.arange(50)
-    assert importances(table[:9], ("a",), "joint_error") == []
-    assert importances(table, (), "joint_error") == []
+    assert importances(table[:9], ("a",), "joint_error") == importances(table, (), "joint_error") == []
     with pytest.raises(
         ValueError, match="expected a field of the table, got 'b'; known are a, passes, trouble"
     ):
         importances(table, ("a", "b"), "joint_error")
-    with pytest.raises(ValueError, match="got 'torque'"):
-        importances(table, ("a",), "torque")
 
 
 def test_the_worst_are_those_that_fail_then_the_largest():
     table = np.zeros(8, dtype=OUTCOME)
     table["passes"] = [1, 0, 1, 1, 0, 0, 0, 1]
     table["rms_error"] = [5, 1, 9, 5, np.inf, 1, np.nan, 0]
-    assert worst(table, "rms_error", 8).tolist() == [4, 6, 1, 5, 2, 0, 3, 7]
-    assert worst(table, "rms_error", 3).tolist() == [4, 6, 1]
-    assert worst(table, "rms_error", 100).tolist() == [4, 6, 1, 5, 2, 0, 3, 7]
-    assert worst(table, "rms_error", 0).tolist() == []
+    for count in (0, 3, 100):
+        assert worst(table, "rms_error", count).tolist() == [4, 6, 1, 5, 2, 0, 3, 7][:count]
     with pytest.raises(ValueError, match="at least 0, got -1"):
         worst(table, "rms_error", -1)
     with pytest.raises(ValueError, match="got 'torque'"):
@@ -256,18 +252,19 @@ def test_the_worst_are_those_that_fail_then_the_largest():
 
 
 def test_decisive_figure_is_the_one_with_the_limit():
+    """If no run exceeds a limit it is the figure that is closest to it."""
     tables = [np.zeros(20, dtype=OUTCOME), np.zeros(20, dtype=OUTCOME)]
     for table in tables:
         table["joint_error"], table["tool_error"] = np.linspace(0.0, 1.0, 20), np.linspace(0.0, 0.1, 20)
+    for joint, tool, last, figure in (
+        (0.9, 0.05, 0.1, "tool_error"),
+        (0.5, 0.09, 0.1, "joint_error"),
+        (4.0, 0.2, 0.1, "tool_error"),
+        (0.4, 5.0, np.inf, "joint_error"),
+        (0.8, 5.0, np.nan, "tool_error"),
+    ):
+        tables[1]["tool_error"][-1 if last == 0.1 else slice(None)] = last
+        assert decisive_figure(tables, {"joint_error": joint, "tool_error": tool}) == figure
     assert decisive_figure(tables, {}) == "joint_error"
     assert decisive_figure(tables, {"tool_error": 5.0}) == "tool_error"
-    both = ("joint_error", "tool_error")
-    assert decisive_figure(tables, dict(zip(both, (0.9, 0.05), strict=True))) == "tool_error"
-    assert decisive_figure(tables, dict(zip(both, (0.5, 0.09), strict=True))) == "joint_error"
-    # No run exceeds a limit: the one that is closest to it.
-    assert decisive_figure(tables, dict(zip(both, (4.0, 0.2), strict=True))) == "tool_error"
     assert decisive_figure(tables, {"saturated": 0.0, "joint_error": 2.0}) == "joint_error"
-    tables[1]["tool_error"] = np.inf
-    assert decisive_figure(tables, dict(zip(both, (0.4, 5.0), strict=True))) == "joint_error"
-    tables[1]["tool_error"] = np.nan
-    assert decisive_figure(tables, dict(zip(both, (0.8, 5.0), strict=True))) == "tool_error"
