@@ -87,7 +87,7 @@ def test_bytes_match_the_protobuf_wire_format():
     speeds = part(1, HEADER) + part(3, part(2, doubles(10.0, -20.0, 30.0, 90.0, 0.0, -180.0)))
     correction = part(1, doubles(0.0, 5.0, -2.0, numbers=(1, 2, 3))) + key(2, 0) + b"\x14"
     correction = part(1, key(1, 0) + b"\x07" + key(3, 0) + b"\x04") + part(2, correction)
-    joint_speeds = part(1, HEADER) + part(3, part(1, part(1, doubles(*degrees))))
+    joint_speeds = part(1, HEADER) + part(3, part(1, doubles(*degrees)))
     for message, by_hand in (
         (SensorMessage(7, q=np.radians(degrees)), joints),
         (SensorMessage(7, qd=np.radians(degrees)), joint_speeds),

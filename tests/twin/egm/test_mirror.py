@@ -178,7 +178,7 @@ def test_gaps_and_pauses_are_not_interpolated(log, stream):
     """Motion during a silence of 3 s does not count as a jump, where no numbers are missing."""
     gap = without(stream[:2100], range(1500, 1600))
     pause = stream[:1000] + [replace(message, seqno=message.seqno - 750) for message in stream[1750:2250]]
-    for given, lost, end in ((gap, 100, 8.1), (pause, 0, 8.5)):
+    for given, lost, end in ((gap, 100, 8.1), (pause, 0, 5.7)):
         mirror = mirror_of(log.robot, alarm=5.0)
         reports_of(mirror, given)
         assert mirror.counts.lost == lost
