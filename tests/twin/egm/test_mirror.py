@@ -57,7 +57,7 @@ def test_mirror_estimates_unknown_payload_of_3_kg(log):
 
 
 def test_mirror_estimates_payload_of_guided_robot_with_noise():
-    """The robot is guided at level 1 for 8 s; its controller also gets the noise of 1e-4 rad."""
+    """The robot is guided at level 1 for 6 s; its controller also gets the noise of 1e-4 rad."""
     model = twin.load("irb140").with_drives("rigid")
     arm = model.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
     middle, swing = np.array([0.0, 0.2, -0.3, 0.0, 0.5, 0.0]), np.array([0.6, 0.4, 0.4, 0.8, 0.8, 1.0])
@@ -66,7 +66,7 @@ def test_mirror_estimates_payload_of_guided_robot_with_noise():
 
     def client(message):
         report = mirror.take(message)
-        if report is not None and report.t > 4.0:
+        if report is not None and report.t > 2.5:
             masses.append(report.payload.mass)
         phase = frequency * 1e-3 * message.tm
         return SensorMessage(
@@ -75,7 +75,7 @@ def test_mirror_estimates_payload_of_guided_robot_with_noise():
 
     settings = GuidanceSettings(max_speed_deviation=300.0, torque="always", cond_time=1e3)
     noise = Sensors(noise=1e-4, seed=2)
-    made = run_session(arm, Wire(client), settings, duration=8.0, start=middle, sensors=noise)
+    made = run_session(arm, Wire(client), settings, duration=6.0, start=middle, sensors=noise)
     assert not made.done.faults, made.done.faults
     assert len(masses) >= 3
     np.testing.assert_allclose(masses, 3.0, rtol=0.05)

@@ -36,8 +36,9 @@ log""",
 }
 
 
-def test_cells_show_tables_small_replays_and_each_plot_exactly_once():
+def test_cells_show_tables_small_replays_and_each_plot_exactly_once(monkeypatch):
     """No output is a long text, and an assigned plot does not appear."""
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # loading compiled functions would take longer
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS.values()]
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()

@@ -38,13 +38,6 @@ def metrics(log):
 '''
 
 
-def test_scenario_may_provide_a_controller(tmp_path, capfd):
-    file = tmp_path / "slack.py"
-    file.write_text(SCENARIO, encoding="utf-8")
-    assert main(["run", str(file)]) == 0
-    assert "limp                   pd" in capfd.readouterr().out
-
-
 def printed(capfd):
     """Return what was printed, in one line."""
     return " ".join(capfd.readouterr().out.split())
@@ -91,6 +84,7 @@ def test_packages_announce_scenarios(tmp_path, capfd):
         assert main(["run", "slack", "broken"]) == 1
         told = printed(capfd)
         assert "slack: A hold under a law of its own." in told
+        assert "limp pd" in told
         assert failed in told
         assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
         assert main(["run", "slick"]) == 2

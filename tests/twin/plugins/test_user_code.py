@@ -118,30 +118,19 @@ def test_helpers_of_one_name_in_two_folders_are_refused(tmp_path, capsys, light_
     controllers.make(f"{laws[1]}:law", robot)
 
 
-@pytest.mark.parametrize(
-    "command", [["run", "--log", "a.npz"], ["validate", "--robot", "irb140", "--jobs", "1"]]
-)
-def test_a_law_that_ends_the_process_is_a_failed_run(command, tmp_path, monkeypatch, capsys):
-    """The other run of the command is judged, and its files are written."""
-    fatal = tmp_path / "fatal.py"
-    fatal.write_text("import os\n\n\ndef law(state, reference):\n    os._exit(0)\n")
+def test_a_law_that_ends_the_process_is_a_failed_run(tmp_path, monkeypatch, capsys, light_path):
+    """The other run of the command is judged, and its log comes back."""
+    (tmp_path / "fatal.py").write_text("import os\n\n\ndef law(state, reference):\n    os._exit(0)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "_exit", lambda status: pytest.fail(f"this process was to end with {status}"))
-    name, *options = command
-    words = [name, *SHORT, *options, "--controller", "./fatal.py:law", "pd_gravity", "--json", "a.json"]
-    assert main(words) == 1
+    laws = ["./fatal.py:law", f"{write_law(tmp_path / 'mine')}:law"]
+    assert main(["run", *SHORT, "--controller", *laws, "--log", "a.npz", "--json", "a.json"]) == 1
     assert "the process that ran it ended with status 0" in " ".join(capsys.readouterr().out.split())
-    fatal_run, sound_run = json.loads((tmp_path / "a.json").read_text())["runs"]
-    assert "status 0" in fatal_run["error"]
-    assert sound_run["error"] is None
-    assert len(sound_run["metrics"]) > 2
-    assert len(list(tmp_path.glob("a*.npz"))) == (name == "run")
-
-
-def test_the_log_of_a_user_s_law_comes_back(tmp_path, monkeypatch, light_path):
-    law = write_law(tmp_path / "mine")
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", *SHORT, "--controller", f"{law}:law", "--log", "a.npz"]) in (0, 1)
-    log = twin.Log.load("a.npz")
+    fatal, sound = json.loads((tmp_path / "a.json").read_text())["runs"]
+    assert "status 0" in fatal["error"]
+    assert sound["error"] is None
+    assert len(sound["metrics"]) > 2
+    (path,) = tmp_path.glob("a*.npz")
+    log = twin.Log.load(path)
     assert len(log.t) > 50
     assert np.all(np.isfinite(log.tau))
