@@ -13,21 +13,18 @@ CYCLE = 0.004
 GAIN = 5.0
 
 
+def guided_for_a_while(k):
+    """Return the state in message k of an instruction that ends after 3.2 s."""
+    return MotionState.RUNNING if k < 800 else MotionState.STOPPED
+
+
 class StubRobot:
     """Robot that obeys the law of joint guidance exactly, and stores the received answers in `answers`."""
 
-    def __init__(
-        self, port, q, *, messages=10_000, state=lambda k: MotionState.RUNNING, start_tm=100, patient=False
-    ):
-        self.to, self.q, self.messages, self.state, self.tm = (
-            ("127.0.0.1", port),
-            q,
-            messages,
-            state,
-            start_tm,
-        )
-        self.answers = []
-        self.stopped, self.patient = False, patient
+    def __init__(self, port, q, *, messages=10_000, state=guided_for_a_while, start_tm=100, patient=False):
+        self.to, self.q, self.messages, self.state = ("127.0.0.1", port), q, messages, state
+        self.tm, self.patient = start_tm, patient
+        self.answers, self.stopped = [], False
 
     def message(self, k, target):
         T = np.eye(4)

@@ -1,8 +1,31 @@
 """Guidance in the steps of a control loop, and its control law solved in closed form."""
 
 import numpy as np
+import pytest
+
+from tests.support.dh_arms import dh_pose
+from twin.egm.guidance.guidance import GuidanceStop
+from twin.rotations.rotations import pose_matrix
 
 PERIOD = 1e-3
+START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])
+TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))
+
+
+def poses(robot, q):
+    """Compute tool poses from the DH table, independent of the guidance code."""
+    return dh_pose(robot, q) @ TOOL
+
+
+def same(value, expected, within=1e-12):
+    np.testing.assert_allclose(value, np.broadcast_to(expected, np.shape(value)), rtol=0, atol=within)
+
+
+def fault_of(guidance, message):
+    """Return the fault at which a guidance stops because of a message."""
+    with pytest.raises(GuidanceStop) as stop:
+        guidance.take(message, START)
+    return stop.value.fault
 
 
 def driven(guidance, q, periods, left=None):

@@ -53,12 +53,11 @@ def test_frames_are_relative_to_base_work_object_or_flange(robot):
     same(found.T_base_corr, pose_matrix(WOBJ) @ pose_matrix(CORR))
     same(found.T_base_sensor, TOOL0 @ pose_matrix(SENSOR))
     same(frames(robot, corr_frame=text(CORR)).T_base_corr, pose_matrix(CORR))
-
-
-def test_sensor_frame_defaults_to_correction_frame(robot):
-    found = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")
-    same(found.T_base_sensor, TOOL0 @ pose_matrix(CORR))
+    by_default = frames(robot, corr_frame=text(CORR), corr_frame_type="tool")  # that of the correction
+    same(by_default.T_base_sensor, TOOL0 @ pose_matrix(CORR))
     same(frames(robot).T_base_sensor, np.eye(4))
+    same(work_object(GuidanceSettings(wobj=text(WOBJ))), pose_matrix(WOBJ))
+    same(work_object(GuidanceSettings()), np.eye(4))
 
 
 @pytest.mark.parametrize("where", ["floor", "wall", "inverted"])
@@ -80,13 +79,3 @@ def test_world_base_orientation_is_the_smallest_rotation():
     same(on_wall @ (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
     same(on_wall @ (0.0, 1.0, 0.0), (0.0, 1.0, 0.0))
     same(base_in_world(np.array([0.0, 0.0, 9.81]))[:3, :3], np.diag([1.0, -1.0, -1.0]))
-
-
-def test_work_object_is_given_in_the_base_frame():
-    same(work_object(GuidanceSettings(wobj=text(WOBJ))), pose_matrix(WOBJ))
-    same(work_object(GuidanceSettings()), np.eye(4))
-
-
-def test_joint_frame_type_is_rejected():
-    with pytest.raises(EgmError, match="corr_frame_type is 'joint': valid is 'base' or 'world'"):
-        GuidanceSettings(mode="pose", corr_frame_type="joint")

@@ -13,17 +13,18 @@ from twin.egm.guidance.limits import BRAKING_TIME, Ranges
 from twin.egm.guidance.run import Phase
 from twin.egm.wire.messages import SensorMessage
 
-# ---------------------------------------------------------------- arbitrary commands
-
 EXTREME = st.sampled_from([0.0, 1e-320, -1e-9, 1.0, -3.0, 1e3, -1e17, 1e300, -1.7e308])
-SPEEDS = st.lists(st.one_of(st.floats(-6.0, 6.0), EXTREME), min_size=6, max_size=6).map(np.array)
-SHARES = st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6).map(np.array)
-TOLD = st.one_of(
-    st.tuples(st.just("q"), SHARES, SPEEDS),
-    st.tuples(st.just("qd"), SHARES, SPEEDS),
-    st.tuples(st.just("both"), SHARES, SPEEDS),
-    st.tuples(st.sampled_from(["stop", "fault", "anywhere", "nothing"]), SHARES, SPEEDS),
+
+
+def of_six(numbers):
+    return st.lists(numbers, min_size=6, max_size=6)
+
+
+SPEEDS, SHARES = (
+    of_six(st.floats(-6.0, 6.0) | EXTREME).map(np.array),
+    of_six(st.floats(0.0, 1.0)).map(np.array),
 )
+WHAT = st.sampled_from(["q", "qd", "both", "stop", "fault", "anywhere", "nothing"])
 
 
 def at_shares(robot, shares):
@@ -51,7 +52,7 @@ def apply_command(run, what, q, qd):
 @pytest.mark.parametrize("name", ["irb140", "irb1400"])
 @given(
     begin=SHARES,
-    events=st.lists(st.tuples(TOLD, st.integers(1, 60)), max_size=6),
+    events=st.lists(st.tuples(WHAT, SHARES, SPEEDS, st.integers(1, 60)), max_size=6),
     period=st.sampled_from([1e-3, 4e-3]),
     level=st.integers(0, 1),
     gain=st.sampled_from([0.0, 5.0, 20.0]),
@@ -60,7 +61,7 @@ def apply_command(run, what, q, qd):
     end=st.sampled_from(["hold", "ramp_down"]),
     lp_filter=st.sampled_from([0.5, 20.0]),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 def test_arbitrary_commands_respect_limits_and_recursion(
     name, request, begin, events, period, level, gain, deviation, ramp, end, lp_filter
 ):
@@ -70,7 +71,7 @@ def test_arbitrary_commands_respect_limits_and_recursion(
         max_speed_deviation=deviation, lp_filter=lp_filter, cond_time=0.1,
     )  # fmt: skip
     parts = []
-    for (what, shares, speeds), count in events:
+    for what, shares, speeds, count in events:
         apply_command(run, what, at_shares(robot, shares), speeds)
         run.measured(run.q, count * period)
         parts.append(run.samples(count))
@@ -92,10 +93,10 @@ def test_arbitrary_commands_respect_limits_and_recursion(
 
 @given(
     shares=SHARES,
-    speeds=st.lists(st.floats(-8.0, 8.0), min_size=6, max_size=6).map(np.array),
-    rows=st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=2, max_size=2),
+    speeds=of_six(st.floats(-8.0, 8.0)).map(np.array),
+    rows=st.lists(of_six(st.integers(-2, 2)), min_size=2, max_size=2),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, rows):
     """Two passive joints depend on the same joints: braking for one must not violate the other."""
     embedding = irb1400.embedding.copy()
@@ -108,9 +109,6 @@ def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, row
         passive = arm.passive_angles(q)
         assert np.all((passive >= arm.passive_min - 1e-12) & (passive <= arm.passive_max + 1e-12))
         assert np.all((q >= arm.q_min - 1e-12) & (q <= arm.q_max + 1e-12))
-
-
-# ---------------------------------------------------------------- ends of ranges
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])
@@ -169,10 +167,9 @@ def test_round_off_beyond_range_end_is_no_fault(irb140):
     assert "joint_3" in ranges.at_end(irb140.q_max, np.zeros(6), 1e3 * asked)
 
 
-@pytest.mark.parametrize("lp_filter", [20.0, 3.0])
-def test_reference_at_range_end_is_no_fault(irb140, lp_filter):
+def test_reference_at_range_end_is_no_fault(irb140):
     """This holds also for a slow filter with overshoot."""
-    run = run_of(irb140, position_gain=20.0, lp_filter=lp_filter, cond_time=1.0, **FAST)
+    run = run_of(irb140, position_gain=20.0, lp_filter=3.0, cond_time=1.0, **FAST)
     run.take(SensorMessage(q=irb140.q_max))
     to_the_end(run)
     assert run.fault is None
@@ -180,15 +177,12 @@ def test_reference_at_range_end_is_no_fault(irb140, lp_filter):
 
 
 def test_arm_beyond_its_range_moves_only_inwards(irb140):
-    """An arm that was pushed beyond its range moves inwards but not outwards."""
+    """The arm was pushed beyond its range."""
     beyond = HOME.copy()
     beyond[1] = irb140.q_max[1] + 0.01
-    run = run_of(irb140, beyond, pos_corr_gain=0.0, **FAST)
-    run.take(SensorMessage(qd=np.full(6, -0.5)))
-    assert run.samples(100).q[:, 1].max() == beyond[1]
-    assert run.q[1] < beyond[1] - 0.03
-    run = run_of(irb140, beyond, pos_corr_gain=0.0, **FAST)
-    run.take(SensorMessage(qd=np.full(6, 0.5)))
-    run.samples(100)
-    assert run.q[1] == beyond[1]
+    for speed in (-0.5, 0.5):
+        run = run_of(irb140, beyond, pos_corr_gain=0.0, **FAST)
+        run.take(SensorMessage(qd=np.full(6, speed)))
+        assert run.samples(100).q[:, 1].max() == beyond[1]
+        assert run.q[1] < beyond[1] - 0.03 if speed < 0.0 else run.q[1] == beyond[1]
     assert run.fault.number == 50027

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from tests.support.guided_runs import DT, EXACT, FAST, HOME
 from twin.egm.guidance.guidance import GuidanceStop, JointGuidance
 from twin.egm.guidance.run import Phase, Run
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 
-DT = 1e-3
-HOME = np.deg2rad([10.0, -20.0, 30.0, -40.0, 50.0, 60.0])
 STEP = np.deg2rad([10.0, -5.0, 2.5, 0.0, 8.0, -10.0])
-FAST = {"max_speed_deviation": 1000.0, "ramp_time": 0.005}
-EXACT = {"rtol": 0.0, "atol": 1e-13}
+
+
+SPEEDS = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
 
 
 def guided(robot, settings, message, samples, period=DT):
@@ -30,15 +30,6 @@ def ramp(settings, samples, period=DT):
     return np.minimum(np.arange(1, samples + 1) / round(settings.ramp_in / period), 1.0)
 
 
-def test_unfiltered_gain_reduces_the_error_by_a_constant_factor(irb140):
-    """At level 0 each period multiplies the error by 1 - r dt k, with the ramp factor r."""
-    settings = GuidanceSettings(level=0, position_gain=12.0, pos_corr_gain=0.5, **FAST)
-    found = guided(irb140, settings, SensorMessage(q=HOME + STEP), 1000)
-    left = np.cumprod(1.0 - DT * 6.0 * ramp(settings, 1000))
-    expected = HOME + STEP - np.concatenate([[1.0], left])[:1000, None] * STEP
-    np.testing.assert_allclose(found.q, expected, **EXACT)
-
-
 @pytest.mark.parametrize(("bandwidth", "gain"), [(20.0, 5.0), (100.0, 20.0), (2.0, 20.0)])
 def test_gain_and_filter_equal_scipy_transfer_function(irb140, bandwidth, gain):
     """With a ramp of one period the loop is a transfer function from reference to position.
@@ -47,28 +38,27 @@ def test_gain_and_filter_equal_scipy_transfer_function(irb140, bandwidth, gain):
     """
     period, p = 0.005, np.exp(-2.0 * np.pi * bandwidth * 0.005)
     settings = GuidanceSettings(position_gain=gain, lp_filter=bandwidth, **FAST)
-    found = guided(
-        replace(irb140, tau_max=np.full(6, np.inf)), settings, SensorMessage(q=HOME + STEP), 400, period
-    )
+    unlimited = replace(irb140, tau_max=np.full(6, np.inf))
+    found = guided(unlimited, settings, SensorMessage(q=HOME + STEP), 400, period)
     loop = period * gain * (1.0 - p)
     expected = lfilter([0.0, loop], [1.0, -1.0 - p + loop, p], np.ones(400))
     np.testing.assert_allclose(found.q, HOME + expected[:, None] * STEP, **EXACT)
 
 
+def of_period(a, k, r=1.0):
+    """Return the transition matrix of (error, v) over one period, for the filter's share a and the ramp r."""
+    return np.array([[1.0 - DT * r * a * k, -DT * r * (1.0 - a)], [a * k, 1.0 - a]])
+
+
 def test_gain_filter_and_ramp_equal_matrix_powers(irb140):
     settings = GuidanceSettings(max_speed_deviation=1000.0)
     a, k, n = 1.0 - np.exp(-2.0 * np.pi * 20.0 * DT), 5.0, 500
-
-    def period(r):
-        """Return the transition matrix of (error, v) over one period at the ramp factor r."""
-        return np.array([[1.0 - DT * r * a * k, -DT * r * (1.0 - a)], [a * k, 1.0 - a]])
-
     state = np.array([1.0, 0.0])
     for r in ramp(settings, n):
-        state = period(r) @ state
+        state = of_period(a, k, r) @ state
     found = guided(irb140, settings, SensorMessage(q=HOME + STEP), n + 701)
     for later in (0, 1, 100, 700):
-        error = (np.linalg.matrix_power(period(1.0), later) @ state)[0]
+        error = (np.linalg.matrix_power(of_period(a, k), later) @ state)[0]
         np.testing.assert_allclose(found.q[n + later], HOME + STEP - error * STEP, **EXACT)
 
 
@@ -91,38 +81,21 @@ def test_motion_runs_at_speed_limit_then_obeys_the_law(irb140, bandwidth):
     last = int(np.argmax(k * (largest - way) < limit))  # the first position at which the law requests less
     assert 500 < last < 1000, last
     np.testing.assert_allclose(found.q[: last + 1], HOME + way[: last + 1, None] * STEP / largest, **EXACT)
-    matrix = np.array([[1.0 - DT * a * k, -DT * (1.0 - a)], [a * k, 1.0 - a]])
     state = np.array([largest - way[last], limit])
     for q, qd in zip(found.q[last:], found.qd[last:], strict=True):
         np.testing.assert_allclose(q, HOME + (largest - state[0]) * STEP / largest, **EXACT)
         np.testing.assert_allclose(qd, state[1] * STEP / largest, rtol=0.0, atol=1e-12)
-        state = matrix @ state
-
-
-def test_ten_degrees_take_ten_seconds_by_default(irb140):
-    """The default `MaxSpeedDeviation` is 1 deg/s."""
-    found = guided(irb140, GuidanceSettings(), SensorMessage(q=HOME + STEP), 11_000, 4e-3)
-    arrived = np.argmax(np.abs(found.q - HOME - STEP).max(axis=1) < np.deg2rad(0.05)) * 4e-3
-    assert 10.0 < arrived < 11.0
+        state = of_period(a, k) @ state
 
 
 def test_speed_reference_without_gain_integrates(irb140):
     """Without gain a joint continues at the last speed reference."""
     settings = GuidanceSettings(pos_corr_gain=0.0, **FAST)
-    speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
-    found = guided(irb140, settings, SensorMessage(q=HOME + 0.1, qd=speeds), 2000)
+    found = guided(irb140, settings, SensorMessage(q=HOME + 0.1, qd=SPEEDS), 2000)
     p = np.exp(-2.0 * np.pi * 20.0 * DT)
     share = ramp(settings, 1999) * (1.0 - p ** np.arange(1, 2000))
-    np.testing.assert_allclose(found.qd[1:], share[:, None] * speeds, **EXACT)
-    np.testing.assert_allclose(found.q[1:], HOME + DT * np.cumsum(share)[:, None] * speeds, **EXACT)
-
-
-def test_speed_reference_and_gain_balance_at_an_offset(irb140):
-    """u = k (q_ref - q) + qd_ref is 0 at the offset qd_ref / k from the start, which is the reference."""
-    settings = GuidanceSettings(**FAST)
-    speeds = np.deg2rad([3.0, -2.0, 1.0, 0.0, 4.0, -5.0])
-    found = guided(irb140, settings, SensorMessage(qd=speeds), 6000)
-    np.testing.assert_allclose(found.q[-1], HOME + speeds / 5.0, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(found.qd[1:], share[:, None] * SPEEDS, **EXACT)
+    np.testing.assert_allclose(found.q[1:], HOME + DT * np.cumsum(share)[:, None] * SPEEDS, **EXACT)
 
 
 def test_speed_feedforward_removes_the_tracking_lag(irb140):
@@ -148,19 +121,17 @@ def test_unguided_joints_hold_their_position(irb140):
     assert moved[[1, 2, 3, 5]].tolist() == [0.0] * 4
 
 
-def test_reference_is_clipped_to_max_pos_deviation(irb140):
+@pytest.mark.parametrize("step", [{"q": HOME + STEP}, {"qd": 10.0 * STEP}])
+def test_reference_is_clipped_to_max_pos_deviation(irb140, step):
     settings = GuidanceSettings(max_pos_deviation=3.0, **FAST)
-    for message in (SensorMessage(q=HOME + STEP), SensorMessage(qd=10.0 * STEP)):
-        guidance = JointGuidance(irb140, settings)
-        run = Run(irb140, settings, guidance, HOME, DT)
-        run.take(message)
-        run.samples(4000)
-        expected = HOME + np.clip(
-            STEP if message.q is not None else 2.0 * STEP, -np.deg2rad(3), np.deg2rad(3)
-        )
-        np.testing.assert_allclose(run.q, expected, rtol=0.0, atol=1e-7)
-        assert run.phase is Phase.GUIDED
-        assert not guidance.converged(run.q)
+    guidance = JointGuidance(irb140, settings)
+    run = Run(irb140, settings, guidance, HOME, DT)
+    run.take(SensorMessage(**step))
+    run.samples(4000)
+    way = STEP if "q" in step else 2.0 * STEP  # u = k (q_ref - q) + qd_ref is 0 at the offset qd_ref / k
+    np.testing.assert_allclose(run.q, HOME + np.clip(way, -np.deg2rad(3), np.deg2rad(3)), rtol=0, atol=1e-7)
+    assert run.phase is Phase.GUIDED
+    assert not guidance.converged(run.q)
 
 
 def test_joint_at_its_deviation_limit_does_not_slow_the_others(irb140):
@@ -172,41 +143,42 @@ def test_joint_at_its_deviation_limit_does_not_slow_the_others(irb140):
     np.testing.assert_allclose(moved, [3.0, -2.9, 0, 0, 0, 0], rtol=0.0, atol=0.1)
 
 
-def test_positions_stay_valid_and_speeds_do_not(irb140):
-    guidance = JointGuidance(irb140, GuidanceSettings(level=0))
+def begun(robot, **settings):
+    """Return guidance that has begun."""
+    guidance = JointGuidance(robot, GuidanceSettings(**settings))
     guidance.begin(HOME, DT)
+    return guidance
+
+
+def test_positions_stay_valid_and_speeds_do_not(irb140):
+    guidance = begun(irb140, level=0)
     guidance.take(SensorMessage(q=HOME + STEP, qd=STEP), HOME)
     np.testing.assert_allclose(guidance.speed(HOME), 5.0 * STEP + STEP, **EXACT)
     guidance.take(SensorMessage(qd=-STEP), HOME)
     np.testing.assert_allclose(guidance.speed(HOME), 5.0 * STEP - STEP, **EXACT)
-    guidance.take(SensorMessage(q=HOME - STEP), HOME)
-    np.testing.assert_allclose(guidance.speed(HOME), -5.0 * STEP, **EXACT)
+    for message in (SensorMessage(q=HOME - STEP), SensorMessage(seqno=3)):  # the latter has no effect
+        guidance.take(message, HOME)
+        np.testing.assert_allclose(guidance.speed(HOME), -5.0 * STEP, **EXACT)
 
 
 @pytest.mark.parametrize(
     ("message", "number", "sentence"),
     [
-        (SensorMessage(T=np.eye(4)), 41826, "without joints"),
-        (SensorMessage(path_correction=np.zeros(3)), 41826, "without joints"),
-        (SensorMessage(q=np.zeros(7)), 0, "expects 6 finite joint angles, got 7"),
-        (SensorMessage(qd=np.zeros(5)), 0, "expects 6 finite joint speeds, got 5"),
-        (
-            SensorMessage(q=np.full(6, np.nan)),
-            0,
-            "expects 6 finite joint angles, got values that are not finite",
-        ),
-        (SensorMessage(q=np.full(6, 1e308)), 50027, "joint_1 would be at"),
-        (SensorMessage(q=np.array([0, 1.95, 0, 0, 0, 0])), 50027, "its range is -90 deg"),
+        ({"T": np.eye(4)}, 41826, "without joints"),
+        ({"path_correction": np.zeros(3)}, 41826, "without joints"),
+        ({"q": np.zeros(7)}, 0, "expects 6 finite joint angles, got 7"),
+        ({"qd": np.zeros(5)}, 0, "expects 6 finite joint speeds, got 5"),
+        ({"q": np.full(6, np.nan)}, 0, "expects 6 finite joint angles, got values that are not finite"),
+        ({"q": np.full(6, 1e308)}, 50027, "joint_1 would be at"),
+        ({"q": np.array([0, 1.95, 0, 0, 0, 0])}, 50027, "its range is -90 deg"),
     ],
 )
 def test_invalid_reference_is_a_fault_and_has_no_effect(irb140, message, number, sentence):
-    settings = GuidanceSettings()
-    guidance = JointGuidance(irb140, settings)
-    guidance.begin(HOME, DT)
+    guidance = begun(irb140)
     guidance.take(SensorMessage(q=HOME + STEP), HOME)
     before = guidance.speed(HOME)
     with pytest.raises(GuidanceStop) as stop:
-        guidance.take(message, HOME)
+        guidance.take(SensorMessage(**message), HOME)
     assert stop.value.fault.number == number
     assert sentence in stop.value.fault.sentence
     guidance.follow(np.zeros(6))
@@ -214,15 +186,7 @@ def test_invalid_reference_is_a_fault_and_has_no_effect(irb140, message, number,
 
 
 def test_passive_joint_range_limits_references(irb1400):
-    guidance = JointGuidance(irb1400, GuidanceSettings())
-    guidance.begin(np.zeros(6), DT)
+    guidance = begun(irb1400)
     with pytest.raises(GuidanceStop, match="q3 - q2") as stop:
-        guidance.take(SensorMessage(q=np.deg2rad([0, 50.0, -50.0, 0, 0, 0])), np.zeros(6))
+        guidance.take(SensorMessage(q=np.deg2rad([0, 50.0, -50.0, 0, 0, 0])), HOME)
     assert stop.value.fault.number == 50027
-
-
-def test_message_without_references_has_no_effect(irb140):
-    guidance = JointGuidance(irb140, GuidanceSettings())
-    guidance.begin(HOME, DT)
-    guidance.take(SensorMessage(seqno=3), HOME)
-    assert guidance.speed(HOME).tolist() == [0.0] * 6

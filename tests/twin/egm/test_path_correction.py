@@ -2,35 +2,21 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import dh_pose
-from tests.support.guided_steps import PERIOD, decay, driven
-from twin.egm.guidance.guidance import GuidanceStop
+from tests.support.guided_steps import PERIOD, START, TOOL, decay, driven, fault_of, poses, same
 from twin.egm.guidance.path_guidance import path_axes
 from twin.egm.guidance.run import Phase, Run, make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.logs.recordings.recording import joint_recording, tool_recording, write_recording
-from twin.rotations.rotations import pose_matrix, pose_vector
+from twin.rotations.rotations import pose_vector
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.tool_paths import through_recording
 
-START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])
-TOOL = pose_matrix((0.03, -0.02, 0.11, 0.8, 0.6, 0.0, 0.0))
 FAST = {"mode": "path", "level": 2, "position_gain": 20.0, "max_speed_deviation": 1e6}
 WAY = np.array([0.02, 0.09, -0.05])
 CORRECTION = np.array([0.3, 5e-3, -2e-3])
 """Correction of the tests; its first component must be ignored."""
-
-
-@pytest.fixture(params=["irb140", "irb1400"])
-def arm(request):
-    return request.getfixturevalue(request.param)
-
-
-def poses(robot, q):
-    """Compute tool poses from the DH table, independent of the guidance code."""
-    return dh_pose(robot, q) @ TOOL
 
 
 def recording(robot, way, duration=1.5):
@@ -50,10 +36,10 @@ def straight(robot):
 
 
 def curved(robot):
-    turn, radius = 1.2, 0.08
-    return recording(
-        robot, lambda u: radius * np.column_stack([np.cos(turn * u) - 1.0, np.sin(turn * u), 0.3 * u])
-    )
+    def way(u):
+        return 0.08 * np.column_stack([np.cos(1.2 * u) - 1.0, np.sin(1.2 * u), 0.3 * u])
+
+    return recording(robot, way)
 
 
 def guided(robot, path, correction=None, **settings):
@@ -80,17 +66,10 @@ def beside(robot, path, q):
     return np.flatnonzero(moves), off, turn
 
 
-def fault_of(call, *arguments):
-    with pytest.raises(GuidanceStop) as stop:
-        call(*arguments)
-    return stop.value.fault
-
-
-def same(value, expected, within=1e-12):
-    np.testing.assert_allclose(value, np.broadcast_to(expected, np.shape(value)), rtol=0, atol=within)
-
-
-def test_arm_moves_as_recorded_without_correction(arm):
+@pytest.mark.parametrize("name", ["irb140", "irb1400"])
+def test_correction_follows_the_law_normal_to_a_curved_path(request, name):
+    """Limits act on the correction but not on the path; without a correction the arm moves as recorded."""
+    arm = request.getfixturevalue(name)
     path = curved(arm)
     guidance, motion = guided(arm, path), recorded_motion(arm, path, T_flange_tool=TOOL)
     q = driven(guidance, guidance.start, 1501)
@@ -99,10 +78,6 @@ def test_arm_moves_as_recorded_without_correction(arm):
     same(guidance.speed(q[-1]), 0.0, 1e-9)
     same(guidance.programmed(), 0.0, 1e-9)
 
-
-@pytest.mark.parametrize("way", [straight, curved])
-def test_correction_follows_the_law_normal_to_the_path(arm, way):
-    path = way(arm)
     guidance = guided(arm, path, CORRECTION)
     moving, off, turn = beside(arm, path, driven(guidance, guidance.start, 1499))
     done = 1.0 - decay(20.0, 20.0, 1499)[moving]
@@ -110,31 +85,32 @@ def test_correction_follows_the_law_normal_to_the_path(arm, way):
     same(off, np.outer(done, [0.0, 5e-3, -2e-3]))
     same(turn, 0.0)
 
+    def left(speed):
+        return min(1.0, 0.02 / (np.max(np.abs(speed)) + 1e-9))
+
+    limited = guided(arm, path, CORRECTION)
+    _, off_limited, turn = beside(arm, path, driven(limited, limited.start, 1499, left))
+    soon = np.searchsorted(moving, 150)
+    assert 0.0 < off_limited[soon, 1] < 0.8 * off[soon, 1]
+    same(off_limited[:, 0], 0.0, 1e-7)  # scaling a step is not exactly linear
+    same(turn, 0.0, 1e-7)
+
 
 def test_path_axes_are_those_of_the_manual():
     """For motion along x with the tool pointing down, -y is to the left of the path, and z is up."""
-    same(path_axes(np.array([[0.2, 0.0, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0], np.diag([1.0, 1.0, 1.0]))
-    same(
-        path_axes(np.array([[0.0, 0.2, 0.0]]), np.array([[0.0, 0.0, -1.0]]))[0].T,
-        [[0, 1, 0], [-1, 0, 0], [0, 0, 1]],
-    )
+    down = np.array([[0.0, 0.0, -1.0]])
+    same(path_axes(np.array([[0.2, 0.0, 0.0]]), down)[0], np.diag([1.0, 1.0, 1.0]))
+    same(path_axes(np.array([[0.0, 0.2, 0.0]]), down)[0].T, [[0, 1, 0], [-1, 0, 0], [0, 0, 1]])
     x, z = np.array([0.6, 0.0, 0.8]), np.array([0.0, 0.8, -0.6])
     y = np.cross(x, z) / np.linalg.norm(np.cross(x, z))
     same(path_axes(3.0 * x[None], z[None])[0].T, [x, y, np.cross(x, y)])
 
 
-def test_limits_act_on_the_correction_but_not_on_the_path(arm):
-    path = curved(arm)
-    guidance = guided(arm, path, CORRECTION)
-    q = driven(
-        guidance, guidance.start, 1499, left=lambda speed: min(1.0, 0.02 / (np.max(np.abs(speed)) + 1e-9))
-    )
-    moving, off, turn = beside(arm, path, q)
-    unlimited = beside(arm, path, driven(guided(arm, path, CORRECTION), guidance.start, 1499))[1]
-    soon = np.searchsorted(moving, 150)
-    assert 0.0 < off[soon, 1] < 0.8 * unlimited[soon, 1]
-    same(off[:, 0], 0.0, 1e-7)  # scaling a step is not exactly linear
-    same(turn, 0.0, 1e-7)
+def test_path_axes_hold_while_the_path_stands_still():
+    still, go, up = np.zeros(3), np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.1])
+    v = np.array([still, go, still, up, -1e-5 * go, -go])  # `up` is parallel to tool z
+    y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
+    same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
 
 
 def test_initial_offset_decays_by_the_law(robot):
@@ -149,44 +125,24 @@ def test_initial_offset_decays_by_the_law(robot):
     same(turn[-1], 0.0)
 
 
-def test_only_guided_axes_are_corrected(robot):
-    path = straight(robot)
-    guidance = guided(robot, path, CORRECTION, axes="z")
-    off = beside(robot, path, driven(guidance, guidance.start, 1400))[1]
-    same(off[-1], [0.0, 0.0, -2e-3], 1e-9)
-
-
-def test_path_axes_hold_while_the_path_stands_still():
-    still, go, back, up = (
-        np.zeros(3),
-        np.array([0.1, 0.0, 0.0]),
-        np.array([-0.1, 0.0, 0.0]),
-        np.array([0.0, 0.0, 0.1]),
-    )
-    v = np.array([still, go, still, up, 1e-5 * back, back])  # `up` is parallel to tool z
-    y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
-    same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
-
-
 def test_tool_rounds_a_corner_without_a_jump(robot):
-    def legs(u):
-        first, second = (
-            np.clip(2.5 * u, 0.0, 1.0),
-            np.clip(2.5 * u - 1.5, 0.0, 1.0),
-        )  # with a rest at the corner
-        first, second = (x * x * (3.0 - 2.0 * x) for x in (first, second))
-        return np.column_stack([0.05 * first, 0.05 * second, 0.0 * u])
+    """The tool rests at the corner.  Only the guided axes are corrected."""
+
+    def smooth(u):
+        u = np.clip(u, 0.0, 1.0)
+        return u * u * (3.0 - 2.0 * u)
 
     t = np.linspace(0.0, 3.0, 61)
     recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
-    recorded[:, :3] += legs(t / 3.0)
+    recorded[:, 0] += 0.05 * smooth(t / 1.2)
+    recorded[:, 1] += 0.05 * smooth(t / 1.2 - 1.5)
     path = tool_recording(t, recorded)
-    guidance = guided(robot, path, CORRECTION, level=0)
-    T = poses(robot, driven(guidance, guidance.start, 2900))
-    speed = np.linalg.norm(np.diff(T[:, :3, 3], axis=0), axis=1) / PERIOD
-    assert np.max(speed) < 0.12 + 20.0 * 2.0 * np.hypot(5e-3, 2e-3)  # a jump would be 5 m/s
-    off = beside(robot, path, driven(guided(robot, path, CORRECTION, level=0), guidance.start, 2900))[1]
-    same(off[-1], [0.0, 5e-3, -2e-3], 1e-9)
+    for axes, end in (("y,z", [0.0, 5e-3, -2e-3]), ("z", [0.0, 0.0, -2e-3])):
+        guidance = guided(robot, path, CORRECTION, level=0, axes=axes)
+        q = driven(guidance, guidance.start, 2900)
+        speed = np.linalg.norm(np.diff(poses(robot, q)[:, :3, 3], axis=0), axis=1) / PERIOD
+        assert np.max(speed) < 0.12 + 20.0 * 2.0 * np.hypot(5e-3, 2e-3)  # a jump would be 5 m/s
+        same(beside(robot, path, q)[1][-1], end, 1e-9)
 
 
 def test_path_can_be_joint_or_tool_recording_or_file(robot, tmp_path):
@@ -205,10 +161,8 @@ def test_path_can_be_joint_or_tool_recording_or_file(robot, tmp_path):
 
 
 def test_run_ends_at_the_corrected_end_of_the_path_for_any_period(robot):
-    path, settings = (
-        straight(robot),
-        GuidanceSettings(**FAST | {"max_speed_deviation": 10.0, "ramp_time": 0.1}),
-    )
+    path = straight(robot)
+    settings = GuidanceSettings(**FAST | {"max_speed_deviation": 10.0, "ramp_time": 0.1})
     guidance = make_guidance(robot, settings, TOOL, path)
     run = Run(robot, settings, guidance, guidance.start, 4e-3)
     run.take(SensorMessage(path_correction=CORRECTION))
@@ -216,8 +170,7 @@ def test_run_ends_at_the_corrected_end_of_the_path_for_any_period(robot):
     assert run.phase is Phase.GUIDED
     assert guidance.converged(run.q)
     run.samples(100)
-    assert run.phase is Phase.FINISHED
-    assert run.fault is None
+    assert (run.phase, run.fault) == (Phase.FINISHED, None)
     T, T_end = poses(robot, run.q), poses(robot, recorded_motion(robot, path, T_flange_tool=TOOL)(1.5)[0])
     assert np.linalg.norm(T[:3, 3] - T_end[:3, 3]) == pytest.approx(np.hypot(5e-3, 2e-3), abs=1e-6)
     assert (T - T_end)[:3, 3] @ WAY == pytest.approx(0.0, abs=1e-9)
@@ -232,30 +185,23 @@ def test_path_converges_within_the_window_of_the_correction(robot):
 
 def test_invalid_correction_is_a_fault(robot):
     guidance = guided(robot, straight(robot))
-    assert fault_of(guidance.take, SensorMessage(q=START), START).number == 41826
-    assert (
-        "finite" in fault_of(guidance.take, SensorMessage(path_correction=np.full(3, np.inf)), START).sentence
-    )
+    assert fault_of(guidance, SensorMessage(q=START)).number == 41826
+    assert "finite" in fault_of(guidance, SensorMessage(path_correction=np.full(3, np.inf))).sentence
     guidance.take(SensorMessage(), START)
     same(guidance.speed(guidance.start), guidance.programmed())
 
 
-def test_path_without_defined_axes_is_rejected(robot):
+def test_path_that_cannot_be_corrected_is_rejected(robot):
     along = recording(robot, lambda u: np.outer(0.1 * u, poses(robot, START)[:3, 2]))
-    with pytest.raises(EgmError, match="on this path the tool moves along its z axis only"):
-        make_guidance(robot, GuidanceSettings(**FAST), TOOL, along)
-    with pytest.raises(EgmError, match="on this path the tool stands still"):
-        make_guidance(
-            robot, GuidanceSettings(**FAST), TOOL, recording(robot, lambda u: np.zeros((len(u), 3)))
-        )
-    two = twin.load("two_link")
-    with pytest.raises(EgmError, match="six joints or more"):
-        make_guidance(
-            two, GuidanceSettings(**FAST), None, joint_recording([0.0, 1.0], [[0.0, 0.0], [0.1, 0.2]], two)
-        )
-
-
-def test_path_must_start_at_its_first_sample(robot):
+    still, two = recording(robot, lambda u: np.zeros((len(u), 3))), twin.load("two_link")
+    joints = joint_recording([0.0, 1.0], [[0.0, 0.0], [0.1, 0.2]], two)
+    for arm, tool, path, sentence in (
+        (robot, TOOL, along, "on this path the tool moves along its z axis only"),
+        (robot, TOOL, still, "on this path the tool stands still"),
+        (two, None, joints, "six joints or more"),
+    ):
+        with pytest.raises(EgmError, match=sentence):
+            make_guidance(arm, GuidanceSettings(**FAST), tool, path)
     guidance = make_guidance(robot, GuidanceSettings(**FAST), TOOL, straight(robot))
     with pytest.raises(EgmError, match="joint_2 is at 21 deg, the path starts at 20 deg"):
         guidance.begin(START + np.deg2rad([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]), PERIOD)

@@ -1,6 +1,7 @@
 """Sessions that a RAPID program leads: moves, guidance between them, faults and their handlers."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,13 +10,14 @@ import controllers
 import twin
 from tests.support.egm_wires import CycleByCycle, Wire
 from tests.support.foreign_egm_client import CLIENTS, Client
-from twin.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
+from twin.egm import EgmRobot, GuidanceSettings, virtual_time
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.program import GuidedProgram, ProgramSession
 from twin.egm.robot.session import Plan
 from twin.egm.wire.messages import MotionState, SensorMessage
-from twin.errors import EgmError, RapidError
+from twin.errors import RapidError
 from twin.logs.payload_changes import LOADS, parts
+from twin.rotations.rotations import pose_matrix
 
 HEAD = """MODULE Guided
 VAR egmident id;
@@ -36,6 +38,7 @@ RUN = (
     "EGMRunJoint id, EGM_STOP_HOLD \\J1\\J2\\J3\\J4\\J5\\J6 \\CondTime:=0.1 "
     "\\RampInTime:=0.05 \\RampOutTime:=0.05;\n"
 )
+NO_WAIT = "EGM_STOP_HOLD \\NoWaitCond"
 TWO_RUNS = f"""MoveAbsJ a, v1000, fine, grip;
 {SETUP}{RUN}MoveAbsJ b, v1000, fine, grip;
 {RUN}MoveAbsJ a, v1000, fine, grip;"""
@@ -63,61 +66,16 @@ def program_of(arm, path, **more):
     return GuidedProgram(twin.rapid.read(path), arm, law, **more)
 
 
-def served(program, *targets):
-    """Run a program in lockstep with a client, which sends one target per completed run; return the robot."""
-    law = program.controller_for(None)
-    with EgmClient(port=0) as near, virtual_time(5.0):
-        guided = EgmRobot(program.robot, law, to=("127.0.0.1", near.port), program=program)
-        with guided:
-            while not guided.wait(0.0):
-                try:
-                    near.receive(timeout=0.2)
-                except EgmError:
-                    continue
-                near.send_joints(targets[min(guided.result.completed, len(targets) - 1)])
-        return guided
+def lines_of(log):
+    """Return the lines of the program in the order in which they were run."""
+    return list(dict.fromkeys(log.arrays["line"].tolist()))
 
 
-def test_client_guides_twice_between_moves_equal_to_the_bit(arm, tmp_path):
-    path = written(tmp_path, TWO_RUNS)
-    one, two = (served(program_of(arm, path), FIRST, SECOND).result for _ in range(2))
-    assert one.completed == 2
-    assert one.log.identical(two.log)
-    log = one.log
-    np.testing.assert_allclose(log.q[-1], A, rtol=0, atol=1e-12)
-    assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
-    lines = dict.fromkeys(log.arrays["line"].tolist())
-    assert list(lines) == [12, 16, 17, 18, 19]
-    for line, target in ((17, FIRST), (19, SECOND)):
-        reached = log.q[np.flatnonzero(log.arrays["line"] == line)[0] - 1]
-        assert np.degrees(np.max(np.abs(reached - target))) < 0.5
-    moved = np.flatnonzero(log.arrays["line"] == 17)
-    assert np.degrees(log.q[moved[-1]]) == pytest.approx([20, 10, -10, 15, 40, -30], abs=0.1)
-
-
-@pytest.mark.parametrize("module", CLIENTS)
-def test_unchanged_foreign_clients_guide_a_program(module, arm, tmp_path):
-    stream = [{"joint_angles": np.degrees(FIRST).tolist()}]
-    program = program_of(arm, written(tmp_path, TWO_RUNS.replace("J2\\J3\\J4\\J5\\J6", "J2")))
-    with Client(module) as foreign:
-        port = foreign.listen("send_to_robot", stream)
-        with virtual_time(limit=30.0):
-            guided = EgmRobot(arm, program.controller_for(None), to=("127.0.0.1", port), program=program)
-        result = guided.run()
-        exchange = foreign.over()
-    assert result.completed == 2
-    assert result.counts.broken == 0
-    assert exchange["received"]["converged"].count(True) > 20
-    np.testing.assert_allclose(result.log.q[-1], A, rtol=0, atol=1e-12)
-
-
-def led(program, answer, start=A, **plan):
+def led(program, answer):
     """Run a program with a client in this process; return the finished session and its fault."""
-    settings = program.settings(start)
-    guided = GuidedArm(program.robot, program.controller_for(None), start)
-    wire = answer if isinstance(answer, Wire) else Wire(answer)
+    guided = GuidedArm(program.robot, program.controller_for(None), A)
     made = ProgramSession(
-        guided, settings, None, wire, CycleByCycle(), Plan(**plan), partner="the client",
+        guided, program.settings(A), None, Wire(answer), CycleByCycle(), Plan(), partner="the client",
         T_flange_tool=np.eye(4), program=program,
     )  # fmt: skip
     fault = None
@@ -129,19 +87,16 @@ def led(program, answer, start=A, **plan):
     return made, fault
 
 
-def to(q, last=np.inf):
-    """Return a client that sends the same joint angles in answers up to the time `last`, in [s]."""
-    return lambda message: SensorMessage(message.seqno, q=q) if message.tm < 1e3 * last else None
+def completed(program, answer):
+    """Run a program without a fault; return the session and its log."""
+    made, fault = led(program, answer)
+    assert fault is None
+    return made, made.log()
 
 
-def steady(q, speed):
-    """Return a client that asks for a target and a speed, so that the arm never converges."""
-    return lambda message: SensorMessage(message.seqno, q=q, qd=np.full(6, speed))
-
-
-def correcting(z):
-    """Return a client that sends the same path correction z, in [m]."""
-    return lambda message: SensorMessage(message.seqno, path_correction=np.array([0.0, 0.0, z]))
+def sending(**references):
+    """Return a client that always sends the same references."""
+    return lambda message: SensorMessage(message.seqno, **references)
 
 
 DYING = f"MoveAbsJ a, v1000, fine, tool0;\n{SETUP}{RUN}count:=1;\nMoveAbsJ a, v1000, fine, tool0;\n"
@@ -167,57 +122,81 @@ class Dying:
         return None
 
 
+def test_client_guides_twice_between_moves(arm, tmp_path):
+    def client(message):
+        guiding.append(message.state is MotionState.RUNNING)
+        begun = sum(after and not before for before, after in pairwise(guiding))
+        return SensorMessage(message.seqno, q=FIRST if begun < 2 else SECOND)
+
+    guiding = [False]
+    made, log = completed(program_of(arm, written(tmp_path, TWO_RUNS)), client)
+    assert made.done.completed == 2
+    np.testing.assert_allclose(log.q[-1], A, rtol=0, atol=1e-12)
+    assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
+    assert lines_of(log) == [12, 16, 17, 18, 19]
+    for line, target in ((17, FIRST), (19, SECOND)):
+        reached = log.q[np.flatnonzero(log.arrays["line"] == line)[0] - 1]
+        assert np.degrees(np.max(np.abs(reached - target))) < 0.5
+    moved = np.flatnonzero(log.arrays["line"] == 17)
+    assert np.degrees(log.q[moved[-1]]) == pytest.approx([20, 10, -10, 15, 40, -30], abs=0.1)
+
+
+def test_unchanged_foreign_client_guides_a_program(arm, tmp_path):
+    program = program_of(arm, written(tmp_path, TWO_RUNS.replace("J2\\J3\\J4\\J5\\J6", "J2")))
+    with Client(CLIENTS[0]) as foreign:
+        port = foreign.listen("send_to_robot", [{"joint_angles": np.degrees(FIRST).tolist()}])
+        with virtual_time(limit=30.0):
+            guided = EgmRobot(arm, program.controller_for(None), to=("127.0.0.1", port), program=program)
+        result, exchange = guided.run(), foreign.over()
+    assert (result.completed, result.counts.broken) == (2, 0)
+    assert exchange["received"]["converged"].count(True) > 20
+    np.testing.assert_allclose(result.log.q[-1], A, rtol=0, atol=1e-12)
+
+
 def test_fault_without_a_handler_ends_the_program_with_its_line(arm, tmp_path):
     made, fault = led(program_of(arm, written(tmp_path, DYING)), Dying(0))
     assert "guided.mod, line 16: ERR_UDPUC_COMM has no handler: no message from the client" in str(fault)
     assert made.log().arrays["line"][-1] == 16
 
 
+CALLED = f"work;\nMoveAbsJ b, v1000, fine, tool0;\nERROR\nTRYNEXT;\nENDPROC\nPROC work()\n{DYING}"
+
+
 @pytest.mark.parametrize(
-    ("word", "lines", "completed"),
-    [("TRYNEXT;", [12, 16, 18], 0), ("RETURN;", [12, 16], 0), ("RETRY;", [12, 16, 18], 1)],
+    ("body", "word", "lines"),
+    [
+        (DYING, "TRYNEXT;", [12, 16, 18]),
+        (DYING, "RETURN;", [12, 16]),
+        (DYING, "RETRY;", [12, 16, 18]),
+        (CALLED, "RAISE;", [18, 22, 13]),
+    ],
 )
-def test_handler_of_the_program_gets_the_fault(arm, tmp_path, word, lines, completed):
-    path = written(tmp_path, DYING, HANDLER.format(word))
+def test_handler_of_the_program_or_of_its_caller_gets_the_fault(arm, tmp_path, body, word, lines):
     dying, revived = Dying(0), Dying(5)  # a client that is started again
-    client = (
-        Dying(0) if word != "RETRY;" else lambda message: (revived if message.tm > 1500 else dying)(message)
-    )
-    made, fault = led(program_of(arm, path), client)
-    assert fault is None
-    assert list(dict.fromkeys(made.log().arrays["line"].tolist())) == lines
-    assert made.done.completed == completed
+
+    def client(message):
+        return (revived if word == "RETRY;" and message.tm > 1500 else dying)(message)
+
+    made, log = completed(program_of(arm, written(tmp_path, body, HANDLER.format(word))), client)
+    assert lines_of(log) == lines
+    assert made.done.completed == (word == "RETRY;")
     assert {one.name for one in made.done.faults} == {"ERR_UDPUC_COMM"}
 
 
-def test_raise_in_a_handler_reaches_the_caller(arm, tmp_path):
-    text = f"work;\nMoveAbsJ b, v1000, fine, tool0;\nERROR\nTRYNEXT;\nENDPROC\nPROC work()\n{DYING}"
-    path = written(tmp_path, text, HANDLER.format("RAISE;"))
-    made, fault = led(program_of(arm, path), Dying(0))
-    assert fault is None
-    assert list(dict.fromkeys(made.log().arrays["line"].tolist())) == [18, 22, 13]
-
-
 def test_guidance_without_waiting_goes_on_during_waits_until_egm_stop(arm, tmp_path):
-    run = RUN.replace("EGM_STOP_HOLD", "EGM_STOP_HOLD \\NoWaitCond")
-    body = f"MoveAbsJ a, v1000, fine, tool0;\n{SETUP}{run}WaitTime 0.4;\n"
-    body += "EGMStop id, EGM_STOP_HOLD \\RampOutTime:=0.1;\n"
-    made, fault = led(
-        program_of(arm, written(tmp_path, body + "MoveAbsJ a, v1000, fine, tool0;")), steady(A, 0.1)
-    )
-    assert fault is None
+    """A fault during a wait ends the program even if it has a handler."""
+    run = SETUP + RUN.replace("EGM_STOP_HOLD", NO_WAIT)
+    stop = "EGMStop id, EGM_STOP_HOLD \\RampOutTime:=0.1;\n"
+    move = "MoveAbsJ a, v1000, fine, tool0;\n"
+    path = written(tmp_path, f"{move}{run}WaitTime 0.4;\n{stop}{move}")
+    made, log = completed(program_of(arm, path), sending(q=A, qd=np.full(6, 0.1)))  # never converges
     assert made.done.completed == 1
-    log = made.log()
     begins = int(np.argmax(log.arrays["line"] == 16))
     rests = begins + 100 + int(np.argmax(~log.qd_ref[begins + 100 :].any(axis=1)))
     assert log.t[rests] - log.t[begins] == pytest.approx(0.5, abs=0.012)  # a wait of 0.4 s, and the ramp
     np.testing.assert_allclose(log.q[-1], A, atol=1e-12)
-
-
-def test_fault_of_guidance_without_waiting_is_fatal(arm, tmp_path):
-    run = RUN.replace("EGM_STOP_HOLD", "EGM_STOP_HOLD \\NoWaitCond")
-    body = f"{SETUP}{run}WaitTime 2;\nEGMStop id, EGM_STOP_HOLD;\n"
-    _, fault = led(program_of(arm, written(tmp_path, body, HANDLER.format("TRYNEXT;"))), Dying(0))
+    path = written(tmp_path, f"{run}WaitTime 2;\n{stop}", HANDLER.format("TRYNEXT;"))
+    _, fault = led(program_of(arm, path), Dying(0))
     assert "line 16: ERR_UDPUC_COMM: no message" in str(fault)
 
 
@@ -228,17 +207,12 @@ EGMActPose id \\Tool:=grip \\WObj:=table1, frame, EGM_FRAME_WOBJ, frame, EGM_FRA
   \\x:=tight \\MaxSpeedDeviation:=60;
 EGMRunPose id, EGM_STOP_HOLD \\x \\CondTime:=0.1 \\RampInTime:=0.05;
 """
-    T = twin.forward_kinematics(arm, A)
-    T[:3, 3] += T[:3, :3] @ [0, 0, 0.1]
+    grip = pose_matrix([0.0, 0.0, 0.1, 1.0, 0.0, 0.0, 0.0])
+    T = twin.forward_kinematics(arm, A, grip)
     target = T.copy()
     target[:3, 3] += [0.02 - 0.1, 0.03, 0.0]  # the work object is 0.1 m in front; only x is guided
-    made, fault = led(
-        program_of(arm, written(tmp_path, body)), lambda message: SensorMessage(message.seqno, T=target)
-    )
-    assert fault is None
-    log = made.log()
-    end = twin.forward_kinematics(arm, log.q[-1])
-    end[:3, 3] += end[:3, :3] @ [0, 0, 0.1]
+    _, log = completed(program_of(arm, written(tmp_path, body)), sending(T=target))
+    end = twin.forward_kinematics(arm, log.q[-1], grip)
     np.testing.assert_allclose(end[:3, 3] - T[:3, 3], [0.02, 0.0, 0.0], atol=3e-4)
     assert log.robot.payload is not None or [row[0] for row in log.arrays[LOADS].tolist()][-1] == 1.0
 
@@ -251,30 +225,23 @@ EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,60,0), v100, z5, grip;
 EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,120,-20), v100, fine, grip;
 MoveAbsJ b, v1000, fine, grip;
 """
-    path = written(tmp_path, body)
-    plain, fault = led(program_of(arm, path), correcting(0.0))
-    assert fault is None
-    corrected, fault = led(program_of(arm, path), correcting(0.004))
-    assert fault is None
-    logs = [made.log() for made in (plain, corrected)]
+    program = program_of(arm, written(tmp_path, body))
+    logs = [completed(program, sending(path_correction=np.array([0, 0, z])))[1] for z in (0.0, 0.004)]
     assert max(len(log.t) for log in logs) > 1500
-    tools = [twin.forward_kinematics(arm, log.q)[:, :3, 3] for log in logs]
-    middle = [int(np.mean(np.flatnonzero(log.arrays["line"] == 16))) for log in logs]
-    apart = np.min(np.linalg.norm(tools[0] - tools[1][middle[1]], axis=1))
+    plain, corrected = (twin.forward_kinematics(arm, log.q)[:, :3, 3] for log in logs)
+    middle = int(np.mean(np.flatnonzero(logs[1].arrays["line"] == 16)))
+    apart = np.min(np.linalg.norm(plain - corrected[middle], axis=1))
     assert apart == pytest.approx(0.004, abs=0.0015)
 
 
 def test_grip_load_between_two_runs_changes_the_payload(arm, tmp_path):
     body = TWO_RUNS.replace(f"{RUN}MoveAbsJ b", f"{RUN}GripLoad part; MoveAbsJ b", 1)
-    made, fault = led(program_of(arm, written(tmp_path, body)), to(FIRST))
-    assert fault is None
-    log = made.log()
+    _, log = completed(program_of(arm, written(tmp_path, body)), sending(q=FIRST))
     assert [part.robot.payload.mass for part in parts(log)] == [1.0, 4.0]
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
     assert log.model_residual() < 1e-10
 
 
-NO_WAIT = "HOLD \\NoWaitCond"
 MISUSES = {
     "EGMRunJoint id, EGM_STOP_HOLD \\J1;": "needs an EGMAct instruction for joint",
     "EGMActJoint id;": "EGMActJoint needs EGMSetupUC of id with .Joint",
@@ -284,7 +251,7 @@ MISUSES = {
     f"{SETUP}EGMActJoint id \\J1:=[-1,2];": "expected .-w,w., got .-1,2.",
     f"{SETUP}EGMActJoint id \\LpFilter:=1000;": "lp_filter is 1000",
     f"{SETUP}EGMActJoint id \\SampleRate:=8;": "joint every 8 ms after joint every 4 ms: expected one mode",
-    f"{SETUP}{RUN.replace('HOLD', NO_WAIT)}MoveAbsJ a, v100, fine, tool0;": "EGMStop must stand",
+    f"{SETUP}{RUN.replace('EGM_STOP_HOLD', NO_WAIT)}MoveAbsJ a, v100, fine, tool0;": "EGMStop must stand",
     "MoveAbsJ a, v100, fine, tool0;": "has no EGMActJoint",
     f"{SETUP}EGMStop other, EGM_STOP_HOLD;": "EGM of other is not active",
 }
@@ -294,7 +261,7 @@ MISUSES = {
 def test_misuse_is_a_fault_with_its_line(arm, tmp_path, body):
     program = program_of(arm, written(tmp_path, body))
     try:
-        _, fault = led(program, to(A))
+        _, fault = led(program, sending(q=A))
     except RapidError as error:  # before the first activation
         fault = error
     assert re.search(MISUSES[body], str(fault))

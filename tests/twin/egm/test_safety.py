@@ -12,7 +12,7 @@ from twin.egm.wire.messages import SensorMessage
 from twin.robot.limits import folded
 
 ROUGH = {"max_speed_deviation": 60.0, "ramp_time": 0.2, "comm_timeout": 0.5, "cond_time": 1000.0}
-NOISE = 100_000
+NOISE = 30_000
 
 
 def restless(robot, last):
@@ -33,14 +33,14 @@ def restless(robot, last):
 
 
 def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
-    """30 % of the answers are lost, others duplicated, delayed or truncated; 10^5 datagrams are random."""
+    """30 % of the answers are lost, others duplicated, delayed or truncated; 30,000 datagrams are random."""
     noise = 60
     cycles = NOISE // noise + 100
     wire = FaultyWire(restless(robot, cycles), noise)
-    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 500), pause=0.1) as made:
+    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 400), pause=0.1) as made:
 
         def calm():
-            wire.noise = noise if len(wire.messages) < cycles - 100 else 0
+            wire.noise = noise if made.inbox.cycle < cycles - 100 else 0
             return False
 
         made.serve(calm)
@@ -50,10 +50,10 @@ def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
     assert np.ptp(log.q, axis=0).min() > 0.1, "every joint moved"
     assert counts.broken > 0.9 * NOISE
     assert counts.taken > 0.2 * cycles
-    assert counts.again > 10
-    assert counts.old > 10
-    assert {fault.number for fault in made.done.faults} >= {50027, 41822}
-    assert made.done.faults[-1].number == 41822
+    assert min(counts.again, counts.old) > 10
+    numbers = [fault.number for fault in made.done.faults]
+    assert {50027, 41822} <= {*numbers}
+    assert numbers[-1] == 41822
     kinds = [event.kind for event in made.done.events]
     assert 1 <= kinds.count("broken") <= kinds.count("waiting"), "at most one event per instruction"
     assert not log.qd_ref[-200:].any()
@@ -78,8 +78,8 @@ def test_memory_does_not_grow(robot):
             made.serve(stopping)
         finally:
             tracemalloc.stop()
-    assert len(made.log().t) == 100
-    assert len(made.log().arrays["egm_t"]) == 25
+    log = made.log()
+    assert (len(log.t), len(log.arrays["egm_t"])) == (100, 25)
     assert sizes[1] - sizes[0] < 20_000, sizes
 
 
@@ -96,10 +96,21 @@ class Pouring:
         return came
 
 
+def inbox_of(count, **options):
+    """Return an inbox with a supply of answers."""
+    return Inbox(
+        Pouring([encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(count)]), 6, "joint", **options
+    )
+
+
+def number_of(answer):
+    """Return the number of an answer or of a fault, and `None` without one."""
+    return getattr(answer, "seqno", getattr(answer, "number", None))
+
+
 def test_queue_is_bounded_and_drops_the_oldest_answer():
     kinds = []
-    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(100)]
-    inbox = Inbox(Pouring(answers), 6, "joint", notify=lambda kind, sentence: kinds.append(kind))
+    inbox = inbox_of(100, notify=lambda kind, sentence: kinds.append(kind))
     inbox.listen()
     assert inbox.counts.valid == MAX_DATAGRAMS == 64
     assert [inbox.next().seqno for _ in range(QUEUE)] == list(range(64 - QUEUE, 64))
@@ -115,28 +126,23 @@ def test_queue_is_bounded_and_drops_the_oldest_answer():
 
 def test_fast_client_is_not_dropped_behind_a_lag():
     """With four answers per cycle and a lag of four cycles, delayed answers do not count for the queue."""
-    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(400)]
-    inbox = Inbox(Pouring(answers), 6, "joint", lag=4)
-    taken = []
+    inbox, taken = inbox_of(400, lag=4), []
     for _ in range(100):
         inbox.listen(4)
-        answer = inbox.next()
-        taken.append(-1 if answer is None else answer.seqno)
-    assert taken[:5] == [-1] * 4 + [0]
+        taken.append(number_of(inbox.next()))
+    assert taken[:5] == [None] * 4 + [0]
     assert np.all(np.diff(taken[4:]) >= 1)
     assert taken[-1] == 4 * 96 - QUEUE, "the oldest of the ten due answers"
 
 
 def test_newest_answer_is_taken_after_a_late_cycle():
     """This holds for some cycles; otherwise the next answer is taken."""
-    answers = [encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(20)]
-    inbox = Inbox(Pouring(answers), 6, "joint", lag=2)
-    taken = []
+    inbox, taken = inbox_of(20, lag=2), []
     for cycle in range(16):
         inbox.listen({3: 2, 4: 3, 12: 2}.get(cycle, 1))
         if cycle == 8:
             inbox.catch_up()
-        taken.append(getattr(inbox.next(), "seqno", None))
+        taken.append(number_of(inbox.next()))
     assert taken == [None, None, 0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16]
     assert inbox.counts.skipped == 3
 
@@ -144,17 +150,14 @@ def test_newest_answer_is_taken_after_a_late_cycle():
 def test_answers_without_effect_are_queued_only_in_lockstep():
     """By the clock answers without effect are not queued; in lockstep they are."""
     first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))
-    pose = encode_sensor(SensorMessage(3, T=np.eye(4)))
-    came = [first, first, second, first, b"\xff\xff", pose]
+    came = [first, first, second, first, b"\xff\xff", encode_sensor(SensorMessage(3, T=np.eye(4)))]
     for every, expected in ((False, [1, 2, 41826, None]), (True, [1, None, 2, None, 41826, None])):
         inbox = Inbox(Pouring(came), 6, "joint", every_answer=every)
         inbox.listen()
         assert inbox.has_answer
         counts = inbox.counts
         assert (counts.valid, counts.again, counts.old, counts.broken) == (5, 1, 1, 1)
-        taken = [inbox.next() for _ in expected]
-        numbers = [getattr(answer, "seqno", getattr(answer, "number", None)) for answer in taken]
-        assert numbers == expected
+        assert [number_of(inbox.next()) for _ in expected] == expected
         assert not inbox.has_answer
 
 
@@ -162,13 +165,10 @@ def test_parallelogram_is_not_folded_by_speed_references(irb1400):
     """The passive joint reaches its range end while the other joints are within their ranges."""
     q = np.array([0.0, irb1400.q_min[1], irb1400.q_max[2], 0.0, 0.0, 0.0])
     assert folded(irb1400, q).any()
-    speed = np.array([0.0, -0.5, 0.8, 0.0, 0.0, 0.0])
-
-    def client(message):  # positions out of range are rejected; speeds can lead there
-        return SensorMessage(message.seqno, qd=speed)
-
+    speed = np.array([0.0, -0.5, 0.8, 0.0, 0.0, 0.0])  # positions out of range are rejected, speeds are not
     settings = GuidanceSettings(max_speed_deviation=100.0, ramp_time=0.1, pos_corr_gain=0.0)
-    made = run_session(irb1400, Wire(client), settings, duration=3.0, pause=10.0)
+    wire = Wire(lambda message: SensorMessage(message.seqno, qd=speed))
+    made = run_session(irb1400, wire, settings, duration=3.0, pause=10.0)
     log = made.log()
     assert log.violations() == ()
     assert not folded(irb1400, log.q).any()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.egm_streams import CYCLE, TORQUE_AGE, TRUE_PAYLOAD, excited_log, messages, without
+from tests.support.egm_streams import CYCLE, TORQUE_AGE, excited_log, messages, without
 from twin.egm import StreamLog
 from twin.egm.mirror.recording import rates
 from twin.errors import EgmError, RecordingError
@@ -16,6 +16,11 @@ from twin.identification.payload import identify_payload
 @pytest.fixture(scope="module")
 def log():
     return excited_log(5.0)
+
+
+@pytest.fixture(scope="module")
+def stream(log):
+    return messages(log)
 
 
 def record(log, stream, **settings):
@@ -39,6 +44,7 @@ def test_log_contains_the_stream_at_even_times(log, tmp_path):
 
 def test_log_speeds_match_the_arm(log):
     made = record(log, messages(log)).log()
+    assert made.t[1] == pytest.approx(CYCLE)
     qd = (log.qd[:-1] + log.qd[1:])[::2][: len(made.t) - 1] / 2  # speeds of the engine are half a step older
     np.testing.assert_allclose(made.qd[:-1], qd, atol=5e-3)
     np.testing.assert_allclose(made.qd_ref[:-1], qd, atol=5e-3)
@@ -52,31 +58,6 @@ def test_rates_of_a_uniform_motion_are_uniform_at_its_ends():
     qd, qdd = rates(q, CYCLE)
     np.testing.assert_allclose(qd, np.broadcast_to([1.0, -2.0], q.shape), atol=1e-12)
     np.testing.assert_allclose(qdd, 0.0, atol=1e-9)
-
-
-def test_long_gap_ends_the_recording(log):
-    stream = messages(log)[:1000]
-    made = record(log, without(stream, range(500, 560)))
-    assert made.ended == "no messages for 0.244 s; a log fills gaps of at most 0.1 s"
-    assert made.broke_off
-    assert len(made.log().t) == 500
-    short = record(log, without(stream, range(500, 520)))
-    assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, 1000)
-
-
-def test_number_jump_does_not_change_the_period(log):
-    stream = messages(log)[:500]
-    made = record(log, [*stream, replace(stream[-1], seqno=stream[-1].seqno + 2_000_000)])
-    assert made.ended
-    # 2 s by a clock of some 1e9 s, whose float tells 0.2 us.
-    np.testing.assert_allclose(np.diff(made.log().t), CYCLE, rtol=1e-6)
-
-
-def test_payload_is_identified_from_the_log(log):
-    made = record(log, messages(log, noise=1e-4)).log()
-    found = identify_payload(made.robot, made)
-    assert found.values[0] == pytest.approx(3.0, rel=0.02)
-    np.testing.assert_allclose(found.values[1:4], TRUE_PAYLOAD[1:4], atol=2e-3)
 
 
 def test_lost_messages_are_filled_counted_and_limited(log, rng):
@@ -101,29 +82,34 @@ def test_log_without_torques_is_rejected_by_identification(log):
         identify_payload(made.robot, made.log())
 
 
-def test_recording_ends_after_duration_or_restart(log):
-    stream = messages(log)
-    assert record(log, stream, duration=2.0).ended == "the duration of 2 s is complete"
-    assert record(log, stream, duration=2.0).log().t[-1] == pytest.approx(2.0)
+def test_recording_ends_after_a_duration_a_restart_or_a_long_gap(log, stream):
+    made = record(log, stream, duration=2.0)
+    assert made.ended == "the duration of 2 s is complete"
+    assert made.log().t[-1] == pytest.approx(2.0)
     twice = record(log, stream[:300] + stream[290:300])
-    assert not twice.ended
-    assert twice.counts.doubled == 10
+    assert (twice.ended, twice.counts.doubled) == ("", 10)
     anew = record(log, stream[:300] + [replace(m, seqno=k, tm=m.tm) for k, m in enumerate(stream[300:])])
     assert anew.ended == "the robot restarted, and a log contains only one stream"
     assert len(anew.log().t) == 300
+    broken = record(log, without(stream, range(500, 560)))
+    assert broken.ended == "no messages for 0.244 s; a log fills gaps of at most 0.1 s"
+    assert (broken.broke_off, len(broken.log().t)) == (True, 500)
+    short = record(log, without(stream, range(500, 520)))
+    assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, len(stream))
+    # A jump of the numbers does not change the period.
+    jump = record(log, [*stream[:500], replace(stream[499], seqno=stream[499].seqno + 2_000_000)])
+    assert jump.ended
+    # 2 s by a clock of some 1e9 s, whose float tells 0.2 us.
+    np.testing.assert_allclose(np.diff(jump.log().t), CYCLE, rtol=1e-6)
 
 
-def test_invalid_stream_raises_egm_error(log):
-    with pytest.raises(EgmError, match="expected at least 10 robot messages for a log, got 3"):
-        record(log, messages(log)[:3]).log()
-    with pytest.raises(EgmError, match="expected a duration above 0 s and up to 3600 s, got 0 s"):
-        StreamLog(log.robot, duration=0.0)
-    other = replace(messages(log)[0], q=np.zeros(7), q_planned=np.zeros(7))
-    with pytest.raises(EgmError, match="the sending robot has 7 joints, the model 'irb140' has 6: choose"):
-        StreamLog(log.robot).take(other)
-    with pytest.raises(EgmError, match="expected an age of reported torques of 0 to 1 cycles"):
-        StreamLog(log.robot, torque_age=1.5)
-
-
-def test_log_has_the_cycle_of_the_robot(log):
-    assert record(log, messages(log)).log().t[1] == pytest.approx(CYCLE)
+def test_invalid_stream_raises_egm_error(log, stream):
+    other = replace(stream[0], q=np.zeros(7), q_planned=np.zeros(7))
+    for call, sentence in (
+        (record(log, stream[:3]).log, "expected at least 10 robot messages for a log, got 3"),
+        (lambda: StreamLog(log.robot, duration=0.0), "a duration above 0 s and up to 3600 s, got 0 s"),
+        (lambda: StreamLog(log.robot).take(other), "robot has 7 joints, the model 'irb140' has 6: choose"),
+        (lambda: StreamLog(log.robot, torque_age=1.5), "an age of reported torques of 0 to 1 cycles"),
+    ):
+        with pytest.raises(EgmError, match=sentence):
+            call()

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import twin
-from tests.support.example_logs import broken_log, irb140_log, log_of, sliding_log
+from tests.support.example_logs import broken_log, irb140_log, sliding_log
 from twin.errors import UnknownNameError
 from twin.logs.figures import tool_distance
 from twin.logs.views.curves import Curve, _same_reference, _view, draw, panels, power
@@ -69,8 +69,7 @@ def test_joints_can_be_chosen(logs):
     with pytest.raises(ValueError, match="for all quantities but the pose"):
         panels(logs, "pose", ["joint_1"])
     with pytest.raises(
-        ValueError,
-        match="expected one of error, torque, speed, position, pose, force, moment to draw, got 'jerk'; no",
+        ValueError, match=r"expected one of error, torque, .*, moment to draw, got 'jerk'; no"
     ):
         panels(logs, "jerk")
 
@@ -83,21 +82,20 @@ def test_joints_that_slide_and_turn_do_not_share_a_panel(logs):
     assert held["joint_1", "N m"] == ["sliding", "one", "two"]
 
 
-def test_the_axis_spans_what_is_finite_and_limits_that_are_near():
-    def spanned(values, low=-10.0, high=10.0):
-        return _view([Curve("a", T, np.array(values), None, low, high)])
-
-    low, high = spanned([0.0, 1.0, np.nan, np.inf, -1.0])
-    assert -1.2 < low < -1.0 < 1.0 < high < 1.2
-    low, high = spanned([0.0, 6.0])
-    assert -1.0 < low < 0.0
-    assert 10.0 < high < 11.0
-    low, high = spanned([0.0, -6.0])
-    assert -11.0 < low < -10.0
-    assert spanned([0.0, 0.0]) == (-1.0, 1.0)
-    assert spanned([np.nan]) == (-1.0, 1.0)
-    low, high = spanned([0.3, 0.3 + 1e-16])  # rounding is not blown up to the whole panel
-    assert high - low > 1e-7
+@pytest.mark.parametrize(
+    ("values", "lowest", "highest"),
+    [
+        ([0.0, 1.0, np.nan, np.inf, -1.0], (-1.2, -1.0), (1.0, 1.2)),
+        ([0.0, 6.0], (-1.0, 0.0), (10.0, 11.0)),
+        ([0.0, -6.0], (-11.0, -10.0), (0.0, 1.0)),
+        ([0.0, 0.0], (-1.0, -1.0), (1.0, 1.0)),
+        ([np.nan], (-1.0, -1.0), (1.0, 1.0)),
+        ([0.3, 0.3 + 1e-16], (0.2, 0.3 - 5e-8), (0.3 + 5e-8, 0.4)),  # rounding is not blown up
+    ],
+)
+def test_the_axis_spans_what_is_finite_and_limits_that_are_near(values, lowest, highest):
+    low, high = _view([Curve("a", T, np.array(values), None, -10.0, 10.0)])
+    assert lowest[0] <= low <= lowest[1] < highest[0] <= high <= highest[1]
 
 
 @pytest.mark.parametrize(
@@ -107,24 +105,6 @@ def test_the_axis_spans_what_is_finite_and_limits_that_are_near():
 def test_the_power_of_ten_that_is_taken_out(size, exponent):
     assert power(size) == exponent
     assert exponent == 0 or 1.0 <= size * 10.0**-exponent < 1000.0
-
-
-def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():
-    whole = Curve("a", T, T, T**2)
-    assert _same_reference(Curve("b", T[:3], T[:3], T[:3] ** 2), whole)
-    assert not _same_reference(Curve("b", T[:3], T[:3], T[:3] ** 2 + 1e-6), whole)
-    assert not _same_reference(Curve("b", 2 * T[:3], T[:3], T[:3] ** 2), whole)
-    assert not _same_reference(Curve("b", T[:3], T[:3]), whole)
-
-
-@pytest.mark.parametrize("what", ["position", "pose"])
-def test_a_picture_is_drawn_of_logs_that_have_little_in_common(what, tmp_path):
-    logs = {"sliding": sliding_log(), "arm": irb140_log(samples=20), "diverged": broken_log(first=5)}
-    comparison = twin.compare(logs)
-    assert comparison.picture(tmp_path / "a.png", what) is comparison
-    with Image.open(tmp_path / "a.png") as image:
-        assert image.format == "PNG"
-        assert image.width == 1330
 
 
 def test_a_log_s_colour_is_in_the_picture_where_it_was_drawn(tmp_path):
@@ -138,9 +118,27 @@ def test_a_log_s_colour_is_in_the_picture_where_it_was_drawn(tmp_path):
     assert blue[0] > 3 * blue[1] > 0  # of the second there is only the legend's
 
 
-def test_a_picture_grows_with_the_joints_and_is_whole_or_not_there(tmp_path, logs, monkeypatch):
+def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():
+    whole, part = Curve("a", T, T, T**2), T[:3]
+    assert _same_reference(Curve("b", part, part, part**2), whole)
+    for t, reference in ((part, part**2 + 1e-6), (2 * part, part**2), (part, None)):
+        assert not _same_reference(Curve("b", t, part, reference), whole)
+
+
+@pytest.mark.parametrize(("what", "samples"), [("position", 1), ("pose", 20)])
+def test_a_picture_is_drawn_of_logs_that_have_little_in_common(what, samples, tmp_path):
+    """Between two dollars matplotlib reads mathematics, and fails at what is none."""
+    logs = {"sliding": sliding_log(), "$\\no{$": irb140_log(samples=samples), "diverged": broken_log(first=5)}
+    comparison = twin.compare(logs)
+    assert comparison.picture(tmp_path / "a.png", what) is comparison
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.format == "PNG"
+        assert image.width == 1330
+
+
+def test_a_picture_grows_with_the_joints_and_is_whole_or_not_there(tmp_path, logs):
     heights = []
-    for joints in (["joint_1"], ["joint_1", "joint_2", "joint_3"], None):
+    for joints in (["joint_1"], ["joint_1", "joint_2", "joint_3"]):
         draw(logs, tmp_path / "a.png", "error", joints)
         with Image.open(tmp_path / "a.png") as image:
             heights.append(image.height)
@@ -151,14 +149,3 @@ def test_a_picture_grows_with_the_joints_and_is_whole_or_not_there(tmp_path, log
     with pytest.raises(ValueError, match=r"ends in \.png or \.pdf or \.svg, got '.*a\.jpg'"):
         draw(logs, tmp_path / "a.jpg")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "a.svg"]
-
-
-def test_one_sample_can_be_drawn(tmp_path):
-    draw({"one": log_of(twin.load("irb140"), samples=1)}, tmp_path / "a.png", "position", ["joint_1"])
-    assert (tmp_path / "a.png").exists()
-
-
-def test_names_with_dollars_are_drawn_as_they_are(tmp_path):
-    """Between two dollars matplotlib reads mathematics, and fails at what is none."""
-    draw({"$\\no mathematics{$": irb140_log()}, tmp_path / "dollars.png")
-    assert (tmp_path / "dollars.png").stat().st_size > 1000

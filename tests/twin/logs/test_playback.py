@@ -14,9 +14,8 @@ def playback(*logs, **settings):
 
 def test_the_nearest_sample_is_shown(robot):
     track = Track(swing(robot, 0, 1.0, samples=11, time_step=0.1, start=2.0), "pd")
-    assert [track.sample(time) for time in (0.0, 2.0, 2.04, 2.06, 2.1, 2.94, 3.0, 9.0)] == [
-        0, 0, 0, 1, 1, 9, 10, 10,
-    ]  # fmt: skip
+    shown = {0.0: 0, 2.0: 0, 2.04: 0, 2.06: 1, 2.1: 1, 2.94: 9, 3.0: 10, 9.0: 10}
+    assert [track.sample(time) for time in shown] == list(shown.values())
 
 
 def test_logs_of_other_periods_and_lengths_are_shown_by_time(robot):
@@ -65,30 +64,29 @@ def test_steps_are_samples_of_the_longest_log(robot):
         assert not shown.playing
 
 
-def test_non_finite_samples_are_omitted_and_reported(robot):
+def test_non_finite_and_folded_samples_are_omitted_and_reported(robot, irb1400):
     log = swing(robot, 0, 1.0)
+    assert Track(log, "pd").note == ""
     log.q[40:] = np.nan
     track = Track(log, "pid")
     assert track.sample(9.0) == 39
     assert track.note == (
         "pid: 11 of 51 samples are not shown (not finite or folded); the last one shown is at 0.39 s"
     )
-    assert Track(swing(robot, 0, 1.0), "pd").note == ""
     log.q[:] = np.inf
     with pytest.raises(TwinError, match=r"pid cannot be shown: no sample"):
         Track(log, "pid")
-
-
-def test_a_folded_parallelogram_is_left_out(irb1400):
-    q = np.zeros((3, 6))
-    q[1, 2] = 3.0
-    assert Track(made_log(irb1400, q), "pd").samples.tolist() == [0, 2]
+    folded = np.zeros((3, 6))
+    folded[1, 2] = 3.0
+    assert Track(made_log(irb1400, folded), "pd").samples.tolist() == [0, 2]
 
 
 def test_labels_of_logs_are_distinct(robot, irb1400):
+    still = np.zeros((2, 6))
     pd, pid, other = (
-        swing(arm, 0, 1.0, samples=2, controller=law)
-        for arm, law in ((robot, "pd"), (robot, "pid"), (irb1400, "pd"))
+        made_log(robot, still),
+        made_log(robot, still, controller="pid"),
+        made_log(irb1400, still),
     )
     assert names_of([pd, pid]) == ["pd", "pid"]
     assert names_of([pd, other]) == ["pd, irb140", "pd, irb1400"]
@@ -99,12 +97,13 @@ def test_labels_of_logs_are_distinct(robot, irb1400):
 
 def test_what_cannot_be_shown_is_a_sentence(robot):
     log = swing(robot, 0, 1.0, samples=2)
-    with pytest.raises(ValueError, match="expected 1 to 6 logs, one per colour, got 7"):
-        tracks([log] * 7)
-    with pytest.raises(ValueError, match="expected 1 to 6 logs"):
-        tracks([])
-    with pytest.raises(ValueError, match="expected a name for each of 1 logs, got 2"):
-        tracks(log, ["a", "b"])
+    for given, sentence in (
+        (([log] * 7,), "expected 1 to 6 logs, one per colour, got 7"),
+        (([],), "expected 1 to 6 logs"),
+        ((log, ["a", "b"]), "expected a name for each of 1 logs, got 2"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            tracks(*given)
     for speed in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="expected a speed above 0"):
             playback(log, speed=speed)

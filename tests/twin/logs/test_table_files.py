@@ -33,50 +33,38 @@ def table(path, separator=","):
     return header, np.array([[float(text.replace(",", ".")) for text in row] for row in rows])
 
 
-@pytest.mark.parametrize("comma", [False, True])
-@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize(("every", "comma"), [(1, False), (7, True)])
 def test_every_bit_of_a_csv_comes_back(log, tmp_path, monkeypatch, every, comma):
+    """A joint may have any name."""
+    names = ('a,b"c', *log.robot.joint_names[1:])
+    log = replace(log, robot=replace(log.robot, tree=replace(log.robot.tree, names=names)))
     monkeypatch.setattr(column_module, "ROWS", 4)  # several parts
     write_csv(tmp_path / "a.csv", log, every=every, decimal_comma=comma)
     header, numbers = table(tmp_path / "a.csv", ";" if comma else ",")
     assert header == [column.name for column in columns(log)]
+    assert 'a,b"c_q_rad' in header
     for k, column in enumerate(columns(log)):
         wanted = column.values[::every].astype(float)
         assert numbers[:, k].tobytes() == wanted.tobytes(), column.name
 
 
-def test_a_joint_may_have_any_name(log, tmp_path):
-    names = ('a,b"c', *log.robot.joint_names[1:])
-    robot = replace(log.robot, tree=replace(log.robot.tree, names=names))
-    write_csv(tmp_path / "a.csv", replace(log, robot=robot))
-    assert 'a,b"c_q_rad' in table(tmp_path / "a.csv")[0]
-
-
-@pytest.mark.parametrize("comma", [False, True])
-def test_an_exported_log_is_a_recording_of_its_joints(tmp_path, comma):
-    for log in (irb140_log(), sliding_log()):
-        write_csv(tmp_path / "a.csv", log, decimal_comma=comma)
-        recorded = twin.read_recording(tmp_path / "a.csv", log.robot)
-        np.testing.assert_array_equal(recorded.t, log.t)
-        np.testing.assert_array_equal(recorded.q, log.q)
-        names = ", ".join(f"{name}={name}_q_ref" for name in log.robot.joint_names)
-        wanted = twin.read_recording(tmp_path / "a.csv", log.robot, columns=names)
-        np.testing.assert_array_equal(wanted.q, log.q_ref)
-
-
-def test_the_tool_of_an_exported_log_can_be_read_by_naming_it(log, tmp_path):
-    write_csv(tmp_path / "a.csv", log)
+@pytest.mark.parametrize(("made", "comma"), [(irb140_log, False), (sliding_log, True)])
+def test_an_exported_log_is_a_recording_of_its_joints_or_its_tool(tmp_path, made, comma):
+    log, path = made(), tmp_path / "a.csv"
+    write_csv(path, log, decimal_comma=comma)
+    recorded = twin.read_recording(path, log.robot)
+    np.testing.assert_array_equal(recorded.t, log.t)
+    np.testing.assert_array_equal(recorded.q, log.q)
+    names = ", ".join(f"{name}={name}_q_ref" for name in log.robot.joint_names)
+    np.testing.assert_array_equal(twin.read_recording(path, log.robot, columns=names).q, log.q_ref)
     names = {name: f"tool_{name}" for name in "xyzabcd"}
-    recorded = twin.read_recording(tmp_path / "a.csv", log.robot, kind="tool", columns=names)
+    recorded = twin.read_recording(path, log.robot, kind="tool", columns=names)
     np.testing.assert_allclose(recorded.poses, log.pose, rtol=0, atol=1e-15)
-
-
-def test_error_of_a_non_finite_csv_value_names_its_place(log, tmp_path):
     q = log.q.copy()
     q[5, 2] = np.nan
-    write_csv(tmp_path / "a.csv", replace(log, q=q, q_motor=None, q_seen=None))
+    write_csv(path, replace(log, q=q, q_motor=None, q_seen=None))
     with pytest.raises(RecordingError, match=r"line 7, column 'joint_3_q_rad': expected a finite number"):
-        twin.read_recording(tmp_path / "a.csv", log.robot)
+        twin.read_recording(path, log.robot)
 
 
 def test_a_table_of_pandas_has_the_same_columns_and_knows_the_run(log, tmp_path):

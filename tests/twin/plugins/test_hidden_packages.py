@@ -10,10 +10,10 @@ from twin import sibling_packages
 from twin.sibling_packages import hidden
 
 
-def started(folder, code, *names):
-    for name in names:
-        (folder / name).mkdir()
-        (folder / name / "__init__.py").write_text("")
+def started(folder, code, name):
+    """Run code in a process that finds a package of this name in the folder; return the process."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text("")
     path = os.pathsep.join([str(folder), str(sibling_packages.PROJECT)])
     return subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": path},
@@ -27,29 +27,26 @@ def test_robots_are_found_beside_the_package(tmp_path):
     assert run.stdout.split() == ["6", str(sibling_packages.PROJECT)], run.stderr
 
 
-def test_a_urdf_that_was_imported_before_is_named(tmp_path):
-    run = started(tmp_path, "import urdf, twin", "urdf")
-    assert run.stderr.splitlines()[-1] == (
-        f"ImportError: the package urdf of irb-twin is hidden by {tmp_path / 'urdf'}: rename that, "
-        "or remove it from Python's path; or import twin before it"
-    )
+MAIN = "from scenarios.cli.process import main; exit(main())"
 
 
-def test_controllers_that_are_hidden_are_wrong_use(tmp_path):
-    run = started(tmp_path, "from scenarios.cli.process import main; exit(main())", "controllers")
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == (
-        f"irb-twin: the package controllers of irb-twin is hidden by {tmp_path / 'controllers'}: rename "
-        "that, or remove it from Python's path\n"
-    )
+@pytest.mark.parametrize(
+    ("code", "name", "status", "told"),
+    [
+        ("import urdf, twin", "urdf", 1, "ImportError: {}; or import twin before it"),
+        (MAIN, "controllers", 2, "irb-twin: {}"),
+    ],
+)
+def test_a_package_that_is_hidden_is_named(tmp_path, code, name, status, told):
+    run = started(tmp_path, code, name)
+    assert (run.returncode, run.stdout) == (status, "")
+    where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
+    said = told.format(f"{where}: rename that, or remove it from Python's path")
+    assert run.stderr.splitlines()[-1] == said
 
 
-@pytest.mark.parametrize("name", ["urdf", "controllers", "scenarios"])
-def test_nothing_is_hidden_here(name):
-    assert hidden(name) == ""
-
-
-def test_a_module_hides_too(tmp_path, monkeypatch):
+def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
+    assert [hidden(name) for name in ("urdf", "controllers", "scenarios")] == ["", "", ""]
     (tmp_path / "controllers.py").write_text("")
     monkeypatch.delitem(sys.modules, "controllers", raising=False)
     monkeypatch.syspath_prepend(tmp_path)

@@ -38,11 +38,9 @@ def metrics(log):
 '''
 
 
-def test_scenario_may_provide_a_controller(tmp_path, capfd):
-    file = tmp_path / "slack.py"
-    file.write_text(SCENARIO, encoding="utf-8")
-    assert main(["run", str(file)]) == 0
-    assert "limp                   pd" in capfd.readouterr().out
+def printed(capfd):
+    """Return what was printed, in one line."""
+    return " ".join(capfd.readouterr().out.split())
 
 
 def test_packages_announce_laws(tmp_path, irb140, capfd):
@@ -57,18 +55,14 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
         assert controllers.plugin_names() == ("broken", "gentle", "gone")
         assert controllers.make("gentle", irb140)(REST, ONES).tolist() == [0.0] * 6
         assert type(controllers.make("pd", irb140)).__name__ == "PD"
-        told = (
-            "cannot load controller 'broken' of package my-things: there is no 'Nix' in it; it defines Gentle"
-        )
-        with pytest.raises(PluginError, match=told):
+        told = "'broken' of package my-things: there is no 'Nix' in it; it defines Gentle"
+        with pytest.raises(PluginError, match=f"cannot load controller {told}"):
             controllers.make("broken", irb140)
         with pytest.raises(PluginError, match="'gone' of package my-things: ModuleNotFoundError"):
             controllers.make("gone", irb140)
-        words = ["run", "gravity_hold", "--duration", "0.01", "--controller", "gentle", "gone", "pd"]
-        assert main(words) == 1
-        assert "cannot load controller 'gone' of package my-things" in " ".join(
-            capfd.readouterr().out.split()
-        )
+        words = ["run", "gravity_hold", "--duration", "0.01", "--controller"]
+        assert main([*words, "gentle", "gone", "pd"]) == 1
+        assert "cannot load controller 'gone' of package my-things" in printed(capfd)
         second = tmp_path / "second"
         second.mkdir()
         with installed(second, {}, {GROUP: {"gentle": "a:B"}}, name="others"):
@@ -81,17 +75,19 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
 
 def test_packages_announce_scenarios(tmp_path, capfd):
     announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
+    failed = "cannot load scenario 'broken' of package my-things"
     with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
         assert registry.plugin_titles() == {
-            "broken": "cannot load scenario 'broken' of package my-things: "
-            "ModuleNotFoundError: No module named 'not_there'",
+            "broken": f"{failed}: ModuleNotFoundError: No module named 'not_there'",
             "slack": "A hold under a law of its own.",
         }
         assert main(["run", "slack", "broken"]) == 1
-        printed = " ".join(capfd.readouterr().out.split())
-        assert "slack: A hold under a law of its own." in printed
-        assert "cannot load scenario 'broken' of package my-things" in printed
+        told = printed(capfd)
+        assert "slack: A hold under a law of its own." in told
+        assert "limp pd" in told
+        assert failed in told
         assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
         assert main(["run", "slick"]) == 2
-        assert "known are drive_check" in (told := capfd.readouterr().err)
+        told = capfd.readouterr().err
+        assert "known are drive_check" in told
         assert "pose_path, broken, pose_path, slack" not in told
