@@ -60,11 +60,9 @@ def recording_file(case: Case, path: Path) -> Verdict:
         return fault("a recording whose quaternions are not of unit length", str(recording))
     write_recording(path, recording)
     again = read_recording(path)
-    if not np.array_equal(again.t, recording.t) or not np.allclose(
-        again[1], recording[1], rtol=0, atol=1e-15
-    ):
-        return fault("not the same when written and read again", str(recording))
-    return Verdict("accepted")
+    if np.array_equal(again.t, recording.t) and np.allclose(again[1], recording[1], rtol=0, atol=1e-15):
+        return Verdict("accepted")
+    return fault("not the same when written and read again", str(recording))
 
 
 def recorded_columns(path: Path, recording: Recording) -> dict[str, np.ndarray]:
@@ -111,20 +109,15 @@ def log_file(case: Case, path: Path) -> Verdict:
             text = f"{name}: {array.shape} {array.dtype}, expected {shape} {np.dtype(dtype)}"
             return fault("a log with an array of the wrong shape or type", text)
     if not (0 < log.time_step < np.inf and log.steps_per_period >= 1 and np.all(np.diff(log.t) > 0)):
-        return fault(
-            "a log with an invalid time step or time", f"{log.time_step} {log.steps_per_period} {log.t}"
-        )
+        text = f"{log.time_step} {log.steps_per_period} {log.t}"
+        return fault("a log with an invalid time step or time", text)
     log.save(path)
     again = Log.load(path)
-    same = all(
-        np.array_equal(
-            getattr(log, name),
-            getattr(again, name),
-            equal_nan=name not in ("controller", "time_step", "steps_per_period"),
-        )
-        for name in RECORDED
-    )
-    return Verdict("accepted") if same else fault("not the same when written and read again")
+    for name in RECORDED:
+        numbers = name not in ("controller", "time_step", "steps_per_period")
+        if not np.array_equal(getattr(log, name), getattr(again, name), equal_nan=numbers):
+            return fault("not the same when written and read again", name)
+    return Verdict("accepted")
 
 
 def program(case: Case, path: Path) -> Verdict:
@@ -152,9 +145,8 @@ def _command(case: Case, arguments: list[str], path: Path) -> Verdict:
     if status == 1 and not printed.strip():
         return fault("status 1 without output", repr(errors)[:300])
     if case.right is not None and case.right != (status == 0):
-        return fault(
-            f"status {status} for a {'valid' if case.right else 'invalid'} file", errors or printed[-600:]
-        )
+        kind = "valid" if case.right else "invalid"
+        return fault(f"status {status} for a {kind} file", errors or printed[-600:])
     if results.exists():
         json.loads(results.read_text(encoding="utf-8"), parse_constant=_no_constant)
     return Verdict("accepted" if status < 2 else "refused", errors.strip())
