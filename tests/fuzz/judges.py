@@ -6,12 +6,15 @@ import json
 import re
 import tempfile
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from functools import lru_cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
 from scenarios.cli.command_line import main
+from scenarios.running import execute
 from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
@@ -20,6 +23,7 @@ from twin.errors import RobotError, UnknownNameError
 from twin.logs.log import JOINTS, RECORDED, Log
 from twin.logs.recordings.reading import read_recording
 from twin.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
+from twin.worker_processes import Workers
 
 FACTORS = {r"\bms\b|_ms$|\bmm\b|_mm$": 1e-3, r"\bdeg\b|_deg$|°": np.pi / 180.0}
 DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -121,8 +125,17 @@ def log_file(case: Case, path: Path) -> Verdict:
 
 
 def program(case: Case, path: Path) -> Verdict:
-    """Run a scenario file; for most files it is known whether the run must succeed."""
-    return _command(case, ["run", str(path)], path)
+    """Run a scenario file; for most files it is known whether the run must succeed.
+
+    Its worker process, whose start takes 2 s, stays for the next case, unless the program ends it.
+    """
+    with mock.patch.object(execute, "Workers", lambda count: nullcontext(_workers(count))):
+        return _command(case, ["run", str(path)], path)
+
+
+@lru_cache
+def _workers(count: int) -> Workers:
+    return Workers(count)
 
 
 def checked_model(case: Case, path: Path) -> Verdict:

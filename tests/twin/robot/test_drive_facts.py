@@ -103,7 +103,8 @@ def test_omitted_keys_take_their_neutral_values(file):
 IMPOSSIBLE = {
     "ratio": 0, "rotor_inertia": -1, "motor_torque_max": 0, "motor_speed_max": -1, "motor_speed_rated": 0,
     "encoder_counts": -1, "coulomb": np.inf, "static": -1, "stribeck_speed": -1, "viscous": -1,
-    "stiffness": 0, "coulomb_per_load": 1, "viscous_root": -1, "viscous_difference": 1, "offset": np.inf, "damping": -1,
+    "damping": -1, "stiffness": 0, "coulomb_per_load": 1, "viscous_root": -1, "viscous_difference": 1,
+    "offset": np.inf,
 }  # fmt: skip
 GIVEN = {"ratio": [100.0, -50.0], "rotor_inertia": 1e-4}
 
