@@ -53,7 +53,7 @@ def test_what_does_not_matter_is_passed_over_by_the_engine_too(load, text, rng):
 
 def test_a_small_urdf(load):
     robot = load(TEXT.replace(' effort="5"', ""))
-    assert (robot.name, robot.n, robot.joint_names, robot.dh) == ("robot", 1, ("turn",), None)
+    assert (robot.name, robot.n, robot.joint_names, robot.dh) == ("arm", 1, ("turn",), None)
     assert (robot.qd_max[0], robot.tau_max[0]) == (3, np.inf)
     assert load(TEXT.replace("5", "0")).tau_max[0] == np.inf  # an effort of 0 says nothing
     np.testing.assert_allclose(twin.mass_matrix(robot, [0.3]), [[0.1 + 2 * 0.1**2]], rtol=1e-15)
