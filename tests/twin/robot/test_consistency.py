@@ -36,7 +36,7 @@ def altered(arm, tmp_path):
 
 
 def refused(message):
-    return refused(message)
+    return pytest.raises(RobotError, match=message)
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_stl_files_are_read_in_their_unit(tmp_path):
     for kind, unit, scale in (("stl", "m", 1), ("stl_ascii", "mm", 1e3)):
         mesh = box(middle=np.zeros(3))
         mesh.apply_scale(scale)
-        mesh.export(tmp_path / "part.stl", file_type=kind)
-        body = body_of_file(tmp_path / "part.stl", unit)
+        mesh.export(tmp_path / f"{unit}.stl", file_type=kind)
+        body = body_of_file(tmp_path / f"{unit}.stl", unit)
         assert body.volume == pytest.approx(VOLUME, rel=1e-14)
         np.testing.assert_allclose(body.inertia, box_inertia(VOLUME), rtol=1e-14, atol=1e-18)
 
