@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from tests.support.urdf_files import FILES, find, numbers, relative
+from tests.support.urdf_files import FILES, dh_tool_pose, find, numbers, relative
 from urdf import build
 from urdf.facts import read
 
@@ -157,18 +157,6 @@ def test_limits_of_passive_joints():
         found = [float(limit[k]) for k in ("lower", "upper", "velocity")]
         np.testing.assert_allclose(found, np.deg2rad([-75, 75, 240]), rtol=3e-16)
         assert limit["effort"] == "0"
-
-
-def dh_tool_pose(dh, q):
-    """Product of the DH matrices of the facts, (4, 4), independently of the builder's exact one."""
-    T = np.eye(4)
-    theta = np.array(dh.get("coupling", np.eye(6))) @ q + np.deg2rad(dh["theta0_deg"])
-    for angle, d, a, alpha in zip(theta, dh["d"], dh["a"], np.deg2rad(dh["alpha_deg"]), strict=True):
-        A, B = np.eye(4), np.eye(4)
-        A[:3, :3], A[2, 3] = Rotation.from_rotvec([0, 0, angle]).as_matrix(), d
-        B[:3, :3], B[0, 3] = Rotation.from_rotvec([alpha, 0, 0]).as_matrix(), a
-        T = T @ A @ B
-    return T
 
 
 def test_the_chain_is_the_dh_table_s(file):

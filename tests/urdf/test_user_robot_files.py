@@ -1,6 +1,5 @@
 """A robot.toml of one's own: built from any path, with what may be left out left out."""
 
-import math
 import re
 import shutil
 from decimal import Decimal
@@ -8,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import scenarios.templates
 import twin
-from tests.support.urdf_files import FILES
+from tests.support.urdf_files import FILES, dh_tool_pose
 from twin.errors import RobotError
 from urdf import build, facts
 
@@ -196,16 +194,9 @@ def test_joint_with_reversed_axis(arm):
     robot = twin.load(arm(("[rating]\n", TURNED)))
     signs = np.array([-1, 1, 1, -1, 1, -1])
     np.testing.assert_array_equal(robot.tree.axes.sum(axis=1), signs)
-    plain = facts.read(TEMPLATE)["dh"]
-    rng = np.random.default_rng(1)
-    for q in rng.uniform(-2, 2, (20, 6)):
-        T, theta = np.eye(4), signs * q + np.deg2rad(plain["theta0_deg"])
-        columns = (theta, plain["d"], plain["a"], np.deg2rad(plain["alpha_deg"]))
-        for angle, d, a, alpha in zip(*columns, strict=True):
-            step = np.eye(4)
-            step[:3, :3] = Rotation.from_euler("ZX", [angle, alpha]).as_matrix()
-            step[:3, 3] = a * math.cos(angle), a * math.sin(angle), d
-            T = T @ step
+    dh = facts.read(TEMPLATE)["dh"]
+    for q in np.random.default_rng(1).uniform(-2, 2, (20, 6)):
+        T = dh_tool_pose(dh, signs * q)
         np.testing.assert_allclose(twin.forward_kinematics(robot, q), T, rtol=0, atol=2e-15)
 
 
