@@ -77,16 +77,11 @@ def _change_table(rng: np.random.Generator, table: list[list[str]]) -> None:
         case 6:
             table[:] = [[*row, unusual.text(rng)] for row in table]
         case 7:
-            row[at : at + 1] = unusual.one_of(
-                rng, ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], ["1,5"], ["1.5"], [" 1"], ["", ""])
-            )
+            cells = ([], ["1" * 200_000], ['"'], ['"1\n"'], ["1;2"], ["1,5"], ["1.5"], [" 1"], ["", ""])
+            row[at : at + 1] = unusual.one_of(rng, cells)
         case _:
-            table[0] = [
-                unusual.one_of(
-                    rng, (name, name.upper(), f" {name} ", f'"{name}"', f"{name}[deg]", f"{name}_mm")
-                )
-                for name in table[0]
-            ]
+            forms = ("{0}", " {0} ", '"{0}"', "{0}[deg]", "{0}_mm", "{1}")
+            table[0] = [unusual.one_of(rng, forms).format(name, name.upper()) for name in table[0]]
 
 
 def npz_case(rng: np.random.Generator) -> dict[str, bytes]:
@@ -98,9 +93,8 @@ def npz_case(rng: np.random.Generator) -> dict[str, bytes]:
     np.savez(file, **arrays)
     changed = file.getvalue()
     if rng.random() < 0.1:
-        changed = _with_false_length(
-            changed, unusual.one_of(rng, list(arrays)), int(10 ** rng.uniform(1, 18))
-        )
+        name = unusual.one_of(rng, list(arrays))
+        changed = _with_false_length(changed, name, int(10 ** rng.uniform(1, 18)))
     while rng.random() < 0.1:
         changed = raw.damaged(rng, changed)
     return {"run.npz": changed}
@@ -129,9 +123,8 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray]) -> N
                 odd_values = [np.nan, np.inf, -1.0, 0.0, 1e308, 1e-320, float(rng.normal())]
                 arrays[name].reshape(-1)[rng.integers(array.size)] = unusual.one_of(rng, odd_values)
         case _:
-            arrays[name] = np.array(
-                unusual.one_of(rng, (unusual.text(rng), -1, 0, 2.5, np.nan, 2**62, True, "irb1400"))
-            )
+            values = (unusual.text(rng), -1, 0, 2.5, np.nan, 2**62, True, "irb1400")
+            arrays[name] = np.array(unusual.one_of(rng, values))
 
 
 def _of_kind(array: np.ndarray, kind: str) -> np.ndarray:
@@ -163,9 +156,8 @@ def _log(which: int) -> dict[str, np.ndarray]:
         robot = twin.dh_robot("mine", twin.load("two_link").dh)
     rng = np.random.default_rng(which)
     N, n = 5, robot.n
-    series = {
-        name: rng.uniform(-0.2, 0.2, (N, n)) for name in ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")
-    }
+    names = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")
+    series = {name: rng.uniform(-0.2, 0.2, (N, n)) for name in names}
     log = Log(
         robot=uncompiled(robot),
         controller="pd",

@@ -16,19 +16,12 @@ class Part(NamedTuple):
 
 
 RAISED = (
-    *("KeyError('x')", r"ValueError('a\nb')", "TypeError", "RuntimeError('[/x]')", "AssertionError()"),
-    *("OSError(5, 'x')", "SystemExit", "SystemExit(0)", "SystemExit('text')", "SystemExit(3.5)"),
-    *(
-        "GeneratorExit",
-        "Interrupt()",
-        "StopIteration",
-        "BaseException('base')",
-        "MemoryError",
-        "RecursionError",
-    ),
-    *("UnicodeError", "ArithmeticError", "Exception(object)", "KeyboardInterrupt"),
-    *("BaseExceptionGroup('g', [SystemExit(0)])", "np.linalg.LinAlgError('s')", "Warning('w')"),
-)
+    "KeyError('x')", r"ValueError('a\nb')", "TypeError", "RuntimeError('[/x]')", "AssertionError()",
+    "OSError(5, 'x')", "SystemExit", "SystemExit(0)", "SystemExit('text')", "SystemExit(3.5)",
+    "GeneratorExit", "Interrupt()", "StopIteration", "BaseException('base')", "MemoryError", "RecursionError",
+    "UnicodeError", "ArithmeticError", "Exception(object)", "KeyboardInterrupt",
+    "BaseExceptionGroup('g', [SystemExit(0)])", "np.linalg.LinAlgError('s')", "Warning('w')",
+)  # fmt: skip
 FAILURES = ("sys.exit()", "sys.exit(0)", "return fail()", "1 / 0", "nowhere", "import nowhere_at_all")
 LONG = "x" * 5000
 EXPECTED = {"right": True, "wrong": False, "open": None}

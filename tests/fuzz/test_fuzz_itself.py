@@ -1,34 +1,22 @@
 """The fuzz suite detects crashes, hangs, tracebacks, and deviations of the engine."""
 
-import os
-import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
+from itertools import product
 
 import numpy as np
-import pytest
 
+from tests.fuzz import __main__ as fuzz
 from tests.fuzz import cases, robots_judged, workers
+from tests.fuzz.__main__ import main
 from tests.fuzz.cases import KINDS, Case, CaseId
 from tests.fuzz.judges import recording_file
+from tests.fuzz.misbehaving import misbehaving_judge
 from tests.fuzz.robots_judged import robot_file
-from tests.fuzz.verdicts import Verdict, refusal
+from tests.fuzz.verdicts import Verdict, fault, refusal
 from tests.fuzz.workers import judged
 from tests.support import small_robots
 from twin.errors import RobotError
-
-
-def misbehaving_judge(behaviour):
-    """Judge whose process crashes, exits, hangs or returns as requested."""
-    match behaviour:
-        case "crash":
-            os.abort()
-        case "exit":
-            os._exit(3)
-        case "hang":
-            time.sleep(1000)
-    return Verdict("accepted", str(os.getpid()))
 
 
 def test_crash_or_hang_is_a_fault_of_one_case(monkeypatch):
@@ -44,29 +32,25 @@ def test_crash_or_hang_is_a_fault_of_one_case(monkeypatch):
     assert "misbehaving_judge" in found[5][1].text
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_equal_identities_make_equal_cases(kind):
-    for number in range(5):
+def test_equal_identities_make_equal_cases():
+    for kind, number in product(KINDS, range(3)):
         first, second = (cases.make(CaseId(kind, 3, number)) for _ in range(2))
         assert first.files == second.files
         assert first.right == second.right
         assert first.rng.random() == second.rng.random()
-    assert first.files != cases.make(CaseId(kind, 4, number)).files
+        assert first.files != cases.make(CaseId(kind, 4, number)).files
 
 
-@pytest.mark.parametrize(
-    ("error", "sort"),
-    [
+def test_rejection_must_be_one_printable_line_that_names_the_file():
+    for error, sort in (
         (RobotError("a.urdf: no joint moves"), ""),
         (RobotError("a.urdf: no\njoint"), "more than one line"),
         (RobotError("a.urdf: \x1b[31m"), "unprintable"),
         (RobotError("no joint moves"), "no file named"),
         (ValueError("a.urdf: no joint moves"), "ValueError"),
         (RecursionError("a.urdf"), "RecursionError"),
-    ],
-)
-def test_rejection_must_be_one_printable_line_that_names_the_file(error, sort):
-    assert refusal(error, ["a.urdf"]).sort.partition(":")[0].partition(" from")[0] == sort
+    ):
+        assert refusal(error, ["a.urdf"]).sort.partition(":")[0].partition(" from")[0] == sort
 
 
 def judged_robot(tmp_path, text):
@@ -88,16 +72,13 @@ def test_relative_engine_error_of_1e_10_is_a_fault(tmp_path, monkeypatch):
         assert judged_robot(tmp_path, small_robots.SOUND).sort == f"engine and model differ in a {sort}"
 
 
-@pytest.mark.parametrize(
-    ("text", "python_only"), [("1_0", True), ("\u0661", True), ("10", False), ("-.5e-3", False)]
-)
-def test_number_that_only_python_reads_is_found(tmp_path, monkeypatch, text, python_only):
+def test_number_that_only_python_reads_is_found(tmp_path, monkeypatch):
     path = tmp_path / "robot.urdf"
-    path.write_text(
-        small_robots.SOUND.replace('<mass value="3"/>', f'<mass value="{text}"/>'), encoding="utf-8"
-    )
     monkeypatch.setattr(robots_judged, "read_document", lambda path: ET.parse(path).getroot())
-    assert bool(robots_judged.python_only_number(path)) == python_only
+    for text, python_only in (("1_0", True), ("\u0661", True), ("10", False), ("-.5e-3", False)):
+        urdf = small_robots.SOUND.replace('<mass value="3"/>', f'<mass value="{text}"/>')
+        path.write_text(urdf, encoding="utf-8")
+        assert bool(robots_judged.python_only_number(path)) == python_only
 
 
 def test_recording_changed_by_writing_is_a_fault(tmp_path, monkeypatch):
@@ -109,9 +90,21 @@ def test_recording_changed_by_writing_is_a_fault(tmp_path, monkeypatch):
     assert recording_file(case, case.written(tmp_path)).sort == "not the same when written and read again"
 
 
-def test_command_line_repeats_a_case(tmp_path):
+def test_command_line_repeats_a_case(tmp_path, monkeypatch, capsys):
     arguments = ["--kind", "csv", "--seed", "1", "--case", "3", "--out", str(tmp_path / "case")]
-    run = subprocess.run([sys.executable, "-m", "tests.fuzz", *arguments], capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+    monkeypatch.setattr(sys, "argv", ["fuzz", *arguments])
+    assert main() == 0
     assert (tmp_path / "case" / "path.csv").read_bytes() == cases.make(CaseId("csv", 1, 3)).files["path.csv"]
-    assert run.stdout.startswith(("accepted", "refused"))
+    assert capsys.readouterr().out.startswith(("accepted", "refused"))
+
+
+def test_command_line_counts_verdicts_and_prints_each_sort_of_fault_once(monkeypatch, capsys):
+    """What `make fuzz` does, with verdicts made up here."""
+    verdicts = [Verdict("refused"), fault("odd sort"), fault("odd sort"), Verdict("accepted")]
+    monkeypatch.setattr(fuzz, "judged", lambda judge, ids, workers: zip(ids, verdicts, strict=False))
+    monkeypatch.setattr(sys, "argv", ["fuzz", "--kind", "csv", "--seconds", "60"])
+    assert main() == 1
+    printed = capsys.readouterr().out
+    assert printed.count("FAULT odd sort") == 1
+    assert CaseId("csv", 1, 1).command in printed
+    assert "4 cases: 1 accepted, 2 fault, 1 refused" in printed

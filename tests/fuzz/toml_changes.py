@@ -11,54 +11,16 @@ KEY = re.compile(r"^(\w+) = (?!\"\"\")(.*[^\[{,])$", re.MULTILINE)
 HEADER = re.compile(r"^\[+[\w.]+\]+$", re.MULTILINE)
 ITEM = re.compile(r"[^\s\[\],][^\[\],]*,")
 VALUES = (
-    *(
-        "{ a = 1 }",
-        "[]",
-        "[[]]",
-        "[{}]",
-        "true",
-        "1979-05-27T07:32:00Z",
-        "07:32:00",
-        "nan",
-        "-inf",
-        "-1",
-        "0",
-    ),
-    *(
-        "1e400",
-        "1_000",
-        "0x10",
-        "1" + "0" * 5000,
-        '""',
-        '"""\n"""',
-        "'x'",
-        "[1, 'x']",
-        "[true, false]",
-        "[1]",
-    ),
-    *(
-        "[nan, nan, nan]",
-        "[0, 0, 0]",
-        '["a", "a"]',
-        '["joint_1"]',
-        "[" * 3000 + "]" * 3000,
-        "{ box = [1, 1, 1] }",
-    ),
-    *("1.5", "3", '"prismatic"', '["prismatic", "revolute"]', "[[1, 0], [0, 1]]", "[1e308, -1e308]"),
-)
+    "{ a = 1 }", "[]", "[[]]", "[{}]", "true", "1979-05-27T07:32:00Z", "07:32:00", "nan", "-inf", "-1", "0",
+    "1e400", "1_000", "0x10", "1" + "0" * 5000, '""', '"""\n"""', "'x'", "[1, 'x']", "[true, false]", "[1]",
+    "[nan, nan, nan]", "[0, 0, 0]", '["a", "a"]', '["joint_1"]', "[" * 3000 + "]" * 3000,
+    "{ box = [1, 1, 1] }", "1.5", "3", '"prismatic"', '["prismatic", "revolute"]', "[[1, 0], [0, 1]]",
+    "[1e308, -1e308]",
+)  # fmt: skip
 HEADERS = (
-    "[dh]",
-    "[link.1]",
-    "[link.9]",
-    "[[link]]",
-    "[joints]",
-    "[drives]",
-    "[drives.source]",
-    "[loop.x]",
-    "[joint.x]",
-    "[poses]",
-    "[x.y.z]",
-)
+    "[dh]", "[link.1]", "[link.9]", "[[link]]", "[joints]", "[drives]", "[drives.source]", "[loop.x]",
+    "[joint.x]", "[poses]", "[x.y.z]",
+)  # fmt: skip
 
 
 def changed(rng: np.random.Generator, text: str) -> str:

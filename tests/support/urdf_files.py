@@ -76,6 +76,18 @@ class UrdfFile:
         return poses
 
 
+def dh_tool_pose(dh, q):
+    """Product of the DH matrices of the facts (4, 4), independently of the builder's exact one."""
+    T = np.eye(4)
+    theta = np.array(dh.get("coupling", np.eye(6))) @ q + np.deg2rad(dh["theta0_deg"])
+    for angle, d, a, alpha in zip(theta, dh["d"], dh["a"], np.deg2rad(dh["alpha_deg"]), strict=True):
+        A, B = np.eye(4), np.eye(4)
+        A[:3, :3], A[2, 3] = Rotation.from_rotvec([0, 0, angle]).as_matrix(), d
+        B[:3, :3], B[0, 3] = Rotation.from_rotvec([alpha, 0, 0]).as_matrix(), a
+        T = T @ A @ B
+    return T
+
+
 def numbers(element, attribute):
     return np.array([float(x) for x in element.get(attribute).split()])
 

@@ -9,59 +9,32 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from tests.support.urdf_files import FILES, find, numbers, relative
+from tests.support.urdf_files import FILES, dh_tool_pose, find, numbers, relative
 from urdf import build
 from urdf.facts import read
 
 X, Y, Z = np.eye(3).tolist()
 AXES = {"irb140": [Z, Y, Y, X, Y, X], "irb1400": [Z, Y, Y, X, Y, X, Y, Y], "irb1600": [Z, Y, Y, X, Y, X]}
-# Where the link frames are at the zero pose, in the base frame: at their joints.
+# Where the frames of LINKS are at the zero pose, (x, z) in the base frame with y = 0: at their joints.
 ORIGINS = {
-    "irb140": {
-        "base_link": (0, 0, 0),
-        "link_1": (0, 0, 0),
-        "link_2": (0.070, 0, 0.352),
-        "link_3": (0.070, 0, 0.712),
-        "link_4": (0.070, 0, 0.712),
-        "link_5": (0.450, 0, 0.712),
-        "link_6": (0.450, 0, 0.712),
-        "tool0": (0.515, 0, 0.712),
-    },
-    "irb1400": {
-        "base_link": (0, 0, 0),
-        "link_1": (0, 0, 0),
-        "link_2": (0.150, 0, 0.475),
-        "link_3": (0.150, 0, 1.075),
-        "link_4": (0.150, 0, 1.195),
-        "link_5": (0.870, 0, 1.195),
-        "link_6": (0.870, 0, 1.195),
-        "tool0": (0.955, 0, 1.195),
-        "link_lever": (0.150, 0, 0.475),
-        "link_rod": (-0.020, 0, 0.475),
-    },
-    "irb1600": {
-        "base_link": (0, 0, 0),
-        "link_1": (0, 0, 0),
-        "link_2": (0.150, 0, 0.4865),
-        "link_3": (0.150, 0, 1.1865),
-        "link_4": (0.150, 0, 1.1865),
-        "link_5": (0.750, 0, 1.1865),
-        "link_6": (0.750, 0, 1.1865),
-        "tool0": (0.815, 0, 1.1865),
-    },
-}
+    "irb140": ((0, 0), (0, 0), (0.070, 0.352), (0.070, 0.712), (0.070, 0.712), (0.450, 0.712), (0.450, 0.712),
+               (0.515, 0.712)),
+    "irb1400": ((0, 0), (0, 0), (0.150, 0.475), (0.150, 1.075), (0.150, 1.195), (0.870, 1.195),
+                (0.870, 1.195), (0.955, 1.195), (0.150, 0.475), (-0.020, 0.475)),
+    "irb1600": ((0, 0), (0, 0), (0.150, 0.4865), (0.150, 1.1865), (0.150, 1.1865), (0.750, 1.1865),
+                (0.750, 1.1865), (0.815, 1.1865)),
+}  # fmt: skip
+LINKS = ("base_link", *(f"link_{k}" for k in range(1, 7)), "tool0", "link_lever", "link_rod")
 JOINTS_1400 = ["joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6", "joint_tool"]
-CAD = [
-    (name, link)
-    for name, file in FILES.items()
-    for link, values in file.facts["link"].items()
-    if "com" in values
-]
 
 
 @pytest.fixture(params=FILES)
 def file(request):
     return FILES[request.param]
+
+
+def origins_of(name):
+    return {link: (x, 0, z) for link, (x, z) in zip(LINKS, ORIGINS[name], strict=False)}
 
 
 def link_name(link):
@@ -73,22 +46,19 @@ def random_q(file, count):
     return np.random.default_rng(1).uniform(q_min, q_max, (count, len(q_min)))
 
 
-def test_a_rebuild_is_byte_identical(file):
-    assert build.urdf(read(file.toml, parse_float=Decimal)).encode() == file.path.read_bytes()
-
-
-def test_building_needs_the_standard_library_only(file):
-    """A plain interpreter builds it: no site packages, so neither numpy nor LAPACK can move a digit."""
+def test_building_needs_the_standard_library_only():
+    """A plain interpreter builds every URDF to the byte: neither numpy nor LAPACK can move a digit."""
     code = (
-        "from urdf import build; from urdf.facts import read; from decimal import Decimal; import sys; "
-        f"facts = read(build.HERE / '{file.name}' / 'robot.toml', Decimal); "
-        "sys.stdout.buffer.write(build.urdf(facts).encode())"
+        "from urdf import build; from urdf.facts import read; from decimal import Decimal; import sys\n"
+        f"for name in {tuple(FILES)}:\n"
+        "    facts = read(build.HERE / name / 'robot.toml', Decimal)\n"
+        "    sys.stdout.buffer.write(build.urdf(facts).encode())"
     )
     plain = ["-S"] if sys.version_info >= (3, 11) else []  # before, tomllib is a site package
     run = subprocess.run(
         [sys.executable, *plain, "-c", code], cwd=build.HERE.parent, capture_output=True, check=True
     )
-    assert run.stdout == file.path.read_bytes()
+    assert run.stdout == b"".join(file.path.read_bytes() for file in FILES.values())
 
 
 def test_masses_are_the_thesis_s():
@@ -116,18 +86,19 @@ def test_masses_of_the_irb1400_have_one_density_and_sum_to_225_kg():
     np.testing.assert_allclose(densities, 225 / sum(volumes.values()), rtol=1e-15)
 
 
-@pytest.mark.parametrize(("name", "link"), CAD)
-def test_inertias_are_the_cad_s_scaled(name, link):
-    file = FILES[name]
-    values, body = file.facts["link"][link], file.body(link_name(link))
-    np.testing.assert_allclose(body.com + ORIGINS[name][link_name(link)], values["com"], rtol=0, atol=2e-16)
-    xx, yy, zz, xy, xz, yz = np.array(values["inertia"])
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    at_1000 = values.get("mass_1000", values["volume_mm3"] * 1e-6)
-    assert relative(body.inertia, tensor * body.mass / at_1000) < 2e-15
-    moments = np.linalg.eigvalsh(body.inertia)
-    assert moments[0] > 0
-    assert moments[2] <= moments[0] + moments[1]
+def test_inertias_are_the_cad_s_scaled(file):
+    cad = {link: values for link, values in file.facts["link"].items() if "com" in values}
+    for link, values in cad.items():
+        body = file.body(link_name(link))
+        com = body.com + origins_of(file.name)[link_name(link)]
+        np.testing.assert_allclose(com, values["com"], rtol=0, atol=2e-16, err_msg=link)
+        xx, yy, zz, xy, xz, yz = np.array(values["inertia"])
+        tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        at_1000 = values.get("mass_1000", values["volume_mm3"] * 1e-6)
+        assert relative(body.inertia, tensor * body.mass / at_1000) < 2e-15, link
+        moments = np.linalg.eigvalsh(body.inertia)
+        assert moments[0] > 0
+        assert moments[2] <= moments[0] + moments[1]
 
 
 def test_lever_and_rod_are_homogeneous_solids():
@@ -152,7 +123,7 @@ def test_inertials_are_in_principal_axes_but_the_base_s(file):
 def test_axes_and_origins_are_exact(file):
     axes = [numbers(axis, "xyz").tolist() for axis in file.root.findall("./joint/axis")]
     assert axes == AXES[file.name]
-    origins = ORIGINS[file.name]
+    origins = origins_of(file.name)
     assert [link.attrib["name"] for link in file.root.findall("./link")] == [
         *(link for link in origins if link != "tool0"),
         "tool0",
@@ -179,27 +150,13 @@ def test_limits(file):
     assert [float(limit.attrib["effort"]) for limit in driven] == file.facts["joints"]["effort"]
 
 
-@pytest.mark.parametrize("name", ["joint_elbow", "joint_rod"])
-def test_limits_of_passive_joints(name):
+def test_limits_of_passive_joints():
     """75 degrees either way, and as fast as axes 2 and 3 at 120 deg/s against each other; no motor."""
-    limit = find(FILES["irb1400"].root, f"./joint[@name='{name}']/limit").attrib
-    expected = np.deg2rad([-75, 75, 240])
-    np.testing.assert_allclose(
-        [float(limit[k]) for k in ("lower", "upper", "velocity")], expected, rtol=3e-16
-    )
-    assert limit["effort"] == "0"
-
-
-def dh_tool_pose(dh, q):
-    """Product of the DH matrices of the facts, (4, 4), independently of the builder's exact one."""
-    T = np.eye(4)
-    theta = np.array(dh.get("coupling", np.eye(6))) @ q + np.deg2rad(dh["theta0_deg"])
-    for angle, d, a, alpha in zip(theta, dh["d"], dh["a"], np.deg2rad(dh["alpha_deg"]), strict=True):
-        A, B = np.eye(4), np.eye(4)
-        A[:3, :3], A[2, 3] = Rotation.from_rotvec([0, 0, angle]).as_matrix(), d
-        B[:3, :3], B[0, 3] = Rotation.from_rotvec([alpha, 0, 0]).as_matrix(), a
-        T = T @ A @ B
-    return T
+    for name in ("joint_elbow", "joint_rod"):
+        limit = find(FILES["irb1400"].root, f"./joint[@name='{name}']/limit").attrib
+        found = [float(limit[k]) for k in ("lower", "upper", "velocity")]
+        np.testing.assert_allclose(found, np.deg2rad([-75, 75, 240]), rtol=3e-16)
+        assert limit["effort"] == "0"
 
 
 def test_the_chain_is_the_dh_table_s(file):

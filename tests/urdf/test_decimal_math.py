@@ -1,6 +1,7 @@
 """The decimal trigonometry and principal axes behind the byte-identical URDF, against numpy and scipy."""
 
 from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,6 +23,16 @@ def test_arc_tangent():
             decimal_math.PI, abs=Decimal("1e-48")
         )
         assert decimal_math.arc_tangent(Decimal(0), Decimal(-1)) == decimal_math.PI
+
+
+def test_roll_pitch_yaw_of_quarter_turns():
+    """Exact, also at a pitch of 90 degrees, where roll and yaw are one turn."""
+    for turns in product((-90, 0, 90, 180), repeat=3):
+        R = np.round(Rotation.from_euler("xyz", turns, degrees=True).as_matrix())
+        with decimal_math.precisely():
+            rpy = decimal_math.roll_pitch_yaw([[Decimal(x) for x in row] for row in R.tolist()])
+        found = Rotation.from_euler("xyz", np.array(rpy, float)).as_matrix()
+        np.testing.assert_allclose(found, R, rtol=0, atol=1e-15)
 
 
 def test_principal_axes_of_hard_tensors():

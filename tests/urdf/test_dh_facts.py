@@ -1,6 +1,6 @@
 """A malformed dh.toml is refused in one sentence that names the file, the key and what is valid."""
 
-import re
+from contextlib import suppress
 
 import pytest
 
@@ -41,60 +41,32 @@ inertia = [0.1, 0.1, 0.1, 0, 0, 0]
 mass = 1.0
 com = [0, 0, -0.1]
 """
-MALFORMED = {
-    "unknown key": (
-        'title = "An arm"',
-        "wheels = 4",
-        r"unknown key 'wheels' in the top level: known are name",
-    ),
-    "no title": ('title = "An arm"\n', "", r"the top level lacks the key 'title'"),
-    "no table": ("[dh]", "[hd]", r"unknown key 'hd' in the top level"),
-    "bad name": (
-        'name = "arm"',
-        'name = "my arm"',
-        r"expected a name of letters, digits and _, got 'my arm'",
-    ),
-    "short row": ("a = [0.3, 0]", "a = [0.3]", r"dh\.a: expected 2 numbers, got 1"),
-    "no rows": ("d = [0.1, 0.2]", "d = []", r"dh\.d: expected a list of numbers, one per row, got \[\]"),
-    "no list": ("d = [0.1, 0.2]", "d = 0.1", r"dh\.d: expected a list of numbers, one per row, got 0\.1"),
-    "not a number": ("a = [0.3, 0]", "a = [nan, 0]", r"dh\.a: expected finite numbers, got nan"),
-    "a screw": ('"prismatic"', '"screw"', r"dh\.kinds: expected revolute or prismatic, got 'screw'"),
-    "one kind": (
-        '["revolute", "prismatic"]',
-        '["revolute"]',
-        r"dh\.kinds: expected 2 kinds, one per row, got 1",
-    ),
-    "one name": ('["turn", "slide"]', '["turn"]', r"joints\.names: expected 2 names, one per row, got 1"),
-    "twins": ('["turn", "slide"]', '["turn", "turn"]', r"joints\.names: expected a list of different names"),
-    "half a range": ("q_min = [-1, 0]\n", "", r"expected q_min and q_max together"),
-    "range upside down": (
-        "q_max = [1, 0.5]",
-        "q_max = [1, -0.5]",
-        r"slide: expected q_min < q_max, got 0 and -0\.5",
-    ),
-    "no speed": ("qd_max = [2, 1]", "qd_max = [0, 1]", r"turn: expected qd_max above 0, got 0"),
-    "a link too many": ("[link.2]", "[link.3]", r"unknown link\.3: expected link\.1 to link\.2"),
-    "no mass": ("mass = 2.0\n", "", r"table \[link\.1\] lacks the key 'mass'"),
-    "negative mass": ("mass = 2.0", "mass = -2.0", r"link\.1\.mass: expected a number above 0, got -2\.0"),
-    "no such body": (
-        "[0.1, 0.1, 0.1, 0",
-        "[0.1, 0.1, 0.3, 0",
-        r"link 1 of robot 'arm' .* which are impossible",
-    ),
-    "a pose too short": (
-        "[links]",
-        '[poses.home]\nq = [0.1]\nsource = "ours"\n\n[links]',
-        r"poses\.home\.q: expected 2 numbers, got 1",
-    ),
-    "poses that are none": (
-        "[links]",
-        "[poses]\nhome = 3\n\n[links]",
-        r"expected a table \[poses\.home\], got 3",
-    ),
-    "links without a source": ('[links]\nsource = "ours"\n', "", r"together with \[links\] and its source"),
-    "massless end": ("[link.2]\nmass = 1.0\ncom = [0, 0, -0.1]\n", "", r"joint 'slide' moves no mass"),
-    "not TOML": ("[dh]", "[dh", r"is not a TOML file"),
-}
+# Of each malformed dh.toml: text to replace, its replacement, and what the one sentence says.
+MALFORMED = [
+    ('title = "An arm"', "wheels = 4", "unknown key 'wheels' in the top level: known are name"),
+    ('title = "An arm"\n', "", "the top level lacks the key 'title'"),
+    ('name = "arm"', 'name = "my arm"', "expected a name of letters, digits and _, got 'my arm'"),
+    ("a = [0.3, 0]", "a = [0.3]", "dh.a: expected 2 numbers, got 1"),
+    ("d = [0.1, 0.2]", "d = []", "dh.d: expected a list of numbers, one per row, got []"),
+    ("d = [0.1, 0.2]", "d = 0.1", "dh.d: expected a list of numbers, one per row, got 0.1"),
+    ("a = [0.3, 0]", "a = [nan, 0]", "dh.a: expected finite numbers, got nan"),
+    ('"prismatic"', '"screw"', "dh.kinds: expected revolute or prismatic, got 'screw'"),
+    ('["revolute", "prismatic"]', '["revolute"]', "dh.kinds: expected 2 kinds, one per row, got 1"),
+    ('["turn", "slide"]', '["turn"]', "joints.names: expected 2 names, one per row, got 1"),
+    ('["turn", "slide"]', '["turn", "turn"]', "joints.names: expected a list of different names"),
+    ("q_min = [-1, 0]\n", "", "expected q_min and q_max together"),
+    ("q_max = [1, 0.5]", "q_max = [1, -0.5]", "slide: expected q_min < q_max, got 0 and -0.5"),
+    ("qd_max = [2, 1]", "qd_max = [0, 1]", "turn: expected qd_max above 0, got 0"),
+    ("[link.2]", "[link.3]", "unknown link.3: expected link.1 to link.2"),
+    ("mass = 2.0\n", "", "table [link.1] lacks the key 'mass'"),
+    ("mass = 2.0", "mass = -2.0", "link.1.mass: expected a number above 0, got -2.0"),
+    ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", "kg m^2, which are impossible"),
+    ("[links]", '[poses.home]\nq = [1]\nsource = "x"\n[links]', "poses.home.q: expected 2 numbers, got 1"),
+    ("[links]", "[poses]\nhome = 3\n\n[links]", "expected a table [poses.home], got 3"),
+    ('[links]\nsource = "ours"\n', "", "together with [links] and its source"),
+    ("[link.2]\nmass = 1.0\ncom = [0, 0, -0.1]\n", "", "joint 'slide' moves no mass"),
+    ("[dh]", "[dh", "is not a TOML file"),
+]
 
 
 @pytest.fixture
@@ -104,28 +76,24 @@ def path(tmp_path):
     return file
 
 
-def test_user_dh_table_loads(path):
+def test_user_dh_table_loads_with_values_in_the_units_of_its_joints(path):
+    path.write_text(TEXT + '[poses.home]\nq = [0.5, 0.25]\nsource = "ours"\n', encoding="utf-8")
     robot = twin.load(path)
     assert (robot.name, robot.joint_names, robot.file, robot.urdf) == ("arm", ("turn", "slide"), path, None)
     assert robot.joint_kinds == ("revolute", "prismatic")
     assert [*robot.q_min, *robot.q_max] == [-1, 0, 1, 0.5]
     assert [*robot.qd_max, *robot.tau_max] == [2, 1, 10, 20]
     assert robot.has_inertia
+    assert {name: [*q] for name, q in robot.poses.items()} == {"home": [0.5, 0.25]}
 
 
-def test_a_named_pose_is_in_the_units_of_its_joints(path):
-    path.write_text(TEXT + '[poses.home]\nq = [0.5, 0.25]\nsource = "ours"\n', encoding="utf-8")
-    assert {name: [*q] for name, q in twin.load(path).poses.items()} == {"home": [0.5, 0.25]}
-
-
-@pytest.mark.parametrize("fault", MALFORMED)
-def test_a_malformed_table_is_refused_in_one_sentence(path, fault):
-    old, new, message = MALFORMED[fault]
+@pytest.mark.parametrize(("old", "new", "told"), MALFORMED)
+def test_a_malformed_table_is_refused_in_one_sentence(path, old, new, told):
     assert old in TEXT
     path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(RobotError) as refused:
         twin.load(path)
-    assert re.search(message, str(refused.value)), refused.value
+    assert told in str(refused.value)
     assert str(refused.value).startswith(str(path))
     assert "\n" not in str(refused.value)
 
@@ -144,32 +112,32 @@ def test_a_body_that_cannot_exist_needs_a_reason(path):
     assert robot.tree.inertias[0, 4] > 0
 
 
-@pytest.mark.parametrize("name", twin.robot.laboratory_names())
-def test_committed_tables_are_named_as_their_folders(name):
-    file = twin.load(name).file
-    assert file is not None
-    assert dh_facts.read(file)["name"] == file.parent.name == name
+def test_committed_tables_are_named_as_their_folders():
+    for name in twin.robot.laboratory_names():
+        file = twin.load(name).file
+        assert dh_facts.read(file)["name"] == file.parent.name == name
 
 
-@pytest.mark.parametrize("wrong", ["{ a = 1 }", "[1]", "3", "true", "nan", "1" + "0" * 400, "[[]]", '""'])
+WRONG = ("{ a = 1 }", "[1]", "3", "true", "nan", "1" + "0" * 400, "[[]]", '""')
+
+
 @pytest.mark.parametrize("key", ["name", "title", "source", "dh", "kinds", "d", "names", "mass", "com", "1"])
-def test_wrong_value_of_any_key_is_rejected_with_one_sentence(key, wrong):
-    """Or is right: `d = [1]` is, of a table of one row."""
-    facts = tomllib.loads(
-        """name = "arm"
+def test_wrong_values_of_any_key_are_rejected(key):
+    """Or are right: `d = [1]` is, of a table of one row."""
+    text = """name = "arm"
         title = "an arm"
         source = "nowhere"
         dh = { theta0_deg = [0], d = [0], a = [0], alpha_deg = [0], kinds = ["revolute"], source = "x" }
         joints = { names = ["one"], source = "x" }
         links = { source = "x" }
         link.1 = { mass = 1, com = [0, 0, 0] }"""
-    )
-    dh_facts.check(facts)
-    link = facts["link"]
-    tables = (facts, facts["dh"], facts["joints"], link, link["1"])
-    next(table for table in tables if key in table)[key] = tomllib.loads(f"value = {wrong}")["value"]
-    if (key, wrong) in (("d", "[1]"), ("mass", "3")):
-        dh_facts.check(facts)
-    else:
-        with pytest.raises(FactsError):
+    dh_facts.check(tomllib.loads(text))
+    accepted = []
+    for wrong in WRONG:
+        facts = tomllib.loads(text)
+        tables = (facts, facts["dh"], facts["joints"], facts["link"], facts["link"]["1"])
+        next(table for table in tables if key in table)[key] = tomllib.loads(f"value = {wrong}")["value"]
+        with suppress(FactsError):
             dh_facts.check(facts)
+            accepted.append(wrong)
+    assert accepted == {"d": ["[1]"], "mass": ["3"]}.get(key, [])

@@ -1,23 +1,18 @@
 """A robot.toml of one's own: built from any path, with what may be left out left out."""
 
-import math
 import re
 import shutil
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import scenarios.templates
 import twin
-from tests.support.urdf_files import FILES
+from tests.support.urdf_files import FILES, dh_tool_pose
 from twin.errors import RobotError
 from urdf import build, facts
-from urdf.schema import FactsError
 
 TEMPLATE = Path(scenarios.templates.__file__).parent / "my_robot.toml"
 TURNED = """coupling = [
@@ -92,19 +87,19 @@ def test_one_of_several_that_is_wrong_leaves_all_unwritten(arm, tmp_path, capsys
     assert [file.name for file in tmp_path.iterdir()] == ["robot.toml"]
 
 
-def test_help_of_the_builder():
-    done = subprocess.run([sys.executable, "-m", "urdf.build", "--help"], capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "my_arm/robot.toml" in done.stdout
+def test_help_of_the_builder(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        build.main(["--help"])
+    assert "my_arm/robot.toml" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("use", [twin.load, twin.check_model])
-def test_message_for_a_missing_urdf_has_the_command(arm, use):
+def test_message_for_a_missing_urdf_has_the_command(arm):
     path = arm(build_it=False)
-    with pytest.raises(
-        RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m urdf\.build "
-    ):
-        use(path)
+    for use in (twin.load, twin.check_model):
+        with pytest.raises(
+            RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m ur"
+        ):
+            use(path)
 
 
 @pytest.mark.parametrize(
@@ -119,32 +114,29 @@ def test_a_urdf_of_other_bodies_is_noticed(arm, old, new, told):
     """A change of robot.toml alone; otherwise the old URDF would go on moving, whatever the file says."""
     path = arm()
     arm((old, new), build_it=False)
-    with pytest.raises(
-        RobotError, match=rf"the {told} differs from that in my_robot\.urdf; write the URDF again"
-    ):
+    with pytest.raises(RobotError, match=rf"the {told} differs from that in my_robot\.urdf; write the URDF"):
         twin.load(path)
     assert build.main([str(path)]) == 0
     assert twin.load(path).n == 6
 
 
-@pytest.mark.parametrize(("old", "new"), [("0.239763089", "0.239763090"), ("-0.0324602457", "-0.0324602458")])
-def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path, old, new):
+def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path):
     """Change Ixx and Iyz of a CAD link, whose tensor is a separate entry of the file."""
     for name in ("robot.toml", "irb140.urdf"):
         shutil.copy(FILES["irb140"].toml.parent / name, tmp_path)
     path = tmp_path / "robot.toml"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(RobotError, match="inertia of link_1 differs"):
-        twin.load(path)
+    for old, new in (("0.239763089", "0.239763090"), ("-0.0324602457", "-0.0324602458")):
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(RobotError, match="inertia of link_1 differs"):
+            twin.load(path)
 
 
 def test_what_a_link_looks_like_follows_from_its_solid(arm, tmp_path):
-    known = facts.read(arm())
-    assert known["link"]["1"]["visual"] == [
-        {"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32], "color": "orange"}
-    ]
-    assert known["link"]["1"]["collision"] == [{"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32]}]
+    link = facts.read(arm())["link"]["1"]
+    box = {"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32]}
+    assert link["visual"] == [{**box, "color": "orange"}]
+    assert link["collision"] == [box]
     urdf = (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
     assert urdf.count("<visual>") == urdf.count("<collision>") == 7
 
@@ -186,11 +178,7 @@ def test_link_masses_equal_shares_by_volume(tmp_path):
         ("at = [0, 0, 0.080] }", "at = [0, 0, 0.080] }\nvolume_mm3 = 1e6", "both a solid and volume_mm3"),
         ("alpha_deg = [-90, 0,", "alpha_deg = [-60, 0,", r"multiples of 90.*; a dh\.toml takes any angles"),
         ('"left", "low", "forward"]', '"right"]', r"tour\.poses: there is no pose 'right', known are zero"),
-        (
-            "[rating]\n",
-            TURNED.replace("[-1, 0,", "[-1, 1,"),
-            r"row 1 of dh\.coupling is -1 1 0 0 0 0: e",
-        ),
+        ("[rating]\n", TURNED.replace("[-1, 0,", "[-1, 1,"), r"row 1 of dh\.coupling is -1 1 0 0 0 0: e"),
     ],
 )
 def test_what_contradicts_itself_is_refused(arm, old, new, told, capsys):
@@ -206,16 +194,9 @@ def test_joint_with_reversed_axis(arm):
     robot = twin.load(arm(("[rating]\n", TURNED)))
     signs = np.array([-1, 1, 1, -1, 1, -1])
     np.testing.assert_array_equal(robot.tree.axes.sum(axis=1), signs)
-    plain = facts.read(TEMPLATE)["dh"]
-    rng = np.random.default_rng(1)
-    for q in rng.uniform(-2, 2, (20, 6)):
-        T, theta = np.eye(4), signs * q + np.deg2rad(plain["theta0_deg"])
-        columns = (theta, plain["d"], plain["a"], np.deg2rad(plain["alpha_deg"]))
-        for angle, d, a, alpha in zip(*columns, strict=True):
-            step = np.eye(4)
-            step[:3, :3] = Rotation.from_euler("ZX", [angle, alpha]).as_matrix()
-            step[:3, 3] = a * math.cos(angle), a * math.sin(angle), d
-            T = T @ step
+    dh = facts.read(TEMPLATE)["dh"]
+    for q in np.random.default_rng(1).uniform(-2, 2, (20, 6)):
+        T = dh_tool_pose(dh, signs * q)
         np.testing.assert_allclose(twin.forward_kinematics(robot, q), T, rtol=0, atol=2e-15)
 
 
@@ -229,8 +210,3 @@ def test_ours_keep_telling_every_source():
         assert "effort_source" in known["joints"]
         assert "shapes_source" in known["links"]
         assert all({"visual", "collision"} <= set(values) for values in known["link"].values())
-
-
-def test_a_mass_is_a_number_above_0(arm):
-    with pytest.raises(FactsError, match="mass: expected a number above 0, got -60"):
-        facts.read(arm(("mass = 60.0 ", "mass = -60.0 "), build_it=False))

@@ -5,6 +5,7 @@ import pytest
 
 import twin
 from twin.cell import Clearance, envelope, plane_map
+from twin.trajectories.joint_paths import singular_distances
 
 ROBOT = twin.load("irb140")
 
@@ -38,6 +39,8 @@ def test_a_map_agrees_with_single_poses(tmp_path):
             best = q[np.round(measures, 9).argmax()]
             left = 1 - np.abs(twin.gravity_torque(ROBOT, best) / ROBOT.tau_max).max()
             assert found.torque_margin[i, j] == pytest.approx(left)
+            singular = np.abs(singular_distances(ROBOT, best[None], np.zeros((1, 6)))[0])
+            assert found.singular[i, j] == pytest.approx(singular.min())
             assert found.clearance[i, j] == pytest.approx(clearance.nearest(best).clearance, abs=1e-7)
         else:
             assert np.isnan(found.manipulability[i, j])

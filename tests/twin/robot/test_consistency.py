@@ -1,7 +1,4 @@
-"""Disagreements between a robot.toml and the URDF beside it are rejected.
-
-tests/twin/robot/test_loading.py has further tests of this kind.
-"""
+"""A robot with passive joints and a loop: what its URDF and its robot.toml must agree on."""
 
 from dataclasses import replace
 
@@ -10,6 +7,7 @@ import pytest
 
 import twin
 from scenarios.checks.motion_range import random_positions
+from tests.support.urdf_files import FILES
 from twin.errors import RobotError
 from twin.multibody.tree import Loop, frozen
 from twin.robot import loops
@@ -23,105 +21,79 @@ def arm():
 
 @pytest.fixture
 def altered(arm, tmp_path):
-    """Return a function that loads a copy of the robot with text replaced in robot.toml only."""
+    """Load a copy of the robot with text replaced in robot.toml, or in another of its files."""
 
-    def load(*replacements):
-        (tmp_path / "irb1400.urdf").write_text(arm.urdf.read_text())
-        text = arm.file.read_text()
-        for old, new in replacements:
-            assert text.count(old) >= 1
-            text = text.replace(old, new, 1)
-        (tmp_path / "robot.toml").write_text(text)
+    def load(*replacements, file="robot.toml"):
+        for name in ("robot.toml", "irb1400.urdf"):
+            text = arm.urdf.with_name(name).read_text()
+            for old, new in replacements if name == file else ():
+                assert old in text
+                text = text.replace(old, new, 1 if name == "robot.toml" else -1)
+            (tmp_path / name).write_text(text)
         return twin.load(tmp_path / "robot.toml")
 
     return load
 
 
+def refused(message):
+    return pytest.raises(RobotError, match=message)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
+        ("[-170, -70", "[-170, -71", r"q_min_deg of joint_2 is -71 degrees, in irb1400\.urdf -70 degrees"),
+        ("115, 300]", "115, 200]", r"q_max_deg of joint_6 is 200 degrees, in irb1400\.urdf 300 degrees"),
+        ("[120, 120, 120, 2", "[120, 120, 130, 2", "qd_max_deg_s of joint_3 is 130 degrees/s, .* 120 deg"),
+        ("[701, 896", "[701, 897", r"effort of joint_2 is 897 N m, in irb1400\.urdf 896 N m"),
+        ("[-75, 75]", "[-75, 80]", r"joint\.joint_elbow\.range_deg is 80 degrees, .* 75"),
         (
-            "q_min_deg = [-170, -70",
-            "q_min_deg = [-170, -71",
-            r"q_min_deg of joint_2 is -71 degrees, in irb14",
-        ),
-        (
-            "70, 150, 115, 300]",
-            "70, 150, 115, 200]",
-            r"q_max_deg of joint_6 is 200 degrees, in .* 300 degrees",
-        ),
-        (
-            "[120, 120, 120, 280",
-            "[120, 120, 130, 280",
-            r"qd_max_deg_s of joint_3 is 130 degrees/s, .* 120 deg",
-        ),
-        (
-            "effort = [701, 896",
-            "effort = [701, 897",
-            r"effort of joint_2 is 897 N m, in irb1400\.urdf 896 N m",
-        ),
-        (
-            "range_deg = [-75, 75]",
-            "range_deg = [-75, 80]",
-            r"joint\.joint_elbow\.range_deg is 80 degrees, .* 75",
-        ),
-        (
-            "q = [0, 1, -1, 0, 0, 0]\nrange_deg = [-75",
-            "q = [0, 1, -1, 0, 0, 0]\nrange_deg = [-60",
-            r"joint\.joint_rod\.range_deg is -60 degrees, in irb1400\.urdf -75 degrees",
+            "-1, 0, 0, 0]\nrange_deg = [-75",
+            "-1, 0, 0, 0]\nrange_deg = [-60",
+            r"joint\.joint_rod\.range_deg is -60",
         ),
     ],
 )
 def test_a_limit_that_differs_from_the_urdf_is_rejected(altered, old, new, told):
     """The limit of the URDF would apply regardless of robot.toml."""
-    with pytest.raises(RobotError, match=rf"{told}.*; write the URDF again with python -m urdf\.build"):
+    with refused(rf"{told}.*; write the URDF again with python -m urdf\.build"):
         altered((old, new))
 
 
-def test_passive_joints_without_a_loop_are_rejected(arm, altered):
+def test_passive_joints_without_a_loop_that_holds_them_are_rejected(arm, altered):
     """The engine would let the passive joints swing freely, while the model makes them follow the motors."""
     text = arm.file.read_text()
     loop = text[text.index("[loop.parallelogram]") : text.index("[rating]")]
-    with pytest.raises(
-        RobotError, match="neither a motor nor a closed loop moves joint_elbow and joint_rod: expected"
-    ):
-        altered((loop, ""))
-
-
-def test_a_loop_that_constrains_nothing_is_rejected(altered):
-    """Lever and rod already share the pin between them."""
-    with pytest.raises(RobotError, match="closed loop moves joint_elbow and joint_rod"):
-        altered(
-            ('["rod", "3"]', '["rod", "lever"]'),
-            ("[[-0.020, 0, 1.075], [-0.020, 0, 1.075]]", "[[-0.020, 0, 0.475], [-0.020, 0, 0.475]]"),
-        )
-
-
-@pytest.mark.parametrize(
-    ("links", "free"), [(("link_rod", "link_1"), "joint_elbow"), (("link_3", "link_1"), "joint_rod")]
-)
-def test_the_error_names_only_the_free_joint(arm, links, free):
-    first, second = map(arm.tree.links.index, links)
-    robot = replace(arm, loops=(Loop("odd", (first, second), frozen([[0.1, 0.2, 0.3]] * 2)),))
-    with pytest.raises(RobotError, match=f"neither a motor nor a closed loop moves {free}: expected"):
-        consistency._check_passive_joints(arm.file, robot)
-
-
-@pytest.mark.parametrize("joint", [0, 1])
-@pytest.mark.parametrize("end", ["passive_min", "passive_max"])
-def test_a_range_that_passes_the_fold_is_rejected(arm, joint, end):
-    """The parallelogram folds flat at 90 degrees; a simulation past the fold looks plausible but is wrong."""
-    sign = -1 if end == "passive_min" else 1
-    for degrees in (90, 91, 170):
-        limit = getattr(arm, end).copy()
-        limit[joint] = sign * np.deg2rad(degrees)
-        name = ("joint_elbow", "joint_rod")[joint]
+    pin = [
+        ("1.075], [-0.020, 0, 1.075]]", "0.475], [-0.020, 0, 0.475]]"),
+        ('["rod", "3"]', '["rod", "lever"]'),
+    ]
+    for changes in ([(loop, "")], pin):  # lever and rod already share the pin between them
         with pytest.raises(
-            RobotError, match=rf"parallelogram folds flat before {name} is at {sign * degrees}"
+            RobotError, match="neither a motor nor a closed loop moves joint_elbow and joint_rod"
         ):
-            consistency._check_folds(arm.file, replace(arm, **{end: limit}))
-    limit[joint] = sign * np.deg2rad(89.99)
-    consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+            altered(*changes)
+
+
+def test_the_error_names_only_the_free_joint(arm):
+    for links, free in ((("link_rod", "link_1"), "joint_elbow"), (("link_3", "link_1"), "joint_rod")):
+        loop = Loop("odd", tuple(map(arm.tree.links.index, links)), frozen([[0.1, 0.2, 0.3]] * 2))
+        with refused(f"neither a motor nor a closed loop moves {free}: expected"):
+            consistency._check_passive_joints(arm.file, replace(arm, loops=(loop,)))
+
+
+@pytest.mark.parametrize(("end", "sign"), [("passive_min", -1), ("passive_max", 1)])
+def test_a_range_that_passes_the_fold_is_rejected(arm, end, sign):
+    """The parallelogram folds flat at 90 degrees; a simulation past the fold looks plausible but is wrong."""
+    for joint, name in enumerate(("joint_elbow", "joint_rod")):
+        limit = getattr(arm, end).copy()
+        for degrees in (90, 91, 170):
+            limit[joint] = sign * np.deg2rad(degrees)
+            told = rf"parallelogram folds flat before {name} is at {sign * degrees}"
+            with refused(told):
+                consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+        limit[joint] = sign * np.deg2rad(89.99)
+        consistency._check_folds(arm.file, replace(arm, **{end: limit}))
 
 
 def test_a_passive_joint_that_never_moves_causes_no_fold(arm):
@@ -150,3 +122,78 @@ def test_the_embedding_opens_no_loop_at_any_rate(arm, rng):
         rates = loops.gap_rates(arm, arm.tree_positions(q))
         assert np.abs(rates @ arm.embedding).max() < 1e-15
         assert np.linalg.matrix_rank(rates[:, list(arm.passive)]) == 2
+
+
+def test_a_copy_is_the_robot(arm, altered):
+    copy = altered()
+    np.testing.assert_array_equal(copy.embedding, arm.embedding)
+    assert copy.driven == arm.driven
+    assert copy.rating == arm.rating == (5.0, 1.44)
+    assert copy.tour == arm.tour
+    np.testing.assert_array_equal(copy.loops[0].points, arm.loops[0].points)
+
+
+def test_limits_are_those_of_the_driven_joints(arm):
+    """In the order of the pendant, though the tree has the elbow before and the lever after them."""
+    np.testing.assert_allclose(arm.q_max, np.deg2rad([170, 70, 70, 150, 115, 300]), rtol=1e-15)
+    np.testing.assert_allclose(arm.q_min, np.deg2rad([-170, -70, -65, -150, -115, -300]), rtol=1e-15)
+    np.testing.assert_allclose(arm.qd_max, np.deg2rad([120, 120, 120, 280, 280, 280]), rtol=1e-15)
+    np.testing.assert_array_equal(arm.tau_max, FILES["irb1400"].facts["joints"]["effort"])
+    assert len(set(arm.tau_max)) == 6
+
+
+def test_a_robot_is_shown_in_one_line(arm):
+    joints = "joint_1, joint_2, joint_3, joint_4, joint_5, joint_6"
+    assert repr(arm) == f"<Robot irb1400: {joints}>"
+    assert repr(arm.with_payload(twin.Payload(5))) == f"<Robot irb1400: {joints}, with 5 kg>"
+
+
+APART = r"loop 'parallelogram' does not stay closed: .* link_rod and link_3 are \S+ m apart"
+
+
+def test_a_row_that_contradicts_the_loop(altered):
+    """The elbow or the rod turned round, the coupling forgotten, and another axis."""
+    for old, new in (
+        ("q = [0, -1, 1, 0, 0, 0]", "q = [0, 1, -1, 0, 0, 0]"),
+        ("q = [0, 1, -1, 0, 0, 0]", "q = [0, -1, 1, 0, 0, 0]"),
+        ("q = [0, -1, 1, 0, 0, 0]", "q = [0, 0, 1, 0, 0, 0]"),
+        ("q = [0, 1, -1, 0, 0, 0]", "q = [0.001, 1, -1, 0, 0, 0]"),
+    ):
+        with refused(rf"robot\.toml: {APART} where they meet .* or irb1400\.urdf, is wrong$"):
+            altered((old, new))
+
+
+def test_a_urdf_whose_lever_is_longer_than_the_loop_has_it(altered):
+    lever = '<origin xyz="-0.17 0 0" rpy="0 0 0"/>\n    <axis'
+    with refused(APART):
+        altered((lever, lever.replace("17", "18")), file="irb1400.urdf")
+
+
+def test_a_urdf_that_lacks_a_joint_of_the_facts(altered):
+    for name in ("joint_3", "joint_elbow", "joint_rod"):
+        with refused(rf"robot\.toml: irb1400\.urdf has no moving joint '{name}', only joint_1, .*joint_6"):
+            altered((f'name="{name}"', 'name="joint_new"'), file="irb1400.urdf")
+
+
+def test_urdf_joint_missing_in_the_facts_is_rejected(altered):
+    more = """<link name="link_more"><inertial><mass value="1"/>
+      <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+      <joint name="joint_more" type="continuous"><parent link="link_6"/><child link="link_more"/></joint>
+      </robot>"""
+    with refused(r"'joint_more' of irb1400\.urdf is neither in joints\.names nor .*\[joint\.joint_more\]"):
+        altered(("</robot>", more), file="irb1400.urdf")
+
+
+def test_a_loop_of_a_link_that_the_urdf_lacks(altered):
+    with refused(r"no joint of the URDF moves link 'rod' of loop 'parallelogram'"):
+        altered(('"link_rod"', '"link_bar"'), file="irb1400.urdf")
+
+
+def test_a_pose_that_folds_the_parallelogram(altered):
+    with refused(r"pose 'hanging': joint_elbow \(q3 - q2\) would be at 80 deg .* 0\.0295 m from folding"):
+        altered(("q_deg = [0, 40, 70, 0, -30, 0]", "q_deg = [0, -10, 70, 0, -30, 0]"))
+
+
+def test_a_coupling_that_the_urdf_does_not_have(altered):
+    with refused(r"its DH table and irb1400\.urdf differ by \S+ in the pose of the flange"):
+        altered(("[0, -1, 1, 0, 0, 0],\n    [0", "[0, 0, 1, 0, 0, 0],\n    [0"))

@@ -10,20 +10,19 @@ from tests.support.dh_tables import MIXED, dh_product, plain, random_robot
 from tests.support.peers import Pinocchio, largest_relative_error, one_step
 from tests.support.random_trees import interpreted
 from tests.support.urdf_writer import urdf_of_tree
+from twin.control.closed_loop import run_closed_loop
+from twin.control.plant import AnalyticPlant
 from twin.engine.simulation import Simulation
-from twin.errors import RobotError
+from twin.errors import RobotError, TwinError
+from twin.logs.archive import robot_to_record
+from twin.logs.log import Log
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH, Payload
+from twin.trajectories.joint_trajectories import hold
+from twin.trajectories.sampling import sample
 
 TABLE = DH(*np.zeros((4, 2)))
 TENSOR = np.diag([1.0, 2.0, 2.5])
-
-
-def test_prismatic_rows_of_any_table(rng):
-    robot = random_robot(rng, MIXED)
-    q = rng.uniform(-3, 3, (20, 6))
-    expected = np.array([dh_product(robot, sample) for sample in q])
-    assert np.max(np.abs(twin.forward_kinematics(robot, q) - expected)) < 1e-14
 
 
 @pytest.mark.parametrize("kinds", [MIXED, ("prismatic", "prismatic", "revolute"), ("revolute",) * 4])
@@ -34,8 +33,9 @@ def test_dynamics_against_pinocchio_and_pybullet(kinds, rng, tmp_path):
     path.write_text(urdf_of_tree(robot))
     peer = Pinocchio(path, robot.joint_names)
     q, qd, tau = rng.uniform(-2, 2, (3, 20, robot.n))
-    expected = np.array([peer.forward_kinematics(sample) for sample in q])
-    assert largest_relative_error(twin.forward_kinematics(robot, q), expected) < 1e-14
+    T = twin.forward_kinematics(robot, q)
+    for pose in (peer.forward_kinematics, lambda sample: dh_product(robot, sample)):
+        assert largest_relative_error(T, np.array([pose(sample) for sample in q])) < 1e-14
     expected = np.array([peer.forward_dynamics(*sample) for sample in zip(q, qd, tau, strict=True)])
     found = twin.forward_dynamics(robot, q, qd, tau)
     assert largest_relative_error(found, expected) < 1e-11
@@ -43,8 +43,7 @@ def test_dynamics_against_pinocchio_and_pybullet(kinds, rng, tmp_path):
         steps = [one_step(simulation, *sample) for sample in zip(q, qd, tau, strict=True)]
         assert largest_relative_error(steps, found) < 1e-11
         simulation.reset(q[0])
-        T = twin.forward_kinematics(robot, q[0])
-        assert np.max(np.abs(simulation.tool_pose() - T)) < 1e-14
+        assert np.max(np.abs(simulation.tool_pose() - T[0])) < 1e-14
         assert np.max(np.abs(simulation.jacobian(q[0]) - twin.jacobian(robot, q[0]))) < 1e-14
 
 
@@ -97,63 +96,55 @@ def test_dh_angles_know_of_slides():
         twin.kinematics.joint_from_dh_angles(robot, np.zeros(3))
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda r: twin.inverse_dynamics(r, *np.zeros((3, r.n))),
-        lambda r: twin.forward_dynamics(r, *np.zeros((3, r.n))),
-        lambda r: twin.mass_matrix(r, np.zeros(r.n)),
-        lambda r: twin.coriolis_matrix(r, *np.zeros((2, r.n))),
-        lambda r: twin.gravity_torque(r, np.zeros(r.n)),
-        lambda r: twin.energy(r, *np.zeros((2, r.n))),
-        lambda r: twin.mass_matrix(r.with_payload(Payload(1.0)), np.zeros(r.n)),
-        Simulation,
-        urdf_of_tree,
-        lambda r: Simulation(r.with_payload(Payload(1.0))),
-    ],
-)
-def test_without_masses_there_are_no_dynamics(ask):
-    with pytest.raises(RobotError, match="robot 'rx90' has no dynamics: its DH table is known"):
-        ask(plain("rx90"))
+def test_without_masses_there_are_no_dynamics():
+    bare = plain("rx90")
+    zeros = np.zeros((3, bare.n))
+    for function, count in (
+        (twin.inverse_dynamics, 3),
+        (twin.forward_dynamics, 3),
+        (twin.mass_matrix, 1),
+        (twin.coriolis_matrix, 2),
+        (twin.gravity_torque, 1),
+        (twin.energy, 2),
+        (Simulation, 0),
+        (urdf_of_tree, 0),
+    ):
+        for robot in (bare, bare.with_payload(Payload(1.0))):
+            with pytest.raises(RobotError, match="robot 'rx90' has no dynamics: its DH table is known"):
+                function(robot, *zeros[:count])
 
 
 def test_a_log_keeps_such_robots(rng, tmp_path):
-    from twin.control.closed_loop import run_closed_loop
-    from twin.control.plant import AnalyticPlant
-    from twin.logs.log import Log
-    from twin.trajectories.joint_trajectories import hold
-    from twin.trajectories.sampling import sample
-
     made = random_robot(rng, MIXED)
     own = tmp_path / "own_dh.toml"
     own.write_text((twin.load("two_link").file).read_text(encoding="utf-8"), encoding="utf-8")
-    cases = (
-        made,
-        made.with_payload(Payload(2.0, (0, 0.1, 0))).mounted("wall"),
-        twin.load("youbot3"),
-        twin.load(own),
-    )
+    loaded = made.with_payload(Payload(2.0, (0, 0.1, 0))).mounted("wall")
+    cases = (made, loaded, twin.load("youbot3"), twin.load(own))
     for robot in map(plain, cases):
         reference = sample(hold(np.zeros(robot.n), 0.003), 1e-3)
         log = run_closed_loop(AnalyticPlant(robot), lambda *_, n=robot.n: np.zeros(n), reference)
         log.save(tmp_path / "run.npz")
-        back = Log.load(tmp_path / "run.npz")
-        assert back.identical(log)
-        assert (back.robot.name, back.robot.file) == (robot.name, robot.file)
-        assert back.robot.tree.kinds == robot.tree.kinds
-        assert back.robot.has_inertia
+        read = Log.load(tmp_path / "run.npz")
+        back = read.robot
+        assert read.identical(log)
+        assert (back.name, back.file, back.tree.kinds) == (robot.name, robot.file, robot.tree.kinds)
+        assert back.has_inertia
         for name in ("inertias", "T_parent_joint", "T_joint_flange"):
-            np.testing.assert_array_equal(getattr(back.robot.tree, name), getattr(robot.tree, name))
+            np.testing.assert_array_equal(getattr(back.tree, name), getattr(robot.tree, name))
         for name in ("q_min", "tau_max", "gravity", "dh_coupling"):
-            np.testing.assert_array_equal(getattr(back.robot, name), getattr(robot, name))
+            np.testing.assert_array_equal(getattr(back, name), getattr(robot, name))
 
 
 def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
-    from twin.errors import TwinError
-    from twin.logs.archive import robot_to_record
-
     with pytest.raises(TwinError, match="robot 'irb140' cannot be stored in a log"):
         robot_to_record(replace(irb140, file=None, dh=None))
+
+
+def of(*body):
+    return {"bodies": [LinkBody(*body), None]}
+
+
+POINT = (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -167,17 +158,13 @@ def test_a_log_of_a_robot_from_nowhere_is_refused(irb140):
         ({"q_min": [0, np.nan], "q_max": [1, 1]}, ValueError, "expected 2 numbers for q_min"),
         ({"q_min": [0, 2], "q_max": [1, 1]}, RobotError, "joint_2 of robot 'bad' has the range 2 to 1"),
         ({"qd_max": [0, 2]}, RobotError, "joint_1 of robot 'bad': expected limits"),
-        ({"bodies": [LinkBody(-1.0), None]}, RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
-        ({"bodies": [None, LinkBody(np.nan)]}, RobotError, "link 2 of robot 'bad' has a mass below 0 kg"),
-        ({"bodies": [LinkBody(0.0, (0, 0, 0), TENSOR), None]}, RobotError, "inertia but no mass"),
-        (
-            {"bodies": [LinkBody(1.0, (0, 0, 0), np.diag([1.0, 1, 3])), None]},
-            RobotError,
-            "which are impossible",
-        ),
-        ({"bodies": [LinkBody(1.0, (0, 0, 0), TENSOR), None]}, RobotError, "joint 'joint_2' moves no mass"),
-        ({"bodies": [LinkBody(1.0, (0, 0), TENSOR), None]}, ValueError, "com of shape"),
-        ({"bodies": [LinkBody(1.0, (0, 0, 0), TENSOR + np.eye(3, k=1)), None]}, ValueError, "symmetric"),
+        (of(-1.0), RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
+        (of(np.nan), RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
+        (of(0.0, POINT, TENSOR), RobotError, "inertia but no mass"),
+        (of(1.0, POINT, np.diag([1.0, 1, 3])), RobotError, "which are impossible"),
+        (of(1.0, POINT, TENSOR), RobotError, "joint 'joint_2' moves no mass"),
+        (of(1.0, (0, 0), TENSOR), ValueError, "com of shape"),
+        (of(1.0, POINT, TENSOR + np.eye(3, k=1)), ValueError, "symmetric"),
     ],
 )
 def test_misuse_is_one_clear_sentence(settings, error, message):

@@ -56,11 +56,19 @@ def ledger(robot, dt, stops=False):
     return work, rubbed, damped, stored() - before
 
 
-@pytest.mark.parametrize(("stops", "extrapolated"), [(False, 1e-8), (True, 1e-6)])
-@pytest.mark.parametrize("mode", ["rigid", "elastic"])
-def test_work_is_stored_or_becomes_heat(mode, stops, extrapolated, arm):
+@pytest.mark.parametrize(
+    ("name", "mode", "stops", "extrapolated"),
+    [
+        ("irb140", "rigid", False, 1e-8),
+        ("irb140", "elastic", True, 1e-6),
+        ("irb1400", "elastic", False, 1e-8),
+        ("irb1400", "rigid", True, 1e-6),
+        ("irb1600", "elastic", False, 1e-8),
+    ],
+)
+def test_work_is_stored_or_becomes_heat(name, mode, stops, extrapolated):
     """Joints that keep moving (seen: 9e-12 of the work), and such that stop, stick and turn back (2e-8)."""
-    robot = arm.with_drives(mode)
+    robot = twin.load(name).with_drives(mode)
     left, works = [], []
     for part in (1, 2, 4, 8):
         work, rubbed, damped, stored = ledger(robot, 1e-3 / part, stops)

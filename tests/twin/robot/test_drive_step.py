@@ -4,8 +4,6 @@ from types import FunctionType
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.support.drive_oracles import at_breakaway, equations, oracle_step, random_case
 from twin.robot.drives import drive_step, friction
@@ -49,25 +47,16 @@ def difference(case):
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
 def test_step_is_the_one_that_obeys_the_law_of_friction(mode, coupled, roughness):
     rng = np.random.default_rng([mode == "rigid", coupled, int(roughness)])
-    sizes = [1, 2, 3, 4] * 60 + [5] * 15 + [6] * 5
+    sizes = [1, 2, 3, 4] * 30 + [5] * 8 + [6] * 3
     assert max(difference(random_case(rng, n, mode, coupled, roughness)) for n in sizes) < SAME
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from(["rigid", "elastic"]), st.booleans())
-def test_step_obeys_whatever_the_case(seed, n, mode, coupled):
-    rng = np.random.default_rng(seed)
-    assert difference(random_case(rng, n, mode, coupled, 10.0 ** rng.uniform(-2, 3))) < SAME
 
 
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
 def test_sticking_and_sliding_are_found_in_a_few_rounds(mode, rng):
     """Seen: six at most, in 20,000 cases; more than ten would mean that it goes in circles."""
     rounds, accelerations = counted()
-    step = uncompiled(
-        drive_step.drive_step, vars(drive_step) | {"accelerations_with_friction": accelerations}
-    )
-    for k in range(600):
+    step = step_with(accelerations)
+    for k in range(300):
         case = random_case(rng, 1 + k % 6, mode, coupled=k % 2 == 0, roughness=10.0 ** (k % 4))
         case = at_breakaway(case, rng) if k % 3 == 0 else case
         rounds.clear()
@@ -99,26 +88,28 @@ def counted():
     return rounds, uncompiled(friction.accelerations_with_friction, counting)
 
 
+def step_with(accelerations):
+    names = vars(drive_step) | {"accelerations_with_friction": accelerations}
+    return uncompiled(drive_step.drive_step, names)
+
+
 def uncompiled(function, names):
     """The function as Python runs it, with other names of its module."""
     return FunctionType(getattr(function, "py_func", function).__code__, names)
 
 
 @pytest.mark.parametrize("mode", ["rigid", "elastic"])
-@pytest.mark.parametrize("tau", [np.nan, np.inf, -np.inf])
-def test_a_torque_that_is_no_number_shows_and_ends(tau, mode, rng):
+def test_a_torque_that_is_no_number_shows_and_ends(mode, rng):
     case = random_case(rng, 4, mode)
-    (qd, qd_motor, _), _ = stepped(case._replace(tau=np.array([1.0, tau, 0.0, 2.0])))
-    assert not np.all(np.isfinite(np.concatenate([qd, qd_motor])))
+    for tau in (np.nan, np.inf, -np.inf):
+        (qd, qd_motor, _), _ = stepped(case._replace(tau=np.array([1.0, tau, 0.0, 2.0])))
+        assert not np.all(np.isfinite(np.concatenate([qd, qd_motor])))
 
 
 def test_one_at_a_time_comes_to_the_same(rng):
     """The way out, should all at once ever go in circles."""
     names = vars(friction) | {"BLOCK_ROUNDS": 0}
-    accelerations = uncompiled(friction.accelerations_with_friction, names)
-    step = uncompiled(
-        drive_step.drive_step, vars(drive_step) | {"accelerations_with_friction": accelerations}
-    )
+    step = step_with(uncompiled(friction.accelerations_with_friction, names))
     for k in range(200):
         case = random_case(rng, 1 + k % 6, "elastic" if k % 2 else "rigid", coupled=k % 3 == 0)
         single, together = stepped(case, step)[0], stepped(case)[0]

@@ -1,4 +1,4 @@
-"""What drives add to inverse dynamics: rotors and friction, by their energy and by formulas written here."""
+"""What drives add to the arm: rotors by their energy and two libraries, friction by formulas written here."""
 
 from math import exp
 
@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.support.random_trees import interpreted
 from tests.support.sample_drives import COUPLING, RUBBING
+from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
+
+DT = 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +44,37 @@ def test_friction_is_the_law_at_each_shaft_and_takes_its_power(robot, rng):
 
 def test_rotors_have_the_energy_of_their_turning(robot, rng):
     for qd in rng.normal(size=(50, 6)):
-        turning = sum(
-            0.5 * RUBBING.rotor_inertia[i] * (RUBBING.ratio[i] * sum(COUPLING[i] * qd)) ** 2 for i in range(6)
-        )
+        turns = RUBBING.ratio * (COUPLING @ qd)
+        turning = sum(0.5 * RUBBING.rotor_inertia * turns**2)
         assert 0.5 * qd @ twin.dynamics.reflected_inertia(robot) @ qd == pytest.approx(turning, rel=1e-13)
+        tau_m = rng.normal(size=6)  # N^T tau_m at the joints does the work of tau_m at the motors
+        assert (RUBBING.motor_matrix.T @ tau_m) @ qd == pytest.approx(tau_m @ turns, rel=1e-12)
+
+
+def test_mass_matrix_with_rotors_against_pinocchio_and_mujoco(arm, rng):
+    driven = arm.with_drives("rigid", arm.drives.without_friction())
+    armature = np.zeros(driven.tree.n)  # the rotors' inertia at each joint of the tree
+    armature[list(driven.driven)] = np.array(driven.drives.ratio) ** 2 * driven.drives.rotor_inertia
+    pinocchio, mujoco = Pinocchio(driven.urdf, driven.tree.names), MuJoCo(driven.urdf)
+    pinocchio.model.armature = armature[pinocchio.back]
+    mujoco.model.dof_armature[:] = armature
+    G, q = driven.embedding, rng.uniform(driven.q_min, driven.q_max, (30, 6)) * 0.5
+    M = twin.mass_matrix(driven, q) + twin.dynamics.reflected_inertia(driven)
+    for peer in (pinocchio, mujoco):
+        expected = np.array([G.T @ peer.mass_matrix(G @ one + driven.embedding_offset) @ G for one in q])
+        assert largest_relative_error(M, expected) < 1e-12
+
+
+def test_one_step_without_friction_against_pinocchio(irb140, rng):
+    robot = irb140.with_drives("rigid", irb140.drives.without_friction())
+    peer, plant = Pinocchio(robot.urdf, robot.tree.names), AnalyticPlant(robot, DT)
+    peer.model.armature = (np.array(robot.drives.ratio) ** 2 * robot.drives.rotor_inertia)[peer.back]
+    for _ in range(30):
+        q, (qd, tau) = rng.uniform(robot.q_min, robot.q_max) * 0.5, rng.normal(size=(2, 6)) * 3
+        plant.reset(q, qd)
+        plant.step(100 * tau)
+        qdd, expected = (plant.state()[1] - qd) / DT, peer.forward_dynamics(q, qd, 100 * tau)
+        np.testing.assert_allclose(qdd, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
 
 
 def test_inverse_dynamics_is_the_sum_of_arm_rotors_and_friction(robot, rng):

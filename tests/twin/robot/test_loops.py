@@ -22,21 +22,19 @@ def arm():
     return twin.load("irb1400")
 
 
-def test_the_loop_of_the_facts(arm):
+def test_the_loop_of_the_facts(arm, rng):
     """The rod's upper eye, 0.600 m from its lower one, and the eye of the housing, 0.170 m behind axis 3."""
     (loop,) = arm.loops
     assert loop.name == "parallelogram"
     assert [arm.tree.links[joint] for joint in loop.joints] == ["link_rod", "link_3"]
     np.testing.assert_allclose(loop.points, [[0, 0, 0.600], [-0.170, 0, 0]], rtol=0, atol=1e-15)
-
-
-def test_the_loop_is_closed_wherever_the_pendant_leads(arm, rng):
-    for q in random_positions(arm, rng, 100):
+    for q in random_positions(arm, rng, 100):  # it is closed wherever the pendant leads
         assert np.max(np.abs(loops.gaps(arm, arm.tree_positions(q)))) < 1e-15
 
 
-def test_gaps_of_any_joint_angles(arm, rng):
+def test_gaps_of_any_joint_angles(arm, robot, rng):
     """Both ways that they are computed, against Pinocchio: the first link's point less the second's."""
+    assert loops.gaps(robot, np.zeros(6)).shape == (0, 3)
     peer = Pinocchio(arm.urdf, arm.tree.names)
     for q_tree in rng.uniform(-3, 3, (20, 8)):
         eyes = []
@@ -69,10 +67,6 @@ def test_gaps_of_two_loops_of_any_tree(tmp_path, rng):
     np.testing.assert_allclose(gap.reshape(2, 3), expected, rtol=0, atol=1e-14)
 
 
-def test_a_robot_without_loops_has_no_gaps(robot):
-    assert loops.gaps(robot, np.zeros(6)).shape == (0, 3)
-
-
 def test_kernels_of_the_loop_compute_the_gap(arm):
     """A loop of other points is other code, though the tree is the same."""
     (loop,) = arm.loops
@@ -87,25 +81,19 @@ def test_kernels_of_the_loop_compute_the_gap(arm):
 # ---- folding -------------------------------------------------------------------------------------
 
 
-def test_clearance_is_the_distance_between_the_long_sides(arm, rng):
-    """0.170 m at the zero pose, none where lever and rod fall into line."""
-    (loop,) = arm.loops
-    for q in random_positions(arm, rng, 50):
-        expected = 0.170 * np.cos(q[2] - q[1])
-        assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-13)
-    assert loops.clearance(arm, loop, np.deg2rad([10, -40, 50, 0, 0, 0])) < 1e-16
-
-
 def test_clearance_of_any_loop(arm, rng):
     """Of the second link's joint from the line through the first link's joint and the shared point."""
     peer = Pinocchio(arm.urdf, arm.tree.names)
-    loop = Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))
-    for q in random_positions(arm, rng, 10):
-        rod, housing = (peer.forward_kinematics(arm.embedding @ q, link) for link in ("link_rod", "link_3"))
-        along = rod[:3, :3] @ loop.points[0] / np.linalg.norm(loop.points[0])
-        across = housing[:3, 3] - rod[:3, 3]
-        expected = np.linalg.norm(across - across.dot(along) * along)
-        assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-12)
+    for loop in (arm.loops[0], Loop("odd", arm.loops[0].joints, frozen(rng.normal(size=(2, 3))))):
+        for q in random_positions(arm, rng, 10):
+            q_tree = arm.embedding @ q
+            rod, housing = (peer.forward_kinematics(q_tree, link) for link in ("link_rod", "link_3"))
+            along = rod[:3, :3] @ loop.points[0] / np.linalg.norm(loop.points[0])
+            across = housing[:3, 3] - rod[:3, 3]
+            expected = np.linalg.norm(across - across.dot(along) * along)
+            assert loops.clearance(arm, loop, q) == pytest.approx(expected, rel=1e-12)
+    in_line = np.deg2rad([10, -40, 50, 0, 0, 0])  # lever and rod
+    assert loops.clearance(arm, arm.loops[0], in_line) < 1e-16
 
 
 def turned(elbow_deg, lower_deg=10.0):
@@ -163,28 +151,22 @@ def test_joint_beyond_its_range_is_reported_first(arm):
         check_folding(arm, np.deg2rad([0, 0, 80, 0, 0, 0]))
 
 
-@pytest.mark.parametrize(
-    ("row", "told"),
-    [
+def test_passive_joint_is_printed_as_a_combination_of_joints(arm):
+    for row, told in (
         ([0, 1, -1, 0, 0, 0], "q2 - q3"),
         ([0, -1, -1, 0, 0, 0], "- q2 - q3"),
         ([0.5, 0, 2, 0, -0.25, 0], "2 q3 + 0.5 q1 - 0.25 q5"),
-    ],
-)
-def test_passive_joint_is_printed_as_a_combination_of_joints(arm, row, told):
-    G = arm.embedding.copy()
-    G[arm.passive[0]] = row
-    odd = replace(arm, embedding=frozen(G))
-    with pytest.raises(LimitError, match=rf"joint_elbow \({re.escape(told)}\) would be at"):
-        check_folding(odd, np.array([1.0, 2.0, 4.0, 0, -3.0, 0]))
+    ):
+        G = arm.embedding.copy()
+        G[arm.passive[0]] = row
+        odd = replace(arm, embedding=frozen(G))
+        with pytest.raises(LimitError, match=rf"joint_elbow \({re.escape(told)}\) would be at"):
+            check_folding(odd, np.array([1.0, 2.0, 4.0, 0, -3.0, 0]))
 
 
-def test_message_of_a_passive_joint_without_a_loop(arm):
+def test_message_names_the_loop_of_the_passive_joint_if_there_is_one(arm):
     with pytest.raises(LimitError, match=r"to 75 deg \(1\.309 rad\)$"):
         check_folding(replace(arm, loops=()), turned(76))
-
-
-def test_message_names_the_loop_of_the_passive_joint(arm):
     other = Loop("other", (0, 1), frozen(np.ones((2, 3))))
     with pytest.raises(LimitError, match=r"link_rod would be 0\.0411 m from folding parallelogram flat$"):
         check_folding(replace(arm, loops=(other, *arm.loops)), turned(76))

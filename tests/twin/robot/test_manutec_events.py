@@ -1,13 +1,12 @@
 """The published runs of the Manutec r3's drive train, with friction's changes of mode as events.
 
 Arm and drives are the library's, from the robot's file; what is compared are the Modelica Association's
-reference results of RobotR3's FullRobot and OneAxis (github.com/modelica/MAP-LIB_ReferenceResults, d6a2b9b).
+reference results of RobotR3's FullRobot (github.com/modelica/MAP-LIB_ReferenceResults, d6a2b9b).
 """
 
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 import twin
 from scenarios.checks.manutec_r3 import (
@@ -22,8 +21,6 @@ from scenarios.checks.manutec_r3 import (
     published_move,
 )
 from tests.support.manutec_events import Arm, Control, Motor, Simulation
-from twin.robot.drives.drives import Drives
-from twin.trajectories.joint_trajectories import trapezoid
 
 MODES = {"F": 1, "S": 0, "B": -1}  # forward, stuck, backward: of the motors of axes 1 to 3, the joints 4 to 6
 # fmt: off
@@ -44,21 +41,6 @@ MOTORS = Motor(
     damping=np.array([0.6, 0.6, 0.6, 0.55, 0.55, 0.27]),
 )
 CONTROL = Control(KP, KS, TS)
-
-# OneAxis: t in s, q in rad, current in A, spring (N q - theta_m) in rad
-ONE_AXIS = np.array(
-    [
-        [0.16, 0.126449629029, 3.81419253484, -0.118197285137],
-        [0.48, 0.990507830017, 0.836813037983, 0.000670376927057],
-        [0.8, 1.89968873261, -2.33623108251, 0.100034159584],
-        [0.96, 2.08834330466, -2.66990997609, 0.116910724326],
-        [1.04, 2.0944057942, -0.49484328468, 0.0240233266181],
-        [1.12, 2.09399055847, -0.324880745993, -0.0132988825698],
-        [1.28, 2.09405887202, 0.169837203511, 0.00184242979451],
-        [1.44, 2.09411811832, 0.430962738582, -5.32834477273e-05],
-    ]
-)
-ONE_AXIS_CHANGES = "SFBSBSF", [0.000652, 0.997918, 1.093454, 1.098923, 1.127850, 1.353624]
 
 
 def smooth(move):
@@ -88,8 +70,8 @@ def largest_distance(changes, axis, sense, published):
     return np.max(np.abs([change.t for change in own] - np.array(times)))
 
 
-@pytest.fixture(scope="module")
-def full_run():
+def test_the_arm_is_where_the_reference_results_have_it_and_changes_its_modes_when_they_do():
+    """Integrate the six axes with an event at each of the 34 changes, which takes 8 s."""
     robot = twin.load("manutec_r3").with_payload(LOAD)
     arm = Arm(
         lambda q: twin.mass_matrix(robot, q),
@@ -97,37 +79,9 @@ def full_run():
     )
     reference, kinks = smooth(published_move(robot))
     simulation = Simulation(arm, robot.drives, MOTORS, CONTROL, reference, kinks)
-    return simulation.run(robot.poses["start"], INSTANTS)
-
-
-def test_the_arm_is_where_the_reference_results_have_it(full_run):
-    state, _ = full_run
+    state, changes = simulation.run(robot.poses["start"], INSTANTS)
     np.testing.assert_allclose(state.q, ANGLES, rtol=0, atol=1e-8)  # the reference's own error; seen 4e-9
-
-
-def test_every_change_of_mode_is_at_its_published_time(full_run):
-    _, changes = full_run
     assert len(changes) == 34
     for axis, published in CHANGES.items():
         sense = -1 if axis == 1 else 1  # its motor turns against its joint; the others of CHANGES do not
         assert largest_distance(changes, axis, sense, published) < 1e-6
-
-
-def test_one_axis_alone():
-    drives = Drives(
-        ratio=[210],
-        rotor_inertia=0.0013,
-        coulomb=0.5 * 210,
-        viscous=0.1 / 130 * 210**2,
-        stiffness=8 * 210**2,
-        damping=0.01 * 210**2,
-    )
-    plain = Arm(lambda q: np.array([[1.3 * 15]]), lambda q, qd: np.zeros(1))
-    motor = Motor(*(np.array([values[1]]) for values in MOTORS))  # axis 2
-    reference, kinks = smooth(trapezoid([0.0], [np.deg2rad(120)], 3.0, 10.0))
-    t, q, current, spring = ONE_AXIS.T
-    state, changes = Simulation(plain, drives, motor, CONTROL, reference, kinks).run([0.0], t)
-    np.testing.assert_allclose(state.q[:, 0], q, rtol=0, atol=2e-9)
-    np.testing.assert_allclose(state.i[:, 0], current, rtol=0, atol=2e-5)
-    np.testing.assert_allclose(210 * (state.q - state.qm)[:, 0], spring, rtol=0, atol=5e-7)
-    assert largest_distance(changes, 1, 1, ONE_AXIS_CHANGES) < 1e-6

@@ -25,50 +25,35 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_one_sample_has_the_bits_of_a_batch(arm, name, rng):
-    vectors = rng.uniform(-0.5, 0.5, (CALLS[name], 6))
-    function = getattr(twin, name)
-    one = function(arm, *vectors)
-    many = function(arm, *vectors[:, None])
-    assert one.tobytes() == many[0].tobytes()
-    for strange in (
-        [vector.tolist() for vector in vectors],
-        [np.repeat(vector, 2)[::2] for vector in vectors],  # not C-contiguous
-        [frozen(vector) for vector in vectors],
-    ):
-        assert function(arm, *strange).tobytes() == one.tobytes()
-
-
 def frozen(vector):
     vector = vector.copy()
     vector.setflags(write=False)
     return vector
 
 
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused(arm, name, bad):
-    for place in range(CALLS[name]):
-        vectors = np.full((CALLS[name], 6), 0.1)
-        vectors[place, 4] = bad
-        with pytest.raises(ValueError, match=rf"to be finite, got {bad} at \[4\]"):
-            getattr(twin, name)(arm, *vectors)
+def test_one_sample_has_the_bits_of_a_batch(arm, rng):
+    for name, count in CALLS.items():
+        vectors, function = rng.uniform(-0.5, 0.5, (count, 6)), getattr(twin, name)
+        one = function(arm, *vectors).tobytes()
+        assert one == function(arm, *vectors[:, None])[0].tobytes(), name
+        for strange in (np.ndarray.tolist, lambda vector: np.repeat(vector, 2)[::2], frozen):
+            assert function(arm, *map(strange, vectors)).tobytes() == one, name
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_another_length_is_refused(arm, name):
-    for place in range(CALLS[name]):
-        vectors = [np.zeros(6)] * CALLS[name]
+def test_vectors_that_are_not_finite_or_of_another_length_are_refused(robot, name):
+    function, count = getattr(twin, name), CALLS[name]
+    for place in range(count):
+        vectors = [np.full(6, 0.1) for _ in range(count)]
+        for bad in (np.nan, np.inf, -np.inf):
+            vectors[place][4] = bad
+            with pytest.raises(ValueError, match=rf"to be finite, got {bad} at \[4\]"):
+                function(robot, *vectors)
         vectors[place] = np.zeros(5)
         with pytest.raises(ValueError, match=r"of shape \(\.\.\., 6\), got \(5,\)"):
-            getattr(twin, name)(arm, *vectors)
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_a_very_long_vector_is_refused_before_anything_is_made_for_it(arm, name):
-    with pytest.raises(ValueError, match=r"got \(10000000,\)"):
-        getattr(twin, name)(arm, *[np.zeros(10_000_000)] * CALLS[name])
+            function(robot, *vectors)
+    with pytest.raises(ValueError, match=r"got \(10000000,\)"):  # before anything is made for it
+        function(robot, *[np.zeros(10_000_000)] * count)
 
 
 def test_large_numbers_use_the_general_path(arm):
@@ -124,20 +109,15 @@ def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     assert forward.FLANGE is single_sample.FLANGE
 
 
-def test_all_of_it_runs_without_compiling():
+def test_all_of_it_runs_without_compiling(robot):
     """As NUMBA_DISABLE_JIT=1 asks for, and to the same digits."""
     code = (
         "import numpy as np, twin; r = twin.load('irb140'); q = np.full(6, 0.2);"
         "print(repr(float(twin.inverse_dynamics(r, q, q, q) @ np.arange(6))))"
     )
-    answers = []
-    for disabled in ("0", "1"):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "NUMBA_DISABLE_JIT": disabled},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answers.append(float(done.stdout))
-    assert answers[0] == pytest.approx(answers[1], rel=1e-13)
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    q = np.full(6, 0.2)
+    compiled = twin.inverse_dynamics(robot, q, q, q) @ np.arange(6)
+    assert float(done.stdout) == pytest.approx(compiled, rel=1e-13)
