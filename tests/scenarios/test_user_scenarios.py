@@ -39,7 +39,7 @@ def places(statement):
 
 
 def run_all(folder, files):
-    """Run user files and a good one by one command; return what it printed, and the runs by their names."""
+    """Run user files and a good one by one command; return what it printed, and the errors by their names."""
     paths = [user_scenarios.write(folder / f"{name}.py", **parts) for name, parts in files.items()]
     results, printed = folder / "a.json", io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -50,7 +50,7 @@ def run_all(folder, files):
     good = runs.pop("good")
     assert (good["error"], good["passes"]) == (None, True)
     assert not any(run["passes"] for run in runs.values())
-    return printed.getvalue(), runs
+    return printed.getvalue(), {name: run["error"] for name, run in runs.items()}
 
 
 LEAVING = {
@@ -60,33 +60,22 @@ LEAVING = {
 }
 
 
-@pytest.fixture(scope="module")
-def left(tmp_path_factory):
+def test_user_code_that_exits_fails_its_run_only(tmp_path):
     files = {name: places(statement)[place] for name, (place, statement) in LEAVING.items()}
-    return run_all(tmp_path_factory.mktemp("left"), files)
-
-
-@pytest.mark.parametrize("name", LEAVING)
-def test_user_code_that_exits_fails_its_run_only(name, left):
-    _, runs = left
-    error, (_, statement) = runs[name]["error"], LEAVING[name]
-    assert f"{name}.py" in error
-    assert statement.split("'")[1] in error if "type(" in statement else True
-    assert "\n" not in error
-
-
-def test_report_lists_failed_and_finished_runs(left):
-    printed, _ = left
+    printed, errors = run_all(tmp_path, files)
+    for name, (_, statement) in LEAVING.items():
+        assert f"{name}.py" in errors[name]
+        assert statement.split("'")[1] in errors[name] if "type(" in statement else True
+        assert "\n" not in errors[name]
     assert printed.count("computed_torque: did not finish: ") == len(LEAVING)
     assert f"{len(LEAVING) + 1} runs, 2 checks" in printed
     assert printed.count("Peak torque") == 1 + len(WAYS_OUT)  # the good one, and those left after the run
 
 
-@pytest.mark.parametrize("place", ["import", "run", "metrics"])
+@pytest.mark.parametrize("place", ["import", "run"])
 def test_single_run_that_exits_has_status_1(place, tmp_path, capsys):
-    assert (
-        main(["run", user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])]) == 1
-    )
+    file = user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])
+    assert main(["run", file]) == 1
     assert "SystemExit" in capsys.readouterr().out
 
 
@@ -145,18 +134,11 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory):
-    files = {fault.replace(" ", "_"): parts for fault, (parts, _) in FAULTS.items()}
-    return run_all(tmp_path_factory.mktemp("faulty"), files)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fault_of_user_file_is_one_sentence_of_its_run(fault, faulty):
-    _, runs = faulty
-    error = runs[fault.replace(" ", "_")]["error"]
-    assert re.search(FAULTS[fault][1], error), error
-    assert "\n" not in error
+def test_fault_of_user_file_is_one_sentence_of_its_run(tmp_path):
+    _, errors = run_all(tmp_path, {fault.replace(" ", "_"): parts for fault, (parts, _) in FAULTS.items()})
+    for fault, (_, told) in FAULTS.items():
+        assert re.search(told, errors[fault.replace(" ", "_")])
+    assert "\n" not in "".join(errors.values())
 
 
 def test_rejected_settings_are_wrong_use_and_in_the_results(tmp_path, capsys):
@@ -208,21 +190,20 @@ def package(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("fault", ["syntax", "exit"])
-def test_package_file_with_an_error_appears_in_the_list_and_fails(fault, package, capsys, monkeypatch):
+def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys, monkeypatch):
     monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # other processes know another package
-    parts = {"syntax": {"config": "class Config(:\n"}, "exit": {"head": "raise SystemExit\n"}}[fault]
-    user_scenarios.write(package / f"broken_{fault}.py", **parts)
+    user_scenarios.write(package / "broken_syntax.py", config="class Config(:\n")
+    user_scenarios.write(package / "broken_exit.py", head="raise SystemExit\n")
     user_scenarios.write(package / "sound.py")
     assert main(["run", "--help"]) == 0
     assert main(["list"]) == 0
     assert "broken_" in capsys.readouterr().out
     junit = package / "a.xml"
     assert main(["validate", "--robot", "irb140", "--jobs", "1", "--junit", str(junit)]) == 1
-    assert "9 runs, 16 checks" in capsys.readouterr().out
+    assert "10 runs, 16 checks" in capsys.readouterr().out
     cases = [case for case in ET.parse(junit).getroot().iter("testcase") if case.find("failure") is not None]
-    assert [case.attrib["name"] for case in cases] == ["finishes"]
-    assert "cannot load scenario" in cases[0].find("failure").attrib["message"]
+    assert [case.attrib["name"] for case in cases] == ["finishes"] * 2
+    assert all("cannot load scenario" in case.find("failure").attrib["message"] for case in cases)
 
 
 def test_metric_accepts_any_real_number_type():

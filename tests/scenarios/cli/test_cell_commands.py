@@ -64,19 +64,6 @@ def test_run_checks_the_distance_with_tool_and_payload(folder, capsys):
     assert (folder / "d.png").stat().st_size > 1000
 
 
-def test_run_without_a_cell_imports_nothing_of_it(folder):
-    import subprocess
-    import sys
-
-    code = "import sys; from scenarios.cli.command_line import main; main(sys.argv[1:]); "
-    code += "print([name for name in sys.modules if name.split('.')[0] == 'coal' or 'twin.cell.' in name])"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "gravity_hold", "--duration", "0.05"],
-        capture_output=True, text=True, cwd=folder, check=True,
-    )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_wall_before_the_arm_fails(folder, capsys):
     (folder / "cell.toml").write_text(CELL + WALL, encoding="utf-8")
     assert main([*SHORT, "--json", "run.json"]) == 1

@@ -8,6 +8,8 @@ import shlex
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -27,18 +29,31 @@ from twin import jit
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
 COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
+RUN = "run gravity_hold --duration 0.01"
+PRINTING = ("list", "--help", "run pose_path --help", "formulas two_link", RUN)
+"""Commands that print in different ways."""
 
 
-def shell(line, **environment):
-    """Return the output of a shell command; `irb-twin` stands for the command of this checkout."""
-    done = subprocess.run(
-        ["bash", "-c", line.replace("irb-twin", COMMAND)],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
-    )
-    done.stderr = without_notice(done.stderr.decode(errors="replace")).encode()
-    return done
+@pytest.fixture
+def printed_to(monkeypatch, capsys):
+    """Function that runs a command whose standard output is a file; status and standard error.
+
+    The file is closed as at the end of a process, where what is still to be written is written.
+    """
+
+    def run(line, file, **how):
+        with monkeypatch.context() as patch, open(file, "w", **{"encoding": "utf-8", **how}) as stream:
+            patch.setattr(sys, "stdout", stream)
+            return main(line.split()), capsys.readouterr().err
+
+    return run
+
+
+def without_reader():
+    """Return a pipe whose reader has hung up."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
 
 
 @pytest.mark.parametrize("columns", ["0", "-5", "abc", "", "²", "1", "9" * 5000])
@@ -51,67 +66,63 @@ def test_columns_that_are_none_are_not_believed(columns, words, monkeypatch, cap
     assert max(map(len, text.splitlines())) < 200
 
 
-@pytest.mark.parametrize("words", ["list", "--help", "run pose_path --help"])
-@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
-def test_a_terminal_that_knows_no_greek_gets_question_marks(words, environment):
-    done = shell(f"irb-twin {words}", **environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == b""
-    assert b"pose_path" in done.stdout
-    if "PYTHONIOENCODING" in environment:
-        assert done.stdout.isascii()
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+@pytest.mark.parametrize("line", PRINTING[:3])
+def test_a_terminal_that_knows_no_greek_gets_question_marks(line, errors, printed_to, tmp_path):
+    """As Python opens standard output for PYTHONIOENCODING=ascii, and for LC_ALL=C."""
+    assert printed_to(line, tmp_path / "out", encoding="ascii", errors=errors) == (0, "")
+    assert "pose_path" in (tmp_path / "out").read_text(encoding="ascii")
 
 
-@pytest.mark.parametrize("words", ["list", "--help", "validate --help", "formulas main_axes"])
-def test_a_reader_who_hangs_up_is_no_error(words):
-    done = shell(f"irb-twin {words} | true; exit ${{PIPESTATUS[0]}}")
-    assert (done.returncode, done.stderr) == (0, b"")
+@pytest.mark.parametrize("line", PRINTING)
+def test_a_reader_who_hangs_up_is_no_error(line, printed_to):
+    assert printed_to(line, without_reader()) == (0, "")
 
 
-def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path):
+def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to):
     fails = 'def metrics(log):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
     own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
-    done = shell(f"irb-twin run {own} --json {tmp_path}/a.json | true; exit ${{PIPESTATUS[0]}}")
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert printed_to(f"run {own} --json {tmp_path}/a.json", without_reader()) == (1, "")
     assert (tmp_path / "a.json").exists()
 
 
 @pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
-@pytest.mark.parametrize(
-    "words",
-    ["list", "--help", "run pose_path --help", "formulas main_axes", "run gravity_hold --duration 0.01"],
-)
-def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(words):
-    done = shell(f"irb-twin {words} >/dev/full")
-    assert (done.returncode, done.stderr) == (1, b"irb-twin: cannot print: No space left on device\n")
+@pytest.mark.parametrize("line", PRINTING)
+def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(line, printed_to, tmp_path):
+    files = f" --json {tmp_path}/a.json" if line == RUN else ""
+    said = "irb-twin: cannot print: No space left on device\n"
+    assert printed_to(line + files, "/dev/full") == (1, said)
+    if files:
+        assert json.loads((tmp_path / "a.json").read_text())["passes"] is True
+        assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
-def test_files_are_whole_even_if_what_is_printed_has_no_room(tmp_path):
-    done = shell(f"irb-twin run gravity_hold --duration 0.01 --json {tmp_path}/a.json >/dev/full")
-    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
-    assert json.loads((tmp_path / "a.json").read_text())["passes"] is True
-    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
-
-
-@pytest.mark.parametrize("words", ["list", "run gravity_hold --duration 0.01", "run pose_path --help"])
-def test_head_takes_a_line_and_nobody_complains(words):
-    done = shell(f"irb-twin {words} | head -n 1; echo ${{PIPESTATUS[0]}}")
-    assert (done.stdout.splitlines()[-1], done.stderr) == (b"0", b"")
+@pytest.mark.parametrize("unread", ["| head -n 1", ">&-", ">/dev/full"])
+def test_a_process_that_cannot_print_writes_its_files_and_fails_only_on_a_full_disk(unread, tmp_path):
+    """Python flushes standard output once more when the process ends."""
+    line = f"{COMMAND} {RUN} --json {tmp_path}/a.json {unread}; echo ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"PYTHONUNBUFFERED": "", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, check=False, env=environment, encoding="utf-8"
+    )
+    full = "full" in unread
+    assert done.stdout.splitlines()[-1] == ("1" if full else "0")
+    assert without_notice(done.stderr) == "irb-twin: cannot print: No space left on device\n" * full
+    assert json.loads((tmp_path / "a.json").read_text())["runs"]
 
 
 NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
-    metrics = user_scenarios.PARTS["metrics"].replace("length", name).replace("in samples", f"why {name}")
-    own = user_scenarios.write(tmp_path / f"own {name.replace('/', '')}.py", metrics=metrics)
-    results = tmp_path / f"{name.replace('/', '')}.json"
+def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys):
+    metrics = f"""def metrics(log):
+    return tuple(Metric(name, 1.0, "", None, f"why {{name}}") for name in {NAMES})
+"""
+    own = user_scenarios.write(tmp_path / "own [rad] [bold] :smile:.py", metrics=metrics)
+    results = tmp_path / "[rad] [bold] :smile:.json"
     assert main(["run", own, "--explain", "--json", str(results)]) == 0
     text = capsys.readouterr().out
-    assert f" {name} " in text
-    assert f"why {name}" in text
+    assert [name for name in NAMES if f" {name} " not in text or f"why {name}" not in text] == []
     assert f"wrote {results}" in text.replace("\n", "")
 
 
@@ -119,8 +130,6 @@ def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
 def test_a_report_shows_them_on_any_page(name):
     run = made_up_run("pd")
     joints = run.log.robot.tree.__class__(**{**vars(run.log.robot.tree), "names": (name, *"bcdef")})
-    from dataclasses import replace
-
     log = replace(run.log, controller=name, robot=replace(run.log.robot, name=name, tree=joints))
     config = Config(robot=name)
     metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
@@ -215,8 +224,6 @@ def test_the_command_says_that_it_compiles():
 
 
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
-    import xml.etree.ElementTree as ET
-
     write_junit(
         Results([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")]), tmp_path / "a.xml"
     )

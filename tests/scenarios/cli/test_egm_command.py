@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from scenarios.cli.arguments import fields, flag
 from scenarios.cli.command_line import main, read
 from scenarios.cli.egm.addresses import addresses, bind_address
 from scenarios.cli.egm.serve import passed
@@ -91,26 +90,6 @@ def test_session_passes_if_all_requested_runs_completed(runs, completed, faults,
     """An interrupted run does not count as completed."""
     job = SimpleNamespace(plan=Plan(runs=runs), program=None)
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
-
-
-def test_help_imports_no_heavy_modules():
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys\n"
-            "from scenarios.cli.command_line import main\n"
-            "assert all(main(['egm', verb, '--help']) == 0 for verb in ('mirror', 'record', 'replay'))\n"
-            "assert 'numpy' not in sys.modules\n"
-            "assert main(['egm', '--help']) == main(['egm', 'serve', '--help']) == 0\n"
-            "heavy = {'numba', 'google.protobuf', 'pybullet', 'scipy', 'rich'} & set(sys.modules)\n"
-            "assert not heavy, heavy\n",
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    for name in fields(GuidanceSettings):
-        assert flag(name) in done.stdout
 
 
 def given(*words):
