@@ -56,11 +56,8 @@ def test_logs_pictures_and_results_contain_provenance(tmp_path, capsys, small_pi
     assert [settings] == json.loads(texts["settings"])
     assert settings == {"scenario": "gravity_hold", **document["runs"][0]["config"]}
     assert (settings["seed"], settings["bandwidth"], settings["speed_cutoff"]) == (7, 21.0, "inf")
-    made_with = [
-        json.loads(str(arrays["provenance"])),
-        json.loads(texts["provenance"]),
-        document["provenance"],
-    ]
+    texts_of = str(arrays["provenance"]), texts["provenance"]
+    made_with = [*map(json.loads, texts_of), document["provenance"]]
     assert made_with == [provenance()] * 3
 
 
