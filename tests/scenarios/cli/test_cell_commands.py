@@ -87,23 +87,6 @@ def test_unverified_shapes_are_not_judged(folder, capsys):
     assert "the shapes of irb1400 are unverified" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([*SHORT, "--tool", "0.1"], "the tool is given twice: by --tool 0.1 and by tool.tcp of cell.toml"),
-        ([*SHORT, "--payload", "2"], "the payload is given twice"),
-        (["run", "gravity_hold", "--cell", "none.toml"], "cannot read none.toml"),
-        (["collide", "run.npz"], "--cell CELL.toml is required"),
-        (["reach", "--plane", "bench"], "--plane requires --cell"),
-        (["reach", "--cell", "cell.toml", "--plane", "benc"], "no frame 'benc', did you mean 'bench'?"),
-        (["reach", "--step", "-1"], "expected 1 to 2000 steps"),
-    ],
-)
-def test_wrong_use_gets_one_sentence(words, message, capsys):
-    assert main(words) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_log_with_another_tool_is_refused(capsys):
     assert main(["run", "gravity_hold", "--duration", "0.05", "--log", "a.npz"]) == 0
     assert main(["collide", "a.npz", "--cell", "cell.toml"]) == 2

@@ -12,7 +12,6 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from scenarios.base import Config
 from scenarios.cli import output
@@ -144,30 +143,28 @@ class Terminal(io.StringIO):
     def isatty(self):
         return True
 
+    def seen(self):
+        """Return the text since the last call, without its escape sequences."""
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.getvalue())
+        self.truncate(0)
+        return text
 
-def terminal_for(monkeypatch):
+
+@pytest.fixture
+def terminal(monkeypatch):
     """Replace standard error by a terminal, and return it."""
     monkeypatch.setattr("sys.stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     return sys.stderr
 
 
-def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
-    terminal = terminal_for(monkeypatch)
+def test_a_title_over_the_bar_is_shown_as_it_is(terminal):
     with shown(1) as begin:
         begin("own [rad] [/x], pd")
     assert "own [rad] [/x], pd" in terminal.getvalue()
 
 
-def seen(terminal):
-    """Text that a terminal was sent since the last call, without its escape sequences."""
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
-    terminal.truncate(0)
-    return text
-
-
-def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
-    terminal = terminal_for(monkeypatch)
+def test_compiling_has_a_moving_bar_alone_and_below_another(terminal):
     with compiling_shown():
         jit.on_compiling(True)
         jit.on_compiling(True)  # a function that the first one calls
@@ -176,24 +173,24 @@ def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
         frames = {line for line in terminal.getvalue().split("\r") if output.COMPILING in line}
         assert len(frames) > 1, "its colours move"
         jit.on_compiling(False)
-        seen(terminal)
+        terminal.seen()
         with shown(1) as begin:
             begin("my run")
             for _ in range(2):
                 jit.on_compiling(True)
                 time.sleep(0.15)
-                text = seen(terminal)
+                text = terminal.seen()
                 assert "my run" in text
                 assert output.COMPILING in text
                 jit.on_compiling(False)
-                seen(terminal)
+                terminal.seen()
                 time.sleep(0.15)
-                assert output.COMPILING not in seen(terminal)
+                assert output.COMPILING not in terminal.seen()
         jit.on_compiling(True)
     time.sleep(0.2)
-    assert seen(terminal)
+    assert terminal.seen()
     time.sleep(0.2)
-    assert not seen(terminal), "a bar without an end ends with the command"
+    assert not terminal.seen(), "a bar without an end ends with the command"
     assert jit.on_compiling is bool
 
 
@@ -224,14 +221,7 @@ def test_the_command_says_that_it_compiles():
 
 
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
-    write_junit(
-        Results([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")]), tmp_path / "a.xml"
-    )
+    run = Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")
+    write_junit(Results([run]), tmp_path / "a.xml")
     (case,) = ET.parse(tmp_path / "a.xml").getroot().iter("testcase")
     assert case.find("failure").attrib["message"] == "it said ? and ?"
-
-
-def test_a_page_takes_strings_as_they_are(capsys):
-    output.console().print("[rad] :smile:")
-    assert capsys.readouterr().out == "[rad] :smile:\n"
-    assert isinstance(output.console(), Console)

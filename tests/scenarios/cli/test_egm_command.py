@@ -7,60 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from scenarios.cli.command_line import main, read
+from scenarios.cli.command_line import read
 from scenarios.cli.egm.addresses import addresses, bind_address
 from scenarios.cli.egm.serve import passed
 from scenarios.cli.egm.serving import Served
 from twin.egm import EgmResult, GuidanceSettings, Plan
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ([], "name a command after egm: known are serve"),
-        (["swim"], "'swim'"),
-        (["serve", "--robot", "irb99"], "unknown robot 'irb99'"),
-        (["serve", "--max-speed-deviatoin", "3"], "did you mean --max-speed-deviation?"),
-        (["serve", "--to", "a:1", "a:2"], "--to names 2 addresses for 1 robot"),
-        (["serve", "--pause", "-1"], "--pause -1: expected 0 s or more"),
-    ],
-)
-def test_wrong_use_prints_one_sentence_and_exits_with_2(words, expected, capsys):
-    assert main(["egm", *words]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("irb-twin: ")
-    assert printed.err.count("\n") == 1
-    assert expected in printed.err
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--drives", "rigid", "--robot", "youbot"], "cannot have rigid drives"),
-        (["--position-gain", "21"], "0 to 20"),
-        (["--to", "6510"], "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got"),
-        (["--robot", "irb140", "rx90", "--to", "a:7", "a:7"], "cannot send to the same address"),
-        (["--robot", "irb140", "rx90", "--to", "a:65535"], "the largest port is 65535"),
-        (["--robot", "irb140", "rx90", "--bind", "127.0.0.1:7000"], "cannot share a port"),
-        (["--mode", "path"], "--mode path requires --path FILE.csv"),
-        (["--path", "a.csv"], "--path requires --mode path"),
-        (["--mode", "path", "--path", "a.csv", "--start", "zero"], "--start is not valid in path mode"),
-        (["--start", "bent"], "unknown pose of irb140 'bent': known are zero, test_1"),
-        (["--limit", "3"], "--limit requires --lockstep"),
-        (["--lockstep", "--gui"], "--gui requires real time"),
-        (["--duration", "0"], "positive, finite duration in s, got 0.0"),
-        (["--wait", "nan"], "positive, finite --wait in s, got nan"),
-        (["--time-step", "0.003"], "period"),
-        (["--json", "a.txt"], "ends in .json"),
-    ],
-)  # fmt: skip
-def test_serve_reports_wrong_use_in_one_sentence(words, expected, capsys):
-    assert main(["egm", "serve", *words]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert expected in printed.err
-    assert printed.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -88,25 +39,24 @@ def given(*words):
 
 
 def test_every_guidance_setting_is_an_option():
-    expected = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
-    assert expected.guidance == GuidanceSettings(
-        mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True
-    )
+    found = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
+    expected = GuidanceSettings(mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True)
+    assert found.guidance == expected
     assert given().guidance == GuidanceSettings()
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
-        (["--robot", "a"], ["127.0.0.1:6510"]),
-        (["--robot", "a", "b", "c"], ["127.0.0.1:6510", "127.0.0.1:6511", "127.0.0.1:6512"]),
-        (["--robot", "a", "b", "c", "--to", "x:70", "y:80"], ["x:70", "y:80", "y:81"]),
-        (["--robot", "a", "--to", "[::1]:6510"], ["[::1]:6510"]),
+        ("--robot a", "127.0.0.1:6510"),
+        ("--robot a b c", "127.0.0.1:6510 127.0.0.1:6511 127.0.0.1:6512"),
+        ("--robot a b c --to x:70 y:80", "x:70 y:80 y:81"),
+        ("--robot a --to [::1]:6510", "[::1]:6510"),
     ],
 )
-def test_each_robot_gets_a_client_address(words, expected):
-    found = given(*words)
-    assert [str(address) for address in addresses(found.to, found.robot)] == expected
+def test_each_robot_gets_a_client_address(line, expected):
+    found = given(*line.split())
+    assert [str(address) for address in addresses(found.to, found.robot)] == expected.split()
 
 
 STOPS = """

@@ -67,24 +67,6 @@ def test_a_fault_of_the_language_has_status_1(program, capsys):
     assert "FAULT weld.mod, line 3: the end of the file is not RAPID here" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("check missing.mod", "missing.mod"),
-        ("check weld.mod --share 2", "--share 2: expected more than 0 and at most 1"),
-        ("check weld.mod --settling -1", "--settling -1: expected at least 0 s"),
-        ("check weld.mod --start nowhere", "robot irb140 has no pose 'nowhere': known are"),
-        ("check weld.mod --input x", "--input x: expected NAME=VALUE with a number"),
-        ("check weld.mod --accelerations 1 2", "expected one number or six"),
-        ("check weld.mod --robot two_link", "2 axes"),
-        ("fit weld.mod", "--times FILE.csv is required"),
-    ],
-)
-def test_wrong_use_has_status_2(program, capsys, words, message):
-    assert main(["rapid", *words.split()]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_folder_is_a_task(program, capsys):
     task = program / "TASK1"
     move = f"MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;"

@@ -158,35 +158,6 @@ def test_list_contains_quantities_that_can_vary():
     assert {"payload", "bandwidth", "mass", "drives.coulomb", "torque_limit.N", "law.Kp"} <= set(names)
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("", "name one scenario"),
-        ("joint_tracking pose_path", "name one scenario"),
-        ("model_agreement --vary payload=0:6", "model_agreement"),
-        ("joint_tracking", "nothing varies: give --vary"),
-        ("joint_tracking --vary payload", "expected NAME=TEXT"),
-        ("joint_tracking --vary paylod=0:6", "payload"),
-        ("joint_tracking --vary payload=6:0", "the range is reversed"),
-        ("joint_tracking --vary payload=0:6 payload=1:2", "twice"),
-        ("joint_tracking --vary payload=0:6 --limit error=1", "quantity 'error': known are joint_error"),
-        ("joint_tracking --vary payload=0:6 --limit joint_error=-1", "at least 0"),
-        ("joint_tracking --vary payload=0:6 --figure error", "unknown quantity 'error'"),
-        ("joint_tracking --vary payload=0:6:each", "payload by '0:6:each': it has no axes or links"),
-        ("joint_tracking --controller pd pid --vary law.nope=0:1", "no quantity 'law.nope': the nearest"),
-        ("joint_tracking --vary payload=0:6 --resume", "--resume requires --out"),
-        ("joint_tracking --vary payload=0:6 --workers 2 --scheduler tcp://h:1", "--workers excludes"),
-        ("joint_tracking --vary payload=0:6 --out a.xlsx", "ends in .csv or .parquet"),
-        ("joint_tracking --vary payload=0:6 --require-share 95", "expected a share from 0 to 1"),
-    ],
-)
-def test_bad_input_is_a_sentence(line, told):
-    status, out, err = given(["sweep", *line.split()])
-    assert (status, out) == (2, "")
-    assert told in err
-    assert err.count("\n") == 1
-
-
 def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):
     """`law.Kp` varies for `pd` alone, axes one by one, and the figure is the one whose limit decides."""
     (tmp_path / "my.py").write_text("def plain(state, ref):\n    return 40.0 * (ref.q - state.q)\n")

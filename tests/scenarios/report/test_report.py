@@ -11,12 +11,7 @@ from matplotlib.image import imread
 from scenarios.base import Config, Metric
 from scenarios.report.files import write_json, write_junit
 from scenarios.report.picture import draw
-from scenarios.report.report import (
-    explanations,
-    scenario_report,
-    validation_report,
-    validation_total,
-)
+from scenarios.report.report import explanations, scenario_report, validation_report, validation_total
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_log, made_up_run, rendered
