@@ -70,18 +70,7 @@ def test_version_option_prints_version(capsys):
 def test_results_contain_controller_settings(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "law.toml").write_text("Kp = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]\n")
-    main(
-        [
-            "run",
-            "gravity_hold",
-            "--duration",
-            "0.01",
-            "--controller",
-            "pd",
-            "--json",
-            "a.json",
-            *words.split(),
-        ]
-    )
+    line = f"run gravity_hold --duration 0.01 --controller pd --json a.json {words}"
+    assert main(line.split()) == 0
     config = json.loads((tmp_path / "a.json").read_text())["runs"][0]["config"]
     assert config["law_settings.Kp"] == [3.0] * 6

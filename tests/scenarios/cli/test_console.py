@@ -209,17 +209,6 @@ def test_compiling_is_a_line_where_there_is_no_terminal(capsys):
         assert capsys.readouterr().err == "irb-twin: 100 runs\n" + line
 
 
-def test_the_command_says_that_it_compiles():
-    program = (
-        "from scenarios.cli import command_line, process\n"
-        "from twin import jit\n"
-        "command_line.main = lambda: jit.on_compiling(True) or 3\n"
-        "raise SystemExit(process.main())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (3, f"irb-twin: {output.COMPILING}\n")
-
-
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
     run = Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")
     write_junit(Results([run]), tmp_path / "a.xml")

@@ -1,8 +1,5 @@
 """`irb-twin egm`: options, wrong use, and exit statuses."""
 
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -57,41 +54,3 @@ def test_every_guidance_setting_is_an_option():
 def test_each_robot_gets_a_client_address(line, expected):
     found = given(*line.split())
     assert [str(address) for address in addresses(found.to, found.robot)] == expected.split()
-
-
-STOPS = """
-import sys, threading
-from scenarios.cli import process
-import scenarios.cli.command_line as command_line
-from scenarios.cli.process import graceful_stop
-
-def serve():
-    stopped = threading.Event()
-    with graceful_stop(stopped.set) as interrupt:
-        print("ready", flush=True)
-        stopped.wait()
-        print("stopped by", interrupt.number, flush=True)
-        {then}
-    return 128 + interrupt.number
-
-command_line.main = serve
-sys.exit(process.main())
-"""
-
-
-@pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
-def test_first_signal_stops_gracefully_and_second_immediately(number, twice):
-    code = STOPS.format(then="threading.Event().wait()" if twice else "")
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(number)
-    assert process.stdout.readline() == f"stopped by {number.value}\n"
-    if twice:
-        process.send_signal(number)
-    _, errors = process.communicate(timeout=20)
-    assert process.returncode == 128 + number
-    assert ("irb-twin:" in errors) == twice

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.cli.command_line import main
+from scenarios.cli.output import COMPILING
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 
@@ -109,30 +110,50 @@ def test_compiled_code_without_end_is_ended_with_the_processes_that_it_began(num
     wait(lambda: not child.exists() or ") Z " in (child / "stat").read_text(), longest=2.0)
 
 
-def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
+SERVER = """
+import sys, threading
+from scenarios.cli import command_line, process
+from twin import jit
+from twin.atomic_file import atomic_write
+
+def serve():
+    jit.on_compiling(True)
+    stopped = threading.Event()
+    with process.graceful_stop(stopped.set) as interrupt, atomic_write(sys.argv[1]) as draft:
+        draft.write_text("half")
+        print("ready", flush=True)
+        stopped.wait()
+        print("stopped by", interrupt.number, flush=True)
+        threading.Event().wait(None if interrupt.number == 2 else 0.0)
+    return 128 + interrupt.number
+
+command_line.main = serve
+sys.exit(process.main())
+"""
+"""Program of a command that is stopped while it writes a file; after SIGINT it does not end."""
+
+
+@pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_first_signal_stops_gracefully_and_second_removes_drafts_and_keeps_what_was_there(
+    number, twice, tmp_path
+):
     file = tmp_path / "a.txt"
     file.write_text("good")
-    code = (
-        "import sys, time\n"
-        "from scenarios.cli import process\n"
-        "from twin.atomic_file import atomic_write\n"
-        "def write(words):\n"
-        "    with atomic_write(words[-1]) as draft:\n"
-        "        draft.write_text('half')\n"
-        "        print('ready', flush=True)\n"
-        "        time.sleep(600)\n"
-        "import scenarios.cli.command_line\n"
-        "scenarios.cli.command_line.main = lambda: write(sys.argv)\n"
-        "process.main()\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, file],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=UNIGNORED,
+    )  # fmt: skip
     assert process.stdout.readline() == "ready\n"
     assert len(list(tmp_path.iterdir())) == 2
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert process.returncode == 143
+    process.send_signal(number)
+    assert process.stdout.readline() == f"stopped by {number.value}\n"
+    if twice:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert said == f"irb-twin: {COMPILING}\n" + "irb-twin: interrupted\n" * twice
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    assert file.read_text() == "good"
+    assert file.read_text() == ("good" if twice else "half")
 
 
 def test_command_preserves_signal_handlers_of_the_caller():

@@ -178,18 +178,8 @@ def test_a_mesh_with_too_many_triangles_becomes_coarser():
 
 def test_a_run_that_did_not_finish_has_its_report(tmp_path, capsys):
     file = tmp_path / "broken.html"
-    words = [
-        "run",
-        "joint_tracking",
-        "--controller",
-        "pd",
-        "--set",
-        "Kp=2e5",
-        "Kd=2e3",
-        "--report",
-        str(file),
-    ]
-    assert main(words) == 1
+    words = ["--controller", "pd", "--set", "Kp=2e5", "Kd=2e3", "--report", str(file)]
+    assert main(["run", "joint_tracking", *words]) == 1
     text = file.read_text(encoding="utf-8")
     assert "1 of 1 run FAILS" in text
     assert "did not finish: " in text
