@@ -40,7 +40,7 @@ def in_a_process(monkeypatch):
 
 @pytest.fixture
 def write(tmp_path):
-    def written(text):
+    def written(text=SOUND):
         path = tmp_path / "arm.urdf"
         path.write_text(text, encoding="utf-8")
         return path
@@ -48,52 +48,58 @@ def write(tmp_path):
     return written
 
 
-def test_nothing_wrong(write, tmp_path, capsys, in_a_process):
-    results = tmp_path / "check.json"
-    assert main(["check-model", str(write(SOUND)), "--json", str(results)]) == 0
-    printed = capsys.readouterr().out
+@pytest.fixture
+def checked(write, tmp_path, capsys):
+    """Function that checks a robot's file; exit status, output, and document with the results."""
+
+    def run(text=SOUND):
+        results = tmp_path / "check.json"
+        status = main(["check-model", str(write(text)), "--json", str(results)])
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        return status, " ".join(printed.out.split()), json.loads(results.read_text(encoding="utf-8"))
+
+    return run
+
+
+@pytest.mark.usefixtures("in_a_process")
+def test_nothing_wrong(checked):
+    status, printed, document = checked()
     expected = (
         "arm: 2 moving joints, 4 kg, base 'base'", "-57.3 to 57.3 deg", "0 to 0.2 m",
         "acceleration in one step, PyBullet - model, relative", "no findings: the check passes",
     )  # fmt: skip
-    assert [text for text in expected if text not in printed] == []
-    document = json.loads(results.read_text(encoding="utf-8"))
+    assert (status, [text for text in expected if text not in printed]) == (0, [])
     assert document["passes"]
     assert document["joints"][1]["range"] == [0.0, 0.2]
     assert document["links"][0]["mass_kg"] == 3.0
     assert document["agreement"]["step"] < 1e-12
 
 
-def test_an_error_is_exit_status_1(write, tmp_path, capsys):
-    results = tmp_path / "check.json"
-    path = write(SOUND.replace('value="3"', 'value="nan"'))
-    assert main(["check-model", str(path), "--json", str(results)]) == 1
-    printed = capsys.readouterr()
-    assert "error: link 'one' has mass nan kg" in printed.out
-    assert "the check FAILS" in printed.out
-    assert printed.err == ""
-    document = json.loads(results.read_text(encoding="utf-8"))
+def test_an_error_is_exit_status_1(checked):
+    status, printed, document = checked(SOUND.replace('value="3"', 'value="nan"'))
+    assert status == 1
+    assert "error: link 'one' has mass nan kg" in printed
+    assert "the check FAILS" in printed
     assert not document["passes"]
     assert document["agreement"] is None
     assert document["links"][0]["mass_kg"] is None
     assert document["findings"][0]["severity"] == "error"
 
 
-def test_warnings_alone_are_not_wrong(write, capsys):
-    assert main(["check-model", str(write(SOUND.replace('effort="5"', "")))]) == 0
-    assert "1 warning: the check passes" in capsys.readouterr().out
+def test_warnings_alone_are_not_wrong(checked):
+    status, printed, _ = checked(SOUND.replace('effort="5"', ""))
+    assert (status, "1 warning: the check passes" in printed) == (0, True)
 
 
-def test_a_disagreement_is_wrong(write, monkeypatch, capsys):
+def test_a_disagreement_is_wrong(checked, monkeypatch):
     """As if the engine had twice the gravity."""
-    measure = engine_agreement._in_engine
-    heavy = (0, 0, -19.62)
+    measure, heavy = engine_agreement._in_engine, (0, 0, -19.62)
     monkeypatch.setattr(
         engine_agreement, "_in_engine", lambda r, *state: measure(r.with_gravity(heavy), *state)
     )
-    assert main(["check-model", str(write(SOUND))]) == 1
-    printed = capsys.readouterr().out
-    assert "FAILS" in printed
+    status, printed, _ = checked()
+    assert status == 1
     assert "no findings, and PyBullet disagrees: the check FAILS" in printed
 
 
@@ -107,7 +113,7 @@ def test_an_engine_that_is_not_itself_is_wrong(write, monkeypatch):
         return accelerations * (1 + 1e-9 * (len(seen) - 1)), poses
 
     monkeypatch.setattr(engine_agreement, "_in_engine", restless)
-    assert not Report(write(SOUND)).passes
+    assert not Report(write()).passes
     assert len(seen) == 2
 
 
@@ -119,24 +125,22 @@ def test_an_engine_that_is_not_itself_is_wrong(write, monkeypatch):
     ],
 )
 @pytest.mark.usefixtures("in_a_process")
-def test_a_comparison_that_crashes_or_hangs_is_a_finding(write, tmp_path, monkeypatch, capsys, does, told):
+def test_a_comparison_that_crashes_or_hangs_is_a_finding(checked, tmp_path, monkeypatch, does, told):
     (tmp_path / "sitecustomize.py").write_text(does)  # which the other process runs as it starts
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(engine_agreement, "TIMEOUT", 2.0)
-    assert main(["check-model", str(write(SOUND))]) == 1
-    printed = " ".join(capsys.readouterr().out.split())
+    status, printed, _ = checked()
+    assert status == 1
     assert f"error: the comparison with PyBullet {told}" in printed
     assert "the check FAILS" in printed
 
 
-def test_names_that_look_like_markup_are_shown_as_they_are(write, capsys):
-    text = SOUND
-    for name, odd in (("turn", "[red]turn[/x]"), ("one", "[/]one"), ("arm", "[b]arm")):
+def test_names_that_look_like_markup_are_shown_as_they_are(checked):
+    text, names = SOUND, {"turn": "[red]turn[/x]", "one": "[/]one", "arm": "[b]arm"}
+    for name, odd in names.items():
         text = text.replace(f'"{name}"', f'"{odd}"')
-    assert main(["check-model", str(write(text))]) == 0
-    printed = capsys.readouterr().out
-    for name in ("[red]turn[/x]", "[/]one", "[b]arm"):
-        assert name in printed
+    status, printed, _ = checked(text)
+    assert (status, [odd for odd in names.values() if odd not in printed]) == (0, [])
 
 
 def test_links_of_a_table_have_their_moments_about_their_centres():
