@@ -12,7 +12,7 @@ import pytest
 import scenarios
 from scenarios.base import Metric
 from scenarios.cli.command_line import main
-from scenarios.running import execute, registry
+from scenarios.running import registry
 from tests.support import user_scenarios
 
 WAYS_OUT = [
@@ -166,8 +166,9 @@ def package(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys, monkeypatch):
-    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # other processes know another package
+@pytest.mark.usefixtures("in_this_process")
+def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys):
+    """In this process, because others know another package."""
     user_scenarios.write(package / "broken_syntax.py", config="class Config(:\n")
     user_scenarios.write(package / "broken_exit.py", head="raise SystemExit\n")
     user_scenarios.write(package / "sound.py")

@@ -11,7 +11,7 @@ from scenarios.cli.command_line import main
 from scenarios.cli.output import Files
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
-from scenarios.running import execute, registry
+from scenarios.running import registry
 from scenarios.running.execute import run_in_parallel
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
@@ -124,6 +124,7 @@ def test_worker_processes_end_with_the_command(number, jobs, tmp_path):
     assert not (tmp_path / "a.json").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, capsys):
     """Writing is possible again after each file, so that each of them has its message."""
     write = Files.write
@@ -134,7 +135,6 @@ def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Files, "write", limited)
-    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # no other processes
     user_scenarios.write(tmp_path / "mine.py")
     words = "validate ./mine.py --robot irb140 --controller pd --json a.json --junit a.xml --markdown a.md"
     assert main(words.split()) == 1

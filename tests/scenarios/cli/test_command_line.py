@@ -11,7 +11,7 @@ from scenarios.base import Config
 from scenarios.cli.arguments import fields
 from scenarios.cli.command_line import main
 from scenarios.cli.settings import TOPICS
-from scenarios.running import execute, registry
+from scenarios.running import registry
 from twin.logs.log import Log
 
 OWN = '''"""A short swing of my own."""
@@ -112,6 +112,7 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp
     assert document["runs"][0]["metrics"][0]["name"] == "swing error"
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, capsys):
     """One limit does not hold, and one does."""
     laws = ["--controller", "pd", "computed_torque"]
@@ -124,6 +125,7 @@ def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_
     assert names == ["a-mine-computed_torque.npz", "a-mine-pd.npz"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_run_that_diverges_is_status_1_and_keeps_its_log(scenario_file, tmp_path, capsys):
     log = tmp_path / "a.npz"
     assert main(["run", scenario_file, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
@@ -154,6 +156,7 @@ def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path
         assert [peak is None for peak in run["joints"]["peak_torque_N_m"]] == diverged.tolist()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, capsys):
     """The start exceeds the speed limit by far, so the log has no sample."""
     path, results = tmp_path / "mine.py", tmp_path / "a.json"
@@ -171,10 +174,10 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.json", "mine.py"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, capsys):
     """One quick scenario stands in for all; it holds under one law of two."""
     monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
-    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # no other processes
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
     assert main(["validate", "--robot", "irb140", *words]) == 1

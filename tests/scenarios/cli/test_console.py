@@ -78,7 +78,7 @@ def test_a_reader_who_hangs_up_is_no_error(line, printed_to):
     assert printed_to(line, without_reader()) == (0, "")
 
 
-def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to):
+def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to, in_this_process):
     fails = 'def metrics(log):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
     own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
     assert printed_to(f"run {own} --json {tmp_path}/a.json", without_reader()) == (1, "")
@@ -96,24 +96,26 @@ def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(line, p
         assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.parametrize("unread", ["| head -n 1", ">&-", ">/dev/full"])
-def test_a_process_that_cannot_print_writes_its_files_and_fails_only_on_a_full_disk(unread, tmp_path):
+@pytest.mark.parametrize(
+    ("line", "unread", "status"), [(RUN, ">&-", 0), ("list", "| true", 0), ("list", ">/dev/full", 1)]
+)
+def test_a_process_that_cannot_print_fails_only_on_a_full_disk(line, unread, status, tmp_path):
     """Python flushes standard output once more when the process ends."""
-    line = f"{COMMAND} {RUN} --json {tmp_path}/a.json {unread}; echo ${{PIPESTATUS[0]}}"
-    environment = os.environ | {"PYTHONUNBUFFERED": "", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    files = f"--json {tmp_path}/a.json" if line == RUN else ""
     done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, check=False, env=environment, encoding="utf-8"
-    )
-    full = "full" in unread
-    assert done.stdout.splitlines()[-1] == ("1" if full else "0")
-    assert without_notice(done.stderr) == "irb-twin: cannot print: No space left on device\n" * full
-    assert json.loads((tmp_path / "a.json").read_text())["runs"]
+        ["bash", "-c", f"{COMMAND} {line} {files} {unread}; echo ${{PIPESTATUS[0]}}"],
+        env=os.environ | {"PYTHONUNBUFFERED": "", "LC_ALL": "C", "PYTHONUTF8": "0"},
+        capture_output=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == str(status)
+    assert without_notice(done.stderr) == "irb-twin: cannot print: No space left on device\n" * status
+    assert not files or json.loads((tmp_path / "a.json").read_text())["passes"]
 
 
 NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
 
 
-def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys):
+def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, in_this_process):
     metrics = f"""def metrics(log):
     return tuple(Metric(name, 1.0, "", None, f"why {{name}}") for name in {NAMES})
 """
@@ -150,21 +152,22 @@ class Terminal(io.StringIO):
         return text
 
 
-@pytest.fixture
-def terminal(monkeypatch):
+def terminal_for(monkeypatch):
     """Replace standard error by a terminal, and return it."""
     monkeypatch.setattr("sys.stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     return sys.stderr
 
 
-def test_a_title_over_the_bar_is_shown_as_it_is(terminal):
+def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
+    terminal = terminal_for(monkeypatch)
     with shown(1) as begin:
         begin("own [rad] [/x], pd")
     assert "own [rad] [/x], pd" in terminal.getvalue()
 
 
-def test_compiling_has_a_moving_bar_alone_and_below_another(terminal):
+def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
+    terminal = terminal_for(monkeypatch)
     with compiling_shown():
         jit.on_compiling(True)
         jit.on_compiling(True)  # a function that the first one calls

@@ -10,7 +10,6 @@ from scenarios.cli.command_line import main
 from scenarios.report.baseline import BaselineError, compare, read_baseline
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
-from scenarios.running import execute
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from twin.version import __version__
@@ -114,9 +113,9 @@ def test_with_nothing_in_common_there_is_no_comparison(tmp_path):
         compared(tmp_path, [run_of(0.5)], [dataclasses.replace(run_of(0.5), scenario="nod")])
 
 
-def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_path, capsys, monkeypatch):
+@pytest.mark.usefixtures("in_this_process")
+def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_path, capsys):
     """The scenario's own limit stands, so that only the comparison can tell."""
-    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)  # no other processes
     text = user_scenarios.PARTS["metrics"].replace("len(log.t)", "len(log.t) * 1.0")
     file = user_scenarios.write(tmp_path / "mine.py", metrics=text)
     words = ["validate", file, "--robot", "irb140", "--controller", "pd", "--jobs", "1"]
