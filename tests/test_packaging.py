@@ -1,15 +1,9 @@
 """An installation contains every folder of the four packages, and their data files."""
 
-import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from urdf.schema import tomllib
 
 ROOT = Path(__file__).parents[1]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
@@ -21,9 +15,10 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("folder", sorted({".".join(file.parts[:-1]) for file in FILES}))
-def test_every_folder_is_installed_as_a_package(folder):
-    assert any(fnmatch(folder, pattern) for pattern in SETUPTOOLS["packages"]["find"]["include"])
+def test_every_folder_is_installed_as_a_package():
+    patterns = SETUPTOOLS["packages"]["find"]["include"]
+    folders = {".".join(file.parts[:-1]) for file in FILES}
+    assert not [folder for folder in folders if not any(fnmatch(folder, pattern) for pattern in patterns)]
 
 
 def test_every_file_is_installed_as_code_or_data():

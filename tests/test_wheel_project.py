@@ -35,7 +35,7 @@ def run_command(*arguments, cwd, **environment):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Folder with the files of the guide, the wheel, and a virtual environment with `pip`."""
+    """Folder with the files of the guide, the wheel, and a virtual environment."""
     folder = tmp_path_factory.mktemp("project")
     source = tmp_path_factory.mktemp("source")
     for name in ("urdf", "twin", "controllers", "scenarios"):
@@ -47,8 +47,11 @@ def project(tmp_path_factory):
     for name, text in SAVED:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
-    venv.create(folder / ".venv", with_pip=True)
-    # The new environment finds the wheel's dependencies where this process has them.
+    venv.create(folder / ".venv")
+    pip = folder / ".venv" / "bin" / "pip"
+    pip.write_text('#!/bin/sh\nexec python -m pip "$@"\n', encoding="utf-8")
+    pip.chmod(0o755)
+    # The new environment finds pip and the wheel's dependencies where this process has them.
     places = [place for place in sys.path if Path(place).name in ("site-packages", "dist-packages")]
     site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder / ".venv")}))
     (site / "dependencies.pth").write_text("\n".join(places) + "\n", encoding="utf-8")

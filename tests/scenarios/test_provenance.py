@@ -56,11 +56,8 @@ def test_logs_pictures_and_results_contain_provenance(tmp_path, capsys, small_pi
     assert [settings] == json.loads(texts["settings"])
     assert settings == {"scenario": "gravity_hold", **document["runs"][0]["config"]}
     assert (settings["seed"], settings["bandwidth"], settings["speed_cutoff"]) == (7, 21.0, "inf")
-    made_with = [
-        json.loads(str(arrays["provenance"])),
-        json.loads(texts["provenance"]),
-        document["provenance"],
-    ]
+    texts_of = str(arrays["provenance"]), texts["provenance"]
+    made_with = [*map(json.loads, texts_of), document["provenance"]]
     assert made_with == [provenance()] * 3
 
 
@@ -73,18 +70,7 @@ def test_version_option_prints_version(capsys):
 def test_results_contain_controller_settings(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "law.toml").write_text("Kp = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]\n")
-    main(
-        [
-            "run",
-            "gravity_hold",
-            "--duration",
-            "0.01",
-            "--controller",
-            "pd",
-            "--json",
-            "a.json",
-            *words.split(),
-        ]
-    )
+    line = f"run gravity_hold --duration 0.01 --controller pd --json a.json {words}"
+    main(line.split())
     config = json.loads((tmp_path / "a.json").read_text())["runs"][0]["config"]
     assert config["law_settings.Kp"] == [3.0] * 6

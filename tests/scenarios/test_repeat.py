@@ -26,13 +26,22 @@ def test_repeat_command_restores_every_variant(name):
         assert (again.name, settings) == (name, config), command
 
 
-def test_repeat_command_restores_settings_of_every_type():
-    scenario = registry.find("pose_path")
-    settings = {
-        "controller": "pid", "robot": "my arms/it's [one].urdf", "mounting": "wall", "bandwidth": 0.1 + 0.2,
-        "steps_per_period": 3, "encoder": True, "speed_cutoff": float("inf"), "seed": 7, "gui": True,
-        "speed": 1e-300,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("pose_path", {
+            "controller": "pid", "robot": "my arms/it's [one].urdf", "mounting": "wall", "gui": True,
+            "bandwidth": 0.1 + 0.2, "steps_per_period": 3, "encoder": True, "speed_cutoff": float("inf"),
+            "seed": 7, "speed": 1e-300,
+        }),
+        ("joint_tracking", {
+            "tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0",
+            "changes": (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0)),
+        }),
+    ],
+)  # fmt: skip
+def test_repeat_command_restores_settings_of_every_type(name, settings):
+    scenario = registry.find(name)
     _, config = parsed_back(repeat_command(run_of(scenario, **settings)))
     assert config == scenario.Config(**settings)
 
@@ -71,13 +80,6 @@ def test_repeat_command_names_package_scenario_without_folder():
     assert repeat_command(run).startswith("irb-twin run pose_path --controller ")
 
 
-def test_run_has_file_of_its_scenario(tmp_path):
-    scenario = registry.find(user_scenarios.write(tmp_path / "own.py"))
-    run = run_one(scenario, scenario.Config())
-    assert run.file == str(tmp_path / "own.py")
-    assert run.error is None
-
-
 def test_repeat_command_names_file_that_does_not_load(tmp_path):
     own = user_scenarios.write(tmp_path / "own.py", head="import nothing_of_that_name\n")
     scenario = registry.find_regardless(own)
@@ -91,13 +93,6 @@ def test_repeat_command_restores_controller_settings_exactly(tmp_path):
     run = run_of(registry.find("gravity_hold"), controller=f"{law}:Law", law_settings=values)
     _, config = parsed_back(repeat_command(run))
     assert (config.controller, config.law_settings) == (f"{law}:Law", values)
-
-
-def test_repeat_command_restores_tool_payload_and_changes():
-    settings = {"tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0"}
-    settings["changes"] = (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0))
-    scenario = registry.find("joint_tracking")
-    assert parsed_back(repeat_command(run_of(scenario, **settings)))[1] == scenario.Config(**settings)
 
 
 def test_repeat_command_names_plugin_scenario_by_entry_point(tmp_path, monkeypatch):

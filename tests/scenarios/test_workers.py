@@ -1,20 +1,21 @@
 """Runs in several processes: the same results in the same order, whatever happens to a process."""
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from scenarios.cli.command_line import main
+from scenarios.cli.output import Files
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.execute import run_in_parallel
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
+from tests.support.full_disk import disk_full_after
 from twin import jit
 from twin.worker_processes import Answer, Started, Workers
 
@@ -49,7 +50,7 @@ def test_results_do_not_depend_on_number_of_processes(tmp_path):
     short = registry.find("joint_tracking")
     runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
     files, told = [], []
-    for jobs in (1, 2, 3):
+    for jobs in (1, 2):
         done = run_in_parallel(runs, jobs, nothing, lambda *one: told.append(one))
         assert [run.name for run in done] == [
             "irb140, mine, pd", "irb140, mine, pid", "irb140, joint_tracking, computed_torque, duration 0.1",
@@ -60,39 +61,31 @@ def test_results_do_not_depend_on_number_of_processes(tmp_path):
         told.clear()
         files.append(tmp_path / f"{jobs}.json")
         write_json(Results(done), files[-1])
-    assert len({file.read_bytes() for file in files}) == 1
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
-@pytest.mark.parametrize("deaths", [1, 2])
-def test_killed_process_fails_its_run_only(deaths, tmp_path):
-    mortal = user_scenarios.write(tmp_path / "mortal.py", run=MORTAL.replace("DEATHS", str(deaths)))
-    other = registry.find(user_scenarios.write(tmp_path / "other.py"))
-    first, *rest = run_in_parallel(
-        [*work(registry.find(mortal), "pd"), *work(other, "pd", "pid")], 2, nothing, nothing
-    )
-    assert all(run.passes for run in rest)
-    assert len((tmp_path / "seen").read_text().split()) == 2
-    if deaths == 1:
-        assert first.error is None
-    else:
-        assert first.error == "the process that ran it was ended by SIGKILL, twice"
-
-
-def test_output_and_results_of_user_code_do_not_disturb_other_runs(tmp_path, capfd):
+def test_each_run_of_user_code_fails_alone(tmp_path, capfd):
+    """Of a process that is killed once or twice, of output and warnings, of a result that cannot be sent."""
+    mortal = [
+        user_scenarios.write(tmp_path / deaths / "mortal.py", run=MORTAL.replace("DEATHS", deaths))
+        for deaths in "12"
+    ]
     loud = "def run(config):\n    print('loud')\n    import warnings\n    warnings.warn('beware')\n"
-    file = user_scenarios.write(
-        tmp_path / "loud.py", run=loud + "    return gravity_hold.run(gravity_hold.Config(duration=0.01))\n"
-    )
-    odd = user_scenarios.write(
-        tmp_path / "odd.py",
-        metrics="def metrics(log):\n    return ()\n\ndef table(log):\n    return lambda: 0\n",
-    )
-    runs = [*work(registry.find(file), "pd", "pid"), *work(registry.find(odd), "pd")]
+    loud += "    return gravity_hold.run(gravity_hold.Config(duration=0.01))\n"
+    odd = "def metrics(log):\n    return ()\n\ndef table(log):\n    return lambda: 0\n"
+    files = [
+        *mortal, user_scenarios.write(tmp_path / "loud.py", run=loud),
+        user_scenarios.write(tmp_path / "odd.py", metrics=odd), user_scenarios.write(tmp_path / "good.py"),
+    ]  # fmt: skip
+    runs = [one for file in files for one in work(registry.find(file), "pd")]
     with pytest.warns(UserWarning, match="beware"):
-        first, second, third = run_in_parallel(runs, 2, nothing, nothing)
-    assert first.passes
-    assert second.passes
-    assert "its result cannot be sent" in third.error
+        once, twice, spoke, unsent, good = run_in_parallel(runs, 2, nothing, nothing)
+    assert [len((tmp_path / deaths / "seen").read_text().split()) for deaths in "12"] == [2, 2]
+    assert once.error is None
+    assert twice.error == "the process that ran it was ended by SIGKILL, twice"
+    assert spoke.passes
+    assert good.passes
+    assert "its result cannot be sent" in unsent.error
     assert capfd.readouterr().out == ""
 
 
@@ -111,56 +104,42 @@ def test_what_a_worker_compiles_is_reported_in_the_command(monkeypatch):
     assert told == [True, False]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_worker_processes_end_with_the_command(number, tmp_path):
+@pytest.mark.parametrize(("number", "jobs"), [(signal.SIGTERM, 2), (signal.SIGKILL, 1)])
+def test_worker_processes_end_with_the_command(number, jobs, tmp_path):
     file = user_scenarios.write(tmp_path / "asleep.py", run=ASLEEP)
-    words = ["validate", file, "--robot", "irb140", "--jobs", "2", "--json", str(tmp_path / "a.json")]
-    process = subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
-    wait(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+    words = ["validate", file, "--robot", "irb140", "--jobs", str(jobs), "--json", str(tmp_path / "a.json")]
+    process = subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait(lambda: len(list(tmp_path.glob("*.pid"))) == jobs)
     workers = [Path("/proc", path.stem) for path in tmp_path.glob("*.pid")]
     assert all(worker.exists() and worker.name != str(process.pid) for worker in workers)
     process.send_signal(number)
     start = time.monotonic()
     _, said = process.communicate(timeout=20)
     assert time.monotonic() - start < 2.0
-    expected = {
-        signal.SIGINT: (130, "irb-twin: interrupted\n"),
-        signal.SIGTERM: (143, "irb-twin: terminated\n"),
-    }
-    assert (process.returncode, without_notice(said)) == expected.get(number, (-9, ""))
+    expected = (143, "irb-twin: terminated\n") if number == signal.SIGTERM else (-9, "")
+    assert (process.returncode, without_notice(said)) == expected
     wait(
         lambda: all(not worker.exists() or ") Z " in (worker / "stat").read_text() for worker in workers), 5.0
     )
     assert not (tmp_path / "a.json").exists()
 
 
-@pytest.mark.parametrize("option", ["--json a.json", "--junit a.xml", "--markdown a.md"])
-def test_full_disk_leaves_no_partial_file(option, tmp_path):
+@pytest.mark.usefixtures("in_this_process")
+def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, capsys):
+    """Writing is possible again after each file, so that each of them has its message."""
+    write = Files.write
+
+    def limited(self, path, how):
+        with disk_full_after(100):
+            write(self, path, how)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Files, "write", limited)
     user_scenarios.write(tmp_path / "mine.py")
-    words = f"validate ./mine.py --robot irb140 --jobs 1 --controller pd {option}".split()
-    code = (
-        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from scenarios.report import files, report\n"
-        "from scenarios.cli.command_line import main\n"
-        "from scenarios.cli import output\n"
-        "write = output.Files.write\n"
-        "def limited(self, path, how):\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))\n"
-        "    write(self, path, how)\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)\n"
-        "output.Files.write = limited\n"
-        "sys.exit(main())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"irb-twin: cannot write {option.split()[1]}: File too large\n",
-    )
+    words = "validate ./mine.py --robot irb140 --controller pd --json a.json --junit a.xml --markdown a.md"
+    assert main(words.split()) == 1
+    printed = capsys.readouterr()
+    said = [f"irb-twin: cannot write {name}: File too large\n" for name in ("a.json", "a.xml", "a.md")]
+    assert printed.err == "".join(said)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]
-    assert "1 run, " in done.stdout
+    assert "1 run, " in printed.out

@@ -1,8 +1,6 @@
 """Options from a dataclass, and the dataclass from what was typed."""
 
 import dataclasses
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -129,17 +127,3 @@ def test_every_command_is_a_frozen_dataclass_that_describes_itself(name, capsys)
     text = capsys.readouterr().out
     assert text.startswith(f"usage: irb-twin {name}")
     assert len(text.splitlines()) >= 8
-
-
-def test_only_the_command_that_is_named_is_imported_and_the_help_needs_no_numpy():
-    code = (
-        "import sys\n"
-        "from scenarios.cli.command_line import main\n"
-        "main(['--help'])\n"
-        "assert 'numpy' not in sys.modules and 'rich' not in sys.modules\n"
-        "main(['plot', '--help'])\n"
-        "ours = {name for name in sys.modules if name.startswith('scenarios.')}\n"
-        "assert ours == {'scenarios.cli', *(f'scenarios.cli.{name}' for name in NAMES)}, ours\n"
-    ).replace("NAMES", "('arguments', 'command_line', 'output', 'logs')")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -64,19 +64,6 @@ def test_run_checks_the_distance_with_tool_and_payload(folder, capsys):
     assert (folder / "d.png").stat().st_size > 1000
 
 
-def test_run_without_a_cell_imports_nothing_of_it(folder):
-    import subprocess
-    import sys
-
-    code = "import sys; from scenarios.cli.command_line import main; main(sys.argv[1:]); "
-    code += "print([name for name in sys.modules if name.split('.')[0] == 'coal' or 'twin.cell.' in name])"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "gravity_hold", "--duration", "0.05"],
-        capture_output=True, text=True, cwd=folder, check=True,
-    )  # fmt: skip
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_wall_before_the_arm_fails(folder, capsys):
     (folder / "cell.toml").write_text(CELL + WALL, encoding="utf-8")
     assert main([*SHORT, "--json", "run.json"]) == 1
@@ -100,38 +87,18 @@ def test_unverified_shapes_are_not_judged(folder, capsys):
     assert "the shapes of irb1400 are unverified" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([*SHORT, "--tool", "0.1"], "the tool is given twice: by --tool 0.1 and by tool.tcp of cell.toml"),
-        ([*SHORT, "--payload", "2"], "the payload is given twice"),
-        (["run", "gravity_hold", "--cell", "none.toml"], "cannot read none.toml"),
-        (["collide", "run.npz"], "--cell CELL.toml is required"),
-        (["reach", "--plane", "bench"], "--plane requires --cell"),
-        (["reach", "--cell", "cell.toml", "--plane", "benc"], "no frame 'benc', did you mean 'bench'?"),
-        (["reach", "--step", "-1"], "expected 1 to 2000 steps"),
-    ],
-)
-def test_wrong_use_gets_one_sentence(words, message, capsys):
-    assert main(words) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_log_with_another_tool_is_refused(capsys):
     assert main(["run", "gravity_hold", "--duration", "0.05", "--log", "a.npz"]) == 0
     assert main(["collide", "a.npz", "--cell", "cell.toml"]) == 2
-    assert (
-        "was made with a tool at [0, 0, 0] m, cell.toml has tool.tcp at [0, 0, 0.15] m"
-        in capsys.readouterr().err
-    )
+    said = "was made with a tool at [0, 0, 0] m, cell.toml has tool.tcp at [0, 0, 0.15] m"
+    assert said in capsys.readouterr().err
 
 
 def test_rapid_check_names_the_line_that_comes_too_near(folder, capsys):
     text = """MODULE M
         PROC main()
-        MoveAbsJ [[0,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v500, fine, tool0;
-        MoveAbsJ [[90,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v500, fine, tool0;
-        MoveAbsJ [[0,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v500, fine, tool0;
+        MoveAbsJ [[0,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], vmax, fine, tool0;
+        MoveAbsJ [[90,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], vmax, fine, tool0;
         ENDPROC
         ENDMODULE"""
     (folder / "m.mod").write_text(text, encoding="utf-8")
@@ -148,19 +115,8 @@ def test_rapid_check_names_the_line_that_comes_too_near(folder, capsys):
 
 
 def test_reach_prints_and_draws(capsys):
-    words = [
-        "reach",
-        "--cell",
-        "cell.toml",
-        "--plane",
-        "bench",
-        "--step",
-        "0.1",
-        "--picture",
-        "r.png",
-        "--tool-down",
-    ]
-    assert main(words) == 0
+    words = ["--plane", "bench", "--step", "0.2", "--picture", "r.png", "--tool-down"]
+    assert main(["reach", "--cell", "cell.toml", *words]) == 0
     out = capsys.readouterr().out
     assert "wrist centre of irb140: 810.0 mm in front of axis 1, 670.0 mm behind it, 1092.0 mm high" in out
-    assert "of 121 poses can be reached" in out
+    assert "of 36 poses can be reached" in out

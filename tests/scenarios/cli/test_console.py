@@ -8,9 +8,10 @@ import shlex
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from scenarios.base import Config
 from scenarios.cli import output
@@ -27,18 +28,31 @@ from twin import jit
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
 COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
+RUN = "run gravity_hold --duration 0.01"
+PRINTING = ("list", "--help", "run pose_path --help", "formulas two_link", RUN)
+"""Commands that print in different ways."""
 
 
-def shell(line, **environment):
-    """Return the output of a shell command; `irb-twin` stands for the command of this checkout."""
-    done = subprocess.run(
-        ["bash", "-c", line.replace("irb-twin", COMMAND)],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
-    )
-    done.stderr = without_notice(done.stderr.decode(errors="replace")).encode()
-    return done
+@pytest.fixture
+def printed_to(monkeypatch, capsys):
+    """Function that runs a command whose standard output is a file; status and standard error.
+
+    The file is closed as at the end of a process, where what is still to be written is written.
+    """
+
+    def run(line, file, **how):
+        with monkeypatch.context() as patch, open(file, "w", **{"encoding": "utf-8", **how}) as stream:
+            patch.setattr(sys, "stdout", stream)
+            return main(line.split()), capsys.readouterr().err
+
+    return run
+
+
+def without_reader():
+    """Return a pipe whose reader has hung up."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
 
 
 @pytest.mark.parametrize("columns", ["0", "-5", "abc", "", "²", "1", "9" * 5000])
@@ -51,67 +65,65 @@ def test_columns_that_are_none_are_not_believed(columns, words, monkeypatch, cap
     assert max(map(len, text.splitlines())) < 200
 
 
-@pytest.mark.parametrize("words", ["list", "--help", "run pose_path --help"])
-@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
-def test_a_terminal_that_knows_no_greek_gets_question_marks(words, environment):
-    done = shell(f"irb-twin {words}", **environment)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == b""
-    assert b"pose_path" in done.stdout
-    if "PYTHONIOENCODING" in environment:
-        assert done.stdout.isascii()
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+@pytest.mark.parametrize("line", PRINTING[:3])
+def test_a_terminal_that_knows_no_greek_gets_question_marks(line, errors, printed_to, tmp_path):
+    """As Python opens standard output for PYTHONIOENCODING=ascii, and for LC_ALL=C."""
+    assert printed_to(line, tmp_path / "out", encoding="ascii", errors=errors) == (0, "")
+    assert "pose_path" in (tmp_path / "out").read_text(encoding="ascii")
 
 
-@pytest.mark.parametrize("words", ["list", "--help", "validate --help", "formulas main_axes"])
-def test_a_reader_who_hangs_up_is_no_error(words):
-    done = shell(f"irb-twin {words} | true; exit ${{PIPESTATUS[0]}}")
-    assert (done.returncode, done.stderr) == (0, b"")
+@pytest.mark.parametrize("line", PRINTING)
+def test_a_reader_who_hangs_up_is_no_error(line, printed_to):
+    assert printed_to(line, without_reader()) == (0, "")
 
 
-def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path):
+def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to, in_this_process):
     fails = 'def metrics(log):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
     own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
-    done = shell(f"irb-twin run {own} --json {tmp_path}/a.json | true; exit ${{PIPESTATUS[0]}}")
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert printed_to(f"run {own} --json {tmp_path}/a.json", without_reader()) == (1, "")
     assert (tmp_path / "a.json").exists()
 
 
 @pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
+@pytest.mark.parametrize("line", PRINTING)
+def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(line, printed_to, tmp_path):
+    files = f" --json {tmp_path}/a.json" if line == RUN else ""
+    said = "irb-twin: cannot print: No space left on device\n"
+    assert printed_to(line + files, "/dev/full") == (1, said)
+    if files:
+        assert json.loads((tmp_path / "a.json").read_text())["passes"] is True
+        assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
+
+
 @pytest.mark.parametrize(
-    "words",
-    ["list", "--help", "run pose_path --help", "formulas main_axes", "run gravity_hold --duration 0.01"],
+    ("line", "unread", "status"), [(RUN, ">&-", 0), ("list", "| true", 0), ("list", ">/dev/full", 1)]
 )
-def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(words):
-    done = shell(f"irb-twin {words} >/dev/full")
-    assert (done.returncode, done.stderr) == (1, b"irb-twin: cannot print: No space left on device\n")
-
-
-@pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
-def test_files_are_whole_even_if_what_is_printed_has_no_room(tmp_path):
-    done = shell(f"irb-twin run gravity_hold --duration 0.01 --json {tmp_path}/a.json >/dev/full")
-    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
-    assert json.loads((tmp_path / "a.json").read_text())["passes"] is True
-    assert [file.name for file in tmp_path.iterdir()] == ["a.json"]
-
-
-@pytest.mark.parametrize("words", ["list", "run gravity_hold --duration 0.01", "run pose_path --help"])
-def test_head_takes_a_line_and_nobody_complains(words):
-    done = shell(f"irb-twin {words} | head -n 1; echo ${{PIPESTATUS[0]}}")
-    assert (done.stdout.splitlines()[-1], done.stderr) == (b"0", b"")
+def test_a_process_that_cannot_print_fails_only_on_a_full_disk(line, unread, status, tmp_path):
+    """Python flushes standard output once more when the process ends."""
+    files = f"--json {tmp_path}/a.json" if line == RUN else ""
+    done = subprocess.run(
+        ["bash", "-c", f"{COMMAND} {line} {files} {unread}; echo ${{PIPESTATUS[0]}}"],
+        env=os.environ | {"PYTHONUNBUFFERED": "", "LC_ALL": "C", "PYTHONUTF8": "0"},
+        capture_output=True, check=False, encoding="utf-8",
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == str(status)
+    assert without_notice(done.stderr) == "irb-twin: cannot print: No space left on device\n" * status
+    assert not files or json.loads((tmp_path / "a.json").read_text())["passes"]
 
 
 NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
-    metrics = user_scenarios.PARTS["metrics"].replace("length", name).replace("in samples", f"why {name}")
-    own = user_scenarios.write(tmp_path / f"own {name.replace('/', '')}.py", metrics=metrics)
-    results = tmp_path / f"{name.replace('/', '')}.json"
+def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, in_this_process):
+    metrics = f"""def metrics(log):
+    return tuple(Metric(name, 1.0, "", None, f"why {{name}}") for name in {NAMES})
+"""
+    own = user_scenarios.write(tmp_path / "own [rad] [bold] :smile:.py", metrics=metrics)
+    results = tmp_path / "[rad] [bold] :smile:.json"
     assert main(["run", own, "--explain", "--json", str(results)]) == 0
     text = capsys.readouterr().out
-    assert f" {name} " in text
-    assert f"why {name}" in text
+    assert [name for name in NAMES if f" {name} " not in text or f"why {name}" not in text] == []
     assert f"wrote {results}" in text.replace("\n", "")
 
 
@@ -119,8 +131,6 @@ def test_what_looks_like_markup_is_shown_as_it_is(name, tmp_path, capsys):
 def test_a_report_shows_them_on_any_page(name):
     run = made_up_run("pd")
     joints = run.log.robot.tree.__class__(**{**vars(run.log.robot.tree), "names": (name, *"bcdef")})
-    from dataclasses import replace
-
     log = replace(run.log, controller=name, robot=replace(run.log.robot, name=name, tree=joints))
     config = Config(robot=name)
     metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
@@ -134,6 +144,12 @@ def test_a_report_shows_them_on_any_page(name):
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+    def seen(self):
+        """Return the text since the last call, without its escape sequences."""
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.getvalue())
+        self.truncate(0)
+        return text
 
 
 def terminal_for(monkeypatch):
@@ -150,13 +166,6 @@ def test_a_title_over_the_bar_is_shown_as_it_is(monkeypatch):
     assert "own [rad] [/x], pd" in terminal.getvalue()
 
 
-def seen(terminal):
-    """Text that a terminal was sent since the last call, without its escape sequences."""
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
-    terminal.truncate(0)
-    return text
-
-
 def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
     terminal = terminal_for(monkeypatch)
     with compiling_shown():
@@ -167,24 +176,24 @@ def test_compiling_has_a_moving_bar_alone_and_below_another(monkeypatch):
         frames = {line for line in terminal.getvalue().split("\r") if output.COMPILING in line}
         assert len(frames) > 1, "its colours move"
         jit.on_compiling(False)
-        seen(terminal)
+        terminal.seen()
         with shown(1) as begin:
             begin("my run")
             for _ in range(2):
                 jit.on_compiling(True)
                 time.sleep(0.15)
-                text = seen(terminal)
+                text = terminal.seen()
                 assert "my run" in text
                 assert output.COMPILING in text
                 jit.on_compiling(False)
-                seen(terminal)
+                terminal.seen()
                 time.sleep(0.15)
-                assert output.COMPILING not in seen(terminal)
+                assert output.COMPILING not in terminal.seen()
         jit.on_compiling(True)
     time.sleep(0.2)
-    assert seen(terminal)
+    assert terminal.seen()
     time.sleep(0.2)
-    assert not seen(terminal), "a bar without an end ends with the command"
+    assert not terminal.seen(), "a bar without an end ends with the command"
     assert jit.on_compiling is bool
 
 
@@ -203,28 +212,8 @@ def test_compiling_is_a_line_where_there_is_no_terminal(capsys):
         assert capsys.readouterr().err == "irb-twin: 100 runs\n" + line
 
 
-def test_the_command_says_that_it_compiles():
-    program = (
-        "from scenarios.cli import command_line, process\n"
-        "from twin import jit\n"
-        "command_line.main = lambda: jit.on_compiling(True) or 3\n"
-        "raise SystemExit(process.main())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (3, f"irb-twin: {output.COMPILING}\n")
-
-
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
-    import xml.etree.ElementTree as ET
-
-    write_junit(
-        Results([Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")]), tmp_path / "a.xml"
-    )
+    run = Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")
+    write_junit(Results([run]), tmp_path / "a.xml")
     (case,) = ET.parse(tmp_path / "a.xml").getroot().iter("testcase")
     assert case.find("failure").attrib["message"] == "it said ? and ?"
-
-
-def test_a_page_takes_strings_as_they_are(capsys):
-    output.console().print("[rad] :smile:")
-    assert capsys.readouterr().out == "[rad] :smile:\n"
-    assert isinstance(output.console(), Console)

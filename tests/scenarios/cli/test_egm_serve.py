@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -25,14 +26,14 @@ class Guiding:
     """Client in a thread that answers with the initial joint angles plus a change, or by a given function.
 
     Attributes:
-        answered: event that is set after `answers` answers.
+        answered: event that is set after ten answers.
     """
 
-    def __init__(self, client, change_deg=0.0, answers=10, answer=None):
-        self.client, self.change, self.answers, self.answer = client, np.radians(change_deg), answers, answer
+    def __init__(self, client, change_deg=0.0, answer=None):
+        self.client, self.change, self.answer = client, np.radians(change_deg), answer or self._send_joints
         self.answered = threading.Event()
-        self._thread = threading.Thread(target=self._answer)
-        self._over = False
+        self._thread = threading.Thread(target=self._serve)
+        self._target, self._over = None, False
 
     def __enter__(self):
         self._thread.start()
@@ -42,20 +43,17 @@ class Guiding:
         self._over = True
         self._thread.join()
 
-    def _answer(self):
-        target, count = None, 0
+    def _send_joints(self, message):
+        self._target = message.q + self.change if self._target is None else self._target
+        self.client.send_joints(self._target)
+
+    def _serve(self):
+        count = 0
         while not self._over:
-            try:
-                message = self.client.receive(timeout=0.02)
-            except EgmError:  # no message arrived
-                continue
-            target = message.q + self.change if target is None else target
-            if self.answer is None:
-                self.client.send_joints(target)
-            else:
-                self.answer(message)
-            count += 1
-            if count == self.answers:
+            with suppress(EgmError):  # no message arrived
+                self.answer(self.client.receive(timeout=0.02))
+                count += 1
+            if count == 10:
                 self.answered.set()
 
 
@@ -102,10 +100,10 @@ def test_serve_prints_events_and_writes_results(client, tmp_path, capsys):
 def test_run_with_a_fault_exits_with_1(client, capsys):
     with Guiding(client, 270.0):
         assert serve(client, "--lockstep", "--runs", "1", "--pause", "0") == 1
-    printed = capsys.readouterr()
-    assert "joint guidance 1 stops: 50027 Joint Out of Range: " in printed.out
-    assert "fault 50027 Joint Out of Range" in printed.out
-    assert "0 of 1" in printed.out
+    out = capsys.readouterr().out
+    assert "joint guidance 1 stops: 50027 Joint Out of Range: " in out
+    assert "fault 50027 Joint Out of Range" in out
+    assert "0 of 1" in out
 
 
 GUIDED = """MODULE Guided
@@ -150,12 +148,11 @@ def test_program_with_an_unhandled_fault_exits_with_1_and_its_line(client, progr
     assert "guided.mod, line 6: argument 1 of MoveL" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words", [("--runs", "2"), ("--payload", "3"), ("--tool", "0.1"), ("--mode", "pose")]
-)
+@pytest.mark.parametrize("words", ["--runs 2", "--payload 3", "--tool 0.1", "--mode pose"])
 def test_program_excludes_what_it_states_itself(words, client, program, capsys):
-    assert serve(client, "--program", program, *words) == 2
-    assert f"{words[0]} is not valid with --program: the program states it" in capsys.readouterr().err
+    assert serve(client, "--program", program, *words.split()) == 2
+    told = f"{words.split()[0]} is not valid with --program: the program states it"
+    assert told in capsys.readouterr().err
 
 
 def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
@@ -172,24 +169,24 @@ def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
 def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
     """The tool moves up by 30 mm from the default start."""
 
+    goal, places = [], []
+
     def answer(message):
-        T = goal[0] if goal else message.T.copy()
         if not goal:
-            T[2, 3] += 0.03
-            goal.append(T)
-        client.send_pose(T)
+            goal.append(message.T.copy())
+            goal[0][2, 3] += 0.03
+        client.send_pose(goal[0])
         places.append(message.T[:3, 3])
 
-    goal, places = [], []
     with Guiding(client, answer=answer):
         assert serve(client, "--lockstep", "--runs", "1", "--mode", "pose", "--tool", "0,0,0.1") == 0
     assert np.linalg.norm(places[-1] - goal[0][:3, 3]) < 1e-3
     assert "1 of 1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [("--wait", "0.1"), ("--lockstep", "--limit", "0.1")])
+@pytest.mark.parametrize("words", ["--wait 0.1", "--lockstep --limit 0.1"])
 def test_missing_client_exits_with_2(words, client, capsys):
-    assert serve(client, *words) == 2
+    assert serve(client, *words.split()) == 2
     assert "no client answered" in capsys.readouterr().err
 
 
@@ -200,29 +197,29 @@ def test_port_in_use_exits_with_2(client, capsys):
     assert "in use" in printed.err
 
 
-def stop_when(guiding):
-    """Send a stop signal after all clients have answered."""
+@contextmanager
+def stopped(*guiding):
+    """Send a stop signal to what runs in the block, after all clients have answered."""
 
-    def wait():
+    def stop():
         for each in guiding:
             assert each.answered.wait(60.0)
         assert process.take(2)
 
-    thread = threading.Thread(target=wait)
+    thread = threading.Thread(target=stop)
     thread.start()
-    return thread
+    yield
+    thread.join()
+    assert process.take(2) is False, "nothing runs any more"
 
 
 def test_first_signal_stops_several_robots_gracefully(client, tmp_path, capsys):
     """Each robot has a process, output lines, a table column and a log."""
     with EgmClient(port=0) as second, Guiding(client, 1.0) as one, Guiding(second, -1.0) as other:
-        stopping = stop_when((one, other))
-        status = main(
-            ["egm", "serve", "--robot", "irb140", "irb1600", *QUICK, "--log", str(tmp_path / "a.npz"), "--to"]
-            + [f"127.0.0.1:{each.port}" for each in (client, second)]
-        )
-        stopping.join()
-    assert status == 128 + 2
+        words = ["--robot", "irb140", "irb1600", *QUICK, "--log", str(tmp_path / "a.npz"), "--to"]
+        with stopped(one, other):
+            places = [f"127.0.0.1:{each.port}" for each in (client, second)]
+            assert main(["egm", "serve", *words, *places]) == 128 + 2
     printed = capsys.readouterr().out
     for name, each, sign in (("irb140", client, 1.0), ("irb1600", second, -1.0)):
         assert f"{name}:{each.port}  sends to 127.0.0.1:{each.port} every 4 ms" in printed
@@ -231,14 +228,11 @@ def test_first_signal_stops_several_robots_gracefully(client, tmp_path, capsys):
         assert np.all(sign * (log.q[-1] - log.q[0]) >= 0.0)
         assert np.any(log.q[-1] != log.q[0])
     assert "sent late by more than 1 ms" in printed
-    assert process.take(2) is False, "nothing runs any more"
 
 
 def test_first_signal_stops_one_robot_gracefully(client, capsys):
-    with Guiding(client, 1.0) as guiding:
-        stopping = stop_when([guiding])
+    with Guiding(client, 1.0) as guiding, stopped(guiding):
         assert serve(client) == 128 + 2
-        stopping.join()
     assert "messages sent" in capsys.readouterr().out
 
 

@@ -7,16 +7,22 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from scenarios.cli.command_line import main
+from scenarios.cli.output import COMPILING
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 
 # More of them when asked for by the environment.
-TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "24"))
+TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "8"))
+LONGEST = 4.0
+"""Time until the last interrupt, in [s]: by then the command runs its last scenario."""
 ENDLESS = """def run(config):
+    import multiprocessing, time
     import numba
     from pathlib import Path
 
@@ -27,7 +33,9 @@ ENDLESS = """def run(config):
         return x
 
     forever(-1.0)
-    {before}
+    child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+    child.start()
+    Path(__file__).with_suffix(".child").write_text(str(child.pid))
     Path(__file__).with_suffix(".reached").touch()
     forever(1.0)
 """
@@ -35,8 +43,12 @@ ENDLESS = """def run(config):
 
 @pytest.fixture
 def endless(tmp_path):
-    """A scenario in a compiled loop that comes back to Python never again."""
-    return Path(user_scenarios.write(tmp_path / "endless.py", run=ENDLESS.format(before="")))
+    """A scenario that starts a process, and then never returns from compiled code to Python."""
+    return Path(user_scenarios.write(tmp_path / "endless.py", run=ENDLESS))
+
+
+UNIGNORED = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+"""What a new process does first, because a shell's background ignores SIGINT."""
 
 
 def started(*words):
@@ -46,7 +58,7 @@ def started(*words):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
+        preexec_fn=UNIGNORED,
     )
     wait(lambda: caught(process.pid) >> (signal.SIGTERM - 1) & 1)
     return process
@@ -77,110 +89,100 @@ def test_at_any_time_it_is_at_once_with_one_sentence_and_status_130(endless):
         time.sleep(delay)
         return delay, *ended(process)
 
-    delays = [4.0 * rng.random() ** 2 for _ in range(TRIES)]
+    delays = [LONGEST * ((k + rng.random()) / TRIES) ** 2 for k in range(TRIES)]
     with ThreadPoolExecutor(3) as pool:
         for delay, status, said, seconds in pool.map(one, delays):
             assert (status, said) == (130, "irb-twin: interrupted\n"), delay
             assert seconds < 1.0, delay
-    assert {file.name for file in endless.parent.iterdir()} <= {
-        "endless.py",
-        "endless.reached",
-        "__pycache__",
-    }
+    left = {file.name for file in endless.parent.iterdir()}
+    assert left <= {"endless.py", "endless.reached", "endless.child", "__pycache__"}
 
 
 @pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
-def test_compiled_code_without_end_is_ended(number, word, endless):
+def test_compiled_code_without_end_is_ended_with_the_processes_that_it_began(number, word, endless):
     process = started("run", endless)
     wait(endless.with_suffix(".reached").exists)
+    child = Path("/proc", endless.with_suffix(".child").read_text())
+    assert child.exists()
     status, said, seconds = ended(process, number)
     assert (status, said) == (128 + number, f"irb-twin: {word}\n")
     assert seconds < 1.0
-
-
-def test_processes_that_a_scenario_began_end_too(tmp_path):
-    before = (
-        "import multiprocessing, time\n"
-        "    child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(600,))\n"
-        "    child.start()\n"
-        "    Path(__file__).with_suffix('.child').write_text(str(child.pid))"
-    )
-    file = Path(user_scenarios.write(tmp_path / "own.py", run=ENDLESS.format(before=before)))
-    process = started("run", file)
-    wait(file.with_suffix(".reached").exists)
-    child = Path("/proc", file.with_suffix(".child").read_text())
-    assert child.exists()
-    assert ended(process, signal.SIGTERM)[0] == 143
     wait(lambda: not child.exists() or ") Z " in (child / "stat").read_text(), longest=2.0)
 
 
-def test_a_draft_is_removed_and_what_was_there_stays(tmp_path):
+SERVER = """
+import sys, threading
+from scenarios.cli import command_line, process
+from twin import jit
+from twin.atomic_file import atomic_write
+
+def serve():
+    jit.on_compiling(True)
+    stopped = threading.Event()
+    with process.graceful_stop(stopped.set) as interrupt, atomic_write(sys.argv[1]) as draft:
+        draft.write_text("half")
+        print("ready", flush=True)
+        stopped.wait()
+        print("stopped by", interrupt.number, flush=True)
+        threading.Event().wait(None if interrupt.number == 2 else 0.0)
+    return 128 + interrupt.number
+
+command_line.main = serve
+sys.exit(process.main())
+"""
+"""Program of a command that is stopped while it writes a file; after SIGINT it does not end."""
+
+
+@pytest.mark.parametrize(("number", "twice"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_first_signal_stops_gracefully_and_second_removes_drafts_and_keeps_what_was_there(
+    number, twice, tmp_path
+):
     file = tmp_path / "a.txt"
     file.write_text("good")
-    code = (
-        "import sys, time\n"
-        "from scenarios.cli import process\n"
-        "from twin.atomic_file import atomic_write\n"
-        "def write(words):\n"
-        "    with atomic_write(words[-1]) as draft:\n"
-        "        draft.write_text('half')\n"
-        "        print('ready', flush=True)\n"
-        "        time.sleep(600)\n"
-        "import scenarios.cli.command_line\n"
-        "scenarios.cli.command_line.main = lambda: write(sys.argv)\n"
-        "process.main()\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code, file], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, file],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=UNIGNORED,
+    )  # fmt: skip
     assert process.stdout.readline() == "ready\n"
     assert len(list(tmp_path.iterdir())) == 2
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert process.returncode == 143
+    process.send_signal(number)
+    assert process.stdout.readline() == f"stopped by {number.value}\n"
+    if twice:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert said == f"irb-twin: {COMPILING}\n" + "irb-twin: interrupted\n" * twice
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-    assert file.read_text() == "good"
+    assert file.read_text() == ("good" if twice else "half")
 
 
 def test_command_preserves_signal_handlers_of_the_caller():
+    known = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in known]
+    assert main(["list"]) == 0
+    assert [signal.getsignal(number) for number in known] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+@pytest.mark.parametrize(
+    ("ignored", "expected"), [(True, (0, "7\n", "")), (False, (130, "", "irb-twin: interrupted\n"))]
+)
+def test_a_signal_ends_the_process_unless_it_is_ignored_even_while_modules_are_half_imported(
+    ignored, expected
+):
+    """A half imported module stands in `sys.modules` before it has its functions."""
     code = (
-        "import signal\n"
-        "from scenarios.cli.command_line import main\n"
-        "main(['list'])\n"
-        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
-        "assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL\n"
-        "assert signal.set_wakeup_fd(-1) == -1\n"
-    )
-    # A process that a shell put into the background ignores SIGINT from the start.
-    subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def test_a_signal_that_is_to_be_ignored_is():
-    code = "from scenarios.cli.process import listen, os; listen(); os.kill(os.getpid(), 2); print(7)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
-
-
-@pytest.mark.parametrize("module", ["multiprocessing", "twin.worker_processes"])
-def test_a_module_that_is_half_imported_hinders_nothing(module):
-    """It stands in `sys.modules` before it has its functions."""
-    code = (
-        "import os, signal, sys, time, types\n"
+        "import os, sys, time, types\n"
         "from scenarios.cli.process import listen\n"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"  # a shell's background process ignores it
-        f"sys.modules[{module!r}] = types.ModuleType('half')\n"
+        "for name in ('multiprocessing', 'twin.worker_processes'):\n"
+        "    sys.modules[name] = types.ModuleType('half')\n"
         "listen()\n"
         "os.kill(os.getpid(), 2)\n"
-        "time.sleep(20)\n"
+        f"time.sleep({0.0 if ignored else 20.0})\n"
+        "print(7)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "irb-twin: interrupted\n")
+    begin = partial(signal.signal, signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=begin
+    )
+    assert (done.returncode, done.stdout, done.stderr) == expected

@@ -59,10 +59,3 @@ def test_learning_that_does_not_improve_ends_with_1_and_writes_nothing(tmp_path,
     assert main(["learn", *SHORT[:3], "--runs", "3", "--lead", "0.2", "--out", str(out)]) == 1
     assert "no run is better than the first" in capsys.readouterr().out
     assert not out.exists()
-
-
-def test_wrong_use_is_one_sentence(capsys):
-    assert main(["learn", "--runs", "3"]) == 2
-    assert "name one scenario" in capsys.readouterr().err
-    assert main(["learn", *SHORT, "--gamma", "2"]) == 2
-    assert "gamma above 0 and at most 1" in capsys.readouterr().err

@@ -14,60 +14,66 @@ import twin
 from scenarios.cli.command_line import main
 from scenarios.cli.new import KINDS
 from tests.support.full_disk import disk_full_after
+from urdf.build import main as build
 
 HOUSE = Path(twin.__file__).parents[1]
 FILES = {
-    "controller": {"swing.py", "test_swing.py"},
-    "scenario": {"swing.py", "test_swing.py"},
-    "robot": {"swing/robot.toml", "swing/swing.urdf", "swing/test_swing.py"},
+    "controller": {"NAME.py", "test_NAME.py"},
+    "scenario": {"NAME.py", "test_NAME.py"},
+    "robot": {"NAME/robot.toml", "NAME/NAME.urdf", "NAME/test_NAME.py"},
 }
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The current folder of the user."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def found(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def process(*words, cwd):
-    """A process in a folder of the user's, who has the project installed."""
-    environment = os.environ | {"PYTHONPATH": str(HOUSE)}
-    return subprocess.run(
-        [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_written_passes_its_test_outside_the_house(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["new", kind, "swing"]) == 0
-    assert found(tmp_path) == FILES[kind]
-    done = process("-m", "pytest", "-q", "-p", "no:cacheprovider", ".", cwd=tmp_path)
+def test_what_is_written_passes_its_tests_outside_the_house(folder):
+    """All kinds side by side; the robot is built as the builder builds it."""
+    for kind in KINDS:
+        before = found(folder)
+        assert main(["new", kind, f"swing_{kind}"]) == 0
+        assert found(folder) - before == {file.replace("NAME", f"swing_{kind}") for file in FILES[kind]}
+    assert build(["--check", "swing_robot/robot.toml"]) == 0
+    tests = {file for file in found(folder) if "test_" in file}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "."],
+        env=os.environ | {"PYTHONPATH": str(HOUSE)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\d passed", done.stdout)
+    assert set(re.findall(r"^(\S+)::\S+ PASSED", done.stdout, re.MULTILINE)) == tests
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_files_have_the_given_name_and_next_commands_are_printed(kind, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").mkdir()
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("controller", "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd"),
+        ("scenario", "run ./mine/big_swing.py --controller pd"),
+        ("robot", "validate --robot ./mine/big_swing/robot.toml"),
+    ],
+)
+def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, folder, capsys):
+    (folder / "mine").mkdir()
     assert main(["new", kind, "big_swing", "--folder", "mine"]) == 0
     out = capsys.readouterr().out
-    for file in found(tmp_path):
+    for file in found(folder):
         assert f"wrote {file}\n" in out
-        text = (tmp_path / file).read_text(encoding="utf-8")
+        text = (folder / file).read_text(encoding="utf-8")
         assert KINDS[kind].stem not in text
         assert "MyController" not in text
     assert not re.search("NAME|CLASS|AT/", out)
-    told = {
-        "controller": "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd",
-        "scenario": "run ./mine/big_swing.py --controller pd",
-        "robot": "validate --robot ./mine/big_swing/robot.toml",
-    }
-    assert f"  irb-twin {told[kind]}" in out
+    assert f"  irb-twin {told}" in out
 
 
-def test_printed_commands_run_controller_and_scenario(tmp_path, monkeypatch, capsys):
+def test_printed_commands_run_controller_and_scenario(capsys):
     """The law beside one of ours, in the scenario: the commands that were told."""
-    monkeypatch.chdir(tmp_path)
     assert main(["new", "controller", "swaying"]) == 0
     assert main(["new", "scenario", "nodding"]) == 0
     capsys.readouterr()
@@ -77,40 +83,31 @@ def test_printed_commands_run_controller_and_scenario(tmp_path, monkeypatch, cap
     assert "Swaying" in out
 
 
-def test_the_robot_is_built_as_the_builder_builds_it(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["new", "robot", "swing"]) == 0
-    assert process("-m", "urdf.build", "--check", "swing/robot.toml", cwd=tmp_path).returncode == 0
-
-
 @pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
-def test_bad_name_is_rejected(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_bad_name_is_rejected(name, folder, capsys):
     assert main(["new", "controller", name]) == 2
     err = capsys.readouterr().err
     assert "expected a name of lower-case letters, digits and _, as in sliding_mode, got" in err
     assert err.count("\n") == 1
-    assert not found(tmp_path)
+    assert not found(folder)
 
 
 @pytest.mark.parametrize("name", ["numpy", "random", "twin", "test_law"])
-def test_name_that_hides_a_module_is_rejected(name, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_name_that_hides_a_module_is_rejected(name, folder, capsys):
     assert main(["new", "scenario", name]) == 2
     assert f"{name!r} is the name of a module of Python or pytest" in capsys.readouterr().err
-    assert not found(tmp_path)
+    assert not found(folder)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_there_stays(kind, tmp_path, monkeypatch, capsys):
+def test_what_is_there_stays(kind, folder, capsys):
     """Any one of the files, or a folder of that name."""
-    monkeypatch.chdir(tmp_path)
-    there = tmp_path / ("swing" if kind == "robot" else "test_swing.py")
+    there = folder / ("swing" if kind == "robot" else "test_swing.py")
     there.write_text("mine", encoding="utf-8")
     assert main(["new", kind, "swing"]) == 2
     assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err
     assert there.read_text(encoding="utf-8") == "mine"
-    assert found(tmp_path) == {there.name}
+    assert found(folder) == {there.name}
 
 
 def test_missing_folder_is_rejected(capsys):
@@ -119,14 +116,13 @@ def test_missing_folder_is_rejected(capsys):
 
 
 @pytest.mark.parametrize("size", [0, 2000, 5000])
-def test_all_files_or_none(size, tmp_path, monkeypatch, capsys):
+def test_all_files_or_none(size, folder, capsys):
     """The disk is full at once, or after one of the three files."""
-    monkeypatch.chdir(tmp_path)
     with disk_full_after(size):
         assert main(["new", "robot", "swing"]) == 1
     err = capsys.readouterr().err
     assert re.fullmatch(r"irb-twin: cannot write swing/\S+: File too large\n", err), err
-    assert not list(tmp_path.iterdir())
+    assert not list(folder.iterdir())
 
 
 def test_the_templates_are_those_of_the_kinds():
@@ -135,11 +131,11 @@ def test_the_templates_are_those_of_the_kinds():
     assert files == {template for kind in KINDS.values() for template in kind.files}
 
 
-def test_commands_name_this_python_and_install_pytest_where_it_is_missing(tmp_path, monkeypatch, capsys):
+def test_commands_name_this_python_and_install_pytest_where_it_is_missing(folder, monkeypatch, capsys):
     monkeypatch.setattr("shutil.which", lambda name: None)
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pytest" else find(name))
-    assert main(["new", "controller", "sliding_mode", "--folder", str(tmp_path)]) == 0
+    assert main(["new", "controller", "sliding_mode", "--folder", str(folder)]) == 0
     install, test = capsys.readouterr().out.splitlines()[-2:]
     assert install == f"  {sys.executable} -m pip install pytest"
-    assert test == f"  {sys.executable} -m pytest {tmp_path.as_posix()}/test_sliding_mode.py"
+    assert test == f"  {sys.executable} -m pytest {folder.as_posix()}/test_sliding_mode.py"

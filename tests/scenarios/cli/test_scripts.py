@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import scenarios
+from scenarios.cli.command_line import main
 from scenarios.running.registry import titles
 from tests.support.command_lines import without_notice
 
@@ -22,28 +23,30 @@ if __name__ == "__main__":
 PROJECT = str(HERE.parent)
 
 
+def without_time(text):
+    """Return an output without the time that the command took."""
+    return re.sub(r"in [\d.]+ s$", "in T s", text, flags=re.MULTILINE)
+
+
 def run(*words, folder):
-    """Return status and output of Python with these arguments, without the time that the command took."""
+    """Return status and output of Python with these arguments."""
     code = subprocess.run(
         [sys.executable, *words], cwd=folder, env={"PYTHONPATH": PROJECT, "COLUMNS": "100"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return (
-        code.returncode,
-        re.sub(r"in [\d.]+ s$", "in T s", code.stdout, flags=re.MULTILINE),
-        without_notice(code.stderr),
-    )
+    return code.returncode, without_time(code.stdout), without_notice(code.stderr)
 
 
-@pytest.mark.parametrize(
-    "words", [["--duration", "0.02", "--controller", "pd"], ["--help"], ["--duration", "0"]]
-)
-def test_script_and_module_do_what_the_command_does(words, tmp_path):
-    found = run("-m", "scenarios", "run", "gravity_hold", *words, folder=tmp_path)
-    assert found[0] == (2 if words[-1] == "0" else 0)
-    assert found[1] or "expected a positive, finite duration" in found[2]
-    assert run("-m", "scenarios.gravity_hold", *words, folder=tmp_path) == found
-    assert run(str(HERE / "gravity_hold.py"), *words, folder=tmp_path) == found
+@pytest.mark.parametrize("words", ["--duration 0.02 --controller pd", "--duration 0"])
+def test_script_and_module_do_what_the_command_does(words, tmp_path, capsys):
+    status = main(["run", "gravity_hold", *words.split()])
+    printed = capsys.readouterr()
+    found = status, without_time(printed.out), printed.err
+    assert status == (2 if words[-1] == "0" else 0)
+    assert printed.out or "expected a positive, finite duration" in printed.err
+    assert run(str(HERE / "gravity_hold.py"), *words.split(), folder=tmp_path) == found
+    module = ["scenarios", "run", "gravity_hold"] if status else ["scenarios.gravity_hold"]
+    assert run("-m", *module, *words.split(), folder=tmp_path) == found
 
 
 def test_template_runs_as_a_script(tmp_path):

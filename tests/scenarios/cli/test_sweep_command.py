@@ -66,7 +66,7 @@ def test_the_table_has_a_row_a_run(folder):
     assert not (folder / "a.csv.parts").exists()
 
 
-def test_summary_agrees_with_the_table(folder):
+def test_summary_agrees_with_the_table_and_each_law_has_a_picture(folder):
     rows, told = rows_of(folder / "a.csv"), json.loads((folder / "a.json").read_text())
     for place, law in enumerate(told["laws"]):
         own = rows[40 * place : 40 * place + 40]
@@ -82,6 +82,9 @@ def test_summary_agrees_with_the_table(folder):
     page = (folder / "out.txt").read_text()
     assert "computed_torque" in page
     assert told["laws"][1]["worst"][0]["repeat"] in page
+    pictures = [(folder / f"a-{law}.png").read_bytes() for law in ("computed_torque", "pd")]
+    assert pictures[0] != pictures[1]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert "20 draws x 2 grid points x 2 controllers = 80 runs, about" in (folder / "err.txt").read_text()
 
 
@@ -100,12 +103,6 @@ def test_the_worst_are_the_same_in_pybullet_and_by_their_command(folder):
     (run,) = json.loads((folder / "run.json").read_text())["runs"]
     error = next(metric["value"] for metric in run["metrics"] if metric["name"] == "largest joint error")
     assert error == pytest.approx(cases[0]["outcome"]["joint_error"], abs=1e-13)
-
-
-def test_each_law_has_a_picture(folder):
-    pictures = [(folder / f"a-{law}.png").read_bytes() for law in ("computed_torque", "pd")]
-    assert pictures[0] != pictures[1]
-    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
 
 
 def test_disagreement_with_pybullet_fails_the_sweep(monkeypatch):
@@ -159,55 +156,6 @@ def test_list_contains_quantities_that_can_vary():
     names = [line.split()[0] for line in out.splitlines()]
     assert status == 0
     assert {"payload", "bandwidth", "mass", "drives.coulomb", "torque_limit.N", "law.Kp"} <= set(names)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ([], "nothing varies: give --vary"),
-        (["--vary", "payload"], "expected NAME=TEXT"),
-        (["--vary", "paylod=0:6"], "payload"),
-        (["--vary", "payload=6:0"], "the range is reversed"),
-        (["--vary", "payload=2:2"], "empty"),
-        (["--vary", "payload=0:6", "payload=1:2"], "twice"),
-        (["--vary", "controller=1:2"], "controller"),
-        (
-            ["--vary", "payload=0:6", "--limit", "error=1"],
-            "unknown quantity 'error': known are joint_error",
-        ),
-        (["--vary", "payload=0:6", "--limit", "joint_error=-1"], "at least 0"),
-        (["--vary", "payload=0:6", "--figure", "error"], "unknown quantity 'error'"),
-        (["--vary", "payload=0:6:each"], "cannot vary payload by '0:6:each': it has no axes or links"),
-        (["--vary", "mass=:each"], "expected a form such as"),
-        (["--controller", "pd", "pid", "--vary", "law.nope=0:1"], "no quantity 'law.nope': the nearest"),
-        (["--vary", "payload=0:6", "--samples", "0"], "whole number above 0"),
-        (["--vary", "payload=0:6", "--resume"], "--resume requires --out"),
-        (
-            ["--vary", "payload=0:6", "--workers", "2", "--scheduler", "tcp://h:1"],
-            "--workers excludes",
-        ),
-        (["--vary", "payload=0:6", "--out", "a.xlsx"], "ends in .csv or .parquet"),
-        (["--vary", "payload=0:6", "--require-share", "95"], "expected a share from 0 to 1"),
-    ],
-)
-def test_bad_input_is_a_sentence(words, told):
-    status, out, err = given([*SHORT, *words])
-    assert (status, out) == (2, "")
-    assert told in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["sweep"], "name one scenario"),
-        (["sweep", "joint_tracking", "pose_path"], "name one scenario"),
-        (["sweep", "model_agreement", "--vary", "payload=0:6"], "model_agreement"),
-    ],
-)
-def test_it_takes_one_scenario_that_can_vary(words, told):
-    status, _, err = given(words)
-    assert (status, told in err) == (2, True)
 
 
 def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):

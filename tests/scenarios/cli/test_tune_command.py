@@ -120,35 +120,3 @@ def test_an_interrupted_search_writes_nothing(tmp_path, monkeypatch, capsys):
     words = ["pd", *SHORT, "--vary", "payload=0:6", "--out", f"{tmp_path}/g.toml"]
     assert given(words, capsys)[0] == 130
     assert not list(tmp_path.iterdir())
-
-
-LAW = '''
-def silent(robot):
-    """A law without settings."""
-    return lambda state, reference: state.q * 0
-'''
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ([], "name a controller and a scenario"),
-        (["pd"], "name one scenario after the controller"),
-        (["pdd", "joint_tracking"], "unknown controller 'pdd'"),
-        (["pd", "joint_tracking", "pose_path"], "name one scenario after the controller"),
-        (["pd", "joint_tracking", "--gains", "Kq"], "the nearest are Kp"),
-        (["pd", "joint_tracking", "--gains", "Kp=2:1"], "the range is reversed"),
-        (["pd", "joint_tracking", "--gains", "Kp", "law.Kp"], "searched twice"),
-        (["pd", "joint_tracking", "--vary", "paylod=0:6"], "payload"),
-        (["pd", "joint_tracking", "--minimise", "rms_torque"], "limit an error, too"),
-        (["pd", "joint_tracking", "--limit", "error=1"], "unknown quantity 'error'"),
-        (["pd", "joint_tracking", "--out", "gains.txt"], "ends in .toml"),
-        (["./law.py:silent", "joint_tracking", "--engine"], "has no numeric setting"),
-    ],
-)
-def test_bad_input_is_a_sentence(words, told, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "law.py").write_text(LAW)
-    status, out, err = given(words, capsys)
-    assert (status, out) == (2, "")
-    assert told in err.splitlines()[-1]

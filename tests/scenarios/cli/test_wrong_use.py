@@ -1,95 +1,186 @@
 """Wrong use of the command `irb-twin`: one sentence on standard error, and status 2."""
 
+import sys
+
 import pytest
 
 from scenarios.cli.command_line import main
+from tests.support import user_scenarios
+from tests.support.example_logs import irb140_log
+
+FILES = {
+    "law.py": "def silent(robot):\n    return lambda state, reference: state.q * 0\n",
+    "weld.mod": "MODULE weld\nPROC main()\nENDPROC\nENDMODULE\n",
+    "cell.toml": "frames.bench.at = [0.5, -0.2, 0.3]\ntool = { tcp = { at = [0, 0, 0.15] }, mass = 1.2 }\n",
+    "path.csv": "t,x,y,z,a,b,c\n0,0,0,0,1,0,0\n",
+    "arm.xacro": "",
+    "arm.urdf": "<robot",
+    "robot.toml": "[dh",
+    "dh.toml": "[dh]",
+    "lacks.py": "def run(config): ...\n",
+    "alien.py": "class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n",
+    **{f"{kind}.py": user_scenarios.scenario(config=f"""@dataclass(frozen=True)
+class Config(base.Config):
+    size: {kind} = option({kind}(2), 'x')
+""") for kind in ("int", "float")},
+}  # fmt: skip
+"""Files of a user."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("use")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    irb140_log().save(folder / "a.npz")
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("line", "told"),
     [
-        (["walk"], "walk"),
-        (["run"], "known are drive_check, drive_mismatch, excitation, gravity_hold, identify_joint"),
-        (["run", "--controller", "pd", "pose_path"], "before all options"),
-        (["run", "pose_pth"], "unknown scenario 'pose_pth': known are drive_check"),
-        (["run", "nowhere/mine.py"], "no scenario file 'nowhere/mine.py'"),
-        (["run", "gravity_hold", "--robot", "irb99"], "unknown robot 'irb99': known are irb140"),
-        (["run", "gravity_hold", "--robot", "nowhere/robot.toml"], "nowhere/robot.toml"),
-        (["run", "gravity_hold", "--controller", "lqr"], "unknown controller 'lqr': known are pd"),
-        (["run", "gravity_hold", "--bandwith", "3"], "(did you mean --bandwidth?)"),
-        (["run", "gravity_hold", "--csv", "a.csv"], "unknown option '--csv'"),
-        (["run", "gravity_hold", "--bandwidth", "fast"], "--bandwidth: invalid float value: 'fast'"),
-        (["run", "gravity_hold", "--bandwidth", "0"], "positive, finite bandwidth in rad/s, got 0.0"),
-        (["run", "gravity_hold", "--bandwidth", "nan"], "positive, finite bandwidth in rad/s, got nan"),
-        (["run", "gravity_hold", "--time-step", "-1"], "time step in s, got -1.0"),
-        (
-            ["run", "gravity_hold", "--steps-per-period", "0"],
-            "expected 1 to 1000000 engine steps per period, got 0",
-        ),
-        (["run", "gravity_hold", "--duration", "inf"], "duration in s, got inf"),
-        (["run", "gravity_hold", "--reference", "exact"], "known are consistent, continuous"),
-        (["run", "gravity_hold", "--mounting", "ceiling"], "known are floor, wall, inverted"),
-        (["run", "gravity_hold", "--pose", "test_9"], "known are"),
-        (["run", "joint_tracking", "--speed-fraction", "1.5"], "above 0 and up to 1, got 1.5"),
-        (["run", "pose_path", "--csv", "nowhere.csv"], "nowhere.csv"),
-        (["run", "payload_mismatch", "--payload-mass", "-6"], "payload mass in kg, got -6.0"),
-        (["run", "gravity_hold", "--log", "nowhere/a.npz"], "there is no folder nowhere"),
-        (["run", "gravity_hold", "--log", "a.txt"], "ends in .npz"),
-        (["run", "gravity_hold", "--picture", "a.jpg"], "ends in .png"),
-        (["run", "gravity_hold", "--report", "a.htm"], "ends in .html"),
-        (["run", "gravity_hold", "--report", "nowhere/a.html"], "there is no folder nowhere"),
-        (
-            ["run", "gravity_hold", "--drives", "soft"],
-            "unknown drives 'soft': known are ideal, rigid, elastic",
-        ),
-        (["run", "gravity_hold", "--model-drives", "soft"], "known are ideal, rigid, elastic"),
-        (["run", "gravity_hold", "--robot", "youbot", "--drives", "rigid"], "cannot have rigid drives"),
-        (["run", "gravity_hold", "--robot", "youbot", "--model-drives", "rigid"], "cannot have rigid drives"),
-        (
-            ["run", "gravity_hold", "--robot", "youbot", "--encoder"],
-            "no encoders: its file has no table [drives]",
-        ),
-        (["run", "gravity_hold", "--noise", "-1"], "noise to be at least 0 rad and finite, got -1.0"),
-        (["run", "gravity_hold", "--delay", "-1"], "delay"),
-        (["run", "gravity_hold", "--seed", "-1"], "expected a seed of 0 or more, got -1"),
-        (["run", "drive_check", "--robot", "youbot"], "robot 'youbot' has no drives: its file"),
-        (["run", "drive_check", "--drives", "ideal"], "known are rigid, elastic"),
-        (["run", "drive_mismatch", "--robot", "rx90"], "robot 'rx90' has no drives: its file"),
-        (["run", "drive_mismatch", "--knows", "some"], "known are all, no_friction, no_rotors, nothing"),
-        (["run", "drive_mismatch", "--model-drives", "ideal"], "are set by --knows"),
-        (["validate", "--junit", "nowhere/a.xml"], "there is no folder nowhere"),
-        (["validate", "--robot", "irb99"], "unknown robot 'irb99'"),
-        (["validate", "--duration", "3"], "unknown option '--duration'"),
-        (["list", "robots"], "'robots'"),
+        ("walk", "walk"),
+        ("run", "known are drive_check, drive_mismatch, excitation, gravity_hold, identify_joint"),
+        ("run --controller pd pose_path", "before all options"),
+        ("run pose_pth", "unknown scenario 'pose_pth': known are drive_check"),
+        ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
+        ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb140"),
+        ("run gravity_hold --controller lqr", "unknown controller 'lqr': known are pd"),
+        ("run gravity_hold --bandwith 3", "(did you mean --bandwidth?)"),
+        ("run gravity_hold --csv a.csv", "unknown option '--csv'"),
+        ("run gravity_hold --bandwidth fast", "--bandwidth: invalid float value: 'fast'"),
+        ("run gravity_hold --bandwidth nan", "positive, finite bandwidth in rad/s, got nan"),
+        ("run gravity_hold --time-step -1", "time step in s, got -1.0"),
+        ("run gravity_hold --steps-per-period 0", "expected 1 to 1000000 engine steps per period, got 0"),
+        ("run gravity_hold --duration inf", "duration in s, got inf"),
+        ("run gravity_hold --reference exact", "known are consistent, continuous"),
+        ("run gravity_hold --pose test_9", "known are"),
+        ("run payload_mismatch --payload-mass -6", "payload mass in kg, got -6.0"),
+        ("run gravity_hold --log nowhere/a.npz", "there is no folder nowhere"),
+        ("run gravity_hold --log a.txt", "ends in .npz"),
+        ("run gravity_hold --report a.htm", "ends in .html"),
+        ("run gravity_hold --drives soft", "unknown drives 'soft': known are ideal, rigid, elastic"),
+        ("run gravity_hold --robot youbot --drives rigid", "cannot have rigid drives"),
+        ("run gravity_hold --robot youbot --encoder", "no encoders: its file has no table [drives]"),
+        ("run gravity_hold --seed -1", "expected a seed of 0 or more, got -1"),
+        ("run drive_check --robot youbot", "robot 'youbot' has no drives: its file"),
+        ("run drive_check --drives ideal", "known are rigid, elastic"),
+        ("run drive_mismatch --knows some", "known are all, no_friction, no_rotors, nothing"),
+        ("run drive_mismatch --model-drives ideal", "are set by --knows"),
+        ("validate --junit nowhere/a.xml", "there is no folder nowhere"),
+        ("validate --duration 3", "unknown option '--duration'"),
+        ("list robots", "'robots'"),
+        ("run lacks.py", "lacks Config, metrics"),
+        ("run alien.py", "inherits scenarios.base.Config"),
+        ("run int.py float.py --size 2.5", "--size is int in int and float in float: run them separately"),
+        ("run pose_path --csv path.csv", "no column 'd'"),
+        ("egm", "name a command after egm: known are serve"),
+        ("egm swim", "'swim'"),
+        ("egm serve --max-speed-deviatoin 3", "did you mean --max-speed-deviation?"),
+        ("egm serve --to a:1 a:2", "--to names 2 addresses for 1 robot"),
+        ("egm serve --pause -1", "--pause -1: expected 0 s or more"),
+        ("egm serve --drives rigid --robot youbot", "cannot have rigid drives"),
+        ("egm serve --position-gain 21", "0 to 20"),
+        ("egm serve --to 6510", "expected HOST:PORT with a port of 1 to 65535, as 127.0.0.1:6510, got"),
+        ("egm serve --robot irb140 rx90 --to a:7 a:7", "cannot send to the same address"),
+        ("egm serve --robot irb140 rx90 --to a:65535", "the largest port is 65535"),
+        ("egm serve --robot irb140 rx90 --bind 127.0.0.1:7000", "cannot share a port"),
+        ("egm serve --mode path", "--mode path requires --path FILE.csv"),
+        ("egm serve --path a.csv", "--path requires --mode path"),
+        ("egm serve --mode path --path a.csv --start zero", "--start is not valid in path mode"),
+        ("egm serve --start bent", "unknown pose of irb140 'bent': known are zero, test_1"),
+        ("egm serve --limit 3", "--limit requires --lockstep"),
+        ("egm serve --lockstep --gui", "--gui requires real time"),
+        ("egm serve --duration 0", "positive, finite duration in s, got 0.0"),
+        ("egm serve --wait nan", "positive, finite --wait in s, got nan"),
+        ("egm serve --time-step 0.003", "period"),
+        ("sweep", "name one scenario"),
+        ("sweep joint_tracking pose_path", "name one scenario"),
+        ("sweep model_agreement --vary payload=0:6", "model_agreement"),
+        ("sweep joint_tracking", "nothing varies: give --vary"),
+        ("sweep joint_tracking --vary payload", "expected NAME=TEXT"),
+        ("sweep joint_tracking --vary payload=6:0", "the range is reversed"),
+        ("sweep joint_tracking --vary payload=0:6 payload=1:2", "twice"),
+        ("sweep joint_tracking --vary payload=0:6 --limit error=1", "'error': known are joint_error"),
+        ("sweep joint_tracking --vary payload=0:6 --limit joint_error=-1", "at least 0"),
+        ("sweep joint_tracking --vary payload=0:6 --figure error", "unknown quantity 'error'"),
+        ("sweep joint_tracking --vary payload=0:6:each", "payload by '0:6:each': it has no axes or links"),
+        ("sweep joint_tracking --controller pd pid --vary law.nope=0:1", "'law.nope': the nearest"),
+        ("sweep joint_tracking --vary payload=0:6 --resume", "--resume requires --out"),
+        ("sweep joint_tracking --vary payload=0:6 --workers 2 --scheduler tcp://h:1", "--workers excludes"),
+        ("sweep joint_tracking --vary payload=0:6 --out a.xlsx", "ends in .csv or .parquet"),
+        ("sweep joint_tracking --vary payload=0:6 --require-share 95", "expected a share from 0 to 1"),
+        ("tune", "name a controller and a scenario"),
+        ("tune pd", "name one scenario after the controller"),
+        ("tune pd joint_tracking --gains Kq", "the nearest are Kp"),
+        ("tune pd joint_tracking --minimise rms_torque", "limit an error, too"),
+        ("tune pd joint_tracking --out gains.txt", "ends in .toml"),
+        ("tune ./law.py:silent joint_tracking --engine", "has no numeric setting"),
+        ("mass a.stl --density 1", "mesh files state no unit: give --unit m, cm, mm or inch"),
+        ("mass a.stl --unit m", "give one of --density, --mass and --total"),
+        ("mass a.stl --unit m --mass 1 2", "--mass: expected one number per file, 1"),
+        ("mass a.stl --unit m --total 0", "expected finite numbers above 0"),
+        ("mass a.stl --unit m --total 1 --out x.urdf", "--out requires a URDF"),
+        ("mass robot.urdf --unit m --total 1", "a URDF is in m, with a scale per mesh"),
+        ("mass robot.urdf a.stl --total 1", "expected mesh files, or one URDF alone"),
+        ("mass robot.urdf --mass 1", "--mass requires mesh files"),
+        ("mass robot.urdf --total 1 --out /tmp/x.urdf", "expected a file beside the URDF"),
+        ("mass none.stl --unit m --total 1", "no such mesh file: none.stl"),
+        ("plot a.npz --joint elbow", "unknown joint 'elbow': known are joint_1"),
+        ("plot a.npz --what jerk", "error, torque, speed, position, pose, force, moment to draw, got 'jerk'"),
+        ("plot a.npz --from 9", "no sample between 9 s and inf s"),
+        ("plot", "LOG"),
+        ("export a.npz", "nothing to write: give --csv, --parquet or both"),
+        ("export a.npz --csv --every 0", "--every 0: expected a whole number of at least 1"),
+        ("export a.npz --parquet --decimal-comma", "--decimal-comma requires --csv"),
+        ("export a.npz a.npz --csv", "several logs would be written to a.csv"),
+        ("export a.npz --parquet", "pip install 'irb-twin[tables]'"),
+        ("rapid check missing.mod", "missing.mod"),
+        ("rapid check weld.mod --share 2", "--share 2: expected more than 0 and at most 1"),
+        ("rapid check weld.mod --settling -1", "--settling -1: expected at least 0 s"),
+        ("rapid check weld.mod --start nowhere", "robot irb140 has no pose 'nowhere': known are"),
+        ("rapid check weld.mod --input x", "--input x: expected NAME=VALUE with a number"),
+        ("rapid check weld.mod --accelerations 1 2", "expected one number or six"),
+        ("rapid check weld.mod --robot two_link", "2 axes"),
+        ("rapid fit weld.mod", "--times FILE.csv is required"),
+        ("plot a.npz --picture a.jpg", "a.jpg: expected a file name that ends in .png or .pdf or .svg"),
+        ("collide run.npz", "--cell CELL.toml is required"),
+        ("reach --plane bench", "--plane requires --cell"),
+        ("reach --step -1", "expected 1 to 2000 steps"),
+        ("run gravity_hold --cell none.toml", "cannot read none.toml"),
+        ("run gravity_hold --cell cell.toml --tool 0.1", "twice: by --tool 0.1 and by tool.tcp of cell.toml"),
+        ("run gravity_hold --cell cell.toml --payload 2", "the payload is given twice"),
+        ("check-model arm.xacro", "expected a file whose name ends in .urdf, robot.toml or dh.toml"),
+        ("check-model none.urdf", "no such robot file"),
+        ("check-model arm.urdf", "is not well-formed XML"),
+        ("check-model robot.toml", "is not a TOML file"),
+        ("check-model dh.toml", "the top level lacks the key 'name'"),
+        ("check-model arm.urdf --json /nowhere/a.json", "there is no folder /nowhere"),
+        ("learn --runs 3", "name one scenario"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_status_2(words, told, capsys):
-    assert main(words) == 2
+def test_wrong_use_is_one_sentence_and_status_2(line, told, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
+    before = sorted(path.name for path in folder.iterdir() if path.is_file())
+    assert main(line.split()) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("irb-twin: ")
     assert printed.err.count("\n") == 1
     assert told in printed.err
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == before
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("line", "told"),
     [
-        ("def run(config): ...\n", "lacks Config, metrics"),
-        ("class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n", "inherits scenarios.base.Config"),
+        ("tune pd joint_tracking --gains Kp law.Kp", "searched twice"),
+        ("reach --cell cell.toml --plane benc", "no frame 'benc', did you mean 'bench'?"),
+        ("learn joint_tracking --gamma 2", "gamma above 0 and at most 1"),
     ],
 )
-def test_a_scenario_file_that_is_none_is_wrong_use(text, told, tmp_path, capsys):
-    path = tmp_path / "mine.py"
-    path.write_text(text, encoding="utf-8")
-    assert main(["run", str(path)]) == 2
-    printed = capsys.readouterr()
-    assert told in printed.err
-    assert printed.err.count("\n") == 1
-
-
-def test_a_bad_recording_is_wrong_use(tmp_path, capsys):
-    path = tmp_path / "path.csv"
-    path.write_text("t,x,y,z,a,b,c\n0,0,0,0,1,0,0\n", encoding="utf-8")
-    assert main(["run", "pose_path", "--csv", str(path)]) == 2
-    assert "no column 'd'" in capsys.readouterr().err
+def test_wrong_use_that_is_found_later_is_the_last_sentence(line, told, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main(line.split()) == 2
+    assert told in capsys.readouterr().err.splitlines()[-1]

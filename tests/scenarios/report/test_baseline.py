@@ -113,6 +113,7 @@ def test_with_nothing_in_common_there_is_no_comparison(tmp_path):
         compared(tmp_path, [run_of(0.5)], [dataclasses.replace(run_of(0.5), scenario="nod")])
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_path, capsys):
     """The scenario's own limit stands, so that only the comparison can tell."""
     text = user_scenarios.PARTS["metrics"].replace("len(log.t)", "len(log.t) * 1.0")

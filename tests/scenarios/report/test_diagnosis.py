@@ -35,10 +35,7 @@ def test_passing_run_has_no_diagnosis():
             failing("samples at the torque limit", "computed_torque"),
             "the torque limits in the robot's file (jo",
         ),
-        (
-            failing("my check", noise=1e-4),
-            "the settings: the model of pd differs from the plant, or pd meas",
-        ),
+        (failing("my check", noise=1e-4), "the settings: the model of pd differs from the plant, or pd meas"),
         (failing("my check", changes=(("mass", 1.1),)), "the settings: the model of pd differs"),
         (failing("my check", drives="rigid", model_drives="ideal"), "the settings: the model of pd differs"),
         (failing("friction - its law"), "the twin: in the engine's steps the drives"),

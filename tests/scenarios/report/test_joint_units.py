@@ -9,6 +9,7 @@ from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
 from scenarios.sweeping.execute import WorstCase
+from tests.support.example_logs import made_log
 from tests.support.example_runs import rendered
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message
@@ -16,7 +17,6 @@ from twin.egm.mirror.mirror import Mirror
 from twin.egm.mirror.recording import StreamLog
 from twin.egm.robot.robot import EgmRobot
 from twin.errors import EgmError, LimitError
-from twin.logs.log import Log
 from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
 from twin.trajectories.sampling import Samples, check_limits
 
@@ -40,17 +40,16 @@ def test_texts():
 
 def test_a_position_beyond_its_range(arm):
     slide = arm.joint_names[1]
-    with pytest.raises(LimitError) as raised:
-        check_position(arm, np.array([0.0, 0.25]))
-    assert (
-        str(raised.value) == f"{slide} would be at 250 mm (0.25 m), its range is 0 mm (0 m) to 200 mm (0.2 m)"
-    )
-    with pytest.raises(LimitError, match=r"positions are in metres, are these millimetres\?$"):
-        check_position(arm, np.array([0.0, 47.8]))
-    with pytest.raises(
-        LimitError, match=r"57\.2958 deg \(1 rad\); angles are in radians, are these degrees\?$"
+    for position, told in (
+        (
+            [0.0, 0.25],
+            rf"^{slide} would be at 250 mm \(0.25 m\), its range is 0 mm \(0 m\) to 200 mm \(0.2 m\)$",
+        ),
+        ([0.0, 47.8], r"positions are in metres, are these millimetres\?$"),
+        ([40.0, 0.1], r"57\.2958 deg \(1 rad\); angles are in radians, are these degrees\?$"),
     ):
-        check_position(arm, np.array([40.0, 0.1]))
+        with pytest.raises(LimitError, match=told):
+            check_position(arm, np.array(position))
 
 
 def test_a_speed_beyond_its_limit(arm):
@@ -68,21 +67,17 @@ def test_an_arm_that_diverges(arm):
 
 def test_the_captions_of_a_report_and_a_page():
     robot = twin.load("figure_7_1")  # one joint turns, two slide
-    still = np.zeros((3, 3))
-    log = Log(
-        robot=robot, controller="pd", time_step=1e-3, steps_per_period=1, t=1e-3 * np.arange(3), q_ref=still,
-        qd_ref=still, qdd_ref=still, q=still, qd=still, tau=still, tau_demand=still, saturated=still > 0,
-        loop_gap=np.zeros(3),
-    )  # fmt: skip
-    run = Run("swing", Config(controller="pd"), log, (), 0.5)
+    run = Run("swing", Config(controller="pd"), made_log(robot, np.zeros((3, 3))), (), 0.5)
     text = rendered(scenario_report("A swing.", [run], 100))
     assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
     assert "Peak torque in N m (sliding joints: N), and number" in text
-    page = f"{_joints(Logged(log, 'pd', 'red'))}{_arm(robot)}"
-    for caption in ("RMS error [{}]", "largest error [{}]"):
-        assert caption.format("rad (sliding joints: m)") in page
-    for caption in ("peak torque [{}]", "torque limit at standstill [{}]"):
-        assert caption.format("N m (sliding joints: N)") in page
+    page = f"{_joints(Logged(run.log, 'pd', 'red'))}{_arm(robot)}"
+    lengths, forces = "rad (sliding joints: m)", "N m (sliding joints: N)"
+    for caption in (
+        f"RMS error [{lengths}]", f"largest error [{lengths}]", f"peak torque [{forces}]",
+        f"torque limit at standstill [{forces}]",
+    ):  # fmt: skip
+        assert caption in page
     assert "speed limit [rad/s (sliding joints: m/s)]" in page
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 import twin
 from scenarios.base import Config
@@ -15,10 +16,10 @@ from scenarios.cli.command_line import main
 from scenarios.report.picture import draw
 from scenarios.report.report import listing, scenario_report
 from scenarios.running.runs import Run
+from tests.support.example_logs import made_log
 from tests.support.example_runs import rendered
 from tests.support.random_trees import random_urdf
 from twin.formatting import shorten
-from twin.logs.log import Log
 
 LONG = [f"shoulder_pan_joint_of_the_left_arm_that_is_mounted_over_the_second_table_{k}" for k in range(1, 13)]
 SAME_ENDS = [f"{'front' * 6}_{k}_{'rear' * 6}" for k in range(1, 13)]
@@ -33,14 +34,12 @@ def test_names_are_cut_to_the_width_and_stay_apart(names, width):
     assert all(new == old for new, old in zip(short, names, strict=True) if len(old) <= width)
 
 
-def test_shortened_names_remain_distinct():
-    assert shorten(["left_shoulder_joint_of_the_arm", "right_shoulder_joint_of_the_arm"], 16) == [
-        "left_s...the_arm",
-        "right_...the_arm",
-    ]
+def test_names_are_cut_where_they_differ_least():
+    names = ["left_shoulder_joint_of_the_arm", "right_shoulder_joint_of_the_arm"]
+    assert shorten(names, 16) == ["left_s...the_arm", "right_...the_arm"]
     names = [f"arm_of_{k}_{40 * 'x'}" for k in (1, 2)]
     assert shorten(names, 16) == ["arm_of_1...xxxxx", "arm_of_2...xxxxx"]
-    names = ["a" * 20 + str(k) + "b" * 20 for k in range(2)]
+    names = [f"{20 * 'a'}{k}{20 * 'b'}" for k in range(2)]
     assert shorten(names, 10) == ["1...bbbbbb", "2...bbbbbb"]
 
 
@@ -58,16 +57,11 @@ def long_run(controller, names, label=""):
     robot = twelve_joints()
     robot = dataclasses.replace(robot, tree=dataclasses.replace(robot.tree, names=tuple(names)))
     still = np.zeros((5, 12))
-    log = Log(
-        robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=1e-3 * np.arange(5),
-        q_ref=still + 0.1, qd_ref=still, qdd_ref=still, q=still, qd=still, tau=still, tau_demand=still,
-        saturated=still > 0, loop_gap=np.zeros(5),
-    )  # fmt: skip
+    log = made_log(robot, still, still + 0.1, controller=controller)
     return Run("swing", Config(controller=controller), log, (), 0.5, label=label)
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
-@pytest.mark.parametrize("names", [LONG, SAME_ENDS])
+@pytest.mark.parametrize(("width", "names"), [(60, LONG), (80, SAME_ENDS), (100, LONG)])
 def test_tables_keep_long_names_apart_and_fit(names, width):
     runs = [long_run(name, names) for name in ("pd", "pid")]
     lines = rendered(scenario_report("A swing.", runs, width), width).splitlines()
@@ -114,16 +108,10 @@ def test_a_listing_wraps_its_last_column_below_itself():
 
 def test_files_of_laws_have_names_that_any_disk_takes(tmp_path):
     words = [("my/scenario", "./a b.py:Law"), ("my/scenario", ".\\a b.py:Law"), ("über", "é+1.5")]
-    names = [path.name for path in output.apart(tmp_path / "run.npz", words)]
-    assert names == [
-        "run-my_scenario-._a_b.py_Law.npz",
-        "run-my_scenario-._a_b.py_Law-2.npz",
-        "run-über-é+1.5.npz",
-    ]
+    names = [path.name for path in output.apart(tmp_path / "x.npz", words)]
+    assert names == ["x-my_scenario-._a_b.py_Law.npz", "x-my_scenario-._a_b.py_Law-2.npz", "x-über-é+1.5.npz"]
 
 
 def test_a_picture_has_room_for_twelve_long_names(tmp_path, small_pictures):
-    from matplotlib.image import imread
-
     draw([long_run("pd", LONG, "a" * 80)], tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] < 1000

@@ -34,10 +34,9 @@ def assert_legible(figure, path):
     drawn = [axes for axes in figure.get_axes() if axes.axison]
     assert drawn
     assert all(axes.get_legend() is None for axes in drawn)
-    assert all(
-        "[" in label for axes in drawn if (label := axes.get_ylabel()) and not label.startswith("share")
-    )
-    assert any("[" in axes.get_ylabel() for axes in drawn)
+    labels = [axes.get_ylabel() for axes in drawn]
+    assert all("[" in label for label in labels if label and not label.startswith("share"))
+    assert any("[" in label for label in labels)
 
 
 def mismatch_logs():
@@ -96,9 +95,6 @@ def test_friction_is_drawn_as_it_is_computed():
     np.testing.assert_array_equal(friction[moving], twin.friction_torque(robot, qd)[:, 1])
     assert np.all(friction[moving] * speed[moving] > 0)
     assert np.isnan(friction[~moving]).all()
-
-
-def test_friction_of_ideal_drives_is_refused():
     with pytest.raises(twin.errors.RobotError, match="irb140 has ideal drives"):
         friction_plot(twin.load("irb140"))
 
@@ -119,11 +115,9 @@ def test_load_axes_of_the_page_reach_at_least_one_percent():
 
 def test_sweep_axes_have_units(saved, tmp_path):
     path = tmp_path / "sweep.png"
-    words = "sweep joint_tracking --drives rigid --duration 0.2 --samples 20 --picture"
-    status = main([*words.split(), str(path), "--vary", "payload=0:6", "drives.coulomb=0.5:1.5"])
-    assert status == 0
+    words = ["--vary", "payload=0:6", "drives.coulomb=0.5:1.5", "--samples", "20", "--picture", str(path)]
+    assert main(["sweep", "joint_tracking", "--drives", "rigid", "--duration", "0.2", *words]) == 0
     assert_legible(saved[0], path)
-    labels = {axes.get_xlabel() for axes in saved[0].get_axes()} | {
-        axes.get_ylabel() for axes in saved[0].get_axes()
-    }
+    axes = saved[0].get_axes()
+    labels = {one.get_xlabel() for one in axes} | {one.get_ylabel() for one in axes}
     assert {"payload  [kg]", "drives.coulomb  [times nominal]", "share of passing runs"} <= labels

@@ -6,26 +6,17 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
 from scenarios.base import Config, Metric
 from scenarios.report.files import write_json, write_junit
 from scenarios.report.picture import draw
-from scenarios.report.report import (
-    explanations,
-    scenario_report,
-    validation_report,
-    validation_total,
-)
+from scenarios.report.report import explanations, scenario_report, validation_report, validation_total
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support.example_runs import made_up_log, made_up_run, rendered
 from twin.formatting import figure
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
-
-
-def test_no_sample_has_no_error_not_even_zero():
-    for size in (rms, largest):
-        np.testing.assert_array_equal(size(np.empty((0, 6))), np.full(6, np.nan))
 
 
 def test_error_figures_have_their_definition():
@@ -36,6 +27,8 @@ def test_error_figures_have_their_definition():
     np.testing.assert_allclose(tool_distance(log), np.linalg.norm(pose_error(log)[:, :3], axis=1), rtol=1e-12)
     assert rms(np.array([[3.0], [4.0]]))[0] == pytest.approx(np.sqrt(12.5), rel=1e-15)
     assert np.isnan(largest(np.array([[1.0], [np.nan]])))[0]
+    for size in (rms, largest):  # no sample has no error, not even 0
+        np.testing.assert_array_equal(size(np.empty((0, 6))), np.full(6, np.nan))
 
 
 def test_the_error_is_reference_minus_position():
@@ -56,7 +49,7 @@ def test_figures_are_short(value, text):
     assert figure(value) == text
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("width", [60, 140])
 def test_the_tables_fit_the_page_and_lose_nothing(width):
     runs = [made_up_run(name) for name in ("computed_torque", "pd", "pd_gravity", "pid")]
     text = rendered(scenario_report("A swing.", runs, width), width)
@@ -88,11 +81,10 @@ def test_nan_fails_and_narrow_miss_is_printed_with_all_digits():
 
 
 def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
-    broken = Metric("the check", 2.0, "rad", 1.0, "why")
-    run = dataclasses.replace(made_up_run("pd", broken), config=Config(robot="a" * 200, controller="pd"))
-    assert f"repeat: irb-twin run swing --controller pd --robot {'a' * 200}\n" in rendered(
-        scenario_report("A swing.", [run], 60), 60
-    )
+    run = made_up_run("pd", Metric("the check", 2.0, "rad", 1.0, "why"))
+    run = dataclasses.replace(run, config=Config(robot="a" * 200, controller="pd"))
+    text = rendered(scenario_report("A swing.", [run], 60), 60)
+    assert f"repeat: irb-twin run swing --controller pd --robot {'a' * 200}\n" in text
 
 
 def test_equal_reasons_are_printed_once_and_others_name_their_runs():
@@ -115,16 +107,13 @@ def test_run_without_a_log_is_reported():
 def test_validation_counts_checks_and_repeats_what_fails():
     broken = Metric("the other check", 2.0, "m", 1.0, "too far")
     lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
-    text = rendered(validation_report(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost])))
+    runs = [made_up_run("pd"), made_up_run("pd_gravity", broken), lost]
+    text = rendered(validation_report(Results(runs)))
     assert "swing, pd_gravity: the other check is 2 m, expected at most 1: too far" in text
     assert "swing, pid, bandwidth 7.0: did not finish: it ran away" in text
     assert "repeat: irb-twin run swing --controller pid --bandwidth 7.0\n" in text
-    assert "pid, bandwidth 7.0" in text
-
-
-def test_the_total_of_a_validation():
-    runs = [made_up_run("pd"), made_up_run("pd_gravity", Metric("the other check", 2.0, "m", 1.0, "too far"))]
-    assert validation_total(Results(runs), 1.25, 2) == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run fails"
+    total = validation_total(Results(runs[:2]), 1.25, 2)
+    assert total == "2 runs, 2 checks in 1.2 s in 2 processes: 1 run fails"
     assert validation_total(Results(runs[:1]), 1.25, 1) == "1 run, 1 checks in 1.2 s: all checks pass"
 
 
@@ -156,15 +145,11 @@ def test_junit_has_a_case_per_check_with_the_reason_of_failure(tmp_path):
     assert cases[1].attrib["classname"] == "irb140.swing.pd_gravity"
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_a_picture_is_drawn_for_any_number_of_controllers(tmp_path, count, small_pictures):
-    from matplotlib.image import imread
-
-    names = ("computed_torque", "pd", "pd_gravity", "pid")[:count]
+def test_a_picture_is_drawn_for_several_controllers(tmp_path, small_pictures):
     path = tmp_path / "a.png"
-    draw([made_up_run(name, error=0.0 if name == "computed_torque" else 0.01) for name in names], path)
+    draw([made_up_run(name, error=0.01 * k) for k, name in enumerate(("computed_torque", "pd", "pid"))], path)
     image = imread(path)
-    assert image.shape[1] > 300 * count
+    assert image.shape[1] > 900
     assert len(np.unique(image.reshape(-1, image.shape[2]), axis=0)) > 50  # something is on it
 
 
@@ -174,6 +159,5 @@ def test_a_picture_survives_what_diverged(tmp_path, small_pictures):
     tau[-1] = np.nan
     short = dataclasses.replace(log, **{name: getattr(log, name)[:1] for name in ("t", "q", "q_ref", "tau")})
     for number, broken in enumerate((dataclasses.replace(log, tau=tau, tau_demand=tau), short)):
-        run = dataclasses.replace(made_up_run(), log=broken)
-        draw([run], tmp_path / f"{number}.png")
+        draw([dataclasses.replace(made_up_run(), log=broken)], tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").stat().st_size > 1000
