@@ -38,15 +38,17 @@ def test_true_model_needs_no_adaptation(drives):
     assert np.max(np.abs(law.changes)) < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("settings", "limit"), [({}, 0.007), ({"encoder": True, "speed_cutoff": 100.0}, 0.02)]
-)
-def test_unknown_payload_of_6_kg_costs_little(settings, limit):
+def test_unknown_payload_of_6_kg_costs_little():
     config = joint_tracking.Config(
-        controller="adaptive", drives="rigid", payload="6", model_payload="0", **settings
+        controller="adaptive",
+        drives="rigid",
+        payload="6",
+        model_payload="0",
+        encoder=True,
+        speed_cutoff=100.0,
     )
     log = joint_tracking.run(config)
-    assert error(log) < limit
+    assert error(log) < 0.02
     found = {metric.name: metric for metric in joint_tracking.metrics(log)}
     mass = found["payload that the controller found"]
     assert mass.value == pytest.approx(6.0, abs=0.8)
@@ -72,7 +74,7 @@ def test_estimates_do_not_drift_at_rest(name):
     robot = ARM if name == "irb140" else twin.load(name).mounted("wall")
     plant = robot.with_payload(PAYLOAD if name == "irb140" else twin.Payload(0.5))
     law = controllers.make("adaptive", robot)
-    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 6.0), 1e-3)
+    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 4.0), 1e-3)
     log = run(plant, law, still)
     added = log.law_signals["adaptation"]
     assert np.max(np.abs(added)) > 1.0
@@ -130,10 +132,8 @@ def test_torque_is_the_regressor_form():
     np.testing.assert_allclose(tau, links, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("drives", ["ideal", "rigid"])
-def test_rollout_equals_the_closed_loop(drives):
-    robot = ARM.with_drives(drives)
-    plant, law = robot.with_payload(PAYLOAD), controllers.make("adaptive", robot, gain=1.0)
+def test_rollout_equals_the_closed_loop():
+    plant, law = ARM.with_payload(PAYLOAD), controllers.make("adaptive", ARM, gain=1.0)
     log, rollout = run(plant, law), twin.run_rollouts(plant, law, MOVE)
     np.testing.assert_allclose(rollout.q, log.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(rollout.law["payload"], log.law_signals["payload"], rtol=0, atol=1e-6)
@@ -142,7 +142,8 @@ def test_rollout_equals_the_closed_loop(drives):
 def test_second_run_a_copy_and_a_pickle_equal_the_first():
     law = controllers.make("adaptive", ARM)
     others = (law, copy.copy(law), pickle.loads(pickle.dumps(law)))
-    logs = [run(ARM.with_payload(PAYLOAD), one) for one in (law, *others)]
+    short = Samples(*(part[:200] for part in MOVE))
+    logs = [run(ARM.with_payload(PAYLOAD), one, short) for one in (law, *others)]
     assert all(logs[0].identical(log) for log in logs[1:])
 
 
@@ -159,25 +160,19 @@ def test_payload_is_that_of_true_changes():
     np.testing.assert_allclose(law.payload, flange[:4], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"gain": -1.0}, "one gain of 0 or more"),
-        ({"gain": [1, 2, 3, 4, 5, 6]}, "one gain of 0 or more"),
-        ({"K": 0.0}, "expected L and K above 0"),
-        ({"L": [1.0, 2.0]}, "expected L to be one number, or one for each of 6 joints"),
-    ],
-)
-def test_invalid_gains_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        controllers.make("adaptive", ARM, **settings)
-
-
 def test_gains_are_settings_and_rows():
     assert controllers.settings("adaptive") == ("bandwidth", "period", "L", "K", "gain")
     law = controllers.make("adaptive", ARM, gain=7.0)
     assert list(law.rows) == ["L", "K", "gain"]
     assert np.all(law.rows["gain"] == 7.0)
+    for settings, message in (
+        ({"gain": -1.0}, "one gain of 0 or more"),
+        ({"gain": [1, 2, 3, 4, 5, 6]}, "one gain of 0 or more"),
+        ({"K": 0.0}, "expected L and K above 0"),
+        ({"L": [1.0, 2.0]}, "expected L to be one number, or one for each of 6 joints"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            controllers.make("adaptive", ARM, **settings)
 
 
 # The example of Slotine and Li with two links and four parameters, as `integrated` below computes it.
@@ -196,11 +191,7 @@ def example_regressor(q, qd, v, a):
 
 def motion(t):
     w, size = 2 * np.pi, np.radians([30.0, 45.0])
-    return (
-        size * (1 - np.cos(w * t)),
-        size * w * np.sin(w * t),
-        size * w**2 * np.cos(w * t),
-    )
+    return size * (1 - np.cos(w * t)), size * w * np.sin(w * t), size * w**2 * np.cos(w * t)
 
 
 def integrated(adaptation, *, dt=1e-3, end=3.0, L=20.0, K=100.0, start=(0.0,) * 4):
@@ -261,7 +252,7 @@ def test_law_equals_an_independent_integration_of_the_example():
     to_example[2, 11], to_example[3, 12] = 1.0, -1.0
     to_example[0, 10] = 1.0  # the second link's mass at 1 m turns with the first
     adaptation = to_example @ np.diag(G[:20]) @ to_example.T
-    expected, _ = integrated(adaptation, dt=dt, end=1.0, K=K)
+    expected, _ = integrated(adaptation, dt=dt, end=0.5, K=K)
     t = np.arange(len(expected)) * dt
     reference = Samples(t, *(np.array(rows) for rows in zip(*map(motion, t), strict=True)))
     plant = twin.AnalyticPlant(example_arm(TRUE), dt)
