@@ -1,7 +1,5 @@
 """The disturbance observer finds what acts on the arm, and computed torque cancels it."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -88,24 +86,6 @@ def test_unknown_payload_costs_computed_torque_ten_times_as_much(settings, limit
         errors.append(np.max(np.abs(log.q - log.q_ref)))
     assert errors[0] < limit
     assert errors[1] > 4 * errors[0]
-
-
-@pytest.mark.parametrize("drives", ["ideal", "rigid"])
-def test_rollout_equals_the_closed_loop_to_the_bit(drives):
-    robot = ARM.with_drives(drives)
-    plant = robot.with_payload(twin.Payload(4.0, [0.05, 0.0, 0.1], np.diag([0.02, 0.02, 0.02])))
-    law = controllers.make("dob", robot)
-    log = twin.run_closed_loop(twin.AnalyticPlant(plant), law, MOVE)
-    rollout = twin.run_rollouts(plant, law, MOVE)
-    assert np.array_equal(rollout.q, log.q)
-    assert np.array_equal(rollout.tau, log.tau)
-
-
-def test_second_run_and_a_copy_equal_the_first():
-    law = controllers.make("dob", ARM)
-    logs = [twin.run_closed_loop(Pushed(ARM), one, MOVE) for one in (law, law, copy.copy(law))]
-    assert logs[0].identical(logs[1])
-    assert logs[0].identical(logs[2])
 
 
 def test_gains_are_settings_and_torques_are_needed():

@@ -80,17 +80,6 @@ def test_a_continuous_reference_costs_what_a_step_costs(simulation, irb140, swin
     assert 1e-6 < np.max(np.abs(log.q - log.q_ref)) < 2e-3
 
 
-def test_free_motion_of_the_analytic_plant_is_the_engine_s(simulation, irb140):
-    """Without feedback the difference of both grows from round-off."""
-    plants = (simulation, AnalyticPlant(irb140))
-    for plant in plants:
-        plant.reset(np.full(6, 0.3), np.full(6, -0.2))
-        for _ in range(200):
-            plant.step(np.zeros(6))
-    for engine, analytic in zip(*(plant.state() for plant in plants), strict=True):
-        np.testing.assert_allclose(engine, analytic, rtol=1e-11)
-
-
 def test_torques_are_held_for_the_steps_of_a_period(irb140):
     reference, steps = still(irb140), 5
     tau = gravity_torque(irb140, np.zeros(6)) + np.array([3.0, 2.0, 1.0, 0.1, 0.1, 0.1])

@@ -74,7 +74,7 @@ def test_drives_arrive_and_move_the_arm_alike(irb140, sent):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("name", ["pid", "adaptive"])
+@pytest.mark.parametrize("name", ["pid", "dob", "adaptive"])
 def test_copied_control_law_has_a_separate_memory(irb140, name, sent):
     law, reference = controllers.make(name, irb140, bandwidth=15.0), sample(path(irb140, 0.05), 1e-3)
     first = run_rollouts(irb140, law, reference)

@@ -136,14 +136,6 @@ def test_user_law_compiled_and_interpreted_agree(name, law, parameters, memory):
     assert np.ptp(rollout.q, axis=0).max() > 0.02
 
 
-def test_every_so_many_samples(robot):
-    law, reference = controllers.make("pid", robot), sample(path(robot), PERIOD)
-    whole, few = (run_rollouts(robot, law, reference, every=every) for every in (1, 7))
-    for name in ("t", "q", "qd", "tau", "tau_demand"):
-        np.testing.assert_array_equal(getattr(few, name), getattr(whole, name)[::7])
-    np.testing.assert_array_equal(few.saturated, whole.saturated)
-
-
 def fall(robot, steps, integrator):
     """Return the positions (n,) after a free fall of 0.2 s."""
     start, reference = (robot.poses["zero"] + 0.2, np.full(6, 0.4)), still(robot, 2)

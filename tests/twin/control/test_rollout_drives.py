@@ -179,6 +179,8 @@ def test_thinned_samples_have_the_torque_of_their_step(irb140):
     whole, few = (run_rollouts(plant, law, reference, sensors=SENSORS, every=every) for every in (1, 7))
     for name in ("q", "qd", "tau", "tau_demand", *OTHERS):
         np.testing.assert_array_equal(getattr(few, name), getattr(whole, name)[::7])
+    np.testing.assert_array_equal(few.t, whole.t[::7])
+    np.testing.assert_array_equal(few.saturated, whole.saturated)
     np.testing.assert_array_equal(whole.tau_joint[-1], whole.tau_joint[-2])
     assert not np.array_equal(whole.tau_joint[-2], whole.tau_joint[-3])
 
