@@ -107,8 +107,7 @@ def test_message_names_missing_parts_of_foreign_robot(words, told, limitless, ca
 
 
 def test_validate_runs_suitable_scenarios_only(limitless):
-    words = ["--duration", "0.2", "--moves", "1", "--states", "5", "--free-time", "0.05"]
-    assert main(["validate", "--robot", limitless, "--controller", "pd", *words]) == 0
+    assert main(["validate", "--robot", limitless, "--controller", "pd", "--jobs", "1"]) == 0
     assert {scenario.name for scenario, _ in planned([limitless]).runs} == set(FOREIGN)
     assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"]).runs}
 
@@ -130,7 +129,7 @@ def test_validate_writes_failed_and_passed_runs_of_foreign_robot(limitless, tmp_
     )
     monkeypatch.setattr(registry, "titles", lambda: {"gravity_hold": "", str(mine): ""})
     results, junit = tmp_path / "v.json", tmp_path / "v.xml"
-    words = ["validate", "--robot", limitless, "--controller", "pd", "pd_gravity", "--duration", "0.05"]
+    words = ["validate", "--robot", limitless, "--controller", "pd", "pd_gravity", "--jobs", "1"]
     assert main([*words, "--json", str(results), "--junit", str(junit)]) == 1
     told = " ".join(capsys.readouterr().out.split())  # where lines break depends on the path
     assert "mine, pd (and 1 other run): did not finish: expected finite center" in told
