@@ -72,7 +72,7 @@ def test_every_check_passes_and_joints_move(robot, name, controller):
         assert np.all(travel > 0.05)
 
 
-@pytest.mark.parametrize(("name", "config"), variants())
+@pytest.mark.parametrize(("name", "config"), list(variants()))
 def test_every_check_passes_in_variants(name, config):
     scenario = registry.find(name)
     assert [metric for metric in scenario.metrics(scenario.run(config)) if not metric.passes] == []
