@@ -69,6 +69,7 @@ def test_under_noise_it_is_within_three_deviations_and_these_are_small(loaded, b
     assert np.linalg.norm((found.values - TRUE) / found.deviations) > 1  # they are not too large, either
 
 
+@pytest.mark.filterwarnings("ignore:the residuals of joint")
 def test_repeated_rows_of_one_of_the_recordings_add_no_information(loaded, bare):
     def filtered(log, rate):
         recording = twin.logs.torque_recording(log.t, log.q, log.tau)
