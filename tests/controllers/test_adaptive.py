@@ -1,7 +1,5 @@
 """Adaptive control: exact with the true model, faster than its disturbance, and safe from drift."""
 
-import copy
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +9,7 @@ import controllers
 import twin
 from controllers.adaptive import FARTHEST, Adaptive, parameters_and_sizes
 from scenarios import joint_tracking
-from twin.control.control_law import Model
 from twin.dynamics.parameters import dynamic_parameters
-from twin.dynamics.regressor import regressor
 from twin.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
 
 ARM = twin.load("irb140").with_drives("rigid")
@@ -38,15 +34,17 @@ def test_true_model_needs_no_adaptation(drives):
     assert np.max(np.abs(law.changes)) < 1e-9
 
 
-@pytest.mark.parametrize(
-    ("settings", "limit"), [({}, 0.007), ({"encoder": True, "speed_cutoff": 100.0}, 0.02)]
-)
-def test_unknown_payload_of_6_kg_costs_little(settings, limit):
+def test_unknown_payload_of_6_kg_costs_little():
     config = joint_tracking.Config(
-        controller="adaptive", drives="rigid", payload="6", model_payload="0", **settings
+        controller="adaptive",
+        drives="rigid",
+        payload="6",
+        model_payload="0",
+        encoder=True,
+        speed_cutoff=100.0,
     )
     log = joint_tracking.run(config)
-    assert error(log) < limit
+    assert error(log) < 0.02
     found = {metric.name: metric for metric in joint_tracking.metrics(log)}
     mass = found["payload that the controller found"]
     assert mass.value == pytest.approx(6.0, abs=0.8)
@@ -72,7 +70,7 @@ def test_estimates_do_not_drift_at_rest(name):
     robot = ARM if name == "irb140" else twin.load(name).mounted("wall")
     plant = robot.with_payload(PAYLOAD if name == "irb140" else twin.Payload(0.5))
     law = controllers.make("adaptive", robot)
-    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 6.0), 1e-3)
+    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 4.0), 1e-3)
     log = run(plant, law, still)
     added = log.law_signals["adaptation"]
     assert np.max(np.abs(added)) > 1.0
@@ -130,20 +128,11 @@ def test_torque_is_the_regressor_form():
     np.testing.assert_allclose(tau, links, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("drives", ["ideal", "rigid"])
-def test_rollout_equals_the_closed_loop(drives):
-    robot = ARM.with_drives(drives)
-    plant, law = robot.with_payload(PAYLOAD), controllers.make("adaptive", robot, gain=1.0)
+def test_rollout_equals_the_closed_loop():
+    plant, law = ARM.with_payload(PAYLOAD), controllers.make("adaptive", ARM, gain=1.0)
     log, rollout = run(plant, law), twin.run_rollouts(plant, law, MOVE)
     np.testing.assert_allclose(rollout.q, log.q, rtol=0, atol=1e-10)
     np.testing.assert_allclose(rollout.law["payload"], log.law_signals["payload"], rtol=0, atol=1e-6)
-
-
-def test_second_run_a_copy_and_a_pickle_equal_the_first():
-    law = controllers.make("adaptive", ARM)
-    others = (law, copy.copy(law), pickle.loads(pickle.dumps(law)))
-    logs = [run(ARM.with_payload(PAYLOAD), one) for one in (law, *others)]
-    assert all(logs[0].identical(log) for log in logs[1:])
 
 
 def test_payload_is_that_of_true_changes():
@@ -159,25 +148,19 @@ def test_payload_is_that_of_true_changes():
     np.testing.assert_allclose(law.payload, flange[:4], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"gain": -1.0}, "one gain of 0 or more"),
-        ({"gain": [1, 2, 3, 4, 5, 6]}, "one gain of 0 or more"),
-        ({"K": 0.0}, "expected L and K above 0"),
-        ({"L": [1.0, 2.0]}, "expected L to be one number, or one for each of 6 joints"),
-    ],
-)
-def test_invalid_gains_are_refused(settings, message):
-    with pytest.raises(ValueError, match=message):
-        controllers.make("adaptive", ARM, **settings)
-
-
 def test_gains_are_settings_and_rows():
     assert controllers.settings("adaptive") == ("bandwidth", "period", "L", "K", "gain")
     law = controllers.make("adaptive", ARM, gain=7.0)
     assert list(law.rows) == ["L", "K", "gain"]
     assert np.all(law.rows["gain"] == 7.0)
+    for settings, message in (
+        ({"gain": -1.0}, "one gain of 0 or more"),
+        ({"gain": [1, 2, 3, 4, 5, 6]}, "one gain of 0 or more"),
+        ({"K": 0.0}, "expected L and K above 0"),
+        ({"L": [1.0, 2.0]}, "expected L to be one number, or one for each of 6 joints"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            controllers.make("adaptive", ARM, **settings)
 
 
 # The example of Slotine and Li with two links and four parameters, as `integrated` below computes it.
@@ -196,11 +179,7 @@ def example_regressor(q, qd, v, a):
 
 def motion(t):
     w, size = 2 * np.pi, np.radians([30.0, 45.0])
-    return (
-        size * (1 - np.cos(w * t)),
-        size * w * np.sin(w * t),
-        size * w**2 * np.cos(w * t),
-    )
+    return size * (1 - np.cos(w * t)), size * w * np.sin(w * t), size * w**2 * np.cos(w * t)
 
 
 def integrated(adaptation, *, dt=1e-3, end=3.0, L=20.0, K=100.0, start=(0.0,) * 4):
@@ -229,15 +208,6 @@ def integrated(adaptation, *, dt=1e-3, end=3.0, L=20.0, K=100.0, start=(0.0,) * 
     return np.array(errors), x[4:]
 
 
-def test_example_of_slotine_and_li():
-    """With the example's gains: our integration of it, since its figures are printed as curves only."""
-    plain, _ = integrated(np.zeros((4, 4)))
-    adaptive, estimates = integrated(np.diag([0.03, 0.05, 0.1, 0.3]))
-    assert np.degrees(np.abs(plain).max(axis=0)) == pytest.approx([5.633, 2.250], abs=5e-3)
-    assert np.degrees(np.abs(adaptive[2000:]).max(axis=0)) == pytest.approx([0.450, 0.221], abs=5e-3)
-    assert estimates == pytest.approx([0.1735, 0.6606, 1.7591, 1.3201], abs=2e-3)
-
-
 def example_arm(pi):
     """Return two level rods of 1 m, of which the parameters `TRUE` are `pi`."""
     robot = replace(twin.load("two_link"), gravity=np.zeros(3))
@@ -261,19 +231,10 @@ def test_law_equals_an_independent_integration_of_the_example():
     to_example[2, 11], to_example[3, 12] = 1.0, -1.0
     to_example[0, 10] = 1.0  # the second link's mass at 1 m turns with the first
     adaptation = to_example @ np.diag(G[:20]) @ to_example.T
-    expected, _ = integrated(adaptation, dt=dt, end=1.0, K=K)
+    expected, _ = integrated(adaptation, dt=dt, end=0.5, K=K)
     t = np.arange(len(expected)) * dt
     reference = Samples(t, *(np.array(rows) for rows in zip(*map(motion, t), strict=True)))
     plant = twin.AnalyticPlant(example_arm(TRUE), dt)
     log = twin.run_closed_loop(plant, law, reference)
     np.testing.assert_allclose(log.q_ref - log.q, expected, rtol=0, atol=2e-4)
     assert np.max(np.abs(expected)) > 0.02
-
-
-def test_two_pass_regressor_is_what_the_law_uses():
-    model, rng = Model.of(ARM, 1e-3), np.random.default_rng(0)
-    q, qd, v, a = rng.uniform(-1, 1, (4, 6))
-    Y = np.empty((6, 84))
-    regressor(model.tree, model.drives, model.gravity, q, qd, v, a, 0.0, Y)
-    tau = twin.mass_matrix(ARM, q) @ a + twin.coriolis_matrix(ARM, q, qd) @ v + twin.gravity_torque(ARM, q)
-    np.testing.assert_allclose(Y[:, :60] @ ARM.inertias.ravel(), tau, rtol=0, atol=1e-12)

@@ -85,7 +85,7 @@ def test_torque_limit_decreases_above_rated_speed(irb140):
 
 def test_drive_check_reports_each_axis_and_draws_picture(tmp_path, capsys):
     picture, results = tmp_path / "a.png", tmp_path / "a.json"
-    words = ["--duration", "0.5", "--states", "500", "--picture", str(picture), "--json", str(results)]
+    words = ["--duration", "0.3", "--states", "50", "--picture", str(picture), "--json", str(results)]
     assert main(["run", "drive_check", *words]) == 0
     printed = capsys.readouterr().out
     assert "Each axis alone at its speed limit" in printed

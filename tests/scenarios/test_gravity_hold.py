@@ -12,23 +12,27 @@ from twin.logs.figures import joint_error
 SCENARIO = registry.find("gravity_hold")
 
 
-def test_sag_under_pd_agrees_with_prediction():
+def test_sag_under_pd_agrees_with_prediction_and_another_one_fails():
     log = SCENARIO.run(SCENARIO.Config(controller="pd"))
     predicted = settled_error(log)
     assert np.abs(predicted).max() > 0.05
     np.testing.assert_allclose(joint_error(log)[-1], predicted, rtol=0, atol=1e-13)
+    assert all(metric.passes for metric in SCENARIO.metrics(log))
+    moved = log.q.copy()
+    moved[-1, 4] += 2e-9
+    broken = [one.name for one in SCENARIO.metrics(dataclasses.replace(log, q=moved)) if not one.passes]
+    assert "last error - predicted one" in broken
 
 
 @pytest.mark.parametrize(
     ("controller", "bandwidth", "duration", "limited"),
     [
         ("pd", 5.0, 4.0, False),
-        ("pid", 5.0, 4.0, False),
-        ("pd", 20.0, 0.5, False),
+        ("pid", 5.0, 1.0, False),
         ("pd", 1e-200, 0.5, False),
-        ("pid", 1.0, 4.0, False),  # the integral outruns springs that soft
-        ("pd", 10.0, 12.0, True),
-        ("pid", 10.0, 12.0, True),
+        ("pid", 1.0, 2.0, False),  # the integral outruns springs that soft
+        ("pd", 20.0, 6.0, True),
+        ("pid", 20.0, 6.0, True),
         ("pd_gravity", 5.0, 0.01, True),
         ("computed_torque", 5.0, 0.01, True),
     ],
@@ -41,21 +45,11 @@ def test_settled_error_has_limit_only_after_settling(controller, bandwidth, dura
     assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
 
 
-def test_wrong_settled_error_fails():
-    log = SCENARIO.run(SCENARIO.Config(controller="pd"))
-    moved = log.q.copy()
-    moved[-1, 4] += 2e-9
-    broken = SCENARIO.metrics(dataclasses.replace(log, q=moved))
-    assert "last error - predicted one" in [metric.name for metric in broken if not metric.passes]
-    assert all(metric.passes for metric in SCENARIO.metrics(log))
-
-
 @pytest.mark.parametrize(
     ("controller", "bandwidth", "pose", "duration"),
     [
-        ("pd", 5.0, "zero", 20.0),
-        ("pd", 5.0, "test_3", 12.0),
-        ("pid", 5.0, "zero", 10.0),
+        ("pd", 10.0, "test_3", 6.0),
+        ("pid", 10.0, "zero", 5.0),
     ],
 )
 def test_decay_rate_agrees_with_simulated_transient(controller, bandwidth, pose, duration):

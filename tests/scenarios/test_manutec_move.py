@@ -1,33 +1,26 @@
 """The published move of the Manutec r3 in the engine: how near to the reference run, in what proportion."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
-import controllers
 import twin
 from scenarios import manutec_move
 from scenarios.checks.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from scenarios.manutec_move import Config
-from tests.support.processor_times import shared
-from twin.control.closed_loop import run_closed_loop
-from twin.control.plant import AnalyticPlant
+from twin.control.rollout import run_rollouts
 from twin.errors import RecordingError, RobotError
 from twin.trajectories.joint_trajectories import hold, sequence
 from twin.trajectories.sampling import sample, sample_semi_implicit
 
 
-@shared
-def engine_run(**settings):
-    return manutec_move.run(Config(**settings))
-
-
-def distance(robot, take, step):
+def distance(robot, take, step, law=None):
     """From the stated angles of an arm that is the model alone, at most, in [rad]."""
     samples = take(sequence(published_move(robot), hold(robot.poses["end"], 0.5)), step)
-    log = run_closed_loop(AnalyticPlant(robot, step), published_law(robot, step), samples)
-    return np.max(np.abs(manutec_move.deviation(log, INSTANTS, ANGLES)))
+    run = run_rollouts(robot, law or published_law(robot, step), samples, time_step=step)
+    return np.max(np.abs(manutec_move.deviation(run, INSTANTS, ANGLES)))
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +28,19 @@ def arm():
     return twin.load("manutec_r3").with_payload(LOAD).with_drives("elastic")
 
 
-@pytest.mark.parametrize(
-    "config", [Config(), *manutec_move.VARIANTS], ids=["consistent", "fine", "continuous"]
-)
-def test_engine_agrees_with_reference_run(config):
-    log = manutec_move.run(config)
+@pytest.mark.parametrize("reference", ["consistent", "continuous"])
+def test_engine_agrees_with_reference_run_at_its_instants_and_in_a_file_of_it(reference, tmp_path):
+    path = tmp_path / "run.csv"
+    rows = [",".join(map(repr, [5.0, float(t), *q.tolist()])) for t, q in zip(INSTANTS, ANGLES, strict=True)]
+    path.write_text("\n".join(["other,t,q1,q2,q3,q4,q5,q6", *rows]), encoding="utf-8")
+    log = manutec_move.run(Config(reference=reference, compare=str(path)))
     metrics = manutec_move.metrics(log)
     assert not [metric for metric in metrics if not metric.passes]
-    assert metrics[0].limit is not None
-    assert metrics[0].value > 0.15 * metrics[0].limit  # the limit is of what is seen
+    first, second, *_ = metrics
+    assert first.limit is not None
+    assert first.value > 0.15 * first.limit  # the limit is of what is seen
+    assert second.name == "from the reference run, whole file"
+    assert (second.value, second.limit) == (first.value, first.limit)
     assert np.max(np.abs(log.q - log.arrays["q_model"])) < 1e-14
 
 
@@ -54,6 +51,9 @@ def test_error_is_proportional_to_step(arm):
     assert coarse < 1.2e-3
     assert fine < 1.25e-4
     assert distance(arm, sample_semi_implicit, 1e-4) < 5e-5
+    limits = [manutec_move.PER_STEP["continuous"] * step + manutec_move.CURRENT_LOOP for step in (1e-3, 1e-4)]
+    assert 0.15 < coarse / limits[0] < 1
+    assert 0.15 < fine / limits[1] < 1
 
 
 @pytest.mark.parametrize(
@@ -75,51 +75,31 @@ def test_changed_drive_parameter_increases_error(arm, change, least):
 
 def test_rigid_gears_increase_error(arm):
     """With rigid gears the same controllers make another move."""
-    step = 1e-3
-    law = published_law(arm, step)
-    samples = sample_semi_implicit(sequence(published_move(arm), hold(arm.poses["end"], 0.5)), step)
-    log = run_closed_loop(AnalyticPlant(arm.with_drives("rigid"), step), law, samples)
-    assert np.max(np.abs(manutec_move.deviation(log, INSTANTS, ANGLES))) > 1e-3
+    law = published_law(arm, 1e-3)
+    assert distance(arm.with_drives("rigid"), sample_semi_implicit, 1e-3, law) > 1e-3
 
 
-@pytest.mark.parametrize("controller", [name for name in controllers.NAMES if name != "cascade"])
+@pytest.mark.parametrize("controller", ["pd", "computed_torque"])
 def test_other_controllers_have_no_limit(controller):
-    metrics = manutec_move.metrics(engine_run(controller=controller))
+    metrics = manutec_move.metrics(manutec_move.run(Config(controller=controller)))
     assert all(metric.passes and metric.limit is None for metric in metrics)
     assert metrics[0].value > 1e-3
 
 
-def test_compare_option_uses_every_row(tmp_path):
-    path = tmp_path / "run.csv"
-    rows = [",".join(map(repr, [5.0, float(t), *q.tolist()])) for t, q in zip(INSTANTS, ANGLES, strict=True)]
-    path.write_text("\n".join(["other,t,q1,q2,q3,q4,q5,q6", *rows]), encoding="utf-8")
-    first, second, *_ = manutec_move.metrics(engine_run(compare=str(path)))
-    assert (second.name, second.value, second.limit) == (
-        "from the reference run, whole file", first.value, first.limit,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+def test_invalid_reference_run_raises(tmp_path):
+    path, header = tmp_path / "run.csv", "t,q1,q2,q3,q4,q5,q6"
+    for text, told in (
         ("t,q1,q2\n0,0,0", "no column 'q3', 'q4', 'q5', 'q6'; expected"),
-        ("t,q1,q2,q3,q4,q5,q6", "expected rows of numbers below the header, got none"),
-        ("t,q1,q2,q3,q4,q5,q6\n0,0,0,0,0,0,x", "line 2, column 'q6': expected a number, got 'x'"),
-        ("t,q1,q2,q3,q4,q5,q6\n0,0,0,0,0,0,nan", "line 2: expected finite numbers, got"),
-        ("t,q1,q2,q3,q4,q5,q6\n0,0,0,0,0,0,0\n1000,0,0,0,0,0,0", "line 3: expected times from 0 to 1.8561 s"),
-        (
-            "t,q1,q2,q3,q4,q5,q6\n0,-60,20,90,0,-110,0",
-            "line 2: expected radians, at most 4.0: are these degrees",
-        ),
-    ],
-)
-def test_invalid_reference_run_raises(tmp_path, text, told):
-    path = tmp_path / "run.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(RecordingError) as error:
-        manutec_move.run(Config(compare=str(path)))
-    assert told in str(error.value)
-    assert str(path) in str(error.value)
+        (header, "expected rows of numbers below the header, got none"),
+        (f"{header}\n0,0,0,0,0,0,x", "line 2, column 'q6': expected a number, got 'x'"),
+        (f"{header}\n0,0,0,0,0,0,nan", "line 2: expected finite numbers, got"),
+        (f"{header}\n0,0,0,0,0,0,0\n1000,0,0,0,0,0,0", "line 3: expected times from 0 to 1.8561 s"),
+        (f"{header}\n0,-60,20,90,0,-110,0", "line 2: expected radians, at most 4.0: are these degrees"),
+    ):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(RecordingError, match=re.escape(told)) as error:
+            manutec_move.run(Config(compare=str(path)))
+        assert str(path) in str(error.value)
 
 
 def test_missing_file_and_other_robot_raise():

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+import controllers
 from scenarios.cli.command_line import main
-from scenarios.running import registry
-from tests.support.scenario_cases import CASES, SHORT
+from tests.support.scenario_cases import CASES, SHORT, full_run
 from twin.logs.log import Log
 
 
@@ -16,13 +16,8 @@ def unstamped(log):
     return replace(log, arrays=own)
 
 
-# A law with each: what is asked here does not hang on it.  An arm with a closed loop and one without run all.
-LAWS = {"irb140": "pid", "irb1400": "cascade", "irb1600": "computed_torque"}
-SOME = [
-    (robot, name, law)
-    for robot, name, law in CASES
-    if law == LAWS[robot] and (robot != "irb1600" or name in ("drive_check", "joint_tracking"))
-]
+SOME = CASES[:: len(controllers.NAMES) + 1]
+"""Each scenario once, with the arms and controllers in turn."""
 
 
 @pytest.mark.parametrize(("robot", "name", "controller"), SOME)
@@ -34,6 +29,5 @@ def test_command_line_run_equals_run_from_python(robot, name, controller, tmp_pa
     words = ["run", name, "--robot", robot, "--controller", controller, "--log", str(file), *options]
     assert main(words) == 0
     assert controller in capsys.readouterr().out
-    scenario = registry.find(name)
-    again = scenario.run(scenario.Config(robot=robot, controller=controller, **SHORT[name]))
-    assert again.identical(unstamped(Log.load(file)))
+    log, _ = full_run(name, controller, robot)
+    assert log.identical(unstamped(Log.load(file)))

@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
@@ -56,18 +54,15 @@ def test_default_plan_has_all_scenarios_with_their_robots():
 def test_selected_controller_restricts_runs_and_variants(tmp_path):
     mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
     assert names(planned(["irb140"], [mine], Selection(["pd"]))) == ["irb140, mine, pd"]
-    assert names(planned(["irb140"], [mine], Selection(["pid"]))) == [
-        "irb140, mine, pid",
-        "irb140, mine, pid, bandwidth 9.0",
-    ]
+    both = ["irb140, mine, pid", "irb140, mine, pid, bandwidth 9.0"]
+    assert names(planned(["irb140"], [mine], Selection(["pid"]))) == both
     assert len(planned(["irb140"], [mine]).runs) == len(controllers.NAMES) + 1
 
 
 def test_setting_applies_to_every_run_and_duplicates_run_once(tmp_path):
     mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
-    plan = planned(
-        ["irb140"], [mine], Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
-    )
+    selection = Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
+    plan = planned(["irb140"], [mine], selection)
     assert len(plan.runs) == len(controllers.NAMES)
     assert {config.bandwidth for _, config in plan.runs} == {9.0}
     assert {config.law_settings for _, config in plan.runs if config.controller == "pid"} == {(("Ki", 3.0),)}
@@ -113,25 +108,19 @@ def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, c
     words = "validate ./mine.py --robot irb140 --controller pd computed_torque --jobs 1 --bandwidth 21"
     assert main([*words.split(), "--json", "a.json", "--junit", "a.xml", "--markdown", "a.md"]) == 1
     told = capsys.readouterr().out
-    (line,) = [
-        line for line in told.splitlines() if line.startswith("irb140, mine, pd, bandwidth 21.0: larg")
-    ]
+    (line,) = [one for one in told.splitlines() if one.startswith("irb140, mine, pd, bandwidth 21.0: larg")]
     figure = line.partition(" error is ")[2].partition(" rad")[0]
     assert f"largest joint error is {figure} rad, of joint_" in told
     assert re.search(r", of joint_\d at t = 0\.\d+ s cause: ", " ".join(told.split()))
     assert "cause: the controller or its gains: computed_torque, which knows" in told
     (repeat,) = [line.removeprefix("repeat: ") for line in told.splitlines() if line.startswith("repeat: ")]
-    code = "import sys; from scenarios.cli.process import main; sys.exit(main())"
-    assert shlex.split(repeat)[0] == "irb-twin"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *shlex.split(repeat)[1:]], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert f"pd: largest error is {figure} rad" in done.stdout
+    program, *repeated = shlex.split(repeat)
+    assert program == "irb-twin"
+    assert main(repeated) == 1
+    assert f"pd: largest error is {figure} rad" in capsys.readouterr().out
 
-    (good, bad) = sorted(
-        json.loads((tmp_path / "a.json").read_text())["runs"], key=lambda run: not run["passes"]
-    )
+    runs = json.loads((tmp_path / "a.json").read_text())["runs"]
+    good, bad = sorted(runs, key=lambda run: not run["passes"])
     assert (bad["repeat"], good["config"]["seed"], good["config"]["bandwidth"]) == (repeat, 0, 21.0)
     suite = ET.parse(tmp_path / "a.xml").getroot()[0]
     properties = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
@@ -151,9 +140,8 @@ def test_empty_plan_is_wrong_use(tmp_path, capsys):
     assert main(["validate", "parallelogram", "--robot", "irb140"]) == 2
     assert "nothing to run: not run, because the scenario does not suit the robot" in capsys.readouterr().err
     assert main(["validate", "gravity_hold", "--only", "no such"]) == 2
-    assert "none of 24 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'" in (
-        capsys.readouterr().err
-    )
+    told = "none of 24 runs has that in its name; a name looks like 'irb140, gravity_hold, pd'"
+    assert told in capsys.readouterr().err
     assert main(["validate", "--jobs", "0"]) == 2
     assert "expected a whole number above 0, got '0'" in capsys.readouterr().err
 

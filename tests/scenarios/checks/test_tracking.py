@@ -29,41 +29,32 @@ def test_motion_within_limits_passes_every_check(log):
 @pytest.mark.parametrize(("joint", "end"), [(0, "q_min"), (2, "q_max"), (5, "q_min"), (5, "q_max")])
 def test_check_reports_excess_of_reference_beyond_range(log, joint, end):
     """Test one sample of one joint at either end of its range."""
-    q_ref = log.q_ref.copy()
-    q_ref[7, joint] = getattr(log.robot, end)[joint] + (-0.25 if end == "q_min" else 0.25)
-    metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
-    assert metric.value == pytest.approx(0.25, abs=1e-15)
-    assert not metric.passes
-    q_ref[7, joint] = getattr(log.robot, end)[joint]
-    assert named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range").passes
+    for beyond in (0.25, 0.0):
+        q_ref = log.q_ref.copy()
+        q_ref[7, joint] = getattr(log.robot, end)[joint] + (-beyond if end == "q_min" else beyond)
+        metric = named(validity_metrics(replace(log, q_ref=q_ref)), "reference beyond the range")
+        assert metric.value == pytest.approx(beyond, abs=1e-15)
+        assert metric.passes is (beyond == 0.0)
 
 
-def test_reference_above_speed_limit_fails(log):
-    qd_ref = log.qd_ref.copy()
+def test_checks_of_speed_and_torque_report_ratio_and_samples(log):
+    qd_ref, cut = log.qd_ref.copy(), log.saturated.copy()
     qd_ref[3, 4] = -1.5 * log.robot.qd_max[4]
-    metric = named(validity_metrics(replace(log, qd_ref=qd_ref)), "reference speed / its limit")
-    assert metric.value == pytest.approx(1.5, rel=1e-15)
-    assert not metric.passes
-
-
-def test_check_counts_every_saturated_sample(log):
-    cut = log.saturated.copy()
     cut[2:5, 1] = cut[4, 3] = True
-    metric = named(validity_metrics(replace(log, saturated=cut)), "samples at the torque limit")
-    assert metric.value == 4.0
-    assert not metric.passes
+    metrics = validity_metrics(replace(log, qd_ref=qd_ref, saturated=cut))
+    for name, value in (("reference speed / its limit", 1.5), ("samples at the torque limit", 4.0)):
+        assert named(metrics, name).value == pytest.approx(value, rel=1e-15)
+        assert not named(metrics, name).passes
 
 
 def test_every_check_names_joint_and_time(log):
     """With a disturbed sample 7 of joint 3, the checks of error, model, range, speed and torque name it."""
-    q, q_ref, qd_ref, saturated = (
-        getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")
-    )
-    q[7, 2] += 5.0
-    q_ref[7, 2] = log.robot.q_max[2] + 1.0
-    qd_ref[7, 2] = -2 * log.robot.qd_max[2]
-    saturated[7:9, 2] = True
-    struck = replace(log, q=q, q_ref=q_ref, qd_ref=qd_ref, saturated=saturated)
+    struck = {name: getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")}
+    struck["q"][7, 2] += 5.0
+    struck["q_ref"][7, 2] = log.robot.q_max[2] + 1.0
+    struck["qd_ref"][7, 2] = -2 * log.robot.qd_max[2]
+    struck["saturated"][7:9, 2] = True
+    struck = replace(log, **struck)
     metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
     metrics += (*agreement_metrics(struck), *validity_metrics(struck))
     places = {metric.name: metric.where for metric in metrics}
@@ -89,12 +80,8 @@ def test_place_of_largest_names_largest_magnitude_or_first_nan(log):
 
 def test_unit_of_an_error_is_that_of_its_joint():
     log = sliding_log()
-    sliding = log.robot.joint_kinds.index("prismatic")
-    for joint, unit, speed in (
-        (sliding, "m", "m/s"),
-        (log.robot.joint_kinds.index("revolute"), "rad", "rad/s"),
-    ):
+    for kind, unit in (("prismatic", "m"), ("revolute", "rad")):
         error = np.zeros_like(log.q)
-        error[3, joint] = 1.0
+        error[3, log.robot.joint_kinds.index(kind)] = 1.0
         assert unit_of_largest(log, error) == unit
-        assert unit_of_largest(log, error, "speed") == speed
+        assert unit_of_largest(log, error, "speed") == f"{unit}/s"

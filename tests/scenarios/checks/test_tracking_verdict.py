@@ -19,7 +19,7 @@ from scenarios.cli.command_line import main
 from scenarios.report import page
 from scenarios.report.baseline import compare, read_baseline
 from scenarios.report.files import write_json, write_junit, write_markdown
-from scenarios.report.report import total, validation_total
+from scenarios.report.report import scenario_report, total, validation_total
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.diagnosis import diagnose
@@ -48,11 +48,9 @@ def with_arrays(log, **arrays):
 
 
 def verdict_on(log, span=None, limits=(), **settings):
-    metrics = [
-        dataclasses.replace(metric, span=span) if metric.name == ERROR else metric
-        for metric in error_metrics(log)
-    ]
-    return tracking_verdict(config(**settings), log, limited(tuple(metrics), log, limits))
+    metrics = error_metrics(log)
+    metrics = tuple(dataclasses.replace(one, span=span) if one.name == ERROR else one for one in metrics)
+    return tracking_verdict(config(**settings), log, limited(metrics, log, limits))
 
 
 # The bound.
@@ -92,9 +90,8 @@ def test_missing_torque_uses_worst_signs_of_friction(logs, law):
     drives = dataclasses.replace(robot.drives, coupling=coupling, friction_at=side, stiffness=np.inf)
     robot = dataclasses.replace(robot, drives=drives)
     q, qd, qdd = np.random.default_rng(4).normal(size=(3, 1, 6)) * [[[0.5]], [[1.0]], [[20.0]]]
-    log = dataclasses.replace(
-        logs["pd"], robot=robot, controller=law, t=np.zeros(1), q_ref=q, qd_ref=qd, qdd_ref=qdd
-    )
+    motion = {"t": np.zeros(1), "q_ref": q, "qd_ref": qd, "qdd_ref": qdd}
+    log = dataclasses.replace(logs["pd"], robot=robot, controller=law, **motion)
     R, A = np.where(np.array(side)[:, None] == "motor", coupling, np.eye(6)), drives.reflected_inertia
     M, V = twin.mass_matrix(robot, q[0]) + A, R.T @ np.diag(drives.viscous) @ R
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=6)))
@@ -107,11 +104,8 @@ def test_missing_torque_uses_worst_signs_of_friction(logs, law):
     d, Mbar = np.abs(torques).max(axis=0), diagonal_inertia(robot)
     others = (np.abs(M) + np.abs(V) / omega) * (1 - np.eye(6)) / Mbar
     disturbing = sum(np.linalg.matrix_power(others, k) @ d for k in range(7))
-    np.testing.assert_allclose(
-        bounds.tracking_bound(log)[0],
-        bounds.MARGIN * bounds.AREAS[law] * disturbing / (omega**2 * Mbar),
-        rtol=1e-12,
-    )
+    expected = bounds.MARGIN * bounds.AREAS[law] * disturbing / (omega**2 * Mbar)
+    np.testing.assert_allclose(bounds.tracking_bound(log)[0], expected, rtol=1e-12)
 
 
 def test_bound_is_rounding_if_no_torque_is_missing():
@@ -165,16 +159,12 @@ def test_verdict_names_the_joint_that_exceeds_its_bound(logs):
 )
 def test_sentence_of_unjudged_error_states_the_reason(logs, settings, reason):
     log = with_arrays(logs["pd"], known_law=np.array(False))
-    log = dataclasses.replace(log, q_motor=log.q, qd_motor=log.qd) if "drives" in settings else log
     if "drives" in settings:
-        log = dataclasses.replace(log, robot=log.robot.with_drives("elastic"))
+        elastic = log.robot.with_drives("elastic")
+        log = dataclasses.replace(log, q_motor=log.q, qd_motor=log.qd, robot=elastic)
     found = verdict_on(log, **settings)
-    assert (found.verdict, found.outcome, found.limit, found.reason) == (
-        "not_judged",
-        "not judged",
-        None,
-        reason,
-    )
+    assert (found.verdict, found.outcome, found.limit) == ("not_judged", "not judged", None)
+    assert found.reason == reason
     size = f"{np.abs(joint_error(log)).max():.3g}"
     assert found.sentence == (
         f"tracking NOT JUDGED ({reason}), largest error {size} rad, {found.joint}; "
@@ -212,23 +202,15 @@ def test_limit_applies_to_whole_span_of_rounding(logs, span, limit, verdict, out
 
 def test_limit_adds_checks_and_never_relaxes_one(logs):
     log = logs["computed_torque"]
-    names = (
-        "joint_error",
-        "tool_error",
-        "rms_error",
-        "rms_torque",
-        "beyond_range",
-        "speed_ratio",
-        "saturated",
-    )
+    others = ["rms_error", "rms_torque", "beyond_range", "speed_ratio", "saturated"]
+    names = ["joint_error", "tool_error", *others]
     found = {one.name: one for one in limited(error_metrics(log), log, tuple((name, 0.3) for name in names))}
     assert found[ERROR].limit == 1e-10
     assert found["largest tool error"].limit == 0.3
-    assert [one for one in found if one.startswith("--limit")] == [f"--limit {name}" for name in names[2:]]
-    assert found["--limit rms_torque"].value == pytest.approx(
-        np.sqrt(np.mean((log.tau / log.robot.drive_torque_max) ** 2))
-    )
-    assert limited(error_metrics(log), log, ((names[0], 1e-12),))[0].limit == 1e-12
+    assert [one for one in found if one.startswith("--limit")] == [f"--limit {name}" for name in others]
+    rms = np.sqrt(np.mean((log.tau / log.robot.drive_torque_max) ** 2))
+    assert found["--limit rms_torque"].value == pytest.approx(rms)
+    assert limited(error_metrics(log), log, (("joint_error", 1e-12),))[0].limit == 1e-12
 
 
 # The result, and what only formats it.
@@ -303,16 +285,10 @@ def test_undetermined_check_neither_passes_nor_fails(logs, tmp_path):
     run = run_with(logs, metrics=(check,))
     assert (run.outcome, run.passes) == ("undetermined", False)
     assert diagnose(run).startswith("rounding: runs that differ by rounding alone")
-    text = rendered(page_of(run))
+    text = rendered(scenario_report("A swing.", [run], 200))
     assert "the check is 0.5 to 1.5 rad due to rounding, expected at most 1" in text
     assert run_with(logs, metrics=(check, Metric("other", np.nan, "", None, ""))).outcome == "not computed"
     assert run_with(logs, metrics=(check, Metric("other", 3.0, "", 1.0, ""))).outcome == "fails"
-
-
-def page_of(run):
-    from scenarios.report.report import scenario_report
-
-    return scenario_report("A swing.", [run], 200)
 
 
 def test_baseline_skips_undetermined_figures(tmp_path):
@@ -326,9 +302,9 @@ def test_baseline_skips_undetermined_figures(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["run", "validate"])
-def test_limit_option_sets_verdict_and_exit_status(command, capsys, monkeypatch):
-    words = [command, "joint_tracking", "--robot", "irb140", "--controller", "pd", "--duration", "0.05",
-             "--delay", "1", *(["--jobs", "1"] if command == "validate" else [])]  # fmt: skip
+def test_limit_option_sets_verdict_and_exit_status(command, capsys):
+    words = f"{command} joint_tracking --robot irb140 --controller pd --duration 0.05 --delay 1".split()
+    words += ["--jobs", "1"] if command == "validate" else []
     assert main([*words, "--limit", "joint_error=0.5"]) == 0
     out = capsys.readouterr().out
     assert ("within the limit of 0.5 rad" in out) if command == "run" else ("tracking: 1 limited" in out)

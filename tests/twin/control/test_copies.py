@@ -16,17 +16,12 @@ from twin.control.rollout import run_rollouts
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample
 
-WAYS = {
-    "pickled": lambda value: pickle.loads(pickle.dumps(value)),
-    "copied": copy.copy,
-    "deep": copy.deepcopy,
-}
 
-
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["pickled", "copied", "deep"])
 def sent(request):
-    """What comes out where something was sent to."""
-    return WAYS[request.param]
+    """Function that sends something, and returns what arrives."""
+    ways = {"copied": copy.copy, "deep": copy.deepcopy}
+    return ways.get(request.param, lambda value: pickle.loads(pickle.dumps(value)))
 
 
 def arrays(value):
@@ -39,13 +34,12 @@ def arrays(value):
     return [array for part in parts for array in arrays(part)]
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600", "rx90", "youbot"])
+@pytest.mark.parametrize("name", ["irb1400", "rx90"])
 def test_a_robot_arrives_whole_and_cannot_be_written_to(name, sent):
     robot = twin.load(name)
     if robot.has_inertia:
-        robot = robot.with_payload(Payload(2.0, [0.01, 0.0, 0.1], np.diag([0.01, 0.02, 0.02])))
-        if robot.drives is not None:
-            robot = robot.with_drives("elastic")
+        load = Payload(2.0, [0.01, 0.0, 0.1], np.diag([0.01, 0.02, 0.02]))
+        robot = robot.with_payload(load).with_drives("elastic")
         twin.inverse_dynamics(robot, *np.zeros((3, robot.n)))  # its kernels are made, and stay at home
     arrived = sent(robot)
     assert len(arrays(arrived)) == len(arrays(robot)) > 10
@@ -80,7 +74,7 @@ def test_drives_arrive_and_move_the_arm_alike(irb140, sent):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("name", controllers.NAMES)
+@pytest.mark.parametrize("name", ["pid", "dob", "adaptive"])
 def test_copied_control_law_has_a_separate_memory(irb140, name, sent):
     law, reference = controllers.make(name, irb140, bandwidth=15.0), sample(path(irb140, 0.05), 1e-3)
     first = run_rollouts(irb140, law, reference)

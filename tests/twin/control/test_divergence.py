@@ -22,6 +22,10 @@ def simulation(irb140):
         yield simulation
 
 
+def at_rest(*_):
+    return np.zeros(6)
+
+
 def test_a_wrong_sign_ends_the_run_by_time_and_joint_and_keeps_the_log(simulation, irb140):
     def unstable(state, _):
         return gravity_torque(irb140, state.q) + 1e3 * state.q * np.array([0, 0, 1, 0, 0, 0])
@@ -38,16 +42,11 @@ def test_a_wrong_sign_ends_the_run_by_time_and_joint_and_keeps_the_log(simulatio
 
 
 def test_a_fast_wrist_is_stopped_by_speed_and_a_heavy_joint_by_energy(irb140):
-    qd = np.zeros(6)
     for joint, factor, why in ((5, RUNAWAY_SPEED + 1, "runs away"), (0, 12.0, "kinetic energy of")):
-        qd[:] = 0
-        qd[joint] = factor * irb140.qd_max[joint]
-        with pytest.raises(
-            DivergenceError, match=rf"joint_{joint + 1} runs away: .*{why}.* at t = 0 s|{why}"
-        ) as caught:
-            run_closed_loop(
-                AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), start=(np.zeros(6), qd)
-            )
+        qd = factor * irb140.qd_max * (np.arange(6) == joint)
+        told = rf"joint_{joint + 1} runs away: .*{why}.* at t = 0 s|{why}"
+        with pytest.raises(DivergenceError, match=told) as caught:
+            run_closed_loop(AnalyticPlant(irb140), at_rest, still(irb140), start=(np.zeros(6), qd))
         assert ("energy" in str(caught.value)) == (joint == 0)
         log = caught.value.log
         assert log.q.shape == (0, 6)
@@ -63,20 +62,10 @@ def test_the_energy_that_is_too_much_is_25_times_that_of_the_joints_at_their_lim
     speed = np.sqrt(2 * 25.0 * at_the_limits / (direction @ mass_matrix(irb140, q) @ direction))
     for factor in (1.0 - 1e-6, 1.0 + 1e-6):
         with pytest.raises(DivergenceError, match="kinetic energy") if factor > 1 else nullcontext():
-            run_closed_loop(
-                AnalyticPlant(irb140),
-                lambda *_: np.zeros(6),
-                still(irb140, 1),
-                start=(q, factor * speed * direction),
-            )
-
-
-def test_what_a_study_does_on_purpose_is_let_through(irb140):
-    qd = 3.0 * irb140.qd_max
-    log = run_closed_loop(
-        AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140, 3), start=(np.zeros(6), qd)
-    )
-    assert len(log.t) == 3
+            start = q, factor * speed * direction
+            run_closed_loop(AnalyticPlant(irb140), at_rest, still(irb140, 1), start=start)
+    start = np.zeros(6), 3.0 * irb140.qd_max  # a study may do this on purpose
+    assert len(run_closed_loop(AnalyticPlant(irb140), at_rest, still(irb140, 3), start=start).t) == 3
 
 
 def test_a_plant_that_is_not_a_number(irb140):
@@ -87,41 +76,31 @@ def test_a_plant_that_is_not_a_number(irb140):
                 out[1, 3] = np.nan
             return out
 
-    with pytest.raises(
-        DivergenceError, match=r"joint_4 is at \S+ rad with nan rad/s at t = 0\.001 s"
-    ) as caught:
-        run_closed_loop(Broken(irb140), lambda *_: np.zeros(6), still(irb140))
+    told = r"joint_4 is at \S+ rad with nan rad/s at t = 0\.001 s"
+    with pytest.raises(DivergenceError, match=told) as caught:
+        run_closed_loop(Broken(irb140), at_rest, still(irb140))
     assert len(caught.value.log.t) == 1
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_torque_that_is_not_finite(irb140, value):
+@pytest.mark.parametrize(("value", "samples"), [(np.nan, 6), (np.inf, 6), (np.nan, 1)])
+def test_a_torque_that_is_not_finite(irb140, value, samples):
     robot = replace(irb140, tau_max=np.full(6, np.inf))
 
     def controller(state, _):
         tau = np.zeros(6)
-        tau[1] = value if state.t > 0.004 else 0.0
+        tau[1] = value if state.t > (samples - 1.5) * PERIOD else 0.0
         return tau
 
-    with pytest.raises(
-        DivergenceError, match=rf"'controller' demands {value} N m of joint_2 at t = 0\.005 s"
-    ) as caught:
+    told = rf"'controller' demands {value} N m of joint_2 at t = {(samples - 1) * PERIOD:g} s"
+    with pytest.raises(DivergenceError, match=told) as caught:
         run_closed_loop(AnalyticPlant(robot), controller, still(irb140))
     log = caught.value.log
-    assert len(log.t) == 6
-    np.testing.assert_array_equal(log.tau_demand[5], [0, value, 0, 0, 0, 0])
-    np.testing.assert_array_equal(log.tau[5], [0, value, 0, 0, 0, 0])
+    assert len(log.t) == samples
+    np.testing.assert_array_equal(log.tau_demand[-1], [0, value, 0, 0, 0, 0])
+    np.testing.assert_array_equal(log.tau[-1], [0, value, 0, 0, 0, 0])
     assert np.isfinite(log.q).all()
-    assert log.model_residual() < 1e-12, "the last torque moved nothing"
-
-
-def test_a_torque_that_is_not_finite_from_the_first_sample_on(irb140):
-    with pytest.raises(DivergenceError, match=r"demands nan N m of joint_1 at t = 0 s") as caught:
-        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.full(6, np.nan), still(irb140))
-    log = caught.value.log
-    assert log.q.shape == (1, 6)
-    assert np.isnan(log.tau_demand).all()
     np.testing.assert_array_equal(log.range_excess(), np.zeros(6))
+    assert samples == 1 or log.model_residual() < 1e-12, "the last torque moved nothing"
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((1, 6)), 0.0, None])
@@ -132,22 +111,16 @@ def test_a_torque_of_the_wrong_shape(irb140, wrong):
 
 @pytest.mark.parametrize(("time_step", "steps"), [(1e-3, 2), (3e-4, 3), (2e-3, 1)])
 def test_a_period_that_is_not_the_steps_names_both(irb140, time_step, steps):
-    with pytest.raises(
-        ValueError, match=rf"period of 0\.001 s, which is not {steps} steps of {time_step:g} s"
-    ):
-        run_closed_loop(
-            AnalyticPlant(irb140, time_step), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps
-        )
+    told = rf"period of 0\.001 s, which is not {steps} steps of {time_step:g} s"
+    with pytest.raises(ValueError, match=told):
+        run_closed_loop(AnalyticPlant(irb140, time_step), at_rest, still(irb140), steps_per_period=steps)
 
 
-@pytest.mark.parametrize("steps", [0, -1, 1.5, 2.0, np.nan, np.inf, "2", None])
+@pytest.mark.parametrize("steps", [0, -1, 2.0, np.nan, "2", None])
 def test_steps_that_are_not_a_whole_number(irb140, steps):
     with pytest.raises(ValueError, match="expected steps_per_period to be an integer"):
-        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=steps)
-    # NumPy's integers count as such
-    run_closed_loop(
-        AnalyticPlant(irb140), lambda *_: np.zeros(6), still(irb140), steps_per_period=np.int64(1)
-    )
+        run_closed_loop(AnalyticPlant(irb140), at_rest, still(irb140), steps_per_period=steps)
+    run_closed_loop(AnalyticPlant(irb140), at_rest, still(irb140), steps_per_period=np.int64(1))
 
 
 def test_a_reference_of_the_wrong_kind(irb140):
@@ -164,12 +137,11 @@ def test_a_reference_of_the_wrong_kind(irb140):
         (Samples(*(part[:0] for part in good)), "at least one sample"),
     ):
         with pytest.raises(ValueError, match=message):
-            run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), bad)
+            run_closed_loop(AnalyticPlant(irb140), at_rest, bad)
 
 
 def test_degrees_for_radians_are_named(irb140):
     degrees = hold(np.array([0.0, 30.0, 0.0, 0.0, 90.0, 0.0]), 0.01)
-    with pytest.raises(
-        LimitError, match=r"joint_2 would be at .* \(30 rad\) .*sample 0.* are these degrees\?"
-    ):
-        run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), sample(degrees, 1e-3))
+    told = r"joint_2 would be at .* \(30 rad\) .*sample 0.* are these degrees\?"
+    with pytest.raises(LimitError, match=told):
+        run_closed_loop(AnalyticPlant(irb140), at_rest, sample(degrees, 1e-3))

@@ -52,16 +52,13 @@ def integrated(robot, tau, seconds, q=START, samples=20):
     return found.y.T.reshape(-1, 2, 2, n).transpose(0, 2, 1, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "mounting"), [("irb140", "floor"), ("irb1400", "inverted"), ("irb1600", "floor")]
-)
-def test_motion_is_that_of_the_continuous_equations(name, mounting):
-    """Seen: 1.2e-3, 3e-4 and 1.6e-3 rad at 1 ms, ratios 1.997 to 2.003, extrapolated 7e-9 to 7e-8 rad."""
-    robot = smooth(twin.load(name).mounted(mounting))
+def test_motion_is_that_of_the_continuous_equations():
+    """The errors fall in proportion to the step, and vanish where it is extrapolated to zero."""
+    robot = smooth(twin.load("irb1400").mounted("inverted"))
     tau = twin.gravity_torque(robot, START) + PUSH
-    exact = integrated(robot, tau, 2.0)[:, :, 0]
-    assert np.max(np.abs(exact[-1, 0] - START)) > 1
-    coarse, middle, fine = (motion(robot, dt, tau, 2.0)[:, :, 0] for dt in STEPS)
+    exact = integrated(robot, tau, 1.0)[:, :, 0]
+    assert np.max(np.abs(exact[-1, 0] - START)) > 0.3
+    coarse, middle, fine = (motion(robot, dt, tau, 1.0)[:, :, 0] for dt in STEPS)
     errors = [np.max(np.abs(found - exact)) for found in (coarse, middle, fine)]
     assert errors[0] < 3e-3
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.1)
@@ -94,9 +91,8 @@ def test_an_axis_without_spring_is_rigid(irb140):
     assert np.all(found[1:, 0, 0][:, [1, 2, 4, 5]] != found[1:, 1, 0][:, [1, 2, 4, 5]])
     stiffness[:] = np.inf
     all_rigid = irb140.with_drives("elastic", replace(irb140.drives, stiffness=stiffness))
-    np.testing.assert_array_equal(
-        motion(all_rigid, 1e-3, tau, 0.2), motion(irb140.with_drives("rigid"), 1e-3, tau, 0.2)
-    )
+    rigid = motion(irb140.with_drives("rigid"), 1e-3, tau, 0.2)
+    np.testing.assert_array_equal(motion(all_rigid, 1e-3, tau, 0.2), rigid)
 
 
 @pytest.mark.parametrize("stiffness", [1e2, 1e5, 1e9])
@@ -108,22 +104,20 @@ def test_undamped_vibration_keeps_its_amplitude(stiffness, irb140):
     plant = AnalyticPlant(robot, dt)
     plant.reset(np.zeros(6))
     plant.step(np.array([1e-3, 0, 0, 0, 0, 0]))  # so small that the arm's inertia stays what it is
-    kept = []
-    for _ in range(4000):
+    kept, M, A = [], twin.mass_matrix(robot, np.zeros(6)), drives.reflected_inertia
+    for _ in range(2000):
         (q, qd), (theta, thetad) = plant.state(), plant.motor_state()
-        M = twin.mass_matrix(robot, np.zeros(6))
         bend = theta - q - dt * (thetad - qd) / 2  # half a step before the positions
-        kept.append(
-            qd @ M @ qd + thetad @ drives.reflected_inertia @ thetad + bend @ (drives.stiffness * bend)
-        )
+        kept.append(qd @ M @ qd + thetad @ A @ thetad + bend @ (drives.stiffness * bend))
         plant.step(np.zeros(6))
     assert kept[0] > 0
     np.testing.assert_allclose(kept, kept[0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("dt", [1e-3, 1e-4])
-def test_the_arm_rests_on_its_springs(arm, dt):
+@pytest.mark.parametrize(("name", "dt"), [("irb140", 1e-4), ("irb1400", 1e-3)])
+def test_the_arm_rests_on_its_springs(name, dt):
     """Under the torque that gravity asks for nothing moves, joint or motor, with friction or without."""
+    arm = twin.load(name)
     robot = smooth(arm)
     rest = motion(robot, dt, twin.gravity_torque(robot, START), 0.2)
     np.testing.assert_allclose(rest[-1, 0, 0], START, rtol=0, atol=1e-9)

@@ -5,7 +5,6 @@ import pytest
 
 import controllers
 import twin
-from twin.control.control_law import ControlLaw
 
 ROBOT = twin.load("irb140")
 REFERENCE = twin.sample(twin.quintic([0.0] * 6, [0.5, -0.5, 0.5, 0.5, 0.5, 0.5], 0.3), 1e-3)
@@ -28,14 +27,7 @@ class Witness:
         return self.scale * self.law(state, reference)
 
 
-def summing(state, reference, parameters, memory, model):
-    """Add a share of the last torque to a spring's, and sum it up in the memory."""
-    memory[0] += state.tau
-    return parameters[0] * (reference.q - state.q) - parameters[1] * state.qd + 0.3 * state.tau
-
-
-@pytest.mark.parametrize("scale", [1.0, 8.0])
-@pytest.mark.parametrize("engine", [True, False])
+@pytest.mark.parametrize(("scale", "engine"), [(1.0, True), (8.0, False)])
 def test_controller_receives_the_torque_of_the_motors(scale, engine):
     law = Witness(ROBOT, scale)
     with twin.Simulation(ROBOT) as simulation:
@@ -58,18 +50,6 @@ def test_parts_of_a_run_receive_the_torque_of_the_part_before():
     assert np.array_equal(plant.tau, log.tau[-1])
     plant.reset([0.0] * 6)
     assert not plant.tau.any()
-
-
-def test_rollout_passes_the_torques_of_the_closed_loop_to_the_bit():
-    robot = twin.load("two_link")
-    reference = twin.sample(twin.quintic([0.0, 0.0], [1.0, -1.0], 0.3), 1e-3)
-    law = ControlLaw(robot, summing, (30.0, 3.0), memory=1)
-    log = twin.run_closed_loop(twin.AnalyticPlant(robot), law, reference)
-    summed = law.memory[0].copy()
-    rollout = twin.run_rollouts(robot, law, reference)
-    assert np.array_equal(rollout.q, log.q)
-    assert np.array_equal(rollout.tau, log.tau)
-    np.testing.assert_allclose(summed, log.tau[:-1].sum(axis=0))
 
 
 def test_engine_forgets_its_torque_at_a_reset():

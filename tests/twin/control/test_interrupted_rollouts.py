@@ -14,7 +14,7 @@ def law(state, reference, parameters, memory, model):
     while x > 0.0:
         x = 1.0 - x if parameters[0, 0] > 0.0 else -1.0
     return np.zeros(len(state.q))
-robot = twin.load("irb140")
+robot = twin.load("two_link")
 twin.run_rollouts(robot, twin.ControlLaw(robot, law, [0.0]), still(robot, 2))
 print("compiled", flush=True)
 try:

@@ -57,8 +57,8 @@ def test_memory_starts_at_the_given_values_and_is_recorded():
     assert law.memory[0, 0] == 100.0
 
 
-@pytest.mark.parametrize("every", [1, 7])
-def test_rollouts_prepare_tables_and_record_signals_like_the_closed_loop(every):
+def test_rollouts_prepare_tables_and_record_signals_like_the_closed_loop():
+    every = 7
     laws = [Foreseeing(ARM, ahead) for ahead in (0, 3, 9)]
     rollouts = run_rollouts(ARM, laws, PATH, every=every)
     for k, law in enumerate(laws):
@@ -103,11 +103,6 @@ def test_other_tables_are_refused(table, message):
         run_rollouts(ARM, Bad(ARM), PATH)
 
 
-def test_wrong_memory_is_refused():
-    with pytest.raises(ValueError, match=r"expected a memory of shape \(rows, 6\), got \(2, 5\)"):
-        twin.ControlLaw(ARM, foreseeing, [1.0], memory=np.zeros((2, 5)))
-
-
 def test_controllers_without_a_table_receive_an_empty_one():
     seen = []
 
@@ -117,6 +112,10 @@ def test_controllers_without_a_table_receive_an_empty_one():
 
     run(law)
     assert set(seen) == {(0, 6)}
+    for name in ("pd", "pd_gravity", "pid", "cascade", "computed_torque", "dob"):
+        assert controllers.make(name, ARM).prepare(PATH) is None  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"expected a memory of shape \(rows, 6\), got \(2, 5\)"):
+        twin.ControlLaw(ARM, foreseeing, [1.0], memory=np.zeros((2, 5)))
 
 
 def test_parts_of_a_run_are_not_prepared():
@@ -133,16 +132,10 @@ def test_controllers_that_stand_for_others_pass_their_tables():
     alone = run(law)
     per_load = LawPerLoad([Foreseeing(ARM, 3), Foreseeing(ARM)], [0.0, 0.02])
     both = run(per_load)
-    tables = [one.prepare(PATH) for one in per_load.laws]
-    np.testing.assert_array_equal(per_load.prepare(PATH)[:20], tables[0][:20])
-    np.testing.assert_array_equal(per_load.prepare(PATH)[20:], tables[1][20:])
+    first, second = (one.prepare(PATH) for one in per_load.laws)
+    np.testing.assert_array_equal(per_load.prepare(PATH), np.concatenate([first[:20], second[20:]]))
     assert np.any(both.q != alone.q)
     chosen = ChosenLaw(Config(), lambda config: Foreseeing(ARM))
     np.testing.assert_array_equal(run(chosen).q, alone.q)
     chosen.choose(Config())  # another controller of the same motion prepares, too
     np.testing.assert_array_equal(run(chosen).q, alone.q)
-
-
-def test_built_in_controllers_prepare_nothing():
-    for name in ("pd", "pd_gravity", "pid", "cascade", "computed_torque", "dob"):
-        assert controllers.make(name, ARM).prepare(PATH) is None  # type: ignore[attr-defined]

@@ -35,12 +35,12 @@ def divergence(plant, controller, reference, **options):
     return rollout.value, run.value
 
 
-def test_diverged_rollout_has_the_message_of_the_closed_loop(arm):
+def test_diverged_rollout_has_the_message_of_the_closed_loop(robot):
     unstable = ControlLaw(
-        arm, controllers.law("pd").function, (-np.full(6, 500.0), np.zeros(6)), name="wrong"
+        robot, controllers.law("pd").function, (-np.full(6, 500.0), np.zeros(6)), name="wrong"
     )
-    start = (arm.poses["zero"] + 0.01, np.zeros(6))
-    rollout, run = divergence(arm, unstable, still(arm, 2000), start=start)
+    start = (robot.poses["zero"] + 0.01, np.zeros(6))
+    rollout, run = divergence(robot, unstable, still(robot, 2000), start=start)
     samples = len(run.log.t)
     assert str(rollout) == f"{run} (sample {samples})"
     assert rollout.log.failures[0][:2] == ((), samples)
@@ -49,13 +49,13 @@ def test_diverged_rollout_has_the_message_of_the_closed_loop(arm):
     assert np.isnan(rollout.log.tau[samples:]).all()
 
 
-def test_excessive_energy_has_the_message_of_the_closed_loop(arm):
+def test_excessive_energy_has_the_message_of_the_closed_loop(robot):
     """Six times the speed limits are no joint's end, but the heavy joints'; four times are nobody's."""
-    heavy = arm.qd_max * [1, 1, 1, 0, 0, 0]
-    rollout, run = divergence(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 6 * heavy))
+    heavy, law = robot.qd_max * [1, 1, 1, 0, 0, 0], controllers.make("pd", robot)
+    rollout, run = divergence(robot, law, still(robot, 2), start=(np.zeros(6), 6 * heavy))
     assert "kinetic energy" in str(run)
     assert str(rollout) == f"{run} (sample 0)"
-    assert run_rollouts(arm, ControlLaw(arm, nothing), still(arm, 2), start=(np.zeros(6), 4 * heavy))
+    assert run_rollouts(robot, law, still(robot, 2), start=(np.zeros(6), 4 * heavy))
 
 
 def test_folding_parallelogram_fails_only_its_rollout(irb1400):
@@ -91,8 +91,7 @@ def test_non_finite_torque_has_the_message_of_the_closed_loop(robot):
     plant = replace(robot, tau_max=np.full(6, np.inf))
     with np.errstate(divide="ignore"):
         rollout, run = divergence(plant, ControlLaw(robot, impossible), still(robot, 30))
-    told = str(rollout)
-    assert told.replace("law", "controller") == f"{run} (sample 0)"
+    assert str(rollout).replace("law", "controller") == f"{run} (sample 0)"
     np.testing.assert_array_equal(rollout.log.tau_demand[0], run.log.tau_demand[0])
     np.testing.assert_array_equal(rollout.log.q[0], run.log.q[0])
     assert np.isnan(rollout.log.q[1:]).all()
@@ -101,10 +100,7 @@ def test_non_finite_torque_has_the_message_of_the_closed_loop(robot):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"controller": lambda *_: None},
-            "controller to be a ControlLaw or a regular array of them, got function",
-        ),
+        ({"controller": lambda *_: None}, "a ControlLaw or a regular array of them, got function"),
         ({"plant": []}, "plant to be a Robot or a regular array of them, got none"),
         ({"integrator": "heun"}, "unknown integrator 'heun': expected one of semi_implicit_euler, rk4"),
         ({"every": 0}, "every to be an integer of at least 1, got 0"),
@@ -116,31 +112,20 @@ def test_non_finite_torque_has_the_message_of_the_closed_loop(robot):
     ],
 )
 def test_misuse_is_refused(robot, options, message):
-    arguments = {
-        "plant": robot,
-        "controller": ControlLaw(robot, nothing),
-        "reference": still(robot, 30),
-    } | options
+    arguments = {"plant": robot, "controller": ControlLaw(robot, nothing), "reference": still(robot, 30)}
     with pytest.raises(ValueError, match=message):
-        run_rollouts(**arguments)
+        run_rollouts(**arguments | options)
 
 
 def test_what_does_not_go_together_is_refused(robot, irb1400):
     law, pd = ControlLaw(robot, nothing), controllers.make("pd", robot)
+    one, remembers = ControlLaw(robot, nothing, [1.0]), ControlLaw(robot, nothing, memory=1)
     for plants, laws, message in (
-        (
-            [robot, irb1400],
-            law,
-            "plants that differ only in payload, gravity and limits, got 'irb140' and 'irb",
-        ),
+        ([robot, irb1400], law, "differ only in payload, gravity and limits, got 'irb140' and 'irb"),
         (robot, [law, ControlLaw(irb1400, nothing)], "models that differ only in payload"),
         (robot, [pd, law], "controllers with the same law, got 'pd' and 'nothing'"),
-        (
-            robot,
-            [law, ControlLaw(robot, nothing, [1.0])],
-            r"parameters of the same shape, got \(0, 6\) and \(1, 6\)",
-        ),
-        (robot, [law, ControlLaw(robot, nothing, memory=1)], "memory of the same shape"),
+        (robot, [law, one], r"parameters of the same shape, got \(0, 6\) and \(1, 6\)"),
+        (robot, [law, remembers], "memory of the same shape"),
         ([robot] * 2, [law] * 3, r"shapes that can be broadcast, got \(2,\), \(3,\)"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -148,25 +133,20 @@ def test_what_does_not_go_together_is_refused(robot, irb1400):
 
 
 def test_a_law_that_is_wrong_is_named(robot):
-    with pytest.raises(
-        ValueError,
-        match=r"law 'too_short' returned tau of a wrong shape at t = 0 s \(sample 0\), expected \(6,\)",
-    ):
+    told = r"law 'too_short' returned tau of a wrong shape at t = 0 s \(sample 0\), expected \(6,\)"
+    with pytest.raises(ValueError, match=told):
         run_rollouts(robot, ControlLaw(robot, too_short), still(robot, 30))
     for law, reason in ((wordless, "No conversion"), (lambda state: state.q, "5 argument types given")):
         with pytest.raises(ValueError, match=f"numba cannot compile the law '{law.__name__}': .*{reason}"):
             run_rollouts(robot, ControlLaw(robot, law), still(robot, 30))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
+def test_parameters_are_checked(robot):
+    for parameters, message in (
         ((np.zeros(5),), r"parameters of 'nothing' of shape \(m, 6\)"),
         ((1.0, np.nan), "parameters of 'nothing' without NaN"),
         ((["a"] * 6,), r"shape \(m, 6\)"),
         (3.0, r"shape \(m, 6\)"),
-    ],
-)
-def test_parameters_are_checked(robot, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        ControlLaw(robot, nothing, parameters)
+    ):
+        with pytest.raises(ValueError, match=message):
+            ControlLaw(robot, nothing, parameters)

@@ -11,13 +11,13 @@ import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
 from scenarios.joint_tracking import Config, run
-from tests.support.identified_arms import GAS_SPRING, excited, slides_as_it_starts
+from tests.support.identified_arms import GAS_SPRING, excited, measured, slides_as_it_starts
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, check_bias, filtered_measurements
 from twin.identification.deviations import Part, block_covariance, weighted_residuals
 from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, triangles
-from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.near_rest import chosen_min_speed, speed_weights, without_rest
 from twin.identification.payload import identify_payload
 from twin.identification.torque_model import TorqueModel
 from twin.sibling_packages import PROJECT
@@ -41,6 +41,13 @@ def lasting(rng, shape, seconds):
     return lfilter([np.sqrt(1 - a * a)], [1, -a], rng.normal(size=(shape[0] + 1000, shape[1])), axis=0)[1000:]
 
 
+def noisy(rng, motion, share=0.02, reference=None, name="seen"):
+    """Return a recording of a motion whose torques have noise, a share of their deviation."""
+    t, q, tau = motion
+    noise = share * np.std(tau, axis=0) * rng.normal(size=q.shape)
+    return twin.logs.torque_recording(t, q, tau + noise, name, reference)
+
+
 def test_deviations_hold_where_noise_lasts(arm, motion):
     """White ones are too small: within one and two deviations of the truth should be 68 and 95 %."""
     t, q, tau = motion
@@ -50,24 +57,21 @@ def test_deviations_hold_where_noise_lasts(arm, motion):
     for seed in range(10):
         noise = lasting(np.random.default_rng(seed), q.shape, 0.1)
         recording = twin.logs.torque_recording(t, q, tau + sizes * noise)
-        measured = filtered_measurements(recording, Filtering(10.0))
-        fit = fitted(triangles(model, [measured]))
-        residuals = weighted_residuals(model, fit, [Part([measured], np.eye(r), np.zeros(r))])
+        seen = filtered_measurements(recording, Filtering(10.0))
+        fit = fitted(triangles(model, [seen]))
+        residuals = weighted_residuals(model, fit, [Part([seen], np.eye(r), np.zeros(r))])
         covariance, blocks = block_covariance(model, fit, residuals)
         assert blocks == 20
         for kind, one in (("blocks", covariance), ("white", fit.covariance)):
             ratios[kind].append(np.abs(fit.beta - true) / np.sqrt(np.diag(one)))
-    within = {
-        kind: [float(np.mean(np.array(found) < k)) for k in (1.0, 1.96)] for kind, found in ratios.items()
-    }
-    assert 0.58 < within["blocks"][0] < 0.75
-    assert 0.88 < within["blocks"][1] < 0.98
-    assert within["white"][1] < 0.85
+    blocks, white = (np.array(found) for found in ratios.values())
+    assert 0.58 < np.mean(blocks < 1.0) < 0.75
+    assert 0.88 < np.mean(blocks < 1.96) < 0.98
+    assert np.mean(white < 1.96) < 0.85
 
 
 def test_blocks_of_white_noise_have_the_deviations_of_white_noise(arm, motion, rng):
-    t, q, tau = motion
-    recording = twin.logs.torque_recording(t, q, tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape))
+    recording = noisy(rng, motion)
     found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.0)
     white = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.0, deviations="white")
     assert (found.blocks, white.blocks) == (20, 0)
@@ -77,10 +81,9 @@ def test_blocks_of_white_noise_have_the_deviations_of_white_noise(arm, motion, r
 
 def test_a_torque_that_repeats_with_the_position_is_warned_of(arm, motion, rng):
     t, q, tau = motion
-    noise = np.std(tau, axis=0) * rng.normal(size=q.shape)
     ripple = np.zeros_like(tau)
     ripple[:, 1] = 10.0 * np.sin(12.0 * q[:, 1])
-    recording = twin.logs.torque_recording(t, q, tau + 0.02 * noise + ripple)
+    recording = noisy(rng, (t, q, tau + ripple))
     with pytest.warns(IdentificationWarning, match="residuals of joint 2 repeat with the position"):
         twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.05)
 
@@ -90,23 +93,28 @@ def test_slow_samples_are_left_out_where_friction_is_another(irb140, motion, rng
     arm, (t, q, _) = irb140.with_drives("rigid"), motion
     qd, qdd = np.gradient(q, DT, axis=0), np.gradient(np.gradient(q, DT, axis=0), DT, axis=0)
     tau = twin.drive_inverse_dynamics(arm, q, qd, qdd)
-    recording = twin.logs.torque_recording(t, q, tau + 1e-3 * np.std(tau, axis=0) * rng.normal(size=q.shape))
-    measured, model = filtered_measurements(recording, Filtering(10.0)), TorqueModel(arm)
-    speed = chosen_min_speed(model, [measured])
+    seen, model = filtered_measurements(noisy(rng, (t, q, tau), 1e-3), Filtering(10.0)), TorqueModel(arm)
+    speed = chosen_min_speed(model, [seen])
     assert 0.01 <= speed <= 0.1
-    assert f"excluded below {speed:g} rad/s" in without_rest(measured, arm, speed).how
+    assert f"excluded below {speed:g} rad/s" in without_rest(seen, arm, speed).how
     true = model.base.K @ model.parameters.values
     errors = [
-        np.linalg.norm(fitted(triangles(model, [without_rest(measured, arm, one)])).beta - true)
+        np.linalg.norm(fitted(triangles(model, [without_rest(seen, arm, one)])).beta - true)
         for one in (0.0, speed)
     ]
     assert errors[1] < 0.05 * errors[0]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_rotors_are_found_in_a_log_with_encoders(seed):
+def test_weights_rise_from_the_lowest_speed_to_twice_that_speed(arm):
+    speeds = np.outer([0.05, -0.1, 0.15, -0.2, 0.3], np.ones(6))
+    states = replace(measured(arm, count=5), qd=speeds, qd_friction=speeds)
+    expected = np.outer([0.0, 0.0, 0.5, 1.0, 1.0], np.ones(6))
+    np.testing.assert_allclose(speed_weights(states, arm, 0.1), expected, rtol=0, atol=1e-12)
+
+
+def test_rotors_are_found_in_a_log_with_encoders():
     """With all samples, static friction pulls them by 1 % and by 1 to 3 deviations."""
-    log = excitation.run(excitation.Config(robot="irb140", encoder=True, noise=1e-4, seed=seed))
+    log = excitation.run(excitation.Config(robot="irb140", encoder=True, noise=1e-4, seed=1))
     errors, ratios = [], []
     for speed in (0.0, None):
         found = twin.identify(log.robot, log, min_speed=speed)
@@ -129,11 +137,8 @@ def test_instrumental_variables_free_rotors_of_the_noise_of_positions(arm, motio
     off = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        seen, noise = (
-            q + 3e-3 * rng.normal(size=q.shape),
-            0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape),
-        )
-        recording = twin.logs.torque_recording(t, seen, tau + noise, "seen", q)
+        seen = q + 3e-3 * rng.normal(size=q.shape)
+        recording = noisy(rng, (t, seen, tau), reference=q)
         found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.0)
         checked = check_bias(found)
         true = found.model.base.K @ found.model.parameters.values
@@ -145,19 +150,18 @@ def test_instrumental_variables_free_rotors_of_the_noise_of_positions(arm, motio
 
 
 def test_a_check_for_bias_needs_the_commanded_motion(arm, motion, rng):
-    t, q, tau = motion
-    noisy = tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape)
-    recording = twin.logs.torque_recording(t, q, noisy, "plain.csv")
-    found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.05)
+    found = twin.identify(
+        arm, noisy(rng, motion, name="plain.csv"), filtering=Filtering(10.0), min_speed=0.05
+    )
     with pytest.raises(IdentificationError, match=r"plain.csv: a check for bias needs the commanded motion"):
         check_bias(found)
 
 
 def test_the_command_states_all_of_it(arm, motion, rng, tmp_path, capsys):
-    t, q, tau = motion
-    noisy = tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape)
+    t, q, _ = motion
+    tau = noisy(rng, motion).tau
     names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qref") for k in range(1, 7))]
-    table = np.column_stack([t, q + 1e-4 * rng.normal(size=q.shape), noisy, q])
+    table = np.column_stack([t, q + 1e-4 * rng.normal(size=q.shape), tau, q])
     file = tmp_path / "seen.csv"
     np.savetxt(file, table, delimiter=",", header=",".join(names), comments="")
     words = ["identify", str(file), "--robot", "irb140", "--cutoff", "10", "--min-speed", "0.05"]
@@ -193,8 +197,7 @@ def test_wrong_settings_are_refused(arm, motion):
 
 
 def test_friction_by_load_that_is_not_there_is_left_out_with_a_warning(arm, motion, rng):
-    t, q, tau = motion
-    recording = twin.logs.torque_recording(t, q, tau + 0.02 * np.std(tau, axis=0) * rng.normal(size=q.shape))
+    recording = noisy(rng, motion)
     with pytest.warns(IdentificationWarning, match="friction that grows with the load is not found in joint"):
         found = twin.identify(arm, recording, filtering=Filtering(10.0), friction=["load"])
     assert len(found.model.friction) < 3
@@ -211,10 +214,8 @@ def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_pat
     motion = replace(stored_excitation(twin.load("irb140")), periods=2)(t)
     q, qd, qdd = (share * one for one in motion)
     tau = twin.drive_inverse_dynamics(arm, q, qd, qdd)
-    noisy = tau + 0.01 * np.std(tau, axis=0) * rng.normal(size=q.shape)
-    twin.identify(arm, twin.logs.torque_recording(t, q, noisy), filtering=Filtering(10.0))
+    twin.identify(arm, noisy(rng, (t, q, tau), 0.01), filtering=Filtering(10.0))
     warned = [str(one.message) for one in recwarn if "joint 2 was recorded from" in str(one.message)]
-    assert [text.split(";")[0] for text in warned] == (
-        [] if share == 1.0 else ["joint 2 was recorded from -13 to 15.7 deg"]
-    )
+    expected = [] if share == 1.0 else ["joint 2 was recorded from -13 to 15.7 deg"]
+    assert [text.split(";")[0] for text in warned] == expected
     assert share == 1.0 or "at -90 deg" in warned[0]

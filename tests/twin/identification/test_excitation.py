@@ -72,14 +72,14 @@ def test_speeds_and_accelerations_are_derivatives(motion):
 
 
 def test_a_series_that_does_not_begin_at_rest_is_refused(motion):
-    with pytest.raises(ValueError, match="joint 2 does not begin at rest: its speed is not 0"):
-        replace(motion, a=motion.a + np.array([[0.0], [0.1]]))
-    with pytest.raises(ValueError, match="joint 1 does not begin at rest: its acceleration is not 0"):
-        replace(motion, b=motion.b + np.array([[0.1], [0.0]]))
-    with pytest.raises(ValueError, match=r"expected start \(n,\)"):
-        replace(motion, start=np.zeros(3))
-    with pytest.raises(ValueError, match="expected a period above 0 s"):
-        replace(motion, period=0.0)
+    for changed, told in (
+        ({"a": motion.a + np.array([[0.0], [0.1]])}, "joint 2 does not begin at rest: its speed is not 0"),
+        ({"b": motion.b + np.array([[0.1], [0.0]])}, "joint 1 does not begin at rest: its acceleration is n"),
+        ({"start": np.zeros(3)}, r"expected start \(n,\)"),
+        ({"period": 0.0}, "expected a period above 0 s"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            replace(motion, **changed)
 
 
 def test_optimal_motion_satisfies_limits_and_determines_parameters(irb1400):
@@ -93,7 +93,7 @@ def test_optimal_motion_satisfies_limits_and_determines_parameters(irb1400):
 
 
 def test_slow_motions_end_where_ranges_and_loops_do(irb1400):
-    for seed in range(4):
+    for seed in range(2):
         slow = optimal_excitation(irb1400, period=30.0, draws=1, iterations=0, seed=seed)
         assert within(irb1400, slow)
         use = excitation_use(irb1400, *samples(slow, 300))
@@ -136,21 +136,24 @@ def test_a_robot_without_limits_gets_a_motion():
 
 
 def test_start_without_a_feasible_motion_is_rejected(irb140, irb1400):
-    with pytest.raises(IdentificationError, match="cannot start where joint_2 is at the end of its range"):
-        optimal_excitation(irb140, start=irb140.q_max * [0, 1, 0, 0, 0, 0])
-    folded = np.array([0.0, 0.0, irb1400.q_max[2], 0.0, 0.0, 0.0])
-    folded[1] = irb1400.q_min[1] * 0.9
-    with pytest.raises(IdentificationError, match="cannot start where joint_"):
-        optimal_excitation(irb1400, start=folded)
+    folded = irb1400.q_max * [0, 0, 1, 0, 0, 0] + irb1400.q_min * [0, 0.9, 0, 0, 0, 0]
     heavy = irb140.with_payload(twin.Payload(60.0, (0.0, 0.0, 0.3)))
-    with pytest.raises(IdentificationError, match="of its torque to hold the arm"):
-        optimal_excitation(heavy)
-    with pytest.raises(ValueError, match="expected 2 to 20 harmonics, got 1"):
-        optimal_excitation(irb140, harmonics=1)
-    with pytest.raises(ValueError, match="expected a period above 0 s, got nan"):
-        optimal_excitation(irb140, period=np.nan)
-    with pytest.raises(ValueError, match="expected draws from 1"):
-        optimal_excitation(irb140, draws=0)
+    end = irb140.q_max * [0, 1, 0, 0, 0, 0]
+    for robot, settings, error, told in (
+        (
+            irb140,
+            {"start": end},
+            IdentificationError,
+            "cannot start where joint_2 is at the end of its range",
+        ),
+        (irb1400, {"start": folded}, IdentificationError, "cannot start where joint_"),
+        (heavy, {}, IdentificationError, "of its torque to hold the arm"),
+        (irb140, {"harmonics": 1}, ValueError, "expected 2 to 20 harmonics, got 1"),
+        (irb140, {"period": np.nan}, ValueError, "expected a period above 0 s, got nan"),
+        (irb140, {"draws": 0}, ValueError, "expected draws from 1"),
+    ):
+        with pytest.raises(error, match=told):
+            optimal_excitation(robot, **settings)
 
 
 def test_stored_motion_suits_its_arm(arm):
@@ -207,7 +210,6 @@ def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
 
 def test_settings_that_cannot_be():
     for settings, said in (
-        ({"harmonics": 1}, "expected 2 to 20 harmonics, got 1"),
         ({"periods": 0}, "expected at least 1 for periods, got 0"),
         ({"duration": -1.0}, "expected a positive, finite duration in s"),
     ):

@@ -29,6 +29,11 @@ def table(log, rng, torque_noise, encoder_noise, zero=1e-3):
     return twin.logs.torque_recording(log.t, q, tau, q_motor=q_motor)
 
 
+def write(path, *columns):
+    names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qm") for k in range(1, 7))]
+    np.savetxt(path, np.column_stack(columns), delimiter=",", header=",".join(names), comments="")
+
+
 def relative(found, name, true):
     return np.abs(np.array([getattr(one, name) for one in found.springs]) / true - 1.0)
 
@@ -42,8 +47,9 @@ def test_springs_dampers_and_all_parameters_are_exact_from_an_exact_log(log):
     assert np.max(relative(found, "damping", drives.damping)) < 1e-7
 
 
-@pytest.mark.parametrize("both_sides", [False, True])
-@pytest.mark.parametrize("friction_at", [("joint", "motor"), ("motor", "joint")])
+@pytest.mark.parametrize(
+    ("friction_at", "both_sides"), [(("joint", "motor"), False), (("motor", "joint"), True)]
+)
 def test_friction_behind_the_gear_is_part_of_the_torque_that_twists_it(friction_at, both_sides):
     """The motors are coupled, so that shafts at the motors turn with both."""
     drives = twin.Drives([100.0, -80.0], 1e-4, coulomb=[0.5, 0.2], viscous=[0.3, 0.1], stiffness=[3e3, 2e3],
@@ -79,9 +85,7 @@ def test_a_rigid_gear_has_no_spring(log):
 
 def test_the_command_prints_the_springs_and_writes_them(log, rng, tmp_path, capsys):
     recording, N = table(log, rng, 0.001, 1e-7), log.robot.drives.motor_matrix
-    names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qm") for k in range(1, 7))]
-    rows = np.column_stack([recording.t, recording.q, recording.tau, recording.q_motor @ N.T])
-    np.savetxt(tmp_path / "both.csv", rows, delimiter=",", header=",".join(names), comments="")
+    write(tmp_path / "both.csv", recording.t, recording.q, recording.tau, recording.q_motor @ N.T)
     out = tmp_path / "found.toml"
     words = [str(tmp_path / "both.csv"), "--robot", "irb140", "--motor-side", "positions", "--out", str(out)]
     assert main(["identify", *words]) == 0
@@ -96,16 +100,11 @@ def test_positions_of_coupled_motors_are_read_in_joint_units(log, rng, tmp_path)
     coupling[5, 4] = 1.0
     robot = log.robot.with_drives("elastic", replace(log.robot.drives, coupling=coupling))
     q, q_motor = rng.normal(size=(2, 10, 6))
-    names = ["t", *(f"{name}{k}" for name in ("q", "tau", "qm") for k in range(1, 7))]
-    rows = np.column_stack([np.arange(10.0), q, q, q_motor @ robot.drives.motor_matrix.T])
-    np.savetxt(tmp_path / "both.csv", rows, delimiter=",", header=",".join(names), comments="")
+    write(tmp_path / "both.csv", np.arange(10.0), q, q, q_motor @ robot.drives.motor_matrix.T)
     form = twin.logs.TableForm(motor_side="positions")
     read = twin.logs.read_torque_recording(tmp_path / "both.csv", robot, form)
     np.testing.assert_allclose(read.q_motor, q_motor, rtol=0, atol=1e-12)
     np.testing.assert_array_equal(read.q, q)
-
-
-def test_positions_of_motors_of_another_shape_are_refused(log):
     with pytest.raises(ValueError, match=r"expected q_motor of shape \(\d+, 6\), got \(3, 6\)"):
         twin.logs.torque_recording(log.t, log.q, log.tau, q_motor=log.q[:3])
 

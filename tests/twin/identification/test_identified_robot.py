@@ -42,6 +42,11 @@ def same_torques(one, other):
     return np.max(np.abs(a - b)) / np.max(np.abs(a))
 
 
+def comments(text):
+    """Return the comments of a file in one line."""
+    return " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+
+
 def test_it_loads_and_needs_the_torques_of_the_arm_that_was_recorded(identified, log):
     robot = twin.load(identified)
     assert robot.urdf is not None
@@ -51,29 +56,30 @@ def test_it_loads_and_needs_the_torques_of_the_arm_that_was_recorded(identified,
     assert robot.poses.keys() == log.robot.poses.keys()
 
 
-def test_the_engine_and_the_model_are_one_robot(identified):
-    run = joint_tracking.run(
-        joint_tracking.Config(robot=str(identified), drives="rigid", duration=0.5, time_step=0.002)
-    )
+def test_the_engine_and_the_model_are_one_robot_whose_urdf_its_facts_make(identified):
+    settings = {"drives": "rigid", "duration": 0.2, "time_step": 0.002}
+    run = joint_tracking.run(joint_tracking.Config(robot=str(identified), **settings))
     assert np.max(np.abs(run.q - run.q_ref)) < 1e-12
     assert all(metric.passes for metric in joint_tracking.metrics(run))
-
-
-def test_its_urdf_is_the_one_that_its_facts_make(identified):
     words = [sys.executable, "-m", "urdf.build", "--check", str(identified)]
     assert "up to date" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
 def test_written_robot_states_source_and_undetermined_parameters(identified):
     text = identified.read_text(encoding="utf-8")
-    assert "run.npz: exact steps of the engine" in text
-    assert "By `irb-twin identify " in text
-    assert "`, 20" in text
-    assert "% of their torques" in text
-    comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
-    assert "Not determined, as near to the values of irb140 as" in comment
-    assert "m1, mx1, my1, mz1, Ixx1, Iyy1, Ixy1, Ixz1, Iyz1, my2." in comment
-    assert "mx2 = -0.155626 +-" in comment
+    for said in (
+        "run.npz: exact steps of the engine",
+        "By `irb-twin identify ",
+        "`, 20",
+        "% of their torques",
+    ):
+        assert said in text
+    for said in (
+        "Not determined, as near to the values of irb140 as",
+        "m1, mx1, my1, mz1, Ixx1, Iyy1, Ixy1, Ixz1, Iyz1, my2.",
+        "mx2 = -0.155626 +-",
+    ):
+        assert said in comments(text)
 
 
 @pytest.mark.parametrize(("name", "file"), [("irb1400", "found.toml"), ("manutec_r3", "found_dh.toml")])
@@ -87,10 +93,9 @@ def test_closed_loops_and_tables_are_written(name, file, tmp_path):
     assert again.name == "found"
     assert same_torques(solution.robot, again) < 1e-12
     assert same_torques(believed(robot), again) > 1e-2
-    scale = np.max(np.abs(solution.robot.tree.inertias), axis=1, keepdims=True)
-    np.testing.assert_allclose(
-        again.tree.inertias / scale, solution.robot.tree.inertias / scale, rtol=0, atol=1e-12
-    )
+    found = solution.robot.tree.inertias
+    scale = np.max(np.abs(found), axis=1, keepdims=True)
+    np.testing.assert_allclose(again.tree.inertias / scale, found / scale, rtol=0, atol=1e-12)
 
 
 def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tmp_path):
@@ -100,10 +105,7 @@ def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tm
         ((run, "--out", f"{tmp_path}/no/arm.toml"), "there is no folder"),
         ((run, "--out", f"{tmp_path}/arm_dh.toml"), "ends in .toml, but not in dh.toml"),
         ((run, "--out", f"{tmp_path}/arm.toml", "--both-sides"), "friction on one side of each gear"),
-        (
-            (run, "--out", str(identified), "--robot", str(identified)),
-            "is a file of the given robot",
-        ),
+        ((run, "--out", str(identified), "--robot", str(identified)), "is a file of the given robot"),
     ):
         assert main(["identify", *words]) == 2
         assert sentence in capsys.readouterr().err
@@ -141,7 +143,7 @@ def test_what_is_written_is_what_is_tested_and_what_its_header_shows(irb140, tmp
     assert np.max(np.abs(again.drives.offset)) > 1.0
 
     text = (tmp_path / "arm.toml").read_text(encoding="utf-8")
-    comment = " ".join(line.removeprefix("#").strip() for line in text.splitlines() if line.startswith("#"))
+    comment = comments(text)
     rows = zip(found.values, of_file.tolist(), solution.deviations.tolist(), strict=True)
     for one, value, deviation in rows:
         line = f"{one.stands_for} = {value:.6g} +- {deviation:.2g} {one.unit}"

@@ -10,6 +10,7 @@ import twin
 from scenarios import excitation, payload_mismatch
 from scenarios.cli.command_line import main
 from twin.errors import IdentificationError
+from twin.identification import Filtering, filtered_measurements
 from twin.identification.payload import identify_payload, payload_values
 from twin.multibody.tree import inertial_parameters
 
@@ -49,13 +50,10 @@ def exact(loaded):
     return identify_payload(loaded.robot, loaded)
 
 
-def test_without_noise_it_is_found_by_the_known_model(exact):
+def test_without_noise_it_is_found_by_the_known_model_or_by_a_run_without_it(exact, loaded, bare):
     np.testing.assert_allclose(exact.values, TRUE, rtol=0, atol=1e-8)
     assert np.max(exact.residuals.percent) < 1e-8 < 20 < np.min(exact.without.percent)
     assert exact.robot.payload is None
-
-
-def test_without_noise_it_is_found_by_a_run_without_it_whatever_the_model(loaded, bare):
     robot = loaded.robot.with_payload(None)
     wrong = replace(robot, tree=replace(robot.tree, inertias=2.0 * robot.tree.inertias))
     found = identify_payload(wrong, loaded, bare=[bare])
@@ -69,6 +67,19 @@ def test_under_noise_it_is_within_three_deviations_and_these_are_small(loaded, b
     assert found.deviations[0] < 0.003 * 6
     assert np.max(found.deviations[1:4]) < 2e-4
     assert np.linalg.norm((found.values - TRUE) / found.deviations) > 1  # they are not too large, either
+
+
+@pytest.mark.filterwarnings("ignore:the residuals of joint")
+def test_repeated_rows_of_one_of_the_recordings_add_no_information(loaded, bare):
+    def filtered(log, rate):
+        recording = twin.logs.torque_recording(log.t, log.q, log.tau)
+        return filtered_measurements(recording, Filtering(10.0, row_rate=rate))
+
+    few, many = (
+        identify_payload(loaded.robot, filtered(noisy(loaded, 1), rate), bare=[filtered(noisy(bare, 2), 20)])
+        for rate in (20, 125)
+    )
+    np.testing.assert_allclose(many.deviations / few.deviations, 1.0, rtol=0, atol=0.25)
 
 
 def test_deviations_of_centre_and_inertia_follow_from_those_of_the_moments():
@@ -113,18 +124,12 @@ def test_empty_flange_and_too_little_motion_are_reported(bare, loaded):
         identify_payload(loaded.robot, still)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--without", "bare.npz"], "--without requires --payload"),
-        (
-            ["--payload", "--out", "arm.toml"],
-            "--out identifies the parameters of the arm: it excludes --payload",
-        ),
-        (["--payload", "--both-sides"], "--both-sides identifies the parameters of the arm"),
-    ],
-)
-def test_conflicting_options_are_rejected(files, capsys, words, sentence, tmp_path, monkeypatch):
+def test_conflicting_options_are_rejected(files, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["identify", str(files[0]), *words]) == 2
-    assert sentence in capsys.readouterr().err
+    for words, sentence in (
+        (["--without", "bare.npz"], "--without requires --payload"),
+        (["--payload", "--out", "arm.toml"], "--out identifies the parameters of the arm: it excludes --pay"),
+        (["--payload", "--both-sides"], "--both-sides identifies the parameters of the arm"),
+    ):
+        assert main(["identify", str(files[0]), *words]) == 2
+        assert sentence in capsys.readouterr().err

@@ -65,15 +65,14 @@ def test_an_old_log_whose_robot_s_file_has_changed_is_refused(moved):
     _, run = moved
     geometry = ("structure", "loop_points", "T_parent_joint", "axes", "T_joint_flange", "embedding")
     old = altered(run, "old.npz", **dict.fromkeys(geometry))
-    with pytest.raises(
-        RobotError, match="'irb140' is now another robot: its kinematics does not reproduce the logged"
-    ):
+    told = "'irb140' is now another robot: its kinematics does not reproduce the logged"
+    with pytest.raises(RobotError, match=told):
         Log.load(old)
 
 
 def test_an_old_log_whose_robot_is_as_it_was_loads(files):
     _, run = files
-    old = altered(run, "same.npz", structure=None, loop_points=None, T_parent_joint=None, axes=None)
+    old = altered(run, "same.npz", **dict.fromkeys(("structure", "loop_points", "T_parent_joint", "axes")))
     assert Log.load(old).identical(Log.load(run))
 
 
@@ -123,9 +122,7 @@ def test_references_that_are_no_real_numbers_are_refused(irb140):
             lambda wrong=wrong: twin.run_closed_loop(AnalyticPlant(irb140, 1e-3), law, wrong),
             lambda wrong=wrong: twin.run_rollouts(irb140, law, wrong),
         ):
-            with pytest.raises(
-                ValueError, match=rf"expected reference\.{name} to be real numbers, got .*{said}"
-            ):
+            with pytest.raises(ValueError, match=rf"expected reference\.{name} to be real .*{said}"):
                 run()
 
 
@@ -135,19 +132,13 @@ def test_joints_that_are_there_by_two_names_are_refused(irb140, tmp_path):
     torques = ",".join(f"tau{k}" for k in range(1, 7))
     rows = "\n".join(",".join([f"{0.01 * k:.2f}", *["0"] * 18]) for k in range(12))
     path.write_text(f"t,{ours},{theirs},{torques}\n{rows}\n")
-    with pytest.raises(
-        RecordingError, match="the header contains the joints as joint_1 to joint_6 and as q1 to q6; expect"
-    ):
+    twice = "the header contains the joints as joint_1{} to joint_6{} and as q1 to q6"
+    with pytest.raises(RecordingError, match=twice.format("", "")):
         twin.read_recording(path, irb140)
     told = {f"q{k}": f"joint_{k}" for k in range(1, 7)}
     assert twin.read_recording(path, irb140, columns=told).q.shape == (12, 6)
     path.write_text(path.read_text().replace("joint_", "logged_"))
     assert twin.read_recording(path, irb140).q.shape == (12, 6)
-    logged = path.read_text()
-    for k in range(1, 7):
-        logged = logged.replace(f"logged_{k}", f"joint_{k}_q_rad")
-    path.write_text(logged)
-    with pytest.raises(
-        RecordingError, match="the header contains the joints as joint_1_q to joint_6_q and as q1 to q6"
-    ):
+    path.write_text(re.sub(r"logged_(\d)", r"joint_\1_q_rad", path.read_text()))
+    with pytest.raises(RecordingError, match=twice.format("_q", "_q")):
         read_torque_recording(path, irb140)

@@ -53,6 +53,11 @@ def applied(response, u):
     return np.stack([np.convolve(response, column)[: len(u)] for column in u.T], axis=1)
 
 
+def runs_of(plant, reference=MOVE):
+    """Return a function that runs a controller on an analytic plant along the reference."""
+    return lambda law, **settings: twin.run_closed_loop(twin.AnalyticPlant(plant), law, reference, **settings)
+
+
 def learned_runs(update, runs=6):
     law = controllers.make("computed_torque", ARM, bandwidth=OMEGA)
     learning = LearningController(law, update, MOVE, "two_link", signal="arm", added_to="acceleration")
@@ -102,13 +107,11 @@ def test_responses_by_simulation_are_those_of_the_error_s_equation(added_to):
         np.testing.assert_allclose(row[:half], expected[:half], rtol=0, atol=1e-6 * np.max(np.abs(expected)))
 
 
-def test_lead_takes_the_error_of_later_samples_and_holds_the_last():
+def test_lead_takes_the_error_of_later_samples_and_its_filter_does_not_delay():
+    """The error of the last sample is held."""
     e = np.arange(5.0)[:, None]
     following = Lead(DT, gamma=0.5, lead=2e-3, cutoff=np.inf)(np.ones((5, 1)), e)
     np.testing.assert_array_equal(following[:, 0], [2.0, 2.5, 3.0, 3.0, 3.0])
-
-
-def test_filter_of_lead_does_not_delay():
     t = np.arange(2000) * DT
     bump = np.exp(-(((t - 1.0) / 0.1) ** 2))[:, None]
     passed = Lead(DT, gamma=1.0, lead=0.0, cutoff=20.0)(np.zeros_like(bump), bump)
@@ -166,14 +169,9 @@ def test_motors_learn_while_the_arm_behind_the_springs_does_not():
     for signal in ("motor", "arm"):
         law = controllers.make("cascade", model, feed_forward=False)
         learning = LearningController(law, Lead(DT), reference, "irb1400", signal=signal)
-        ends = list(
-            learn(lambda one: twin.run_closed_loop(twin.AnalyticPlant(plant), one, reference), learning, 5)
-        )
-        assert ends == [""] * 5
-        norms = [
-            [np.linalg.norm(side[:3]) for side in (done.motor, done.arm)] for done in learning.iterations
-        ]
-        shares[signal] = np.array(norms[-1]) / norms[0]
+        assert list(learn(runs_of(plant, reference), learning, 5)) == [""] * 5
+        norms = [np.linalg.norm([done.motor[:3], done.arm[:3]], axis=1) for done in learning.iterations]
+        shares[signal] = norms[-1] / norms[0]
     assert shares["motor"][0] < 0.13 < 0.18 < shares["motor"][1]
     assert shares["arm"][1] < 0.13
 
@@ -187,34 +185,30 @@ def test_diverging_learning_ends_after_the_second_rise_and_retains_the_best():
         return good(u, e) if len(calls) < 3 else u - 2 * e
 
     learning = LearningController(controllers.make("pd", ARM), update, MOVE, "two_link")
-    run = lambda one: twin.run_closed_loop(twin.AnalyticPlant(ARM), one, MOVE)  # noqa: E731
-    ends = list(learn(run, learning, 20))
+    ends = list(learn(runs_of(ARM), learning, 20))
     assert ends[-1] == "learning ended, because the error rose twice in a row"
     errors = [done.error for done in learning.iterations]
     assert len(errors) < 20
     assert np.array_equal(learning.best.u, calls[int(np.argmin(errors))])
-    again = run(CorrectedController(controllers.make("pd", ARM), learning.best, "two_link"))
+    again = runs_of(ARM)(CorrectedController(controllers.make("pd", ARM), learning.best, "two_link"))
     assert np.sqrt(np.mean((again.q_ref - again.q_motor) ** 2)) == pytest.approx(min(errors))
 
 
 def test_run_that_diverges_ends_learning():
     learning = LearningController(controllers.make("pd", ARM), lambda u, e: u + 1e9, MOVE, "two_link")
-    ends = list(learn(lambda one: twin.run_closed_loop(twin.AnalyticPlant(ARM), one, MOVE), learning, 5))
+    ends = list(learn(runs_of(ARM), learning, 5))
     assert len(ends) == 2
     assert ends[-1].startswith("run 2 diverged: ")
     learning = LearningController(controllers.make("pd", ARM), lambda u, e: u * np.nan, MOVE, "two_link")
     with pytest.raises(DivergenceError, match="the update of run 1 is not finite"):
-        twin.run_closed_loop(twin.AnalyticPlant(ARM), learning, MOVE)
+        runs_of(ARM)(learning)
 
 
 def test_what_is_learned_survives_the_reset_and_copies():
     learning = LearningController(controllers.make("pd", ARM), Lead(DT), MOVE, "two_link")
-    first = twin.run_closed_loop(twin.AnalyticPlant(ARM), learning, MOVE)
+    first = runs_of(ARM)(learning)
     assert np.any(learning.learned.u != 0.0)
-    one, other = (
-        twin.run_closed_loop(twin.AnalyticPlant(ARM), law, MOVE, learn=False)
-        for law in (learning, copy.copy(learning))
-    )
+    one, other = (runs_of(ARM)(law, learn=False) for law in (learning, copy.copy(learning)))
     assert one.identical(other)
     assert not one.identical(first)
     assert np.array_equal(one.law_signals["learned"], learning.learned.u)
@@ -227,23 +221,25 @@ def test_file_is_complete_and_holds_for_one_motion_of_one_robot(tmp_path):
     again = LearnedInput.load(path)
     assert (again.robot, again.added_to) == ("two_link", "reference")
     assert np.array_equal(again.u, learned.u)
-    law = controllers.make("pd", ARM)
-    with pytest.raises(RobotError, match="learned for robot 'two_link', not for 'irb140'"):
-        CorrectedController(law, again, "irb140").prepare(MOVE)
     slower = twin.sample_semi_implicit(twin.quintic([0.1, 0.2], [0.6, -0.2], 0.5), DT)
-    with pytest.raises(ValueError, match=r"another motion: at t = .* they differ by"):
-        CorrectedController(law, again, "two_link").prepare(slower)
     shorter = twin.sample_semi_implicit(twin.quintic([0.1, 0.2], [0.6, -0.3], 0.4), DT)
-    with pytest.raises(
-        ValueError, match=r"a motion of \(samples, joints\) \(501, 2\), got one of \(401, 2\)"
+    for robot, motion, error, told in (
+        ("irb140", MOVE, RobotError, "learned for robot 'two_link', not for 'irb140'"),
+        ("two_link", slower, ValueError, r"another motion: at t = .* they differ by"),
+        (
+            "two_link",
+            shorter,
+            ValueError,
+            r"a motion of \(samples, joints\) \(501, 2\), got one of \(401, 2\)",
+        ),
     ):
-        CorrectedController(law, again, "two_link").prepare(shorter)
+        with pytest.raises(error, match=told):
+            CorrectedController(controllers.make("pd", ARM), again, robot).prepare(motion)
     (tmp_path / "text.npz").write_text("no archive")
-    with pytest.raises(TwinError, match="not a zip file, expected a file that irb-twin learn --out wrote"):
-        LearnedInput.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(TwinError, match="expected a file that irb-twin learn --out wrote"):
-        LearnedInput.load(tmp_path / "other.npz")
+    for name, told in (("text.npz", "not a zip file, "), ("other.npz", "")):
+        with pytest.raises(TwinError, match=told + "expected a file that irb-twin learn --out wrote"):
+            LearnedInput.load(tmp_path / name)
 
 
 def test_input_on_the_reference_obeys_the_recursion_of_the_engine():
