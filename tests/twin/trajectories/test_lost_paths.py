@@ -10,7 +10,7 @@ from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 from twin.trajectories.tool_paths import straight_line
 
 
-@pytest.mark.parametrize(("gain", "period"), [(10.0, 1e-3), (50.0, 1e-3), (10.0, 1e-2)])
+@pytest.mark.parametrize(("gain", "period"), [(50.0, 1e-3), (10.0, 1e-2)])
 def test_unreachable_line_is_reported_with_time_and_error(robot, gain, period):
     start = robot.poses["test_3"]
     T = np.tile(twin.forward_kinematics(robot, start), (2, 1, 1))
