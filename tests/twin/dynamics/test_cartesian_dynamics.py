@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.dh_arms import states_of, times
-from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
+from tests.support.laboratory_arms import laboratory_arm
 from twin.dynamics.operational_space import operational_space
 from twin.errors import SingularityError
 from twin.robot.robot import Payload
@@ -42,10 +42,10 @@ def test_operational_space_dynamics_equal_the_equation_of_motion(name):
 
 
 @pytest.mark.parametrize(
-    ("table", "task"), [(SEVEN, np.eye(6)), (YOUBOT, np.eye(6)[:3]), (SEVEN, np.eye(6)[1:4])]
+    ("name", "task"), [("seven", np.eye(6)), ("youbot", np.eye(6)[:3]), ("seven", np.eye(6)[1:4])]
 )
-def test_wrenches_accelerate_the_task_and_idle_torques_do_not(load, table, task):
-    robot = load(urdf_of(table))
+def test_wrenches_accelerate_the_task_and_idle_torques_do_not(name, task):
+    robot = laboratory_arm(name)
     q, qd, tau_any = states_of(robot, 12)
     space = operational_space(robot, q, qd, T_TOOL, task)
     m = len(task)
@@ -89,7 +89,7 @@ def test_batches_of_any_shape(robot):
     assert one.p.shape == one.mu.shape == (12, 6)
 
 
-def test_misuse_is_one_clear_sentence(robot, load):
+def test_misuse_is_one_clear_sentence(robot):
     q = np.zeros(6)
     for task in (np.eye(3), np.zeros((0, 6))):
         with pytest.raises(
@@ -97,4 +97,4 @@ def test_misuse_is_one_clear_sentence(robot, load):
         ):
             operational_space(robot, q, q, None, task)
     with pytest.raises(SingularityError, match="6 directions, more than the 5 joints of the arm"):
-        operational_space(load(urdf_of(YOUBOT)), np.ones(5), np.ones(5))
+        operational_space(laboratory_arm("youbot"), np.ones(5), np.ones(5))

@@ -8,7 +8,6 @@ import pytest
 
 import twin
 from tests.support.dh_arms import times
-from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.support.peers import Pinocchio
 from twin.dynamics.constrained import (
     Constraint,
@@ -158,7 +157,7 @@ def test_violations_are_distance_and_speed_along_the_normal(robot):
     np.testing.assert_allclose(g_dot, (v[2], v[0]), rtol=0, atol=1e-15)
 
 
-def test_forces_that_are_not_determined_are_refused(robot, load):
+def test_forces_that_are_not_determined_are_refused(robot):
     q = robot.poses["test_1"]
     p = twin.forward_kinematics(robot, q)[:3, 3]
     twice = surface_constraint(robot, q, 0 * q, [Plane(p, (0, 0, 1)), Plane(p, (0, 0, -2))])
@@ -172,7 +171,7 @@ def test_forces_that_are_not_determined_are_refused(robot, load):
     outwards = surface_constraint(robot, q, 0 * q, [Plane(p, (0, 0, 1)), Plane(p, (1, 0, 0))], T_wrist)
     with pytest.raises(SingularityError, match=r"cannot accelerate along \(-?1, "):
         constrained_forward_dynamics(robot, q, 0 * q, 0 * q, outwards, T_wrist)
-    five = load(urdf_of(YOUBOT))
+    five = laboratory_arm("youbot")
     with pytest.raises(
         SingularityError, match="the constraint has 6 directions, more than the 5 joints of the arm"
     ):

@@ -127,12 +127,11 @@ def test_one_sample_and_a_batch_agree_to_the_last_bit(robot, states):
         assert np.array_equal(batch[1, 2], function(robot, *(v[1, 2] for v in vectors)))
 
 
-@pytest.mark.parametrize("kernels", [interpreted, uncompiled])
-def test_random_trees_against_pinocchio(tmp_path, kernels):
+def test_random_trees_against_pinocchio(tmp_path):
     """Random axes, origins, rotated inertias, branches, prismatic joints; compiling would take minutes."""
     rng, path = np.random.default_rng(3), tmp_path / "tree.urdf"
     trees = []
-    for joints in (2, 4, 5, 6, 7, 8, 9, 12):
+    for joints, kernels in ((3, interpreted), (6, interpreted), *((n, uncompiled) for n in range(2, 13))):
         path.write_text(random_urdf(rng, joints))
         robot = kernels(twin.load(path))
         peer = Pinocchio(path, robot.joint_names)
@@ -151,5 +150,5 @@ def test_random_trees_against_pinocchio(tmp_path, kernels):
             error = largest_relative_error(function(robot, *vectors), expected)
             assert error < tolerance, (joints, function.__name__, error)
         trees.append(robot.tree)
-    assert sum(len(set(tree.parents)) < tree.n for tree in trees) > 3
-    assert sum("prismatic" in tree.kinds for tree in trees) > 3
+    assert sum(len(set(tree.parents)) < tree.n for tree in trees) > 6
+    assert sum("prismatic" in tree.kinds for tree in trees) > 6

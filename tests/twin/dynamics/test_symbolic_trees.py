@@ -44,12 +44,6 @@ def test_random_trees_are_the_kernel(load, seed):
     agrees(tree_dynamics(robot.tree), robot, rng)
 
 
-def test_three_axes_in_general_directions_are_the_kernel(load, rng):
-    robot = load(random_urdf(np.random.default_rng(100), 3, ("revolute",)))
-    assert robot.tree.parents[1:] == (0, 1)
-    agrees(tree_dynamics(robot.tree), robot, rng)
-
-
 def test_mounted_robot_is_the_kernel(load, rng):
     robot = load(random_urdf(rng, 2)).with_gravity((3.0, -4.0, 5.0))
     agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), interpreted(robot), rng)

@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.dh_arms import states_of, times
-from tests.support.laboratory_arms import RX90, SEVEN, YOUBOT, urdf_of
+from tests.support.laboratory_arms import TABLES, laboratory_arm
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -26,10 +26,8 @@ ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
 
 
 @pytest.fixture
-def arm(request, load):
-    name = request.param
-    tables = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
-    return load(urdf_of(tables[name])) if name in tables else twin.load(name)
+def arm(request):
+    return laboratory_arm(request.param) if request.param in TABLES else twin.load(request.param)
 
 
 def wrapped(x, kind):

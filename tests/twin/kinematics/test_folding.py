@@ -137,5 +137,5 @@ def test_a_start_in_the_fold_is_named(irb1400):
     path = through_poses(twin.forward_kinematics(irb1400, q))
     with pytest.raises(LimitError, match=r"near must be joint .*: joint_elbow \(q3 - q2\) would be at 80 "):
         joint_path(irb1400, path, near=q[0])
-    with pytest.raises(LimitError, match=r"no solution of the first .*: joint_elbow .* rod would be 0\.0295"):
+    with pytest.raises(LimitError, match=r"no solution .*: joint_elbow .* link_rod would be 0\.0295"):
         joint_path(irb1400, path, near=q[1])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.support.random_trees import random_urdf
 from twin.kinematics.manipulability import (
     force_ellipsoid,
@@ -112,7 +111,7 @@ def test_close_to_singular_is_not_singular(robot, close):
 
 
 def test_arms_with_fewer_and_more_joints(load):
-    five = load(urdf_of(YOUBOT))
+    five = laboratory_arm("youbot")
     q = np.arange(1.0, 6)
     found = singular_configuration(five, q)
     assert (found.rank, found.lost.shape, found.idle.shape) == (5, (1, 6), (0, 5))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
+from tests.support.laboratory_arms import SEVEN, laboratory_arm, urdf_of
 from tests.support.random_trees import random_urdf
 from twin.errors import UnreachableError
 from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
@@ -82,9 +82,9 @@ def test_a_parallelogram_is_not_folded():
         numerical_inverse_kinematics(robot, T, near=folded, restarts=5)
 
 
-@pytest.mark.parametrize("table", [YOUBOT, SEVEN], ids=["five joints", "seven joints"])
-def test_arms_without_a_closed_form(load, table):
-    robot = load(urdf_of(table))
+@pytest.mark.parametrize("name", ["youbot", "seven"])
+def test_arms_without_a_closed_form(name):
+    robot = laboratory_arm(name)
     q = np.random.default_rng(7).uniform(-2.5, 2.5, (6, robot.n))
     T = twin.forward_kinematics(robot, q, T_TOOL)
     found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_TOOL)

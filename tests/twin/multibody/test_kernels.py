@@ -107,10 +107,11 @@ def test_runs_without_the_compiler(irb140, tmp_path):
 
 def test_importing_twin_is_light():
     program = (
-        "import sys, twin; print([m for m in ('numba', 'urchin', 'pybullet', 'scipy') if m in sys.modules])"
+        "import sys, twin; print([m for m in ('numba', 'urchin', 'pybullet', 'scipy') if m in sys.modules])\n"
+        "import scenarios.cli.command_line; twin.load('irb1400'); print('sympy' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
+    assert run.stdout.split() == ["[]", "False"]
 
 
 def test_public_names_resolve():

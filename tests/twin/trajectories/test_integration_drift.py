@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from tests.support.laboratory_arms import YOUBOT, urdf_of
 from tests.support.tool_paths import K, path_of
 from twin.kinematics.differential import (
     analytic_jacobian_dot,
@@ -86,8 +85,8 @@ def test_runge_kutta_follows_the_exponential_far_below_the_bound(robot):
     assert np.all(np.abs(tracked.error - decayed) < 1e-3 * bound)
 
 
-def test_what_five_joints_cannot_do_is_in_the_bound(load):
-    five = load(urdf_of(YOUBOT))
+def test_what_five_joints_cannot_do_is_in_the_bound():
+    five = laboratory_arm("youbot")
     start = np.array([0.3, 0.4, 0.9, 0.8, 0.2])
     T = np.tile(forward_kinematics(five, start), (2, 1, 1))
     T[1, :3, 3] += [0.0, -0.05, -0.03]  # sideways with a tool that is not upright: it has to turn
