@@ -8,6 +8,7 @@ import pytest
 
 import twin
 from tests.support.dh_arms import times
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.peers import Pinocchio
 from twin.dynamics.constrained import (
     Constraint,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.random_trees import random_urdf
 from twin.kinematics.manipulability import (
     force_ellipsoid,

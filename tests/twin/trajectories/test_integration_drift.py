@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.tool_paths import K, path_of
 from twin.kinematics.differential import (
     analytic_jacobian_dot,
