@@ -7,8 +7,6 @@ import pytest
 import sympy as sp
 from scipy.spatial.transform import Rotation
 
-import twin
-from tests.published.norrlof.closed_form import main_axes_robot
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.small_robots import inertial
 from tests.support.symbolic_checks import agrees, is_skew
@@ -27,14 +25,6 @@ def right_angled(load):
         for parent, child, axis in axes
     )
     return load(f'<robot name="right_angled">{links}{joints}</robot>')
-
-
-def test_tree_of_the_main_axes_is_the_kernel(rng):
-    """Five joints, a branch and an embedding."""
-    arm = interpreted(main_axes_robot(twin.load("irb1400")))
-    dynamics = tree_dynamics(arm.tree, arm.embedding, arm.embedding_offset)
-    agrees(dynamics, arm, rng)
-    assert is_skew(dynamics)
 
 
 @pytest.mark.parametrize("seed", range(3))

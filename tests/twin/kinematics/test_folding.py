@@ -29,14 +29,14 @@ def without_fold(irb1400):
     return replace(irb1400, passive_min=-endless, passive_max=endless)
 
 
-def test_no_solution_of_10000_poses_folds_the_parallelogram(irb1400, without_fold):
+def test_no_solution_of_3000_poses_folds_the_parallelogram(irb1400, without_fold):
     """Also of poses that fold it in one solution, and can be reached by another."""
-    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 10_000)
+    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 3000)
     T = twin.forward_kinematics(irb1400, q)
     solutions = twin.inverse_kinematics(irb1400, T)
     assert np.max(pose_errors(irb1400, solutions, T, twin.forward_kinematics)) <= 1e-12
     there = solutions[~np.isnan(solutions[..., 0])]
-    assert len(there) > 10_000
+    assert len(there) > 3000
     assert np.max(np.abs(there[:, 2] - there[:, 1])) <= FOLD + 1e-12
     assert np.all((there >= irb1400.q_min) & (there <= irb1400.q_max))
     # The joints' own ranges would admit more; exactly those that fold are left out.

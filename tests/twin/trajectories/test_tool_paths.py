@@ -229,7 +229,7 @@ def test_misuse_message_states_the_expectation(make, message):
         make()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     arrays(np.float64, (7, 3), elements=st.floats(-1, 1)),
     arrays(np.float64, (7, 3), elements=st.floats(-1.2, 1.2)),
