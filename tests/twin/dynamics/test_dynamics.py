@@ -147,8 +147,10 @@ def test_random_trees_against_pinocchio(tmp_path):
             (twin.forward_dynamics, (q, qd, tau), 1e-11),
         ):
             expected = rows(getattr(peer, function.__name__), *vectors)
-            error = largest_relative_error(function(robot, *vectors), expected)
-            assert error < tolerance, (joints, function.__name__, error)
+            axes = tuple(range(1, expected.ndim))
+            error = np.max(np.abs(function(robot, *vectors) - expected), axis=axes)
+            size = np.max(np.abs(expected), axis=axes)  # 0 for the Coriolis matrix of two sliding joints
+            assert np.all(error <= tolerance * size), (joints, function.__name__, error)
         trees.append(robot.tree)
     assert sum(len(set(tree.parents)) < tree.n for tree in trees) > 6
     assert sum("prismatic" in tree.kinds for tree in trees) > 6
