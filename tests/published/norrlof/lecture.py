@@ -13,10 +13,8 @@ from tests.published.norrlof import trees
 from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
 from tests.published.norrlof.trees import Array, relative, worst
 from twin.multibody.tree import inertial_parameters, transformed_parameters
-from twin.robot.evaluation import uncompiled
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
-"""Robots, used without compilation, which would take longer than the computation for some hundred states."""
 
 
 def tensor(parameters: Array) -> Array:
@@ -46,7 +44,7 @@ def stationary_action(item: Item) -> Finding:
     """Compare the change of the action with its two parts, for a disturbance of each joint of a free fall."""
     from scipy.integrate import solve_ivp
 
-    robot = uncompiled(twin.load("irb140"))
+    robot = twin.load("irb140")
     start, n, duration = rng().uniform(-0.5, 0.5, 12), 6, 0.3
 
     def rates(_: float, x: Array) -> Array:
@@ -127,7 +125,7 @@ def equation_of_motion(item: Item) -> Finding:
     """Check, for all arms, C by Christoffel symbols, g from P, the torque, and the state-space form."""
     errors = []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = uncompiled(twin.load(name)), trees.states(6)
+        robot, (q, qd, qdd) = twin.load(name), trees.states(6)
         arm, tau = trees.arm_of(robot), twin.inverse_dynamics(robot, q, qd, qdd)
         g = twin.gravity_torque(robot, q)
         D, C = twin.mass_matrix(robot, q), twin.coriolis_matrix(robot, q, qd)
@@ -151,7 +149,7 @@ def properties(item: Item) -> Finding:
     """Check, for all arms, that `Ddot - 2 C` is skew-symmetric, the power balance, and the bounds of D."""
     errors, bounds = [], []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = uncompiled(twin.load(name)), trees.states(6)
+        robot, (q, qd, qdd) = twin.load(name), trees.states(6)
         arm = trees.arm_of(robot)
 
         def total(x: Array, xd: Array, arm=arm) -> Array:

@@ -80,7 +80,7 @@ def test_closed_loop_solver_of_pinocchio_agrees(arm, states, where, payload):
         assert largest_relative_error(found, expected) < tolerance
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_embedding_of_any_tree(tmp_path, seed):
     """Weights of all sizes, an offset, joints that follow several others: against the same reduction."""
     rng = np.random.default_rng(seed)

@@ -165,7 +165,7 @@ def test_a_pose_has_the_same_solution_in_any_company(name):
     robot = twin.load(name)
     rng = np.random.default_rng(11)
     low, high = np.maximum(robot.q_min, -np.pi), np.minimum(robot.q_max, np.pi)
-    q = rng.uniform(low, high, (40, robot.n))
+    q = rng.uniform(low, high, (20, robot.n))
     angles = robot.passive_angles(q)
     q = q[np.all((angles >= robot.passive_min) & (angles <= robot.passive_max), axis=-1)]
     T = twin.forward_kinematics(robot, q)
