@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from scenarios.report.files import plain
 from tests.published.items import Row, items, rows
@@ -37,21 +34,19 @@ FEW = 4
 """Largest count of numbers in a table cell; longer arrays are truncated."""
 
 
-def sections(found: Sequence[Row]) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
-    """Yield the title, the headings and the lines of each table, without values that depend on rounding."""
+def tables(found: Sequence[Row]) -> str:
+    """Return a table of each verdict as text, without values that depend on rounding."""
+    text = []
     for verdict, (title, last) in TITLES.items():
-        lines = [
-            (row.item.source, row.item.where, row.item.id, row.item.what, *_values(row))
-            for row in found
-            if row.item.verdict == verdict
-        ]
-        middle = "right" if verdict in ("misprint", "ambiguous") else "computed"
-        if lines:
-            yield (
-                f"{title} ({len(lines)})",
-                ("source", "where", "item", "what", "printed", middle, last),
-                lines,
-            )
+        if lines := [row for row in found if row.item.verdict == verdict]:
+            middle = "right" if verdict in ("misprint", "ambiguous") else "computed"
+            headings = ("source", "where", "item", "what", "printed", middle, last)
+            text += [f"## {title} ({len(lines)})", "", _line(headings), "|---" * len(headings) + "|"]
+            for row in lines:
+                item = row.item
+                text.append(_line((item.source, item.where, item.id, item.what, *_values(row))))
+            text.append("")
+    return "\n".join(text)
 
 
 def _values(row: Row) -> tuple[str, str, str]:
@@ -102,10 +97,7 @@ def fault(row: Row) -> str:
 def page(found: Sequence[Row]) -> str:
     """Return the text of the page: the hand-written part up to the mark, then the tables."""
     by_hand, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    lines = [f"{by_hand}{mark}"]
-    for title, headings, cells in sections(found):
-        lines += [f"## {title}", "", _line(headings), "|---" * len(headings) + "|", *map(_line, cells), ""]
-    return "\n".join(lines)
+    return f"{by_hand}{mark}\n{tables(found)}"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -130,16 +122,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"unknown items: {', '.join(unknown)}", file=sys.stderr)
         return 2
     found = list(rows([names[name] for name in requested] or None))
-    console = Console()
     if requested:
         for row in found:
             print(*in_full(row), "", sep="\n")
     else:
-        for title, headings, cells in sections(found):
-            table = Table("item", *headings[3:], title=f"\n{title}", title_justify="left")
-            for source, where, name, *others in cells:
-                table.add_row(*map(Text, (f"{name}\n{source}\n{where}", *others)))
-            console.print(table)
+        print(tables(found))
     for row in found:
         if not row.passes:
             print(f"{row.item.id}, {row.item.what}: {fault(row)}")

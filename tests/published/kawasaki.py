@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof.samples import modulo_turn
 from twin.kinematics.statics import mobility
 from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
 from twin.rotations.quaternions import quaternion_conjugate, rotated_vector
@@ -48,8 +49,15 @@ def angles() -> np.ndarray:
     return np.concatenate([rng().uniform(-np.pi, np.pi, (SAMPLES, 3)), special])
 
 
-def _modulo_turns(difference: np.ndarray) -> np.ndarray:
-    return np.angle(np.exp(1j * difference))
+def printed_matrix(triplets: np.ndarray) -> np.ndarray:
+    """Return the matrices (N, 3, 3) of Z-Y-X angles, complex ones too, as (6) and the manual's (3.21) do."""
+    (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T
+    rows = [
+        [cf * ct, cf * st * sp - sf * cp, cf * st * cp + sf * sp],
+        [sf * ct, sf * st * sp + cf * cp, sf * st * cp - cf * sp],
+        [-st, ct * sp, ct * cp],
+    ]
+    return np.moveaxis(np.array(rows), -1, 0)
 
 
 @computes("K-4", "K-6")
@@ -57,20 +65,14 @@ def euler_matrix(item: Item) -> Finding:
     """Compare the matrix of three angles with the printed entries."""
     sequence: Sequence = "zyz" if item.id == "K-4" else "zyx"
     triplets = angles()
-    (Cf, Ct, Cp), (Sf, St, Sp) = np.cos(triplets).T, np.sin(triplets).T  # of phi, theta and the last angle
-    printed = {
-        "zyz": [
-            [Cf * Ct * Cp - Sf * Sp, -Cf * Ct * Sp - Sf * Cp, Cf * St],
-            [Sf * Ct * Cp + Cf * Sp, -Sf * Ct * Sp + Cf * Cp, Sf * St],
-            [-St * Cp, St * Sp, Ct],
-        ],
-        "zyx": [
-            [Cf * Ct, Cf * St * Sp - Sf * Cp, Cf * St * Cp + Sf * Sp],
-            [Sf * Ct, Sf * St * Sp + Cf * Cp, Sf * St * Cp - Cf * Sp],
-            [-St, Ct * Sp, Ct * Cp],
-        ],
-    }[sequence]
-    difference = matrix_from_euler(triplets, sequence) - np.moveaxis(np.array(printed), -1, 0)
+    (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T  # of phi, theta and the last angle
+    zyz = [
+        [cf * ct * cp - sf * sp, -cf * ct * sp - sf * cp, cf * st],
+        [sf * ct * cp + cf * sp, -sf * ct * sp + cf * cp, sf * st],
+        [-st * cp, st * sp, ct],
+    ]
+    printed = np.moveaxis(zyz, -1, 0) if sequence == "zyz" else printed_matrix(triplets)
+    difference = matrix_from_euler(triplets, sequence) - printed
     return Finding(f"{len(triplets)} triplets", largest(difference))
 
 
@@ -89,7 +91,7 @@ def euler_inverse(item: Item) -> Finding:
         theta = np.arctan2(sign * sine, R[:, 2, 2])
         phi = np.arctan2(sign * R[:, 1, 2], sign * R[:, 0, 2])
         psi = np.arctan2(sign * R[:, 2, 1], -sign * R[:, 2, 0])
-        error = _modulo_turns(found - np.stack([phi, theta, psi], axis=-1))
+        error = modulo_turn(found - np.stack([phi, theta, psi], axis=-1))
         differences += [error[:, 1], (sine[:, None] * error)[regular], matrix_from_euler(found, "zyz") - R]
     return Finding(f"{len(R)} rotations", largest(*differences))
 
@@ -110,5 +112,5 @@ def euler_singularity(item: Item) -> Finding:
         found = euler_from_matrix(one, "zyz")
         expected = np.stack([0 * phi, np.full(SAMPLES, theta), psi + sign * phi], axis=-1)
         least = np.linalg.svd(euler_rate_matrix(found, "zyz"), compute_uv=False)[:, 2]
-        differences += [other - one, _modulo_turns(found - expected), least]
+        differences += [other - one, modulo_turn(found - expected), least]
     return Finding(f"{2 * SAMPLES} rotations", largest(*differences))

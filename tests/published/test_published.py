@@ -1,7 +1,6 @@
 """Published items are complete, are confirmed, can fail, and are on the page."""
 
 import dataclasses
-import time
 from collections import Counter
 
 import numpy as np
@@ -15,7 +14,6 @@ from tests.published.items import (
     against_printed,
     checked_item,
     computations,
-    computes,
     items,
     largest,
     rows,
@@ -33,8 +31,7 @@ COUNTS = {
 
 @pytest.fixture(scope="module")
 def computed():
-    start = time.perf_counter()
-    return list(rows()), time.perf_counter() - start
+    return list(rows())
 
 
 def test_number_of_items_by_source_and_verdict():
@@ -54,22 +51,12 @@ def test_every_item_is_computed_or_gives_a_reason():
     assert sum(not item.text_only for item in misprints) >= 30
 
 
-def test_every_item_is_confirmed(computed):
-    found, seconds = computed
-    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in found if not row.passes]
-    assert seconds < 60  # 20 s on an idle machine
-
-
-def test_every_misprint_has_an_error_above_1e_3(computed):
-    for row in computed[0]:
-        if row.item.verdict == "misprint" and row.finding is not None:
-            assert row.finding.printed_residual > 1e3 * row.item.tolerance, row.item.id
-            assert row.finding.printed_residual > 1e-3, row.item.id
-
-
-def test_equations_hold_to_1e_9_or_have_a_note(computed):
-    for row in computed[0]:
-        if row.finding is not None and not np.size(row.item.expected):
+def test_every_item_is_confirmed_and_every_misprint_has_an_error_above_1e_3(computed):
+    assert not [f"{row.item.id}: {row.finding} {row.error}" for row in computed if not row.passes]
+    for row in computed:
+        if row.finding is not None and row.item.verdict == "misprint":
+            assert row.finding.printed_residual > max(1e-3, 1e3 * row.item.tolerance), row.item.id
+        if row.finding is not None and not np.size(row.item.expected):  # an equation
             assert row.item.tolerance <= 1e-9 or row.item.note, row.item.id
 
 
@@ -86,7 +73,6 @@ def made_up(**changes):
         ("reproduced", Finding(0, np.nan), False),
         ("misprint", Finding(0, 0.0, 2.0), True),
         ("misprint", Finding(0, 0.0, 1.9), False),
-        ("misprint", Finding(0, 0.0, np.nan), False),
         ("misprint", Finding(0, 0.0), False),
         ("misprint", Finding(0, 0.2, 3.0), False),
         ("lost", None, False),
@@ -96,18 +82,10 @@ def test_residuals_decide_whether_a_verdict_is_confirmed(verdict, finding, passe
     assert Row(made_up(verdict=verdict, least_error=2.0), finding).passes is passes
 
 
-def test_text_only_item_passes_without_an_error():
-    item = made_up(verdict="lost", text_only="a figure that is not in the text")
-    assert Row(item, None).passes
-    assert not Row(item, None, error="ValueError").passes
-
-
 def test_lost_entries_are_ignored_and_computed_values_must_be_finite():
     assert against_printed(made_up(), [1.05, 7.0]).residual == pytest.approx(0.05)
     with pytest.raises(ValueError, match="'X-1': expected finite numbers of shape"):
         against_printed(made_up(), [1.0, np.nan])
-    with pytest.raises(ValueError, match=r"shape \(2,\)"):
-        against_printed(made_up(), [1.0])
     assert np.isnan(largest([0.0], [np.nan], [5.0]))
 
 
@@ -121,40 +99,23 @@ def test_row_that_raises_fails_without_stopping_the_others(monkeypatch):
     assert found[1].error == "ValueError: no such pose"
 
 
-def test_two_functions_for_one_item_are_rejected():
-    with pytest.raises(ValueError, match=r"two functions compute the item 'N-2\.9'"):
-        computes("N-2.9")(lambda item: Finding(0, 0.0))
-
-
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    ("changed", "message"),
     [
-        ({"what": "w", "where": "(1)", "verdict": "reproduced"}, "lacks 'id'"),
-        (
-            {"id": "X", "what": "w", "where": "(1)", "verdict": "true"},
-            "has the verdict 'true'; valid verdicts:",
-        ),
-        ({"id": "X", "what": "w", "where": "(1)", "verdict": "lost", "x": 1}, "unknown key 'x'; valid keys:"),
-        (
-            {"id": "X", "what": "w", "where": "(1)", "verdict": "misprint", "printed": "a"},
-            "or its right form",
-        ),
-        (
-            {"id": "X", "what": "w", "where": "1", "verdict": "misprint", "printed": "a", "right": "b"},
-            "needs least_error above its tolerance",
-        ),
+        ({"id": ""}, "lacks 'id'"),
+        ({"verdict": "true"}, "has the verdict 'true'; valid verdicts:"),
+        ({"x": 1}, "unknown key 'x'; valid keys:"),
+        ({"right": ""}, "or its right form"),
+        ({}, "needs least_error above its tolerance"),
     ],
 )
-def test_incomplete_item_is_rejected(entry, message):
+def test_incomplete_item_is_rejected(changed, message):
+    entry = {"id": "X", "what": "w", "where": "1", "verdict": "misprint", "printed": "a", "right": "b"}
     with pytest.raises(ValueError, match=message):
-        checked_item("x.toml", "source", entry)
+        checked_item("x.toml", "source", entry | changed)
 
 
-def named(name):
-    return next(item for item in items() if item.id == name)
-
-
-@pytest.mark.parametrize("name", ["N-2.29", "N-2.31", "N-2.34", "N-2.36", "N-2.38"])
+@pytest.mark.parametrize("name", ["N-2.29", "N-2.34", "N-2.38"])
 def test_item_fails_if_an_elbow_solution_is_missing(monkeypatch, name):
     whole = norrlof_inverse.main_axis_angles
 
@@ -163,20 +124,14 @@ def test_item_fails_if_an_elbow_solution_is_missing(monkeypatch, name):
         theta[:, [1, 3]] = np.nan
         return theta
 
-    item = named(name)
-    assert next(rows([item])).passes
+    (item,) = (item for item in items() if item.id == name)
     monkeypatch.setattr(norrlof_inverse, "main_axis_angles", without)
     assert not next(rows([item])).passes
 
 
-def test_text_only_items_do_not_count_as_computed():
-    some = list(rows(map(named, ["T-T32", "K-rest", "K-1"])))
-    assert "; 1 computed, 2 text only" in program.total(some)
-
-
 def test_page_is_up_to_date(computed):
     """If this fails, `python -m tests.published --write` updates the page."""
-    assert program.PAGE.read_text(encoding="utf-8") == program.page(computed[0])
+    assert program.PAGE.read_text(encoding="utf-8") == program.page(computed)
 
 
 def test_chosen_items_are_printed_in_full(capsys):

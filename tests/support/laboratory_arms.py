@@ -1,6 +1,13 @@
 """Kinematics of the Ljubljana laboratory's arms: their Denavit-Hartenberg tables as URDF text."""
 
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import numpy as np
+
+import twin
+from tests.support.random_trees import interpreted
 
 RX90 = {
     "theta0": [0, 0, 0, 0, 0, 0],
@@ -48,3 +55,13 @@ SEVEN = {
     "a": [0.0] * 7,
     "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
 }
+TABLES = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
+
+
+@cache
+def laboratory_arm(name):
+    """Return an arm of five, six or seven joints, not compiled; it is loaded once in a process."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.urdf"
+        path.write_text(urdf_of(TABLES[name]))
+        return interpreted(twin.load(path))

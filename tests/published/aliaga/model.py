@@ -15,7 +15,6 @@ from tests.published.aliaga.newton_euler import states
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
 from twin.dynamics.formula_code import operations
 from twin.multibody.kernels import Symbols
-from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State
 
 
@@ -96,7 +95,6 @@ def equation_of_motion(item: Item) -> Finding:
 
 
 def _terms(robot: twin.Robot, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> float:
-    robot = uncompiled(robot)  # compilation would take longer than all states
     tau = twin.inverse_dynamics(robot, q, qd, qdd)
     terms = np.einsum("nij,nj->ni", twin.mass_matrix(robot, q), qdd)
     terms += np.einsum("nij,nj->ni", twin.coriolis_matrix(robot, q, qd), qd)
@@ -113,7 +111,7 @@ def error_dynamics(item: Item) -> Finding:
     """
     from scipy.integrate import solve_ivp
 
-    robot = uncompiled(twin.load("irb140"))
+    robot = twin.load("irb140")
     omega, e0, times = item.inputs["omega"], item.inputs["e0"], np.array(item.inputs["t"])
     law = ComputedTorque(robot, bandwidth=omega)
     size, rate = np.linspace(0.3, 0.8, 6), np.linspace(2.0, 1.0, 6)

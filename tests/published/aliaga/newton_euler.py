@@ -149,9 +149,8 @@ def recursion_row(item: Item) -> Finding:
 @computes("T-2.23", "T-2.25")
 def misprinted_step(item: Item) -> Finding:
     """Compare the torques with the right equation and with the printed one."""
-    return Finding(
-        f"{SAMPLES} random states, {ARMS} random arms", torque_error(), torque_error(printed=item.where)
-    )
+    errors = torque_error(), torque_error(printed=item.where)
+    return Finding(f"{SAMPLES} random states, {ARMS} random arms", *errors)
 
 
 @computes("T-NE2g")

@@ -7,6 +7,7 @@ import numpy as np
 import twin
 from scenarios.checks.motion_range import random_positions
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof.kinematics import matrix
 from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
 from twin.rotations.euler_angles import matrix_from_axis_angle
 from twin.rotations.quaternions import quaternion_from_polar
@@ -18,14 +19,9 @@ X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 def dh_matrix(theta, d, a, alpha) -> np.ndarray:
     """Return the matrices (..., 4, 4) of (2.3) as printed; the angles may be complex."""
     c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
-    entries = [
-        *(c, -ca * s, sa * s, a * c),
-        *(s, ca * c, -sa * c, a * s),
-        *(0.0, sa, ca, d),
-        *(0.0, 0.0, 0.0, 1.0),
-    ]
-    stacked = np.stack(np.broadcast_arrays(*entries), axis=-1)
-    return stacked.reshape(*stacked.shape[:-1], 4, 4)
+    return matrix(
+        [[c, -ca * s, sa * s, a * c], [s, ca * c, -sa * c, a * s], [0.0, sa, ca, d], [0.0, 0.0, 0.0, 1.0]]
+    )
 
 
 def configurations(robot: Robot) -> np.ndarray:
@@ -65,17 +61,13 @@ def dh_row(item: Item) -> Finding:
     theta, alpha = np.append(theta, corners), np.append(alpha, corners[::-1])
     d, a = np.append(d, 0 * corners), np.append(a, 1 + corners)
 
-    def turned(axis, angle):
+    def moved(axis, length, angle):
+        """Shift along and turn about the same axis, which commute."""
         T = np.tile(np.eye(4), (len(angle), 1, 1))
-        T[:, :3, :3] = matrix_from_axis_angle(axis, angle)
+        T[:, :3, :3], T[:, :3, 3] = matrix_from_axis_angle(axis, angle), np.outer(length, axis)
         return T
 
-    def shifted(axis, length):
-        T = np.tile(np.eye(4), (len(length), 1, 1))
-        T[:, :3, 3] = np.outer(length, axis)
-        return T
-
-    product = turned(Z, theta) @ shifted(Z, d) @ shifted(X, a) @ turned(X, alpha)
+    product = moved(Z, d, theta) @ moved(X, a, alpha)
     printed = dh_matrix(theta, d, a, alpha)
     library = dh_transforms(DH(0 * theta, d, a, alpha), theta)
     return Finding(f"{len(theta)} rows", largest(printed - product, library - printed))

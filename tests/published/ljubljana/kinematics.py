@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from tests.published.kawasaki import angles
+from tests.published.kawasaki import angles, printed_matrix
 from tests.published.ljubljana.arms import Floats, arm, configurations, table
 from tests.published.norrlof.jacobians import STEP, times
 from tests.published.norrlof.samples import modulo_turn
@@ -31,22 +31,11 @@ def flange_pose(item: Item) -> Finding:
     return against_printed(item, forward_kinematics(arm(item.inputs["robot"]), item.inputs["q"]))
 
 
-@computes("B-jac")
-def geometric_jacobian(item: Item) -> Finding:
-    """Compute the Jacobian of the manual's jacobi0."""
-    return against_printed(item, jacobian(arm("youbot"), item.inputs["q"]))
-
-
-@computes("B-q2e")
-def coordinates(item: Item) -> Finding:
-    """Compute the position and the Z-Y-X angles."""
-    return against_printed(item, tool_coordinates(arm("youbot"), item.inputs["q"]))
-
-
-@computes("B-ijac")
-def analytic_inverse(item: Item) -> Finding:
-    """Compute the pseudo-inverse of the analytic Jacobian."""
-    return against_printed(item, analytic_jacobian_inverse(arm("youbot"), item.inputs["q"]))
+@computes("B-jac", "B-q2e", "B-ijac")
+def result_for_the_youbot(item: Item) -> Finding:
+    """Compute jacobi0, the position and Z-Y-X angles, or the pseudo-inverse of the analytic Jacobian."""
+    functions = {"B-jac": jacobian, "B-q2e": tool_coordinates, "B-ijac": analytic_jacobian_inverse}
+    return against_printed(item, functions[item.id](arm("youbot"), item.inputs["q"]))
 
 
 @computes("B-2.16")
@@ -60,17 +49,6 @@ def joint_axes(item: Item) -> Finding:
         right.append(dh_poses(table(robot), theta)[:, :-1, :3, 2] - axes)
         printed.append(dh_transforms(table(robot), theta)[:, :-1, :3, 2] - axes)
     return Finding(f"{2 * SAMPLES} configurations", largest(*right), largest(*printed))
-
-
-def printed_matrix(triplets: np.ndarray) -> np.ndarray:
-    """Return the matrices (N, 3, 3) of (3.21), multiplied out; the angles may be complex."""
-    (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T
-    rows = [
-        [cf * ct, cf * st * sp - sf * cp, cf * st * cp + sf * sp],
-        [sf * ct, sf * st * sp + cf * cp, sf * st * cp - cf * sp],
-        [-st, ct * sp, ct * cp],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0)
 
 
 def printed_angles(R: Floats) -> Floats:

@@ -7,13 +7,7 @@ import numpy as np
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
 from tests.published.ljubljana.arms import Floats, arm, configurations
 from tests.published.norrlof.jacobians import STEP, accelerated, differentiated, times, turning
-from twin.kinematics.differential import (
-    analytic_jacobian,
-    coordinate_rates,
-    coordinates_from_pose,
-    inverse_velocity,
-    tool_coordinates,
-)
+from twin.kinematics import differential
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.robot.robot import Robot
 from twin.rotations.euler_angles import euler_rate_matrix
@@ -29,7 +23,7 @@ def velocity(item: Item) -> Finding:
     qd, qdd = rng().uniform(-1, 1, (2, *q.shape))
     V = times(jacobian(robot, q), qd)
     derivative = [differentiated(robot, one) @ rate for one, rate in zip(q, qd, strict=True)]
-    met = times(jacobian(robot, q), inverse_velocity(robot, q, V))
+    met = times(jacobian(robot, q), differential.inverse_velocity(robot, q, V))
     V_dot = [accelerated(robot, *sample) for sample in zip(q, qd, qdd, strict=True)]
     return Finding(f"{len(q)} motions", largest(V - derivative, met - V), largest(V - V_dot))
 
@@ -40,7 +34,7 @@ def reference_velocity(item: Item) -> Finding:
     robot, desired = arm("youbot"), np.array(item.inputs["rates"])
     q = configurations(robot.n) * [0, 1, 1, 1, 1]
     q = q[np.linalg.matrix_rank(jacobian(robot, q), tol=1e-3) == robot.n]
-    qd = inverse_velocity(robot, q, desired)
+    qd = differential.inverse_velocity(robot, q, desired)
     return Finding(f"{len(q)} configurations", largest(times(jacobian(robot, q), qd) - desired))
 
 
@@ -72,10 +66,10 @@ def jacobians(item: Item) -> Finding:
         if robot.name == "youbot":  # theta = q2 + q3 + q4 for q5 = 0
             theta = np.resize([1, -1], 25) * np.pi / 2 + np.resize([0.01, 1e-4, -1e-4], 25)
             q[:25, 3:] = np.stack([theta - q[:25, 1] - q[:25, 2], 0 * theta], axis=-1)
-        x = tool_coordinates(robot, q)
+        x = differential.tool_coordinates(robot, q)
         T_A = np.tile(np.eye(6), (len(q), 1, 1))
         T_A[:, 3:, 3:] = euler_rate_matrix(x[:, 3:], "zyx")
-        J_A = analytic_jacobian(robot, q)
+        J_A = differential.analytic_jacobian(robot, q)
         derivative = np.array([differentiated_coordinates(robot, one) for one in q])
         cosine = np.abs(np.cos(x[:, 4, None, None]))
         errors += [cosine * (T_A @ J_A - jacobian(robot, q)), cosine**2 * (derivative - J_A)]
@@ -96,11 +90,11 @@ def error_dynamics(item: Item) -> Finding:
     errors = [tracked.error - error_decay(tracked.error[0], K, t)]
     for robot in (arm("rx90"), arm("youbot")):
         q = configurations(robot.n)[SAMPLES // 4 :]
-        q = q[np.linalg.cond(analytic_jacobian(robot, q)) < 100]
-        J_A, T = analytic_jacobian(robot, q), forward_kinematics(robot, q + 0.05)
+        q = q[np.linalg.cond(differential.analytic_jacobian(robot, q)) < 100]
+        J_A, T = differential.analytic_jacobian(robot, q), forward_kinematics(robot, q + 0.05)
         twists = rng().uniform(-1, 1, (len(q), 6))
         law = FeedbackLaw(robot, K)
-        x_dot = coordinate_rates(coordinates_from_pose(T, "zyx"), twists, "zyx")
+        x_dot = differential.coordinate_rates(differential.coordinates_from_pose(T, "zyx"), twists, "zyx")
         e_dot = x_dot - times(J_A, law.speeds(q, ToolMotion(T, twists, 0 * twists)))
         left = e_dot + K * law.error(q, T)
         errors.append(left if robot.n == 6 else times(np.swapaxes(J_A, -1, -2), left))

@@ -16,8 +16,6 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.arrays import real_array
-from twin.errors import RobotError
 from twin.multibody.tree import frozen, inertial_parameters, transformed_parameters
 from twin.robot.robot import Robot
 
@@ -75,7 +73,7 @@ def mass_matrix(p: MainAxes, q: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, eq. (3.55), in d11 the term of m5 corrected: it depends on q3 alone.
     """
-    q = _angles(q=q)
+    q = np.asarray(q)
     P2, P3, P4, P5 = _reaches(p, q)
     difference = q[..., 1] - q[..., 2]
     D = np.zeros((*q.shape, 3))
@@ -102,7 +100,7 @@ def coriolis_matrix(p: MainAxes, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, eq. (3.58), with c11, c23 and c32, which are printed as zero.
     """
-    q, qd = np.broadcast_arrays(_angles(q=q), _angles(qd=qd))
+    q, qd = np.broadcast_arrays(q, qd)
     s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
     P2, P3, P4, P5 = _reaches(p, q)
     # Half the derivatives of d11 by q2 and q3, and the derivative of d23 by q2.
@@ -133,7 +131,7 @@ def gravity_torque(p: MainAxes, q: ArrayLike) -> np.ndarray:
 
     Source: Norrlöf 1999, eq. (3.59), in g2 the sign of m3 l2z corrected.
     """
-    q = _angles(q=q)
+    q = np.asarray(q)
     s2, s3, c2, c3 = np.sin(q[..., 1]), np.sin(q[..., 2]), np.cos(q[..., 1]), np.cos(q[..., 2])
     g = np.zeros(q.shape)
     g[..., 1] = -(p.m2 * p.rc2z + p.m3 * p.l2z + p.m4 * p.rc4z) * s2 - (p.m2 * p.rc2x + p.m4 * p.rc4x) * c2
@@ -157,37 +155,16 @@ def _couplings(p: MainAxes) -> tuple[float, float]:
     return p.m3 * p.l2z * p.rc3z + p.m4 * p.l5x * p.rc4x, p.m3 * p.l2z * p.rc3x + p.m4 * p.l5x * p.rc4z
 
 
-def _angles(**vectors: ArrayLike) -> np.ndarray:
-    """Return a joint vector as a finite float64 array (..., 3); raise ValueError otherwise."""
-    ((name, values),) = vectors.items()
-    array = real_array(values, name)
-    if array.ndim == 0 or array.shape[-1] != 3 or not np.all(np.isfinite(array)):
-        raise ValueError(f"expected finite {name} of shape (..., 3), got {array.tolist()}")
-    return array
-
-
 JOINTS = ("joint_1", "joint_2", "joint_elbow", "joint_3", "joint_rod")
 """Joints of the column, the lower arm, the upper arm, the lever and the rod."""
 AXES = ((0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (0, 1, 0))
 PARENTS = (-1, 0, 1, 0, 3)
-OFFSETS = ((2,), (0, 2), (2,), (), (0,))
-"""Axes along which each joint may be offset from its parent; the offset of the lever counts from axis 2."""
 EMBEDDING = ((1, 0, 0), (0, 1, 0), (0, -1, 1), (0, 0, 1), (0, 1, -1))
-REQUIRED = "the report's model needs an arm with a parallelogram like that of the irb1400"
 
 
 def main_axes_parameters(robot: Robot) -> MainAxes:
-    """Return the report's parameters of a robot with a parallelogram, simplified by `main_axes_robot`.
-
-    Raises:
-        RobotError: the robot has no such parallelogram, or gravity does not act along the base's z axis.
-    """
+    """Return the report's parameters of the IRB 1400, standing upright, simplified by `main_axes_robot`."""
     robot = main_axes_robot(robot)
-    if np.any(robot.gravity[:2] != 0):
-        raise RobotError(
-            f"robot {robot.name!r}: the report's model stands upright, "
-            f"and gravity is {robot.gravity.tolist()} m/s^2 instead of along z"
-        )
     _, lower, upper, lever, rod = (_planar(row) for row in robot.tree.inertias)
     at = robot.tree.T_parent_joint[:, :3, 3]
     (m2, x2, z2, I2), (m3, x3, z3, I3), (m4, x4, z4, I4), (m5, x5, z5, I5) = lower, upper, rod, lever
@@ -205,12 +182,9 @@ def main_axes_robot(robot: Robot) -> Robot:
     the report's simplifications apply.  Every centre of mass is moved into the plane y = 0 of the arm, and
     that of the column onto axis 1.  Links 2 to 5 have only the moment Iyy about their centres of mass, and
     the column has only its moment about axis 1.  The drives are ideal.
-
-    Raises:
-        RobotError: the names, axes and positions of the joints show no such parallelogram.
     """
-    where = _main_joints(robot)
     tree = robot.tree
+    where = [tree.names.index(name) for name in JOINTS]
     merged = tree.inertias.copy()
     for joint in reversed(range(tree.n)):
         if joint not in where and tree.parents[joint] >= 0:
@@ -254,37 +228,6 @@ def main_axes_robot(robot: Robot) -> Robot:
         drives=None,
         drive_mode="ideal",
     )
-
-
-def _main_joints(robot: Robot) -> list[int]:
-    """Return the tree's indices of `JOINTS`, after a check of their axes and positions."""
-    tree = robot.tree
-    missing = [name for name in JOINTS if name not in tree.names]
-    if missing:
-        raise RobotError(f"robot {robot.name!r} has no joint {missing[0]!r}: {REQUIRED}")
-    where = [tree.names.index(name) for name in JOINTS]
-    at = tree.T_parent_joint[where]
-    embedding = np.zeros((5, robot.n))
-    embedding[:, :3] = EMBEDDING
-    for i, name in enumerate(JOINTS):
-        place = at[i, :3, 3]
-        offset = place - at[1, :3, 3] if name == "joint_3" else place
-        if not np.all(np.abs(np.delete(offset, OFFSETS[i])) <= 1e-12):
-            raise RobotError(f"robot {robot.name!r} has its joint {name!r} at {place.tolist()} m: {REQUIRED}")
-        if (
-            tree.parents[where[i]] != (where[PARENTS[i]] if i else -1)
-            or not np.array_equal(at[i, :3, :3], np.eye(3))
-            or not np.array_equal(tree.axes[where[i]], AXES[i])
-            or not np.array_equal(robot.embedding[where[i]], embedding[i])
-        ):
-            raise RobotError(
-                f"robot {robot.name!r} has a joint {name!r} with another axis, parent or coupling: {REQUIRED}"
-            )
-    if np.any(robot.embedding_offset != 0):
-        raise RobotError(
-            f"robot {robot.name!r} has joints that are not at zero when the pendant's angles are: {REQUIRED}"
-        )
-    return where
 
 
 def _planar(row: np.ndarray) -> tuple[float, float, float, float]:

@@ -7,26 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, computes, rng
-from tests.published.norrlof.trees import (
-    Arm,
-    Array,
-    Link,
-    about_centre,
-    accelerations,
-    chain,
-    christoffel_symbols,
-    gradient,
-    inertia_matrix,
-    kinetic_energy,
-    links,
-    potential_energy,
-    rate,
-    relative,
-    states,
-    torques,
-    turned,
-    worst,
-)
+from tests.published.norrlof import trees
+from tests.published.norrlof.trees import Arm, Array, relative, turned, worst
 from twin.kinematics.statics import cross_matrix
 from twin.multibody.tree import inertial_parameters
 
@@ -39,11 +21,8 @@ def cross_product_matrix(item: Item) -> Finding:
     printed[:, 2, 0] = w[:, 1]
     expected = np.cross(w, r)
     right = cross_matrix(w)
-    return Finding(
-        turned(right, r)[0],
-        worst(turned(right, r) - expected, right + np.swapaxes(right, 1, 2)),
-        worst(turned(printed, r) - expected),
-    )
+    found, missed = turned(right, r), worst(turned(printed, r) - expected)
+    return Finding(found[0], worst(found - expected, right + np.swapaxes(right, 1, 2)), missed)
 
 
 @computes("N-3.32")
@@ -70,13 +49,11 @@ def kinetic_energy_of_body(item: Item) -> Finding:
     translation, rotation = total * np.sum(v_c**2, axis=1) / 2, np.einsum("ni,ij,nj->n", w, I, w) / 2
     S, second_moment = cross_matrix(w), np.einsum("k,ki,kj->ij", masses, r, r)
     by_trace = np.trace(S @ second_moment @ np.swapaxes(S, 1, 2), axis1=1, axis2=2) / 2  # (3.33)
-    return Finding(
-        f"{SAMPLES} motions of {len(masses)} particles",
-        worst(relative(translation + rotation, K), relative(by_trace, rotation)),
-    )
+    residual = worst(relative(translation + rotation, K), relative(by_trace, rotation))
+    return Finding(f"{SAMPLES} motions of {len(masses)} particles", residual)
 
 
-def inertia_by_jacobians(bodies: list[Link], printed: bool = False) -> Array:
+def inertia_by_jacobians(bodies: list[trees.Link], printed: bool = False) -> Array:
     """Compute D by (3.38), corrected or as printed; the printed product requires an arm of three joints."""
     D = np.zeros(())
     for body in bodies:
@@ -89,7 +66,7 @@ def inertia_by_jacobians(bodies: list[Link], printed: bool = False) -> Array:
 def arms(n: int, kinds: str = "R", points: bool = False) -> list[Arm]:
     """Draw three random chains."""
     generator = rng()
-    return [chain(generator, n, kinds, points) for _ in range(3)]
+    return [trees.chain(generator, n, kinds, points) for _ in range(3)]
 
 
 @computes("N-3.38")
@@ -97,8 +74,8 @@ def inertia_of_arm(item: Item) -> Finding:
     """Compare D with the one computed by unit accelerations."""
     right, printed = [], []
     for arm in arms(3):
-        q, *_ = states(3)
-        bodies, D = links(arm, q), inertia_matrix(arm, q)
+        q, *_ = trees.states(3)
+        bodies, D = trees.links(arm, q), trees.inertia_matrix(arm, q)
         right.append(relative(inertia_by_jacobians(bodies), D))
         printed.append(relative(inertia_by_jacobians(bodies, printed=True), D))
     return Finding("3 random arms of 3 joints", worst(*right), min(printed))
@@ -107,35 +84,33 @@ def inertia_of_arm(item: Item) -> Finding:
 @computes("N-3.20", "L-inertia2")
 def virtual_work(item: Item) -> Finding:
     """Check the motion of particles on an arm, and the joint torques that it requires without gravity."""
-    return Finding(
-        "3 random arms of 4 particles", worst(*(_virtual_work(arm) for arm in arms(4, "RRP", True)))
-    )
+    return Finding("3 random arms of 4 particles", worst(*map(_virtual_work, arms(4, "RRP", True))))
 
 
 def _virtual_work(arm: Arm) -> float:
-    q, qd, qdd = states(4)
+    q, qd, qdd = trees.states(4)
 
     def places(x: Array) -> Array:
-        return np.array([particle.centre for particle in links(arm, x)])
+        return np.array([particle.centre for particle in trees.links(arm, x)])
 
     def slopes(x: Array) -> Array:
-        return np.array([particle.Jv for particle in links(arm, x)])
+        return np.array([particle.Jv for particle in trees.links(arm, x)])
 
     def velocities(x: Array) -> Array:
         return np.einsum("knij,nj->kni", slopes(x), qd)
 
     def momentum(x: Array, xd: Array) -> Array:
-        return np.einsum("nij,nj->ni", inertia_matrix(arm, x), xd)
+        return np.einsum("nij,nj->ni", trees.inertia_matrix(arm, x), xd)
 
-    J, a = slopes(q), np.array([a_c for a_c, *_ in accelerations(arm, q, qd, qdd)])
-    work = np.einsum("k,kni,knij->nj", [particle.mass for particle in links(arm, q)], a, J)
-    rise = rate(momentum, (q, qd), (qd, qdd))
-    slope = gradient(lambda x: kinetic_energy(arm, x, qd), q)
+    J, a = slopes(q), np.array([a_c for a_c, *_ in trees.accelerations(arm, q, qd, qdd)])
+    work = np.einsum("k,kni,knij->nj", [particle.mass for particle in trees.links(arm, q)], a, J)
+    rise = trees.rate(momentum, (q, qd), (qd, qdd))
+    slope = trees.gradient(lambda x: trees.kinetic_energy(arm, x, qd), q)
     return worst(
-        relative(gradient(places, q), J),  # (3.18)
-        relative(gradient(velocities, q), rate(slopes, (q, qd))),  # (3.19)
+        relative(trees.gradient(places, q), J),  # (3.18)
+        relative(trees.gradient(velocities, q), trees.rate(slopes, (q, qd))),  # (3.19)
         relative(work, rise - slope),  # (3.20), (3.21)
-        relative(work, torques(arm, q, qd, qdd, gravity=False)),
+        relative(work, trees.torques(arm, q, qd, qdd, gravity=False)),
     )
 
 
@@ -146,18 +121,21 @@ def algorithm(item: Item) -> Finding:
 
 
 def _algorithm(arm: Arm) -> float:
-    q, qd, qdd = states(4)
-    D = inertia_by_jacobians(links(arm, q))  # step 1
-    D_by_q = gradient(lambda x: inertia_by_jacobians(links(arm, x)), q)
-    C = np.einsum("nijp,ni->npj", christoffel_symbols(D_by_q), qd)  # step 3
-    g = gradient(lambda x: weight(arm, x), q)  # steps 2 and 4
+    q, qd, qdd = trees.states(4)
+    D = inertia_by_jacobians(trees.links(arm, q))  # step 1
+    D_by_q = trees.gradient(lambda x: inertia_by_jacobians(trees.links(arm, x)), q)
+    C = np.einsum("nijp,ni->npj", trees.christoffel_symbols(D_by_q), qd)  # step 3
+    g = trees.gradient(lambda x: weight(arm, x), q)  # steps 2 and 4
     tau = np.einsum("nij,nj->ni", D, qdd) + np.einsum("nij,nj->ni", C, qd) + g  # step 5
-    return worst(relative(tau, torques(arm, q, qd, qdd)), relative(weight(arm, q), potential_energy(arm, q)))
+    return worst(
+        relative(tau, trees.torques(arm, q, qd, qdd)),
+        relative(weight(arm, q), trees.potential_energy(arm, q)),
+    )
 
 
 def weight(arm: Arm, q: Array) -> Array:
     """Return the potential energy `V = g^T sum(m r)`, with g opposite to gravity."""
-    moment = np.sum([body.mass * body.centre for body in links(arm, q)], axis=0)
+    moment = np.sum([body.mass * body.centre for body in trees.links(arm, q)], axis=0)
     return moment @ -np.array(arm.gravity)
 
 
@@ -168,20 +146,20 @@ def torque_on_turning_body(item: Item) -> Finding:
 
 
 def _torque_on_body(arm: Arm) -> float:
-    q, qd, qdd = states(3)
-    (*_, body), (*_, (_, w_0, wd_0)) = links(arm, q), accelerations(arm, q, qd, qdd)
+    q, qd, qdd = trees.states(3)
+    (*_, body), (*_, (_, w_0, wd_0)) = trees.links(arm, q), trees.accelerations(arm, q, qd, qdd)
     I, R = body.inertia, body.R  # noqa: E741
     w, wd = (np.einsum("nji,nj->ni", R, v) for v in (w_0, wd_0))
     tau_0 = turned(R, wd @ I + np.cross(w, w @ I))  # (3.66)
 
     def momentum(x: Array, xd: Array) -> Array:
-        last = links(arm, x)[-1]
+        last = trees.links(arm, x)[-1]
         I_0 = last.R @ last.inertia @ np.swapaxes(last.R, 1, 2)  # (3.65)
         return turned(I_0, np.einsum("nij,nj->ni", last.Jw, xd))
 
     return worst(
-        relative(rate(momentum, (q, qd), (qd, qdd)), tau_0),  # (3.63)
-        relative(np.einsum("nij,ni->nj", body.Jw, tau_0), torques(arm, q, qd, qdd)),
+        relative(trees.rate(momentum, (q, qd), (qd, qdd)), tau_0),  # (3.63)
+        relative(np.einsum("nij,ni->nj", body.Jw, tau_0), trees.torques(arm, q, qd, qdd)),
     )
 
 
@@ -189,6 +167,6 @@ def on_a_gimbal(arm: Arm) -> Arm:
     """Return the arm with all axes through the centre of mass of its last link, and other links massless."""
     T, inertias = arm.tree.T_parent_joint.copy(), np.zeros_like(arm.tree.inertias)
     T[:, :3, 3] = 0.0
-    mass, _, inertia = about_centre(arm.tree.inertias[-1])
+    mass, _, inertia = trees.about_centre(arm.tree.inertias[-1])
     inertias[-1] = inertial_parameters(mass, np.zeros(3), inertia)
     return arm._replace(tree=replace(arm.tree, T_parent_joint=T, inertias=inertias))

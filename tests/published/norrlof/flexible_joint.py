@@ -43,12 +43,8 @@ def printed_models(
     Jm: float, Ja: float, fm: float, k: float, r: float, fa: float = 0.0
 ) -> tuple[Array, Array]:
     """Return A of (3.73), and A of the model with three states, as printed."""
-    four = [
-        [0, 1, 0, 0],
-        [-k * r / Jm, -fm / Jm, k / Jm, 0],
-        [0, 0, 0, 1],
-        [k * r / Ja, 0, -k / Ja, -fa / Ja],
-    ]
+    motor, arm = [-k * r / Jm, -fm / Jm, k / Jm, 0], [k * r / Ja, 0, -k / Ja, -fa / Ja]
+    four = [[0, 1, 0, 0], motor, [0, 0, 0, 1], arm]
     three = [[-fm / Jm, 0, -k / Jm], [0, 0, -k / Ja], [r, -1, 0]]
     return np.array(four), np.array(three)
 
@@ -76,15 +72,8 @@ def state_space(item: Item) -> Finding:
     twist = known["k"] * (known["r"] * x[:, 0] - x[:, 2])
     left = known["Jm"] * motor + known["fm"] * x[:, 1] + twist, known["Ja"] * arm + fa * x[:, 3] - twist
     B, C = np.array([[0], [1 / known["Jm"]], [0], [0]]), np.array([[1, 0, 0, 0]])
-    return Finding(
-        model.A,
-        worst(
-            relative(model.A, printed_models(**table(), fa=fa)[0]),
-            relative(model.B, B),
-            model.C - C,
-            worst(left[0] - tau, left[1]) / worst(twist),
-        ),
-    )
+    matrices = relative(model.A, printed_models(**table(), fa=fa)[0]), relative(model.B, B), model.C - C
+    return Finding(model.A, worst(*matrices, worst(left[0] - tau, left[1]) / worst(twist)))
 
 
 @computes("N-A3")
@@ -124,11 +113,8 @@ def torque_of_spring(item: Item) -> Finding:
     joint = FlexibleJoint.reported(**table())
     model = angle_model(joint)
     felt = joint.Ja * (x @ model.A.T + tau[:, None] * model.B[:, 0])[:, 3]
-    return Finding(
-        f"{SAMPLES} states",
-        relative(spring_torque(joint, x), felt),
-        relative(joint.k * (x[:, 0] - x[:, 2]), felt),
-    )
+    torques = spring_torque(joint, x), joint.k * (x[:, 0] - x[:, 2])
+    return Finding(f"{SAMPLES} states", *(relative(torque, felt) for torque in torques))
 
 
 @computes("N-T3.1")
@@ -172,14 +158,8 @@ def flexible_joint_of_lecture(item: Item) -> Finding:
     """Check the power balance of both forms; in the printed form the masses repel each other."""
     joint = FlexibleJoint(**item.inputs)
     D, M, k, d, f, fm = joint.Ja, joint.Jm, joint.k, joint.d, joint.fa, joint.fm
-    printed = np.array(
-        [
-            [0, 1, 0, 0],
-            [(k + d) / M, -fm / M, -(k + d) / M, 0],
-            [0, 0, 0, 1],
-            [-(k + d) / D, 0, (k + d) / D, -f / D],
-        ]
-    )
+    motor, arm = [(k + d) / M, -fm / M, -(k + d) / M, 0], [-(k + d) / D, 0, (k + d) / D, -f / D]
+    printed = np.array([[0, 1, 0, 0], motor, [0, 0, 0, 1], arm])
     x, tau = rng().normal(size=(SAMPLES, 4)), rng().normal(size=SAMPLES)
     model = angle_model(joint)
     pushed = tau[:, None] * model.B[:, 0]

@@ -125,10 +125,8 @@ def axis_1(item: Item) -> Finding:
     """Compare the first theta_1; its error times the distance from axis 1 is a position error."""
     arm, _, _ = arms()
     error = modulo_turn(arm.theta[:, :2, 0] - np.arctan2(arm.p[:, 1], arm.p[:, 0])[:, None])
-    return Finding(
-        f"{len(arm.p)} wrist centres",
-        reached(error * np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None], wrongly_lost(arm)),
-    )
+    radius = np.hypot(arm.p[:, 0], arm.p[:, 1])[:, None]
+    return Finding(f"{len(arm.p)} wrist centres", reached(error * radius, wrongly_lost(arm)))
 
 
 @computes("N-2.29b")
@@ -137,16 +135,9 @@ def axis_1_behind(item: Item) -> Finding:
     arm, _, _ = arms()
     x, y, radius = arm.p[:, :1], arm.p[:, 1:2], np.hypot(arm.p[:, :1], arm.p[:, 1:2])
     behind = arm.theta[:, 2:, 0]
-    right, printed = np.arctan2(y, x) + np.pi, np.arctan2(x, y) + np.pi
-    return Finding(
-        f"{len(arm.p)} wrist centres",
-        reached(
-            modulo_turn(behind - right) * radius,
-            modulo_turn(behind - np.arctan2(-y, -x)) * radius,
-            wrongly_lost(arm),
-        ),
-        reached(modulo_turn(behind - printed) * radius),
-    )
+    right, same, printed = np.arctan2(y, x) + np.pi, np.arctan2(-y, -x), np.arctan2(x, y) + np.pi
+    off, also_off, missed = (modulo_turn(behind - angle) * radius for angle in (right, same, printed))
+    return Finding(f"{len(arm.p)} wrist centres", reached(off, also_off, wrongly_lost(arm)), reached(missed))
 
 
 @computes("N-2.30")
@@ -182,13 +173,17 @@ def axis_2(item: Item) -> Finding:
         of_base = np.arctan(arm.p[:, :1] / arm.p[:, 1:2]) - np.arctan(across / along)
         of_plane = np.arctan(arm.r / arm.z) - np.arctan(across / along)
     literal = min(reached(modulo_turn(arm.t2 - of_base)), reached(modulo_turn(arm.t2 - of_plane)))
-    return Finding(
-        f"{len(arm.p)} wrist centres", reached(modulo_turn(arm.t2 - right), wrongly_lost(arm)), literal
-    )
+    residual = reached(modulo_turn(arm.t2 - right), wrongly_lost(arm))
+    return Finding(f"{len(arm.p)} wrist centres", residual, literal)
 
 
-def against_the_report(rows: slice) -> Finding:
-    """Check two of the report's four solutions by their positions and against those of the library."""
+@computes("N-2.36", "N-2.38")
+def against_the_report(item: Item) -> Finding:
+    """Check two of the report's four solutions by their positions and against those of the library.
+
+    (2.35)-(2.37) give those in front of axis 1, (2.38)-(2.40) those behind.
+    """
+    rows = {"N-2.36": slice(0, 2), "N-2.38": slice(2, 4)}[item.id]
     arm, _, _ = arms()
     theta = by_the_report(arm.p)[:, rows]
     lost = np.isnan(theta[..., 2])
@@ -197,22 +192,8 @@ def against_the_report(rows: slice) -> Finding:
     met = wrist_centres(np.where(lost[..., None], 0.0, wrist)) - arm.p[:, None]
     # Near 1 and -1, arccos loses digits of theta_3 and theta_2 in proportion to 1 / sin(elbow angle).
     errors = modulo_turn(theta - arm.theta[:, rows])[..., 1:] * np.sin(arm.t3[:, rows, None])
-    return Finding(
-        f"{np.sum(~lost)} solutions",
-        reached(np.where(lost[..., None], 0.0, met), errors, reach, wrongly_lost(arm)),
-    )
-
-
-@computes("N-2.36")
-def in_front(item: Item) -> Finding:
-    """Check rows 1 and 2, from (2.35)-(2.37)."""
-    return against_the_report(slice(0, 2))
-
-
-@computes("N-2.38")
-def behind(item: Item) -> Finding:
-    """Check rows 3 and 4, from (2.38)-(2.40)."""
-    return against_the_report(slice(2, 4))
+    residual = reached(np.where(lost[..., None], 0.0, met), errors, reach, wrongly_lost(arm))
+    return Finding(f"{np.sum(~lost)} solutions", residual)
 
 
 def wrists(theta: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
@@ -229,14 +210,9 @@ def axes_5_and_6(item: Item) -> Finding:
     U, theta, _ = wrists(configurations())
     u31, u32, u33 = (U[:, 2, i, None] for i in range(3))
     theta_6 = np.arctan2(-SIGN * u32, SIGN * u31)
-    return Finding(
-        f"{len(U)} orientations",
-        largest(
-            np.cos(theta[..., 1]) - u33,
-            modulo_turn(theta[:, 0, 1] + theta[:, 1, 1]),
-            modulo_turn(theta[..., 2] - theta_6) * np.sin(theta[..., 1]),
-        ),
-    )
+    errors = modulo_turn(theta[..., 2] - theta_6) * np.sin(theta[..., 1])
+    signs = modulo_turn(theta[:, 0, 1] + theta[:, 1, 1])
+    return Finding(f"{len(U)} orientations", largest(np.cos(theta[..., 1]) - u33, signs, errors))
 
 
 @computes("N-2.48")
@@ -246,11 +222,8 @@ def axis_4(item: Item) -> Finding:
     u11, u13, u23 = U[:, 0, 0, None], U[:, 0, 2, None], U[:, 1, 2, None]
     size = np.sin(theta[..., 1])
     right, printed = np.arctan2(-SIGN * u23, -SIGN * u13), np.arctan2(-SIGN * u23, -SIGN * u11)
-    return Finding(
-        f"{len(U)} orientations",
-        largest(modulo_turn(theta[..., 0] - right) * size),
-        largest(modulo_turn(theta[..., 0] - printed) * size),
-    )
+    errors = (largest(modulo_turn(theta[..., 0] - angle) * size) for angle in (right, printed))
+    return Finding(f"{len(U)} orientations", *errors)
 
 
 @computes("N-2.50")
@@ -262,8 +235,5 @@ def singular_wrist(item: Item) -> Finding:
     theta, s = theta[:, 0], s[:, 0]
     together = theta[:, 0] + s * theta[:, 2]
     right, printed = np.arctan2(s * U[:, 1, 0], s * U[:, 0, 0]), np.arccos(np.clip(s * U[:, 0, 0], -1, 1))
-    return Finding(
-        f"{len(U)} singular wrists",
-        largest(modulo_turn(together - right), s - np.sign(np.cos(theta[:, 1]))),
-        largest(modulo_turn(together - printed)),
-    )
+    residual = largest(modulo_turn(together - right), s - np.sign(np.cos(theta[:, 1])))
+    return Finding(f"{len(U)} singular wrists", residual, largest(modulo_turn(together - printed)))

@@ -53,30 +53,14 @@ def by_columns(T: Floats) -> Floats:
     return np.concatenate([np.cross(z, arm), z], axis=-1).swapaxes(-1, -2)
 
 
-def zero_pose_jacobian() -> Floats:
-    """Return the library's Jacobian at q = 0 with respect to the DH angles, as in the report."""
-    robot, _ = irb1400()
-    return jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.dh_coupling)
-
-
-@computes("N-Jv")
-def linear_rows(item: Item) -> Finding:
-    """Compute the rows of the linear velocity."""
-    return against_printed(item, zero_pose_jacobian()[:3])
-
-
-@computes("N-Jw")
-def angular_rows(item: Item) -> Finding:
-    """Compute the rows of the angular velocity."""
-    return against_printed(item, zero_pose_jacobian()[3:])
-
-
-@computes("N-jacob0")
-def whole_jacobian(item: Item) -> Finding:
-    """Compute the whole Jacobian by both methods of the report."""
-    _, dh = irb1400()
-    found = against_printed(item, zero_pose_jacobian())
-    by_loop = by_columns(dh_poses(dh, dh.theta0))
+@computes("N-Jv", "N-Jw", "N-jacob0")
+def zero_pose_jacobian(item: Item) -> Finding:
+    """Compute the linear, the angular or all rows at q = 0, for DH angles, by both methods of the report."""
+    robot, dh = irb1400()
+    rows = {"N-Jv": slice(0, 3), "N-Jw": slice(3, 6), "N-jacob0": slice(0, 6)}[item.id]
+    J = jacobian(robot, np.zeros(6)) @ np.linalg.inv(robot.dh_coupling)
+    found = against_printed(item, J[rows])
+    by_loop = by_columns(dh_poses(dh, dh.theta0))[rows]
     return Finding(found.computed, largest(found.residual, by_loop - item.expected))
 
 
@@ -88,10 +72,8 @@ def columns(item: Item) -> Finding:
     q = joint_from_dh_angles(robot, theta)
     J = jacobian(robot, q)
     derivative = np.array([differentiated(robot, one) for one in q])
-    return Finding(
-        f"{len(q)} configurations",
-        largest(by_columns(dh_poses(dh, theta)) @ robot.dh_coupling - J, derivative - J),
-    )
+    printed = by_columns(dh_poses(dh, theta)) @ robot.dh_coupling
+    return Finding(f"{len(q)} configurations", largest(printed - J, derivative - J))
 
 
 @computes("N-2.58")
@@ -126,10 +108,8 @@ def inverse_motion(item: Item) -> Finding:
     velocity_met = times(J, inverse_velocity(robot, q, V)) - V
     acceleration_met = times(J, inverse_acceleration(robot, q, qd, A)) + times(J_dot, qd) - A
     wrong, singular = rank_test(robot)
-    return Finding(
-        f"{len(q)} motions, {singular} singular configurations",
-        largest(derivative - A, velocity_met, acceleration_met, wrong),
-    )
+    residual = largest(derivative - A, velocity_met, acceleration_met, wrong)
+    return Finding(f"{len(q)} motions, {singular} singular configurations", residual)
 
 
 def times(matrices: Floats, vectors: Floats) -> Floats:

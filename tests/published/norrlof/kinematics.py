@@ -70,10 +70,8 @@ def coupling(item: Item) -> Finding:
     moved = q.copy()
     moved[:, 1] = rng().uniform(-np.pi, np.pi, SAMPLES)
     height = dh_poses(dh, [theta, dh_from_joint_angles(robot, moved)])[:, :, 2, 2, 0]  # of x3, along z0
-    return Finding(
-        f"{SAMPLES} joint angles",
-        largest(theta - printed, joint_from_dh_angles(robot, theta) - q, height[1] - height[0]),
-    )
+    residual = largest(theta - printed, joint_from_dh_angles(robot, theta) - q, height[1] - height[0])
+    return Finding(f"{SAMPLES} joint angles", residual)
 
 
 @computes("N-2.28")
@@ -84,14 +82,9 @@ def wrist_centre(item: Item) -> Finding:
     T = forward_kinematics(robot, joint_from_dh_angles(robot, theta))
     printed = T[:, :3, 3] - dh.d[5] * T[:, :3, 2]
     other_wrist = np.column_stack([theta[:, :3], theta[::-1, 3:]])
-    return Finding(
-        f"{len(theta)} poses",
-        largest(
-            wrist_centres(theta) - printed,
-            wrist_centres(other_wrist) - printed,
-            dh_poses(dh, theta)[:, 4, :3, 3] - printed,
-        ),
-    )
+    frame_5 = dh_poses(dh, theta)[:, 4, :3, 3]
+    found = np.array([wrist_centres(theta), wrist_centres(other_wrist), frame_5])
+    return Finding(f"{len(theta)} poses", largest(found - printed))
 
 
 @computes("N-2.42")

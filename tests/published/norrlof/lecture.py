@@ -9,26 +9,12 @@ import numpy as np
 
 import twin
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof import trees
 from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
-from tests.published.norrlof.trees import (
-    Array,
-    arm_of,
-    christoffel_symbols,
-    gradient,
-    inertia_matrix,
-    kinetic_energy,
-    links,
-    potential_energy,
-    rate,
-    relative,
-    states,
-    worst,
-)
+from tests.published.norrlof.trees import Array, relative, worst
 from twin.multibody.tree import inertial_parameters, transformed_parameters
-from twin.robot.evaluation import uncompiled
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
-"""Robots, used without compilation, which would take longer than the computation for some hundred states."""
 
 
 def tensor(parameters: Array) -> Array:
@@ -42,9 +28,9 @@ def kinetic_energy_of_arm(item: Item) -> Finding:
     """Compare D by Jacobians with D by unit accelerations, and the library's rotated tensors with R I R^T."""
     errors = []
     for arm in arms(3):
-        q, *_ = states(3)
-        bodies = links(arm, q)
-        errors.append(relative(inertia_by_jacobians(bodies), inertia_matrix(arm, q)))
+        q, *_ = trees.states(3)
+        bodies = trees.links(arm, q)
+        errors.append(relative(inertia_by_jacobians(bodies), trees.inertia_matrix(arm, q)))
         for body in bodies:
             at_centre, T = inertial_parameters(body.mass, np.zeros(3), body.inertia), np.eye(4)
             T[:3, :3] = body.R[0]
@@ -58,7 +44,7 @@ def stationary_action(item: Item) -> Finding:
     """Compare the change of the action with its two parts, for a disturbance of each joint of a free fall."""
     from scipy.integrate import solve_ivp
 
-    robot = uncompiled(twin.load("irb140"))
+    robot = twin.load("irb140")
     start, n, duration = rng().uniform(-0.5, 0.5, 12), 6, 0.3
 
     def rates(_: float, x: Array) -> Array:
@@ -78,10 +64,7 @@ def stationary_action(item: Item) -> Finding:
     for joint in np.eye(n):
         by_path, by_speed = (
             weights @ (lagrangian(q + h * a, qd + h * b) - lagrangian(q - h * a, qd - h * b)) / (2 * h)
-            for a, b in (
-                (np.outer(disturbance, joint), 0 * qd),
-                (0 * q, np.outer(rate, joint)),
-            )
+            for a, b in ((np.outer(disturbance, joint), 0 * qd), (0 * q, np.outer(rate, joint)))
         )
         parts.append((by_path, by_speed))
     # Relative to all joints: no potential and no force acts on joint 1, so that both of its parts are 0.
@@ -107,15 +90,8 @@ def box(item: Item) -> Finding:
     a, b, c = sides**2
     printed = rho * np.prod(sides) / 12 * np.diag([b + c, a + c, a + b])
     expected = rho * np.array([np.prod(sides), np.prod(sides) - np.prod(sides - 2 * wall)])
-    return Finding(
-        np.diagonal(library[0]),
-        worst(
-            relative(library[0], full),
-            relative(library[1], full - void),
-            relative(printed, full),
-            masses / expected - 1,
-        ),
-    )
+    found = relative(library[0], full), relative(library[1], full - void), relative(printed, full)
+    return Finding(np.diagonal(library[0]), worst(*found, masses / expected - 1))
 
 
 def box_integral(sides: Array, rho: float) -> Array:
@@ -140,11 +116,8 @@ def inertia_tensor(item: Item) -> Finding:
     defined, printed = ([[xx, xy, xz], [xy, yy, yz], [xz, last, zz]] for last in (yz, xz))
     w = generator.normal(size=(SAMPLES, 3))
     momentum = np.einsum("k,nki->ni", masses, np.cross(r, np.cross(w[:, None], r)))
-    return Finding(
-        library,
-        worst(relative(np.array(defined), library), relative(w @ library, momentum)),
-        relative(w @ np.array(printed).T, momentum),
-    )
+    residual = worst(relative(np.array(defined), library), relative(w @ library, momentum))
+    return Finding(library, residual, relative(w @ np.array(printed).T, momentum))
 
 
 @computes("L-EL")
@@ -152,21 +125,23 @@ def equation_of_motion(item: Item) -> Finding:
     """Check, for all arms, C by Christoffel symbols, g from P, the torque, and the state-space form."""
     errors = []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
-        arm, tau = arm_of(robot), twin.inverse_dynamics(robot, q, qd, qdd)
+        robot, (q, qd, qdd) = twin.load(name), trees.states(6)
+        arm, tau = trees.arm_of(robot), twin.inverse_dynamics(robot, q, qd, qdd)
         g = twin.gravity_torque(robot, q)
         D, C = twin.mass_matrix(robot, q), twin.coriolis_matrix(robot, q, qd)
         h = np.einsum("nij,nj->ni", C, qd) + g
         x2_dot = np.linalg.solve(D, (tau - h)[..., None])
-        symbols = christoffel_symbols(gradient(lambda x, arm=arm: inertia_matrix(arm, x), q))
+        symbols = trees.christoffel_symbols(
+            trees.gradient(lambda x, arm=arm: trees.inertia_matrix(arm, x), q)
+        )
         errors += [
             relative(np.einsum("nijp,ni->npj", symbols, qd), C),
-            relative(gradient(lambda x, arm=arm: potential_energy(arm, x), q), g),
+            relative(trees.gradient(lambda x, arm=arm: trees.potential_energy(arm, x), q), g),
             relative(np.einsum("nij,nj->ni", D, qdd) + h, tau),
             relative(twin.inverse_dynamics(robot, q, qd, x2_dot[..., 0]), tau),
             relative(twin.inverse_dynamics(robot, q, qd, twin.forward_dynamics(robot, q, qd, tau)), tau),
         ]
-    return Finding(f"{len(states(6)[0])} states of each robot", worst(*errors))
+    return Finding(f"{len(trees.states(6)[0])} states of each robot", worst(*errors))
 
 
 @computes("L-skew")
@@ -174,18 +149,18 @@ def properties(item: Item) -> Finding:
     """Check, for all arms, that `Ddot - 2 C` is skew-symmetric, the power balance, and the bounds of D."""
     errors, bounds = [], []
     for name in ROBOTS:
-        robot, (q, qd, qdd) = uncompiled(twin.load(name)), states(6)
-        arm = arm_of(robot)
+        robot, (q, qd, qdd) = twin.load(name), trees.states(6)
+        arm = trees.arm_of(robot)
 
         def total(x: Array, xd: Array, arm=arm) -> Array:
-            return kinetic_energy(arm, x, xd) + potential_energy(arm, x)
+            return trees.kinetic_energy(arm, x, xd) + trees.potential_energy(arm, x)
 
         C = twin.coriolis_matrix(robot, q, qd)
-        N = rate(lambda x, arm=arm: inertia_matrix(arm, x), (q, qd)) - 2 * C
+        N = trees.rate(lambda x, arm=arm: trees.inertia_matrix(arm, x), (q, qd)) - 2 * C
         power = np.sum(qd * twin.inverse_dynamics(robot, q, qd, qdd), axis=1)
         errors += [
             worst(N + np.swapaxes(N, 1, 2)) / worst(N),
-            relative(rate(total, (q, qd), (qd, qdd)), power),
+            relative(trees.rate(total, (q, qd), (qd, qdd)), power),
         ]
         moments = np.linalg.eigvalsh(twin.mass_matrix(robot, q))
         bounds += [float(np.min(moments)), float(np.max(moments))]

@@ -10,41 +10,18 @@ from collections.abc import Callable
 import numpy as np
 
 from tests.published.items import Finding, Item, computes
-from tests.published.norrlof import closed_form as main_axes
-from tests.published.norrlof.closed_form import MainAxes, main_axes_robot
-from tests.published.norrlof.main_axes_printed import (
-    Case,
-    D_by_jacobians,
-    cases,
-    centres,
-    printed_C,
-    printed_D,
-    printed_g,
-)
-from tests.published.norrlof.trees import (
-    Array,
-    christoffel_symbols,
-    gradient,
-    inertia_matrix,
-    kinetic_energy,
-    potential_energy,
-    rate,
-    relative,
-    worst,
-)
+from tests.published.norrlof import closed_form, main_axes_printed, trees
+from tests.published.norrlof.main_axes_printed import Case, cases
+from tests.published.norrlof.trees import Array, relative, worst
 from twin.dynamics.equation_of_motion import friction_torque
 from twin.robot.drives.drives import Drives
 from twin.robot.loading.loading import load
 
 
-def worst_case(error: Callable[[Case], float]) -> float:
-    """Return the largest error over all sets of parameters."""
-    return worst(*(error(case) for case in cases()))
-
-
-def extent() -> str:
-    """Describe the number of parameter sets and states."""
-    return f"{len(cases())} sets of parameters, {len(cases()[0].q)} states each"
+def finding(*errors: Callable[[Case], float]) -> Finding:
+    """Return the largest error of the right form over all sets of parameters, and that of the printed one."""
+    extent = f"{len(cases())} sets of parameters, {len(cases()[0].q)} states each"
+    return Finding(extent, *(worst(*map(error, cases())) for error in errors))
 
 
 def motion(C: Array, qd: Array) -> Array:
@@ -52,128 +29,131 @@ def motion(C: Array, qd: Array) -> Array:
     return np.einsum("nij,nj->ni", C, qd)
 
 
+def D_of(case: Case) -> Array:
+    """Return D of the corrected closed form."""
+    return closed_form.mass_matrix(case.p, case.q)
+
+
+def C_of(case: Case) -> Array:
+    """Return C of the corrected closed form."""
+    return closed_form.coriolis_matrix(case.p, case.q, case.qd)
+
+
+def g_of(case: Case) -> Array:
+    """Return g of the corrected closed form."""
+    return closed_form.gravity_torque(case.p, case.q)
+
+
+def printed_D(case: Case) -> Array:
+    """Return D as printed."""
+    return main_axes_printed.printed_D(case.p, case.q)
+
+
+def printed_C(case: Case) -> Array:
+    """Return C as printed."""
+    return main_axes_printed.printed_C(case.p, case.q, case.qd)
+
+
+def printed_g(case: Case) -> Array:
+    """Return g as printed."""
+    return main_axes_printed.printed_g(case.p, case.q)
+
+
+def off_D(D: Callable[[Case], Array], *entries: tuple[int, int]) -> Callable[[Case], float]:
+    """Return the error of entries of D."""
+    at = (slice(None), *zip(*entries, strict=True))
+    return lambda c: relative(D(c)[at], c.D[at])
+
+
+def off_C(C: Callable[[Case], Array], *entries: tuple[int, int]) -> Callable[[Case], float]:
+    """Return the error of entries of C, over the largest entry of C."""
+    at = (slice(None), *zip(*entries, strict=True))
+    return lambda c: worst((C(c) - c.C)[at]) / worst(c.C)
+
+
+def off_g(g: Callable[[Case], Array], joint: int) -> Callable[[Case], float]:
+    """Return the error of one gravity torque."""
+    return lambda c: relative(g(c)[:, joint], c.g[:, joint])
+
+
 @computes("N-3.53")
 def inertia_by_jacobians(item: Item) -> Finding:
     """Compare (3.47)-(3.54) and the closed form with the recursion."""
-    return Finding(
-        extent(),
-        worst_case(
-            lambda c: worst(
-                relative(D_by_jacobians(c.p, c.q), c.D), relative(main_axes.mass_matrix(c.p, c.q), c.D)
-            )
-        ),
-    )
-
-
-def of_D(*entries: tuple[int, int]) -> tuple[float, float]:
-    """Return the errors of entries of the corrected D and of the printed one."""
-    rows, columns = zip(*entries, strict=True)
-
-    def error(D: Callable[[MainAxes, Array], Array]) -> float:
-        return worst_case(lambda c: relative(D(c.p, c.q)[:, rows, columns], c.D[:, rows, columns]))
-
-    return error(main_axes.mass_matrix), error(printed_D)
-
-
-def of_C(*entries: tuple[int, int]) -> tuple[float, float]:
-    """Return the errors of entries of the corrected C and of the printed one, over the largest entry of C."""
-    rows, columns = zip(*entries, strict=True)
-
-    def error(C: Callable[[MainAxes, Array, Array], Array]) -> float:
-        return worst_case(lambda c: worst((C(c.p, c.q, c.qd) - c.C)[:, rows, columns]) / worst(c.C))
-
-    return error(main_axes.coriolis_matrix), error(printed_C)
-
-
-def of_g(joint: int) -> tuple[float, float]:
-    """Return the errors of the corrected g and of the printed one."""
-
-    def error(g: Callable[[MainAxes, Array], Array]) -> float:
-        return worst_case(lambda c: relative(g(c.p, c.q)[:, joint], c.g[:, joint]))
-
-    return error(main_axes.gravity_torque), error(printed_g)
+    by_jacobians = main_axes_printed.D_by_jacobians
+    return finding(lambda c: worst(relative(by_jacobians(c.p, c.q), c.D), relative(D_of(c), c.D)))
 
 
 @computes("N-3.55-d11")
 def first_entry_of_D(item: Item) -> Finding:
     """Compare d11 with the recursion."""
-    return Finding(extent(), *of_D((0, 0)))
+    return finding(off_D(D_of, (0, 0)), off_D(printed_D, (0, 0)))
 
 
 @computes("N-3.55-d22")
 def other_entries_of_D(item: Item) -> Finding:
     """Compare the corrected and the printed formula, which are both right, with the recursion."""
-    return Finding(extent(), worst(*of_D((1, 1), (1, 2), (2, 1), (2, 2))))
+    right, printed = (off_D(D, (1, 1), (1, 2), (2, 1), (2, 2)) for D in (D_of, printed_D))
+    return finding(lambda c: worst(right(c), printed(c)))
 
 
 @computes("N-3.55-zero")
 def zeros_of_D(item: Item) -> Finding:
     """Return the entries that are printed as zero, relative to d11."""
-    return Finding(
-        extent(),
-        worst_case(
-            lambda c: (
-                worst(c.D[:, 0, 1:], c.D[:, 1:, 0], main_axes.mass_matrix(c.p, c.q)[:, 0, 1:])
-                / worst(c.D[:, 0, 0])
-            )
-        ),
-    )
+    return finding(lambda c: worst(c.D[:, 0, 1:], c.D[:, 1:, 0], D_of(c)[:, 0, 1:]) / worst(c.D[:, 0, 0]))
 
 
 @computes("N-3.58-c12")
 def entries_of_C(item: Item) -> Finding:
     """Compare the corrected and the printed formula, which are both right, with the recursion."""
-    return Finding(extent(), worst(*of_C((0, 1), (0, 2), (1, 0), (2, 0))))
+    right, printed = (off_C(C, (0, 1), (0, 2), (1, 0), (2, 0)) for C in (C_of, printed_C))
+    return finding(lambda c: worst(right(c), printed(c)))
 
 
 @computes("N-3.58-c11")
 def first_entry_of_C(item: Item) -> Finding:
     """Compare c11 with the Christoffel symbols, and with half the rate of d11."""
-    half_rate = worst_case(
-        lambda c: relative(
-            main_axes.coriolis_matrix(c.p, c.q, c.qd)[:, 0, 0],
-            rate(lambda x: inertia_matrix(c.arm, x)[:, 0, 0], (c.q, c.qd)) / 2,
-        )
-    )
-    right, printed = of_C((0, 0))
-    return Finding(extent(), worst(right, half_rate), printed)
+
+    def error(c: Case) -> float:
+        rate = trees.rate(lambda x: trees.inertia_matrix(c.arm, x)[:, 0, 0], (c.q, c.qd))
+        return worst(off_C(C_of, (0, 0))(c), relative(C_of(c)[:, 0, 0], rate / 2))
+
+    return finding(error, off_C(printed_C, (0, 0)))
 
 
 @computes("N-3.58-c23")
 def coupling_of_arms_in_C(item: Item) -> Finding:
     """Compare c23 and c32 with the Christoffel symbols."""
-    return Finding(extent(), *of_C((1, 2), (2, 1)))
+    return finding(*(off_C(C, (1, 2), (2, 1)) for C in (C_of, printed_C)))
 
 
 @computes("N-3.59-g2")
 def gravity_of_lower_arm(item: Item) -> Finding:
     """Compare g2 with the recursion."""
-    return Finding(extent(), *of_g(1))
+    return finding(off_g(g_of, 1), off_g(printed_g, 1))
 
 
 @computes("N-3.59-g3")
 def gravity_of_column_and_upper_arm(item: Item) -> Finding:
     """Check that g1 is zero, and compare both formulas for g3 with the recursion."""
-    column = worst_case(lambda c: worst(c.g[:, 0], printed_g(c.p, c.q)[:, 0]) / worst(c.g))
-    return Finding(extent(), worst(column, *of_g(2)))
+
+    def error(c: Case) -> float:
+        column = worst(c.g[:, 0], printed_g(c)[:, 0]) / worst(c.g)
+        return worst(column, off_g(g_of, 2)(c), off_g(printed_g, 2)(c))
+
+    return finding(error)
 
 
 @computes("N-skew")
 def skew_symmetry(item: Item) -> Finding:
     """Compute the symmetric part of `Ddot - 2 C`; the printed C belongs to the rate of the printed D."""
 
-    def asymmetry(case: Case, D: Callable[..., Array], C: Array) -> float:
-        N = rate(lambda x: D(case, x), (case.q, case.qd)) - 2 * C
-        return worst(N + np.swapaxes(N, 1, 2)) / worst(case.C)
+    def asymmetry(c: Case, D: Callable[[Array], Array], C: Array) -> float:
+        N = trees.rate(D, (c.q, c.qd)) - 2 * C
+        return worst(N + np.swapaxes(N, 1, 2)) / worst(c.C)
 
-    return Finding(
-        extent(),
-        worst_case(
-            lambda c: asymmetry(
-                c, lambda case, x: inertia_matrix(case.arm, x), main_axes.coriolis_matrix(c.p, c.q, c.qd)
-            )
-        ),
-        worst_case(lambda c: asymmetry(c, lambda case, x: printed_D(case.p, x), printed_C(c.p, c.q, c.qd))),
+    return finding(
+        lambda c: asymmetry(c, lambda x: trees.inertia_matrix(c.arm, x), C_of(c)),
+        lambda c: asymmetry(c, lambda x: main_axes_printed.printed_D(c.p, x), printed_C(c)),
     )
 
 
@@ -181,20 +161,17 @@ def skew_symmetry(item: Item) -> Finding:
 def sign_of_gravity(item: Item) -> Finding:
     """Check `V = g^T sum(m r)` (3.56) and its derivatives with g_z upwards, and with g_z downwards."""
 
-    def error(case: Case, gz: float) -> float:
-        masses = np.array([case.p.m2, case.p.m3, case.p.m4, case.p.m5])
+    def error(c: Case, gz: float) -> float:
+        masses = np.array([c.p.m2, c.p.m3, c.p.m4, c.p.m5])
 
         def V(x: Array) -> Array:
-            return gz * np.einsum("k,kn->n", masses, centres(case.p, x)[..., 2])
+            return gz * np.einsum("k,kn->n", masses, main_axes_printed.centres(c.p, x)[..., 2])
 
-        library = main_axes.gravity_torque(case.p, case.q)
-        return worst(
-            relative(V(case.q), potential_energy(case.arm, case.q)), relative(gradient(V, case.q), library)
-        )
+        right = trees.potential_energy(c.arm, c.q)
+        return worst(relative(V(c.q), right), relative(trees.gradient(V, c.q), g_of(c)))
 
-    return Finding(
-        "g_z = +9.81", worst_case(lambda c: error(c, c.p.gz)), worst_case(lambda c: error(c, -c.p.gz))
-    )
+    found = finding(lambda c: error(c, c.p.gz), lambda c: error(c, -c.p.gz))
+    return Finding("g_z = +9.81", found.residual, found.printed_residual)
 
 
 @computes("N-3.41")
@@ -205,38 +182,34 @@ def expanded_lagrangian(item: Item) -> Finding:
         q, qd, qdd = case.q, case.qd, case.qdd
 
         def momentum(x: Array, xd: Array) -> Array:
-            return motion(inertia_matrix(case.arm, x), xd)
+            return motion(trees.inertia_matrix(case.arm, x), xd)
 
         def lagrangian(x: Array) -> Array:
-            return kinetic_energy(case.arm, x, qd) - potential_energy(case.arm, x)
+            return trees.kinetic_energy(case.arm, x, qd) - trees.potential_energy(case.arm, x)
 
         rise = motion(case.D, qdd) + np.einsum("npji,ni,nj->np", case.D_by_q, qd, qd)  # (3.41)
         slope = np.einsum("nijp,ni,nj->np", case.D_by_q, qd, qd) / 2 - case.g  # (3.42)
-        symbols = christoffel_symbols(case.D_by_q)
+        symbols = trees.christoffel_symbols(case.D_by_q)
         return worst(
-            relative(rise, rate(momentum, (q, qd), (qd, qdd))),
-            relative(slope, gradient(lagrangian, q)),
+            relative(rise, trees.rate(momentum, (q, qd), (qd, qdd))),
+            relative(slope, trees.gradient(lagrangian, q)),
             relative(rise - slope, case.tau),
             relative(symbols, np.swapaxes(symbols, 1, 2)),
         )
 
-    return Finding(extent(), worst_case(error))
+    return finding(error)
 
 
-def torque(case: Case) -> tuple[Array, Array]:
-    """Compute `D qdd + C qd` and g by the corrected closed form."""
-    p, q, qd = case.p, case.q, case.qd
-    moving = motion(main_axes.mass_matrix(p, q), case.qdd) + motion(main_axes.coriolis_matrix(p, q, qd), qd)
-    return moving, main_axes.gravity_torque(p, q)
+def moving(c: Case) -> Array:
+    """Compute `D qdd + C qd` by the corrected closed form."""
+    return motion(D_of(c), c.qdd) + motion(C_of(c), c.qd)
 
 
 @computes("N-3.43")
 def sign_of_potential(item: Item) -> Finding:
     """Compare the torque with dV/dq added and subtracted."""
-    return Finding(
-        extent(),
-        worst_case(lambda c: relative(torque(c)[0] + torque(c)[1], c.tau)),
-        worst_case(lambda c: relative(torque(c)[0] - torque(c)[1], c.tau)),
+    return finding(
+        lambda c: relative(moving(c) + g_of(c), c.tau), lambda c: relative(moving(c) - g_of(c), c.tau)
     )
 
 
@@ -244,13 +217,10 @@ def sign_of_potential(item: Item) -> Finding:
 def velocities_in_C(item: Item) -> Finding:
     """Compare C with the sum over i of c_ijp qd_i, and with the sum of the c_ijp alone."""
 
-    def error(case: Case, weights: Array) -> float:
-        summed = np.einsum("nijp,ni->npj", christoffel_symbols(case.D_by_q), weights)
-        return relative(summed, main_axes.coriolis_matrix(case.p, case.q, case.qd))
+    def error(c: Case, weights: Array) -> float:
+        return relative(np.einsum("nijp,ni->npj", trees.christoffel_symbols(c.D_by_q), weights), C_of(c))
 
-    return Finding(
-        extent(), worst_case(lambda c: error(c, c.qd)), worst_case(lambda c: error(c, np.ones(c.qd.shape)))
-    )
+    return finding(lambda c: error(c, c.qd), lambda c: error(c, np.ones(c.qd.shape)))
 
 
 @computes("N-3.60")
@@ -258,20 +228,17 @@ def equation_of_motion(item: Item) -> Finding:
     """Compare (3.60) with the recursion, and check the power balance with the friction of (3.61)."""
     friction = np.array(item.inputs["f"])
     drives = Drives(ratio=np.ones(3), rotor_inertia=0.0, viscous=friction)
-    robot = main_axes_robot(load("irb1400")).with_drives("rigid", drives)
+    robot = closed_form.main_axes_robot(load("irb1400")).with_drives("rigid", drives)
 
-    def error(case: Case) -> float:
-        moving, held = torque(case)
-        tau_ext = moving + held + friction_torque(robot, case.qd)
+    def error(c: Case) -> float:
+        tau = moving(c) + g_of(c)
+        tau_ext = tau + friction_torque(robot, c.qd)
 
         def total(x: Array, xd: Array) -> Array:
-            return kinetic_energy(case.arm, x, xd) + potential_energy(case.arm, x)
+            return trees.kinetic_energy(c.arm, x, xd) + trees.potential_energy(c.arm, x)
 
-        gained = rate(total, (case.q, case.qd), (case.qd, case.qdd))
-        lost = np.sum(friction * case.qd**2, axis=-1)
-        return worst(
-            relative(moving + held, case.tau),
-            relative(gained + lost, np.sum(case.qd * tau_ext, axis=-1)),
-        )
+        gained = trees.rate(total, (c.q, c.qd), (c.qd, c.qdd))
+        lost = np.sum(friction * c.qd**2, axis=-1)
+        return worst(relative(tau, c.tau), relative(gained + lost, np.sum(c.qd * tau_ext, axis=-1)))
 
-    return Finding(extent(), worst_case(error))
+    return finding(error)

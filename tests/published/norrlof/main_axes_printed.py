@@ -13,24 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.published.items import rng
-from tests.published.norrlof.closed_form import (
-    AXES,
-    EMBEDDING,
-    JOINTS,
-    PARENTS,
-    MainAxes,
-    main_axes_parameters,
-)
-from tests.published.norrlof.trees import (
-    Arm,
-    Array,
-    christoffel_symbols,
-    gradient,
-    gravity_torques,
-    inertia_matrix,
-    states,
-    torques,
-)
+from tests.published.norrlof import closed_form, trees
+from tests.published.norrlof.closed_form import MainAxes
+from tests.published.norrlof.trees import Arm, Array
 from twin.multibody.tree import Tree, inertial_parameters
 from twin.robot.loading.loading import load
 
@@ -59,16 +44,16 @@ def cases() -> tuple[Case, ...]:
     generator = rng()
     random = [MainAxes(*generator.uniform(0.1, 2, 9), *generator.uniform(-1, 1, 11)) for _ in range(SETS)]
     found = []
-    for p in (main_axes_parameters(load("irb1400")), *random):
+    for p in (closed_form.main_axes_parameters(load("irb1400")), *random):
         arm = arm_of(replace(p, rc4x=0.0))
-        q, qd, qdd = states(3)
-        D_by_q = gradient(lambda x, arm=arm: inertia_matrix(arm, x), q)
-        C = np.einsum("nijp,ni->npj", christoffel_symbols(D_by_q), qd)
+        q, qd, qdd = trees.states(3)
+        D_by_q = trees.gradient(lambda x, arm=arm: trees.inertia_matrix(arm, x), q)
+        C = np.einsum("nijp,ni->npj", trees.christoffel_symbols(D_by_q), qd)
         found.append(
             Case(
                 replace(p, rc4x=0.0),
-                *(arm, q, qd, qdd, inertia_matrix(arm, q), D_by_q, C),
-                *(gravity_torques(arm, q), torques(arm, q, qd, qdd)),
+                *(arm, q, qd, qdd, trees.inertia_matrix(arm, q), D_by_q, C),
+                *(trees.gravity_torques(arm, q), trees.torques(arm, q, qd, qdd)),
             )
         )
     return tuple(found)
@@ -84,17 +69,17 @@ def arm_of(p: MainAxes) -> Arm:
         m, x, z, Iyy = (getattr(p, name) for name in (f"m{k}", f"rc{k}x", f"rc{k}z", f"I{k}"))
         bodies.append(inertial_parameters(m, np.array([x, 0, z]), np.diag([0, Iyy, 0])))
     tree = Tree(
-        names=JOINTS,
-        links=JOINTS,
+        names=closed_form.JOINTS,
+        links=closed_form.JOINTS,
         kinds=("revolute",) * 5,
-        parents=PARENTS,
+        parents=closed_form.PARENTS,
         T_parent_joint=T,
-        axes=np.array(AXES, dtype=float),
+        axes=np.array(closed_form.AXES, dtype=float),
         inertias=np.array(bodies),
         flange_joint=2,
         T_joint_flange=np.eye(4),
     )
-    return Arm(tree, np.array(EMBEDDING, dtype=float), np.zeros(5), (0.0, 0.0, -p.gz))
+    return Arm(tree, np.array(closed_form.EMBEDDING, dtype=float), np.zeros(5), (0.0, 0.0, -p.gz))
 
 
 def angles(q: Array) -> tuple[Array, ...]:
@@ -168,5 +153,5 @@ def centres(p: MainAxes, q: Array) -> Array:
 def D_by_jacobians(p: MainAxes, q: Array) -> Array:
     """Compute D by (3.54), with the Jacobians (3.53) by complex steps."""
     D = np.tile(np.diag([p.I1, p.I2 + p.I4, p.I3 + p.I5]), (len(q), 1, 1))
-    J = gradient(lambda x: centres(p, x), q)
+    J = trees.gradient(lambda x: centres(p, x), q)
     return D + np.einsum("k,knai,knaj->nij", np.array([p.m2, p.m3, p.m4, p.m5]), J, J)

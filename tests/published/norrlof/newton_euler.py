@@ -10,21 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.published.items import Finding, Item, computes, rng
-from tests.published.norrlof.trees import (
-    DOWN,
-    Arm,
-    Array,
-    about_centre,
-    accelerations,
-    chain,
-    links,
-    placed,
-    relative,
-    states,
-    torques,
-    turned,
-    worst,
-)
+from tests.published.norrlof import trees
+from tests.published.norrlof.trees import Arm, Array, relative, turned, worst
 from twin.multibody import recursions
 
 ARMS = 3
@@ -35,12 +22,12 @@ EXTENT = f"{ARMS} random arms of {JOINTS} joints"
 def arms(kinds: str = "R") -> list[Arm]:
     """Draw random chains."""
     generator = rng()
-    return [chain(generator, JOINTS, kinds) for _ in range(ARMS)]
+    return [trees.chain(generator, JOINTS, kinds) for _ in range(ARMS)]
 
 
 def local(arm: Arm, q: Array) -> tuple[list[Array], list[Array]]:
     """Return rotations (N, 3, 3) from each link's to its parent's axes, and joint positions (N, 3) there."""
-    at, shape = placed(arm, q), (len(q),)
+    at, shape = trees.placed(arm, q), (len(q),)
     R = [np.array([[np.broadcast_to(x, shape) for x in row] for row in rows]) for rows in at.R]
     p = [np.array([np.broadcast_to(x, shape) for x in place]) for place in at.p]
     return [np.moveaxis(matrix, -1, 0) for matrix in R], [place.T for place in p]
@@ -54,8 +41,8 @@ def back(R: Array, v: Array) -> Array:
 def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array, ...]]:
     """Return `a_c, omega, alpha, g` of every link in the link's axes, by section 2 of the report."""
     found = []
-    for link, moved in zip(links(arm, q), accelerations(arm, q, qd, qdd), strict=True):
-        g = np.broadcast_to(np.array(DOWN), (len(q), 3))
+    for link, moved in zip(trees.links(arm, q), trees.accelerations(arm, q, qd, qdd), strict=True):
+        g = np.broadcast_to(np.array(trees.DOWN), (len(q), 3))
         found.append(tuple(back(link.R, v) for v in (*moved, g)))
     return found
 
@@ -65,7 +52,7 @@ def motion_of_lecture(
 ) -> list[tuple[Array, ...]]:
     """Return `a_c, omega, alpha, g` of every link by the lecture's outward recursion for revolute joints."""
     R, p = local(arm, q)
-    world = recursions.world_frames(arm.tree, placed(arm, q))
+    world = recursions.world_frames(arm.tree, trees.placed(arm, q))
     R_base = np.broadcast_to(np.eye(3), (len(q), 3, 3))
     w = alpha = a_end = np.zeros((len(q), 3))
     found = []
@@ -79,10 +66,10 @@ def motion_of_lecture(
         alpha = propagated + b * qdd[:, i, None] + np.cross(w, b * qd[:, i, None])
         start = back(R[i], a_end)
 
-        _, com, _ = about_centre(arm.tree.inertias[i])
+        _, com, _ = trees.about_centre(arm.tree.inertias[i])
         end = p[i + 1] if i + 1 < arm.tree.n else arm.tree.T_joint_flange[:3, 3]
         a_c, a_end = (start + np.cross(alpha, r) + np.cross(w, np.cross(w, r)) for r in (com, end))
-        g = back(R_base, np.broadcast_to(np.array(DOWN), w.shape))
+        g = back(R_base, np.broadcast_to(np.array(trees.DOWN), w.shape))
         found.append((a_end if printed == "L-NE-ac" else a_c, w, alpha, g))
     return found
 
@@ -107,11 +94,11 @@ def balanced(
         Torque or force along each joint's axis (N, n), and the force on every link, in base axes.
     """
     R, p = local(arm, q)
-    R_base = [link.R for link in links(arm, q)]
+    R_base = [link.R for link in trees.links(arm, q)]
     f_ahead = tau_ahead = np.zeros((len(q), 3))
     tau, forces = np.zeros(q.shape), []
     for i in reversed(range(arm.tree.n)):
-        mass, com, inertia = about_centre(arm.tree.inertias[i])
+        mass, com, inertia = trees.about_centre(arm.tree.inertias[i])
         a_c, w, alpha, g = moved[i]
         last = i + 1 == arm.tree.n
         f_next = np.zeros(w.shape) if last else turned(R[i + 1], f_ahead)
@@ -134,10 +121,10 @@ def force_balance(item: Item) -> Finding:
     """Compare the forces along prismatic joints; every other joint is prismatic."""
     errors = []
     for arm in arms("RP"):
-        q, qd, qdd = states(JOINTS)
+        q, qd, qdd = trees.states(JOINTS)
         slides = [kind == "prismatic" for kind in arm.tree.kinds]
         tau, _ = balanced(arm, q, motion_by_jacobians(arm, q, qd, qdd))
-        errors.append(relative(tau[:, slides], torques(arm, q, qd, qdd)[:, slides]))
+        errors.append(relative(tau[:, slides], trees.torques(arm, q, qd, qdd)[:, slides]))
     return Finding(f"{EXTENT}, 3 of them prismatic", worst(*errors))
 
 
@@ -146,8 +133,8 @@ def torque_balance(item: Item) -> Finding:
     """Compare torques with f_i of each link, and with the one common force that gives the least error."""
     right, printed = [], []
     for arm in arms():
-        q, qd, qdd = states(JOINTS)
-        moved, expected = motion_by_jacobians(arm, q, qd, qdd), torques(arm, q, qd, qdd)
+        q, qd, qdd = trees.states(JOINTS)
+        moved, expected = motion_by_jacobians(arm, q, qd, qdd), trees.torques(arm, q, qd, qdd)
         tau, forces = balanced(arm, q, moved)
         right.append(relative(tau, expected))
         printed.append(min(relative(balanced(arm, q, moved, common=f)[0], expected) for f in forces))
@@ -158,9 +145,9 @@ def lecture_error(printed: str = "") -> float:
     """Return the relative error of the lecture's torques."""
     errors = []
     for arm in arms():
-        q, qd, qdd = states(JOINTS)
+        q, qd, qdd = trees.states(JOINTS)
         tau, _ = balanced(arm, q, motion_of_lecture(arm, q, qd, qdd, printed), printed)
-        errors.append(relative(tau, torques(arm, q, qd, qdd)))
+        errors.append(relative(tau, trees.torques(arm, q, qd, qdd)))
     return worst(*errors)
 
 

@@ -64,9 +64,8 @@ def products_of_units(item: Item) -> Finding:
     p, q = rng().normal(size=(2, SAMPLES, 4))
     distributed = np.einsum("na,nb,abc->nc", p, q, table)
     units = quaternion_product(np.eye(4)[:, None], np.eye(4)) - table
-    return Finding(
-        f"{SAMPLES} products and those of the units", largest(quaternion_product(p, q) - distributed, units)
-    )
+    residual = largest(quaternion_product(p, q) - distributed, units)
+    return Finding(f"{SAMPLES} products and those of the units", residual)
 
 
 @computes("N-2.8")
@@ -75,10 +74,8 @@ def norm(item: Item) -> Finding:
     q = quaternions(item)
     square = quaternion_product(q, quaternion_conjugate(q))
     by_parts = np.sqrt(q[:, 0] ** 2 + np.sum(q[:, 1:] ** 2, axis=1))
-    return Finding(
-        quaternion_norm(q[0]),
-        largest(quaternion_norm(q) - np.sqrt(square[:, 0]), quaternion_norm(q) - by_parts, square[:, 1:]),
-    )
+    found = quaternion_norm(q)
+    return Finding(found[0], largest(found - np.sqrt(square[:, 0]), found - by_parts, square[:, 1:]))
 
 
 @computes("N-2.9")
@@ -87,11 +84,8 @@ def inverse(item: Item) -> Finding:
     q = quaternions(item)
     printed = quaternion_conjugate(q) / quaternion_norm(q)[:, None]
     right = quaternion_inverse(q)
-    return Finding(
-        right[0],
-        largest(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE),
-        largest(quaternion_product(q, printed) - ONE),
-    )
+    residual = largest(quaternion_product(q, right) - ONE, quaternion_product(right, q) - ONE)
+    return Finding(right[0], residual, largest(quaternion_product(q, printed) - ONE))
 
 
 @computes("N-2.10")
@@ -101,11 +95,8 @@ def polar_form(item: Item) -> Finding:
     r, k, phi = quaternion_polar(q)
     with np.errstate(divide="ignore"):
         printed = np.arctan(np.linalg.norm(q[:, 1:], axis=1) / q[:, 0])
-    return Finding(
-        phi[0],
-        largest(quaternion_from_polar(r, k, phi) - q),
-        largest(quaternion_from_polar(r, k, printed) - q),
-    )
+    errors = (largest(quaternion_from_polar(r, k, angle) - q) for angle in (phi, printed))
+    return Finding(phi[0], *errors)
 
 
 @computes("N-2.14")
@@ -117,10 +108,8 @@ def rotation_by_quaternion(item: Item) -> Finding:
     b = rotated_vector(quat, a)
     by_axis = np.einsum("nij,nj->ni", matrix_from_axis_angle(k, 2 * half), a)
     by_matrix = np.einsum("nij,nj->ni", printed_matrix(quat), a)
-    return Finding(
-        f"{len(quat)} rotations",
-        largest(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat)),
-    )
+    residual = largest(b - by_axis, b - by_matrix, matrix_from_quaternion(quat) - printed_matrix(quat))
+    return Finding(f"{len(quat)} rotations", residual)
 
 
 @computes("N-2.15x")
@@ -138,34 +127,21 @@ def _about_x(c: Floats, s: Floats) -> Floats:
     return np.moveaxis(np.array([[one, zero, zero], [zero, c, -s], [zero, s, c]]), (0, 1), (-2, -1))
 
 
-@computes("N-2.16")
-def scalar_part(item: Item) -> Finding:
-    """Insert the library's scalar part into (2.16), squared."""
+@computes("N-2.16", "N-2.17", "N-2.18", "N-2.21")
+def parts_of_the_quaternion(item: Item) -> Finding:
+    """Insert the library's quaternion into (2.16) squared, (2.17), (2.18) with its companions, or (2.21)."""
     R = matrices()
-    s = quaternion_by_largest_axis(R)[:, 0]
-    return Finding(f"{len(R)} rotations", largest(np.trace(R, axis1=1, axis2=2) + 1 - 4 * s**2))
-
-
-@computes("N-2.17")
-def axis_from_skew_part(item: Item) -> Finding:
-    """Insert the library's quaternion into (2.17)."""
-    R = matrices()
+    trace = np.trace(R, axis1=1, axis2=2)
+    diagonal = np.diagonal(R, axis1=1, axis2=2)
     quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", largest(skew_part(R) - 4 * quat[:, :1] * quat[:, 1:]))
-
-
-@computes("N-2.18")
-def axis_from_diagonal(item: Item) -> Finding:
-    """Insert the library's quaternion into (2.18) and its two companions."""
-    R = matrices()
-    r11, r22, r33 = np.diagonal(R, axis1=1, axis2=2).T
-    x, y, z = quaternion_by_largest_axis(R)[:, 1:].T
-    return Finding(
-        f"{len(R)} rotations",
-        largest(
-            r11 - r22 - r33 + 1 - 4 * x**2, r22 - r11 - r33 + 1 - 4 * y**2, r33 - r11 - r22 + 1 - 4 * z**2
-        ),
-    )
+    s, k = quat[:, 0], quat[:, 1:]
+    difference = {
+        "N-2.16": trace + 1 - 4 * s**2,
+        "N-2.17": skew_part(R) - 4 * s[:, None] * k,
+        "N-2.18": 2 * diagonal - trace[:, None] + 1 - 4 * k**2,
+        "N-2.21": np.sum(k**2, axis=1) - (1 - s**2),
+    }
+    return Finding(f"{len(R)} rotations", largest(difference[item.id]))
 
 
 @computes("N-2.19")
@@ -188,19 +164,8 @@ def sum_of_both(item: Item) -> Finding:
     skew = skew_part(R)
     without_zero = skew + np.sign(np.take_along_axis(skew, a, axis=1)) * symmetric_part(R)
     right = quaternion_by_largest_axis(R)
-    return Finding(
-        f"{len(R)} half turns",
-        largest(matrix_from_quaternion(right) - R),
-        largest(np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1) - 1),
-    )
-
-
-@computes("N-2.21")
-def length_of_vector_part(item: Item) -> Finding:
-    """Insert the library's quaternion into (2.21)."""
-    R = matrices()
-    quat = quaternion_by_largest_axis(R)
-    return Finding(f"{len(R)} rotations", largest(np.sum(quat[:, 1:] ** 2, axis=1) - (1 - quat[:, 0] ** 2)))
+    ratio = np.linalg.norm(without_zero, axis=1) / np.linalg.norm(symmetric_part(R), axis=1)
+    return Finding(f"{len(R)} half turns", largest(matrix_from_quaternion(right) - R), largest(ratio - 1))
 
 
 @computes("N-2.22")
@@ -240,8 +205,6 @@ def meaning_of_columns(item: Item) -> Finding:
     found = p_0 - d.swapaxes(1, 2)
     stretch = np.array(item.inputs["M"])
     determinants = np.linalg.det([*R, stretch]) - 1  # zero for both, but only the rotations are orthogonal
-    return Finding(
-        "columns of R: axes of frame 1 in frame 0",
-        largest(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants),
-        min(largest(found - axes_of_0_in_1), largest(stretch.T @ stretch - np.eye(3))),
-    )
+    right = largest(found - axes_of_1_in_0, R.swapaxes(1, 2) @ R - np.eye(3), determinants)
+    wrong = min(largest(found - axes_of_0_in_1), largest(stretch.T @ stretch - np.eye(3)))
+    return Finding("columns of R: axes of frame 1 in frame 0", right, wrong)

@@ -1,6 +1,4 @@
-"""Symbolic poses and Jacobians of six axes, and the recursion with symbols against Euler and Lagrange."""
-
-from dataclasses import replace
+"""Symbolic poses and Jacobians of six axes."""
 
 import numpy as np
 import pytest
@@ -8,11 +6,7 @@ import sympy as sp
 
 import twin
 from twin.dynamics.symbolic.arm_kinematics import arm_kinematics
-from twin.dynamics.symbolic.euler_lagrange import number
-from twin.dynamics.symbolic.trees import formulas, mass_symbols, tree_dynamics
-from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
-from twin.multibody.recursions import newton_euler, placements
-from twin.robot.locking import locked
+from twin.dynamics.symbolic.trees import formulas
 
 
 def values(robot, q):
@@ -57,26 +51,3 @@ def test_printed_kinematics_state_their_symbols():
     latex = formulas("irb1400", "J", "latex")
     assert latex.splitlines()[-1].startswith("det = \\left(")
     assert "Jw_{31} = 0\n" in latex
-
-
-def test_recursion_with_symbols_is_identical_to_euler_and_lagrange():
-    """The masses of three axes are symbols; the difference is 0 exactly, since all numbers are fractions."""
-    robot = locked(twin.load("irb1600"), 3)
-    exact = np.vectorize(number, otypes=[object])
-    tree = replace(robot.tree, T_parent_joint=exact(robot.tree.T_parent_joint), axes=exact(robot.tree.axes))
-    links = mass_symbols(robot.tree)
-    gravity = (0, 0, -sp.Symbol("gz", real=True))
-    dynamics = tree_dynamics(robot.tree, links=links, gravity=gravity)
-    qdd = sp.symbols("qdd1:4", real=True)
-    rows = []
-    for mass, com, inertia in links:
-        c = sp.Matrix(com)
-        about_origin = sp.Matrix(inertia) + mass * (c.dot(c) * sp.eye(3) - c * c.T)
-        places = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
-        rows.append([mass, *(mass * c), *(about_origin[place] for place in places)])
-    at = placements(tree, list(dynamics.q), sp)
-    recursion = newton_euler(tree, at, dynamics.qd, qdd, rows, gravity)
-    sums = dynamics.D * sp.Matrix(qdd) + dynamics.C * sp.Matrix(dynamics.qd) + dynamics.g
-    for one, other in zip(recursion, sums, strict=True):
-        fractions = {value: number(float(value)) for value in one.atoms(sp.Float)}
-        assert trigonometric_sum(one.xreplace(fractions) - other) == 0

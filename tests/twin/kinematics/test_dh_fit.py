@@ -7,11 +7,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
-from tests.support.random_trees import interpreted
 from tests.support.wrist_arms import drawn_arm, solutions_and_errors, urdf_text
 from twin.errors import RobotError
 from twin.kinematics.dh_fit import fitted_dh
 from twin.multibody.tree import frozen
+from twin.robot.evaluation import uncompiled
 from twin.robot.robot import DH
 
 RIGHT = np.pi / 2
@@ -30,7 +30,7 @@ TABLES = {
 
 def loaded(text, folder):
     (folder / "drawn.urdf").write_text(text, encoding="utf-8")
-    return interpreted(twin.load(folder / "drawn.urdf"))
+    return uncompiled(twin.load(folder / "drawn.urdf"))
 
 
 def table(name):
@@ -59,7 +59,7 @@ def test_urdf_alone_has_the_solutions_of_the_published_table_in_the_same_rows(na
 @pytest.mark.parametrize("seed", range(6))
 def test_arm_drawn_anywhere_has_a_table_and_loses_no_solution(seed, tmp_path):
     rng = np.random.default_rng(seed)
-    robot = interpreted(drawn_arm(rng, tmp_path, offset=seed % 2 == 1))
+    robot = uncompiled(drawn_arm(rng, tmp_path, offset=seed % 2 == 1))
     fit = fitted_dh(robot)
     assert fit.error < 1e-13
     assert abs(fit.dh.d[1]) > 0.01 or seed % 2 == 0
@@ -92,7 +92,7 @@ def test_stated_table_may_have_offsets_of_both_axes():
     dh = table("puma560")
     dh.alpha[:] = [-RIGHT, 0, -RIGHT, RIGHT, -RIGHT, 0]
     dh.d[1:3] = 0.2, 0.05
-    robot = interpreted(twin.dh_robot("offset", dh))
+    robot = uncompiled(twin.dh_robot("offset", dh))
     error, apart = solutions_and_errors(robot, np.random.default_rng(0).uniform(-3, 3, (20, 6)))
     assert error < 1e-13
     assert np.all(apart < 1e-6)
@@ -102,7 +102,7 @@ def test_rounded_files_are_polished(tmp_path):
     errors = []
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        robot = interpreted(drawn_arm(rng, tmp_path, offset=seed % 2 == 1, digits=5))
+        robot = uncompiled(drawn_arm(rng, tmp_path, offset=seed % 2 == 1, digits=5))
         fit = fitted_dh(robot)
         assert 1e-8 < fit.error < 1e-4
         errors.append(solutions_and_errors(robot, rng.uniform(-3, 3, (10, 6)))[0])
@@ -120,7 +120,7 @@ def test_rows_follow_the_geometry_and_not_the_signs_and_the_base_frame_of_the_fi
     lean = 1.8
     poses[1, :3, :3] = poses[1, :3, :3] @ Rotation.from_rotvec(-lean * arm.tree.axes[1]).as_matrix()
     tree = replace(arm.tree, axes=frozen(signs[:, None] * arm.tree.axes), T_parent_joint=frozen(poses))
-    drawn = interpreted(replace(arm, tree=tree))
+    drawn = uncompiled(replace(arm, tree=tree))
     T = twin.forward_kinematics(arm, np.random.default_rng(0).uniform(-1, 1, (20, 6)))
     rows = twin.inverse_kinematics(arm, T, limits=False)
     expected = (rows + lean * np.eye(6)[1]) * signs

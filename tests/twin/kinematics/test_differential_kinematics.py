@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.dh_arms import states_of, times
-from tests.support.laboratory_arms import RX90, SEVEN, YOUBOT, urdf_of
+from tests.support.laboratory_arms import TABLES, laboratory_arm
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -15,12 +15,10 @@ from twin.kinematics.differential import (
     analytic_jacobian_inverse,
     coordinate_accelerations,
     coordinate_rates,
-    coordinates_from_pose,
     inverse_acceleration,
     inverse_velocity,
     tool_coordinates,
 )
-from twin.rotations.euler_angles import euler_rate_matrix
 
 KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
@@ -28,10 +26,8 @@ ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
 
 
 @pytest.fixture
-def arm(request, load):
-    name = request.param
-    tables = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
-    return load(urdf_of(tables[name])) if name in tables else twin.load(name)
+def arm(request):
+    return laboratory_arm(request.param) if request.param in TABLES else twin.load(request.param)
 
 
 def wrapped(x, kind):
@@ -78,58 +74,9 @@ def test_twist_and_coordinates_describe_the_same_motion(arm, kind):
     rates, accelerations = coordinate_rates(x, V, kind), coordinate_accelerations(x, V, Vd, kind)
     assert np.max(np.abs(rates - times(J_A, qd)) / scale) < 1e-14
     assert np.max(np.abs(accelerations - times(J_A, qdd) - times(J_A_dot, qd)) / scale) < 1e-14
-    printed = times(J_A, qdd) - times(J_A_dot, qd)  # Aliaga 2019, eq. (2.16)
-    assert np.min(np.max(np.abs(accelerations - printed), axis=1)) > 1e-2
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-def test_the_geometric_jacobian_is_the_analytic_one_turned(robot, kind):
-    """Manual, eq. (3.37)."""
-    q = states_of(robot, 100)[0]
-    T_A = np.tile(np.eye(6), (100, 1, 1))
-    T_A[:, 3:, 3:] = euler_rate_matrix(tool_coordinates(robot, q, None, kind)[:, 3:], kind)
-    error = np.abs(T_A @ analytic_jacobian(robot, q, None, kind) - twin.jacobian(robot, q))
-    assert np.max(error * np.abs(np.linalg.det(T_A))[:, None, None]) < 1e-15
-
-
-YOUBOT_Q = np.arange(1.0, 6)
-
-
-@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
-def test_published_pose_and_jacobian_of_the_youbot(arm):
-    """Manual, q2ZYXeul and jacobi0 of [1 2 3 4 5]; one entry of the Jacobian is lost, and must be 1."""
-    expected = (0.0501, 0.0780, 0.0142, -0.8341, 0.1172, -2.7323)
-    np.testing.assert_allclose(tool_coordinates(arm, YOUBOT_Q), expected, rtol=0, atol=5e-5)
-    printed = [
-        [-0.0780, -0.0718, -0.0369, -0.0576, 0],
-        [0.0501, -0.1118, -0.0575, -0.0897, 0],
-        [0, -0.0597, 0.0812, -0.0482, 0],
-        [0, -0.8415, -0.8415, -0.8415, 0.2227],
-        [0, 0.5403, 0.5403, 0.5403, 0.3468],
-        [1, 0, 0, 0, -0.9111],
-    ]
-    np.testing.assert_allclose(twin.jacobian(arm, YOUBOT_Q), printed, rtol=0, atol=5e-5)
-
-
-PRINTED_INVERSE = [
-    [-0.4473, 0.2872, 0, 0.9507, 2.0295, -0.6544],
-    [-23.6551, -36.9097, 12.9682, 0.0035, 1.0608, 3.8794],
-    [-2.1018, -3.2731, 8.8754, 0, -0.0035, -0.0127],
-    [25.7491, 40.1877, -21.8436, -0.0043, -1.3194, -4.8250],
-    [-0.4029, 0.2587, 0, -0.0444, 2.2481, -0.5966],
-]
-
-
-@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
-def test_published_inverse_of_the_youbots_jacobian(arm):
-    """Manual, ijacZYXeul([1 2 3 4 5]); entry (1, 3) is lost, and is 0."""
-    found = analytic_jacobian_inverse(arm, YOUBOT_Q)
-    np.testing.assert_allclose(found, PRINTED_INVERSE, rtol=0, atol=5e-5)
-    # Least squares of the twist is another thing: the nearest motion depends on the coordinates.
-    T_A = np.eye(6)
-    T_A[3:, 3:] = euler_rate_matrix(tool_coordinates(arm, YOUBOT_Q)[3:], "zyx")
-    of_twist = np.linalg.pinv(twin.jacobian(arm, YOUBOT_Q)) @ T_A
-    assert 0.03 < np.max(np.abs(of_twist - PRINTED_INVERSE)) < 0.05
+YOUBOT_Q, ZERO, ONES = np.arange(1.0, 6), np.zeros(6), np.ones(6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,13 +89,9 @@ def test_inverses_of_the_analytic_jacobian(arm, kind):
     assert np.all(np.sum(values > 1e-12, axis=1) == min(6, n))
     cond = (values[:, 0] / values[:, min(6, n) - 1])[:, None, None]
     transposed = np.swapaxes(J_A, 1, 2)
-    if min(m, n) <= 6:
-        identity = inverse @ J_A if m >= n else J_A @ inverse
-        assert np.max(np.abs(identity - np.eye(min(m, n))) / cond) < 2e-15
-        if m >= n:
-            normal = np.linalg.solve(transposed @ J_A, transposed)
-        else:
-            normal = transposed @ np.linalg.inv(J_A @ transposed)
+    if m >= n and n <= 6:
+        assert np.max(np.abs(inverse @ J_A - np.eye(n)) / cond) < 2e-15
+        normal = np.linalg.solve(transposed @ J_A, transposed)
     else:
         normal = np.linalg.pinv(J_A, rcond=1e-12)
     error = np.abs(inverse - normal) / np.max(np.abs(normal), axis=(1, 2))[:, None, None]
@@ -177,9 +120,6 @@ def test_joint_motions_come_back(arm, kind):
         assert np.max(np.abs(times(idle, found))) < 1e-13
         assert np.max(np.abs(times(J, found) - rates) / cond) < 1e-14
         assert np.max(np.abs(times(J, second) + times(J_dot, qd) - accelerations) / (cond * size)) < 1e-14
-    if kind == "quaternion" and arm.n == 6:  # Aliaga 2019, eq. (2.19), with the plus that it prints
-        printed = times(np.linalg.pinv(J), accelerations + times(J_dot, qd))
-        assert np.min(np.max(np.abs(printed - qdd), axis=1)) > 1e-2
 
 
 SINGULAR_WRIST = np.deg2rad([10.0, 20, -30, 40, 0, 50])
@@ -208,15 +148,10 @@ def test_in_a_singular_wrist_impossible_motions_are_refused(robot):
     J = twin.jacobian(robot, SINGULAR_WRIST)
     lost = np.linalg.svd(J)[0][:, -1]
     possible = J @ np.ones(6)
-    with pytest.raises(
-        SingularityError, match=r"the velocity of the tool is not possible: .* of rank 5, misses"
-    ):
+    with pytest.raises(SingularityError, match=r"velocity of the tool is not possible: .* of rank 5, misses"):
         inverse_velocity(robot, SINGULAR_WRIST, possible + 1e-6 * lost)
-    both, still = [possible, possible + lost], np.zeros(6)
-    with pytest.raises(
-        SingularityError, match=r"the acceleration of the tool of sample \[1\] is not possible"
-    ):
-        inverse_acceleration(robot, SINGULAR_WRIST, still, both)
+    with pytest.raises(SingularityError, match=r"acceleration of the tool of sample \[1\] is not possible"):
+        inverse_acceleration(robot, SINGULAR_WRIST, ZERO, [possible, possible + lost])
     nearest = inverse_velocity(robot, SINGULAR_WRIST, possible + lost, least_squares=True)
     np.testing.assert_allclose(J @ nearest, possible, rtol=0, atol=1e-14)
     assert abs(nearest[3] - nearest[5]) < 1e-14  # without idle motion
@@ -262,44 +197,27 @@ def test_batches_of_any_shape(robot):
     for kind, size in (("zyx", 6), ("zyz", 6), ("quaternion", 7)):
         x = tool_coordinates(robot, q, T_TOOL, kind)
         assert x.shape == (2, 3, 2, size)
-        assert coordinate_rates(x, np.ones(6), kind).shape == x.shape
         assert coordinate_accelerations(x[0, 0, 0], np.ones((5, 6)), np.ones(6), kind).shape == (5, size)
         assert analytic_jacobian(robot, q, T_TOOL, kind).shape == (2, 3, 2, size, 6)
-        assert analytic_jacobian_dot(robot, q, np.ones(6), T_TOOL, kind).shape == (2, 3, 2, size, 6)
         assert analytic_jacobian_dot(robot, q[0, 0, 0], np.ones((4, 6)), T_TOOL, kind).shape == (4, size, 6)
         assert analytic_jacobian_inverse(robot, q, T_TOOL, kind).shape == (2, 3, 2, 6, size)
-    assert inverse_velocity(robot, q, np.ones(6)).shape == q.shape
     assert inverse_velocity(robot, q[0, 0, 0], np.ones((4, 6))).shape == (4, 6)
     assert inverse_acceleration(robot, q, np.ones(6), np.ones(6)).shape == q.shape
-    assert coordinates_from_pose(np.tile(np.eye(4), (5, 1, 1)), "zyz").shape == (5, 6)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda r: tool_coordinates(r, ZERO, None, "xyz"), "unknown coordinates 'xyz': known are 'zyx'"),
+        (lambda r: analytic_jacobian(r, ZERO, None, "twist"), "unknown coordinates 'twist'"),
+        (lambda r: inverse_velocity(r, ZERO, ONES, coordinates="xyz"), "known are 'twist', 'zyx'"),
+        (lambda r: inverse_velocity(r, ZERO, np.ones(7)), "expected rates of shape (..., 6), got (7,)"),
+        (lambda r: inverse_velocity(r, ZERO, np.full(6, np.nan)), "expected finite rates, got nan"),
         (
-            lambda r: tool_coordinates(r, np.zeros(6), None, "xyz"),
-            "unknown coordinates 'xyz': known are 'zyx'",
-        ),
-        (lambda r: analytic_jacobian(r, np.zeros(6), None, "twist"), "unknown coordinates 'twist'"),
-        (
-            lambda r: inverse_velocity(r, np.zeros(6), np.ones(6), coordinates="xyz"),
-            "known are 'twist', 'zyx'",
-        ),
-        (
-            lambda r: inverse_velocity(r, np.zeros(6), np.ones(7)),
-            "expected rates of shape (..., 6), got (7,)",
-        ),
-        (lambda r: inverse_velocity(r, np.zeros(6), np.full(6, np.nan)), "expected finite rates, got nan"),
-        (
-            lambda r: inverse_acceleration(r, np.zeros(6), np.zeros(6), np.ones(6), coordinates="quaternion"),
+            lambda r: inverse_acceleration(r, ZERO, ZERO, ONES, coordinates="quaternion"),
             "expected accelerations of shape (..., 7), got (6,)",
         ),
-        (lambda r: coordinate_rates(np.ones(7), np.ones(6), "zyx"), "expected x of shape (..., 6), got (7,)"),
-        (
-            lambda r: coordinate_rates(np.ones(7), np.ones(5), "quaternion"),
-            "expected twist of shape (..., 6)",
-        ),
+        (lambda r: coordinate_rates(np.ones(7), ONES, "zyx"), "expected x of shape (..., 6), got (7,)"),
     ],
 )
 def test_misuse_is_one_clear_sentence(robot, call, message):

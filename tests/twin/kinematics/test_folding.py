@@ -29,14 +29,14 @@ def without_fold(irb1400):
     return replace(irb1400, passive_min=-endless, passive_max=endless)
 
 
-def test_no_solution_of_10000_poses_folds_the_parallelogram(irb1400, without_fold):
+def test_no_solution_of_3000_poses_folds_the_parallelogram(irb1400, without_fold):
     """Also of poses that fold it in one solution, and can be reached by another."""
-    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 10_000)
+    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 3000)
     T = twin.forward_kinematics(irb1400, q)
     solutions = twin.inverse_kinematics(irb1400, T)
     assert np.max(pose_errors(irb1400, solutions, T, twin.forward_kinematics)) <= 1e-12
     there = solutions[~np.isnan(solutions[..., 0])]
-    assert len(there) > 10_000
+    assert len(there) > 3000
     assert np.max(np.abs(there[:, 2] - there[:, 1])) <= FOLD + 1e-12
     assert np.all((there >= irb1400.q_min) & (there <= irb1400.q_max))
     # The joints' own ranges would admit more; exactly those that fold are left out.
@@ -54,9 +54,8 @@ def test_the_nearest_solution_does_not_fold_either(irb1400, without_fold):
     q, T = random_poses_of(without_fold, np.random.default_rng(21), 2000)
     nearest = twin.inverse_kinematics(irb1400, T, near=q)
     folded = beyond_passive_range(irb1400, q) > 1e-9
-    assert np.all(
-        np.isnan(nearest[folded]) | (beyond_passive_range(irb1400, nearest[folded]) <= 1e-12)[:, None]
-    )
+    within = beyond_passive_range(irb1400, nearest[folded]) <= 1e-12
+    assert np.all(np.isnan(nearest[folded]) | within[:, None])
     loose = twin.inverse_kinematics(irb1400, T, near=q, limits=False)
     regular = np.min(np.abs(geometry(irb1400, q)), axis=0) > 1e-3
     np.testing.assert_allclose(loose[regular], q[regular], rtol=0, atol=1e-8)
@@ -76,15 +75,6 @@ def test_either_end_of_either_passive_joint_counts(irb1400, without_fold, joint,
     solutions = twin.inverse_kinematics(replace(without_fold, **{end: ends}), T)
     np.testing.assert_array_equal(solutions, every)
     assert not np.all(np.isnan(solutions))
-
-
-@pytest.mark.parametrize("side", [-1, 1])
-def test_the_limit_itself_is_within_and_a_thousandth_of_a_degree_more_is_not(irb1400, side):
-    q = np.array([0.3, side * -0.7, 0.0, 0.5, 0.8, -0.4])
-    for beyond, within in ((0.0, True), (np.deg2rad(1e-3), False)):
-        q[2] = q[1] + side * (FOLD + beyond)
-        solutions = twin.inverse_kinematics(irb1400, twin.forward_kinematics(irb1400, q))
-        assert bool(np.nanmin(distance_mod_turn(solutions, q), initial=9.0) <= 1e-11) == within
 
 
 def test_the_published_reach_is_admitted(irb1400):
@@ -145,11 +135,7 @@ def test_before_the_fold_and_past_it(irb1400, elbow_deg, told, column):
 def test_a_start_in_the_fold_is_named(irb1400):
     q = np.deg2rad(np.array([[10, -60, 20, 10, 30, 0], [10, -40, 20, 10, 30, 0]], float))
     path = through_poses(twin.forward_kinematics(irb1400, q))
-    with pytest.raises(
-        LimitError, match=r"near must be joint angles .*: joint_elbow \(q3 - q2\) would be at 80 "
-    ):
+    with pytest.raises(LimitError, match=r"near must be joint .*: joint_elbow \(q3 - q2\) would be at 80 "):
         joint_path(irb1400, path, near=q[0])
-    with pytest.raises(
-        LimitError, match=r"no solution of the first pose .*: joint_elbow .* link_rod would be 0\.0295"
-    ):
+    with pytest.raises(LimitError, match=r"no solution .*: joint_elbow .* link_rod would be 0\.0295"):
         joint_path(irb1400, path, near=q[1])

@@ -1,53 +1,17 @@
 """Inverse kinematics as it is called: published results, limits, representatives, `near`, shapes, misuse."""
 
 import itertools
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from scenarios.checks.motion_range import beyond_passive_range
-from tests.support.dh_arms import TURN, distance_mod_turn, geometry, pose_errors, random_poses_of
+from tests.support.dh_arms import TURN, geometry, pose_errors, random_poses_of
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
 from twin.rotations.rotations import pose_matrix
-
-
-def test_the_printed_results_of_the_thesis(robot):
-    """Aliaga 2019, section 3.1.4: fsolve's results, exact to about 2e-9 degrees."""
-    printed = {
-        "test_1": "28.789999998961303 -34.07000000078503 19.540000000894274 "
-        "7.620000001600972 38.930000000019035 56.379999998312144",
-        "test_2": "-79.5600000000176 -95.3067957443123 -35.7399999982214 "
-        "82.6735661715858 71.6844008779341 -115.1240977575642",
-        "test_3": "-16.1499999999874 34.6399999999286 -9.1099999998241 "
-        "-66.8899999998916 -46.5300000000301 107.329999999854",
-    }
-    poses = {  # of test 2 the thesis prints no pose: it is that of its joint angles
-        "test_1": "0.256169020979862 0.146951811198975 0.71904173343258 "
-        "0.355266700974361 0.220219321995462 0.809549214980808 0.412212433003434",
-        "test_3": "0.651650430407853 -0.143535605813641 0.481847014812847 "
-        "0.542604000206256 0.158528784053503 0.703280404944469 0.431098823482308",
-    }
-    found = {}
-    for name, q_deg in printed.items():
-        T = (
-            pose_matrix(np.array(poses[name].split(), float))
-            if name in poses
-            else forward_kinematics(robot, robot.poses[name])
-        )
-        for limits in (False, True):
-            distance = distance_mod_turn(
-                inverse_kinematics(robot, T, limits=limits), np.deg2rad(np.array(q_deg.split(), float))
-            )
-            found[name, limits] = np.rad2deg(np.nanmin(distance)) <= 5e-9
-    assert all(found[name, False] for name in printed)
-    # The printed result of test 2 has q2 = -95.3 degrees, beyond the limit of -90.
-    assert [name for name in printed if not found[name, True]] == ["test_2"]
 
 
 def representatives(robot, row):
@@ -159,35 +123,16 @@ def test_shapes(robot):
     np.testing.assert_array_equal(T, before)
 
 
-def spoilt(change):
+def test_a_pose_that_is_none_is_refused(robot):
     T = np.zeros((3, 4, 4)) + np.eye(4)
-    change(T[1])
-    return T
-
-
-@pytest.mark.parametrize(
-    ("T", "message"),
-    [
-        (np.eye(3), "expected T_base_tool of shape (..., 4, 4), got (3, 3)"),
+    T[1, 0, 1] = 1e-8
+    for pose, message in (
         (np.zeros(7), "expected T_base_tool of shape (..., 4, 4), got (7,)"),
-        (
-            spoilt(lambda T: T.__setitem__((0, 3), np.nan)),
-            "expected T_base_tool to be finite, got nan at [1, 0, 3]",
-        ),
-        (
-            spoilt(lambda T: T.__setitem__((2, 1), np.inf)),
-            "expected T_base_tool to be finite, got inf at [1, 2, 1]",
-        ),
-        (spoilt(lambda T: T.__imul__(1 + 1e-8)), "expected T_base_tool[1] to be rigid within 1e-09"),
-        (spoilt(lambda T: T.__setitem__((0, 0), -1.0)), "right-handed"),
-        (spoilt(lambda T: T.__setitem__((0, 1), 1e-8)), "expected T_base_tool[1] to be rigid within 1e-09"),
-        (spoilt(lambda T: T.__setitem__((3, 0), 1e-8)), "last row 0 0 0 1), got a deviation of 1e-08"),
-        (np.zeros((4, 4)), "expected T_base_tool to be rigid within 1e-09"),
-    ],
-)
-def test_a_pose_that_is_none_is_refused(robot, T, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        inverse_kinematics(robot, T)
+        (np.full((4, 4), np.nan), "expected T_base_tool to be finite, got nan at [0, 0]"),
+        (T, "expected T_base_tool[1] to be rigid within 1e-09"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            inverse_kinematics(robot, pose)
 
 
 def test_rotations_rounded_within_the_tolerance_are_accepted(robot):
@@ -204,20 +149,3 @@ def test_a_wrong_near_or_tool_is_refused(robot):
         inverse_kinematics(robot, T, near=[0, 0, np.nan, 0, 0, 0])
     with pytest.raises(ValueError, match="expected T_flange_tool"):
         inverse_kinematics(robot, T, T_flange_tool=2 * np.eye(4))
-
-
-def test_without_compilation_the_result_is_the_same(robot, tmp_path):
-    q, T = random_poses_of(robot, np.random.default_rng(13), 20)
-    T[0] = forward_kinematics(robot, np.zeros(6))  # wrist singular
-    np.savez(tmp_path / "poses.npz", q=q, T=T)
-    script = (
-        "import numpy as np, sys; from twin import load; from twin.kinematics.inverse import *;"
-        "data = np.load(sys.argv[1] + '/poses.npz'); robot = load('irb140');"
-        "np.savez(sys.argv[1] + '/out.npz', rows=inverse_kinematics(robot, data['T']),"
-        " near=inverse_kinematics(robot, data['T'], near=data['q']))"
-    )
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    subprocess.run([sys.executable, "-W", "error", "-c", script, str(tmp_path)], env=environment, check=True)
-    plain = np.load(tmp_path / "out.npz")
-    np.testing.assert_allclose(plain["rows"], inverse_kinematics(robot, T), rtol=0, atol=1e-12)
-    np.testing.assert_allclose(plain["near"], inverse_kinematics(robot, T, near=q), rtol=0, atol=1e-12)

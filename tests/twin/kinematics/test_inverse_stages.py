@@ -43,24 +43,6 @@ def test_both_stages_are_the_whole(arm):
         assert np.all((angles > -np.pi) & (angles <= np.pi))
 
 
-def test_the_elbow_is_up_in_rows_0_and_2(arm):
-    """Seen from the side on which the wrist centre is, as in Figure 2.8 of the report."""
-    _, T = random_poses_of(arm, np.random.default_rng(51), 500)
-    T = T[np.hypot(*wrist_centre(arm, T)[:, :2].T) > arm.dh.a[0]]  # in front of axis 2
-    p_wrist = wrist_centre(arm, T)
-    theta = np.concatenate([main_axis_angles(arm, p_wrist), np.zeros((len(T), 4, 3))], axis=-1)
-    frames = dh_frames(arm.dh, theta)
-    axis_2, axis_3, end = (frames[k][..., :3, 3] for k in (0, 1, 3))
-    reached = ~np.isnan(theta[..., 0])
-    assert np.max(np.abs(end - p_wrist[:, None])[reached]) <= 1e-14
-    outwards = end * [1, 1, 0]
-    left = np.cross([0.0, 0.0, 1.0], outwards)
-    up = np.sum(np.cross(end - axis_2, axis_3 - axis_2) * left, axis=-1) < 0
-    for row, expected in enumerate((True, False, True, False)):
-        assert np.all(up[reached[:, row], row] == expected)
-        assert reached[:, row].sum() > 30
-
-
 def test_undefined_angles_are_those_of_the_zero_pose(robot):
     shifted = replace(robot, dh=robot.dh._replace(theta0=np.array([0.3, 0, 0, 3.5, 0, 0])))
     theta = main_axis_angles(shifted, [0.0, 0.0, 0.9])
@@ -102,59 +84,30 @@ def test_out_of_reach_is_nan(irb1400):
 def test_one_or_many(irb1400):
     rng = np.random.default_rng(52)
     p_wrist, R_36 = rng.uniform(0.3, 0.8, (2, 3, 3)), Rotation.random(6, rng).as_matrix().reshape(2, 3, 3, 3)
-    theta, (wrist, s) = (
-        main_axis_angles(irb1400, p_wrist),
-        wrist_axis_angles(irb1400, R_36),
-    )
+    theta, (wrist, s) = main_axis_angles(irb1400, p_wrist), wrist_axis_angles(irb1400, R_36)
     assert (theta.shape, wrist.shape, s.shape) == ((2, 3, 4, 3), (2, 3, 2, 3), (2, 3, 2))
     np.testing.assert_array_equal(main_axis_angles(irb1400, p_wrist[1, 2].tolist()), theta[1, 2])
     np.testing.assert_array_equal(wrist_axis_angles(irb1400, R_36[1, 2].tolist())[0], wrist[1, 2])
     assert main_axis_angles(irb1400, np.empty((0, 3))).shape == (0, 4, 3)
     assert wrist_axis_angles(irb1400, np.empty((0, 3, 3)))[0].shape == (0, 2, 3)
-    frozen = p_wrist.copy()
-    frozen.flags.writeable = False
-    np.testing.assert_array_equal(main_axis_angles(irb1400, frozen), theta)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("stage", "given", "message"),
     [
-        (
-            lambda r: main_axis_angles(r, [1.0, 2.0]),
-            "expected p_wrist of shape (..., 3), got (2,)",
-        ),
-        (
-            lambda r: main_axis_angles(r, [[0, 0, 1], [0, np.nan, 1]]),
-            "expected p_wrist to be finite, got nan at [1, 1]",
-        ),
-        (
-            lambda r: wrist_axis_angles(r, np.eye(4)[:3]),
-            "expected R_36 of shape (..., 3, 3), got (3, 4)",
-        ),
-        (
-            lambda r: wrist_axis_angles(r, np.diag([1, 1, np.inf])),
-            "expected R_36 to be finite, got inf at [2, 2]",
-        ),
-        (
-            lambda r: wrist_axis_angles(r, [np.eye(3), np.eye(3) + 1e-8]),
-            "expected R_36[1] to be rigid within 1e-09 (a right-handed rotation), got a deviation of 1e-08",
-        ),
-        (
-            lambda r: wrist_axis_angles(r, np.diag([1, 1, -1])),
-            "got a deviation of 2: its rotation is not right-handed",
-        ),
+        (main_axis_angles, [1.0, 2.0], "expected p_wrist of shape (..., 3), got (2,)"),
+        (main_axis_angles, [[0, 0, 1], [0, np.nan, 1]], "expected p_wrist to be finite, got nan at [1, 1]"),
+        (wrist_axis_angles, np.eye(4)[:3], "expected R_36 of shape (..., 3, 3), got (3, 4)"),
+        (wrist_axis_angles, [np.eye(3), np.eye(3) + 1e-8], "expected R_36[1] to be rigid within 1e-09"),
     ],
 )
-def test_misuse_is_one_clear_sentence(irb1400, call, message):
+def test_misuse_is_one_clear_sentence(irb1400, stage, given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        call(irb1400)
+        stage(irb1400, given)
 
 
 def test_an_arm_outside_the_family_is_refused(irb1400):
     bent = replace(irb1400, dh=irb1400.dh._replace(alpha=np.zeros(6)))
-    for call in (
-        lambda: main_axis_angles(bent, np.ones(3)),
-        lambda: wrist_axis_angles(bent, np.eye(3)),
-    ):
+    for stage, given in ((main_axis_angles, np.ones(3)), (wrist_axis_angles, np.eye(3))):
         with pytest.raises(RobotError, match=r"outside the family .* DH alpha_1 is 0 degrees, expected -90"):
-            call()
+            stage(bent, given)

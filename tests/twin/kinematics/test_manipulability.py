@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.random_trees import random_urdf
 from twin.kinematics.manipulability import (
     force_ellipsoid,
@@ -14,14 +14,13 @@ from twin.kinematics.manipulability import (
     singular_configuration,
     velocity_ellipsoid,
 )
-from twin.trajectories.joint_paths import singular_distances
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 @pytest.fixture(scope="module")
 def states(robot):
-    return np.random.default_rng(8).uniform(robot.q_min, robot.q_max, (200, robot.n))
+    return np.random.default_rng(8).uniform(robot.q_min, robot.q_max, (60, robot.n))
 
 
 def test_measure_is_the_determinant_and_yoshikawas_root(robot, states):
@@ -34,15 +33,6 @@ def test_measure_is_the_determinant_and_yoshikawas_root(robot, states):
         np.testing.assert_allclose(found, of_part, rtol=1e-12)
 
 
-def test_measure_is_the_product_of_the_three_singular_distances(robot, states):
-    """In closed form for this family of arms: the lengths times wrist, elbow and shoulder."""
-    distances, _ = singular_distances(robot, states, np.zeros_like(states))
-    dh = robot.dh
-    lengths = abs(dh.a[1]) * np.hypot(dh.a[2], dh.d[3])
-    expected = lengths * np.abs(np.prod(distances, axis=1))
-    np.testing.assert_allclose(manipulability_measure(robot, states), expected, rtol=0, atol=2e-16)
-
-
 @pytest.mark.parametrize("part", ["all", "linear", "angular"])
 def test_ellipsoids_hold_what_unit_balls_make(robot, states, part):
     rows = {"all": slice(0, 6), "linear": slice(0, 3), "angular": slice(3, 6)}[part]
@@ -52,12 +42,11 @@ def test_ellipsoids_hold_what_unit_balls_make(robot, states, part):
     moving = velocity_ellipsoid(robot, states, T_TOOL, part=part, speeds=speeds)
     pushing = force_ellipsoid(robot, states, T_TOOL, part=part, torques=torques)
     m = J.shape[1]
-    np.testing.assert_allclose(
-        np.swapaxes(moving.axes, 1, 2) @ moving.axes, np.tile(np.eye(m), (200, 1, 1)), rtol=0, atol=3e-15
-    )
+    products = np.swapaxes(moving.axes, 1, 2) @ moving.axes
+    np.testing.assert_allclose(products, np.tile(np.eye(m), (len(J), 1, 1)), rtol=0, atol=3e-15)
 
-    qd = rng.normal(size=(200, robot.n))
-    qd *= (speeds / np.linalg.norm(qd, axis=1)[:, None]).astype(float)
+    qd = rng.normal(size=(len(J), robot.n))
+    qd *= speeds / np.linalg.norm(qd, axis=1)[:, None]
     V = np.einsum("kij,kj->ki", J, qd)
     inside = np.linalg.norm(np.einsum("kji,kj->ki", moving.axes, V) / moving.lengths, axis=1)
     assert np.all(inside <= 1 + 1e-9)
@@ -113,7 +102,7 @@ def test_a_stretched_arm_with_a_straight_wrist_loses_one_or_two(robot):
     np.testing.assert_allclose(np.abs(linear.lost[0] @ outwards), 1, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("close", [1e-4, 1e-8, 1e-10])
+@pytest.mark.parametrize("close", [1e-4, 1e-10])
 def test_close_to_singular_is_not_singular(robot, close):
     q = np.deg2rad([10.0, 20, -30, 40, 0, 50])
     regular = manipulability_measure(robot, q + np.array([0, 0, 0, 0, np.pi / 2, 0]))
@@ -123,7 +112,7 @@ def test_close_to_singular_is_not_singular(robot, close):
 
 
 def test_arms_with_fewer_and_more_joints(load):
-    five = load(urdf_of(YOUBOT))
+    five = laboratory_arm("youbot")
     q = np.arange(1.0, 6)
     found = singular_configuration(five, q)
     assert (found.rank, found.lost.shape, found.idle.shape) == (5, (1, 6), (0, 5))
@@ -146,24 +135,17 @@ def test_batches_of_any_shape(robot, states):
     assert manipulability_measure(robot, q).shape == (2, 3, 2)
     moving = velocity_ellipsoid(robot, q, part="linear")
     assert (moving.axes.shape, moving.lengths.shape) == ((2, 3, 2, 3, 3), (2, 3, 2, 3))
-    np.testing.assert_array_equal(
-        moving.lengths[1, 2, 1], velocity_ellipsoid(robot, q[1, 2, 1], part="linear").lengths
-    )
+    one = velocity_ellipsoid(robot, q[1, 2, 1], part="linear")
+    np.testing.assert_array_equal(moving.lengths[1, 2, 1], one.lengths)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda r: manipulability_measure(r, np.zeros(6), part="force"), "unknown part of the twist 'force'"),
-        (lambda r: singular_configuration(r, np.zeros((2, 6))), "expected q of shape (6,), got (2, 6)"),
-        (
-            lambda r: velocity_ellipsoid(r, np.zeros(6), speeds=[1, 2]),
-            "expected speeds of shape (6,), got (2,)",
-        ),
-        (lambda r: velocity_ellipsoid(r, np.zeros(6), speeds=np.zeros(6)), "expected speeds above 0, got"),
-        (lambda r: force_ellipsoid(r, np.zeros(6), torques=-np.ones(6)), "expected torques above 0, got"),
-    ],
-)
-def test_misuse_is_one_clear_sentence(robot, call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call(robot)
+def test_misuse_is_one_clear_sentence(robot):
+    q = np.zeros(6)
+    for function, given, message in (
+        (manipulability_measure, {"q": q, "part": "force"}, "unknown part of the twist 'force'"),
+        (singular_configuration, {"q": [q, q]}, "expected q of shape (6,), got (2, 6)"),
+        (velocity_ellipsoid, {"q": q, "speeds": q}, "expected speeds above 0, got"),
+        (force_ellipsoid, {"q": q, "torques": q - 1}, "expected torques above 0, got"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            function(robot, **given)

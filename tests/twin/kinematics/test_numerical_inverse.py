@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
+from tests.support.laboratory_arms import SEVEN, laboratory_arm, urdf_of
 from tests.support.random_trees import random_urdf
 from twin.errors import UnreachableError
 from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
@@ -82,9 +82,9 @@ def test_a_parallelogram_is_not_folded():
         numerical_inverse_kinematics(robot, T, near=folded, restarts=5)
 
 
-@pytest.mark.parametrize("table", [YOUBOT, SEVEN], ids=["five joints", "seven joints"])
-def test_arms_without_a_closed_form(load, table):
-    robot = load(urdf_of(table))
+@pytest.mark.parametrize("name", ["youbot", "seven"])
+def test_arms_without_a_closed_form(name):
+    robot = laboratory_arm(name)
     q = np.random.default_rng(7).uniform(-2.5, 2.5, (6, robot.n))
     T = twin.forward_kinematics(robot, q, T_TOOL)
     found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_TOOL)
@@ -110,7 +110,7 @@ def test_solutions_with_joints_at_their_limits_are_found_from_nearby(load):
     assert reached >= 36
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_random_trees_with_prismatic_joints(load, seed):
     rng = np.random.default_rng(seed)
     robot = load(random_urdf(rng, 7))
@@ -137,16 +137,11 @@ def test_limits_hold_and_without_them_the_pose_is_reached(robot):
 def test_unreachable_pose_error_names_the_nearest_pose(robot):
     T = np.eye(4)
     T[:3, 3] = 2.0, 0.0, 0.352  # 2 m from axis 1 at the height of axis 2, the tool upright
-    with pytest.raises(
-        UnreachableError, match=r"x = 2 m, y = 0 m, z = 0\.352 m: of 6 starts the best"
-    ) as told:
+    named = r"x = 2 m, y = 0 m, z = 0\.352 m: of 6 starts the best"
+    with pytest.raises(UnreachableError, match=named) as told:
         numerical_inverse_kinematics(robot, T, restarts=5)
     distance = float(re.search(r"within (\S+) m", str(told.value)).group(1))
     assert 1.19 <= distance < 1.4  # 0.81 m is what the wrist reaches
-    with pytest.raises(UnreachableError, match=r"^sample \[1, 0\]: no joint angles found"):
-        numerical_inverse_kinematics(
-            robot, [[twin.forward_kinematics(robot, np.ones(6) * 0.3)], [T]], restarts=0
-        )
 
 
 def test_full_stretch_and_just_beyond(robot):
@@ -164,22 +159,13 @@ def test_full_stretch_and_just_beyond(robot):
         numerical_inverse_kinematics(robot, T, T_flange_tool=T_wrist, near=q, restarts=3)
 
 
-def test_the_same_twice_and_other_seeds_otherwise(robot):
-    T = twin.forward_kinematics(robot, np.random.default_rng(8).uniform(robot.q_min, robot.q_max, (20, 6)))
-    first, again = (numerical_inverse_kinematics(robot, T) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(numerical_inverse_kinematics(robot, T[7]), first[7])
-    other = numerical_inverse_kinematics(robot, T, seed=1)
-    assert np.any(np.abs(other - first) > 0.1)
-
-
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600", "youbot", "figure_7_1"])
+@pytest.mark.parametrize("name", ["irb1400", "figure_7_1"])
 def test_a_pose_has_the_same_solution_in_any_company(name):
     """To the bit: some are found at once, others after restarts, which the first leave to them."""
     robot = twin.load(name)
     rng = np.random.default_rng(11)
     low, high = np.maximum(robot.q_min, -np.pi), np.minimum(robot.q_max, np.pi)
-    q = rng.uniform(low, high, (40, robot.n))
+    q = rng.uniform(low, high, (20, robot.n))
     angles = robot.passive_angles(q)
     q = q[np.all((angles >= robot.passive_min) & (angles <= robot.passive_max), axis=-1)]
     T = twin.forward_kinematics(robot, q)
@@ -198,9 +184,8 @@ def test_a_pose_has_the_same_solution_in_any_company(name):
         np.testing.assert_array_equal(first, found[sample])
         at_once.append(sample)
     assert 0 < len(at_once) < len(q)
-    few = slice(5, 12)
-    again = numerical_inverse_kinematics(robot, T[few][::-1], near=near[few][::-1])
-    np.testing.assert_array_equal(again[::-1], found[few])
+    other = numerical_inverse_kinematics(robot, T, near=near, seed=1)
+    assert np.any(np.abs(other - found) > 0.1)
 
 
 def test_the_first_pose_out_of_reach_is_named(robot):
@@ -229,44 +214,16 @@ def test_batches_of_any_shape(robot):
     assert numerical_inverse_kinematics(robot, np.empty((0, 4, 4))).shape == (0, 6)
 
 
-NOT_RIGID = np.diag([1.0, 1, 1 + 1e-8, 1])
-MIRROR = np.diag([1.0, 1, -1, 1])
-
-
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("changed", "message"),
     [
-        (
-            lambda r: numerical_inverse_kinematics(r, np.eye(3)),
-            "expected T_base_tool of shape (..., 4, 4), got (3, 3)",
-        ),
-        (
-            lambda r: numerical_inverse_kinematics(r, np.full((4, 4), np.nan)),
-            "expected T_base_tool to be finite",
-        ),
-        (
-            lambda r: numerical_inverse_kinematics(r, NOT_RIGID),
-            "expected T_base_tool to be rigid within 1e-09",
-        ),
-        (
-            lambda r: numerical_inverse_kinematics(r, [[np.eye(4), np.eye(4)], [np.eye(4), NOT_RIGID]]),
-            "expected T_base_tool[1, 1] to be rigid within 1e-09",
-        ),
-        (lambda r: numerical_inverse_kinematics(r, MIRROR), "its rotation is not right-handed"),
-        (
-            lambda r: numerical_inverse_kinematics(r, np.eye(4), near=np.zeros(5)),
-            "expected near of shape (..., 6)",
-        ),
-        (
-            lambda r: numerical_inverse_kinematics(r, np.eye(4), restarts=-1),
-            "expected restarts of at least 0",
-        ),
-        (
-            lambda r: numerical_inverse_kinematics(r, np.eye(4), tolerance=np.nan),
-            "a tolerance above 0, got 50, nan",
-        ),
+        ({"T_base_tool": np.eye(3)}, "expected T_base_tool of shape (..., 4, 4), got (3, 3)"),
+        ({"T_base_tool": [np.eye(4), np.eye(4) * (1 + 1e-8)]}, "expected T_base_tool[1] to be rigid"),
+        ({"near": np.zeros(5)}, "expected near of shape (..., 6)"),
+        ({"restarts": -1}, "expected restarts of at least 0"),
+        ({"tolerance": np.nan}, "a tolerance above 0, got 50, nan"),
     ],
 )
-def test_misuse_is_one_clear_sentence(robot, call, message):
+def test_misuse_is_one_clear_sentence(robot, changed, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        call(robot)
+        numerical_inverse_kinematics(robot, **{"T_base_tool": np.eye(4)} | changed)

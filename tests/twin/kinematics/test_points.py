@@ -52,19 +52,14 @@ def test_last_link_with_the_tool_as_point_is_the_tool(irb140, motion):
     np.testing.assert_allclose(a, twin.jacobian(irb140, q) @ qdd + Jd @ qd, rtol=0, atol=1e-14)
 
 
-def test_robot_on_a_link_is_made_once(irb140):
-    assert irb140.with_flange_on("link_2") is irb140.with_flange_on("2")
-
-
 def test_poses_in_the_world_and_in_an_object_are_products_of_poses(irb140, motion):
     q = motion
     frames = {"T_world_base": T_WORLD_BASE, "T_world_object": T_WORLD_OBJECT}
     T = twin.forward_kinematics(irb140, q)
     in_object = twin.forward_kinematics(irb140, q, **frames)
     np.testing.assert_allclose(T_WORLD_OBJECT @ in_object, T_WORLD_BASE @ T, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(
-        twin.inverse_kinematics(irb140, in_object, near=q, **frames), q, rtol=0, atol=1e-13
-    )
+    found = twin.inverse_kinematics(irb140, in_object, near=q, **frames)
+    np.testing.assert_allclose(found, q, rtol=0, atol=1e-13)
     in_world = twin.forward_kinematics(irb140, q, T_world_base=T_WORLD_BASE)
     np.testing.assert_allclose(in_world, T_WORLD_BASE @ T, rtol=0, atol=1e-15)
     rows = twin.inverse_kinematics(irb140, in_world[0], T_world_base=T_WORLD_BASE)
@@ -73,9 +68,7 @@ def test_poses_in_the_world_and_in_an_object_are_products_of_poses(irb140, motio
 
 def test_misuse_is_rejected_with_one_sentence(irb140, motion):
     q = motion[0]
-    with pytest.raises(
-        UnknownNameError, match=r"unknown link 'link_9' of irb140: known are link_1, .*, link_6"
-    ):
+    with pytest.raises(UnknownNameError, match=r"'link_9' of irb140: known are link_1, .*, link_6"):
         twin.jacobian(irb140, q, link="link_9")
     for given in ({"point": POINT}, {"link": "link_1", "T_flange_tool": np.eye(4)}):
         with pytest.raises(ValueError, match="expected link, or link and point, or T_flange_tool alone"):

@@ -26,8 +26,8 @@ from twin.robot.robot import DH
 from twin.rotations.rotations import pose_matrix
 
 
-def test_every_solution_of_10000_random_poses_meets_the_pose(arm):
-    q, _ = random_poses_of(arm, np.random.default_rng(0), 10_000)
+def test_every_solution_of_3000_random_poses_meets_the_pose(arm):
+    q, _ = random_poses_of(arm, np.random.default_rng(0), 3000)
     T = forward_kinematics(arm, q)
     forward, bend, sine = geometry(arm, q)
     regular = np.min(np.abs([forward, bend, sine]), axis=0) > 1e-3

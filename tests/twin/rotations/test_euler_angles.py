@@ -1,4 +1,7 @@
-"""Euler angles and axis and angle: both ways, at and near their singularities, and their rates."""
+"""Euler angles and axis and angle: both ways, at and near their singularities, and their rates.
+
+The printed equations are in tests/published.
+"""
 
 import itertools
 import re
@@ -58,22 +61,18 @@ def apart(angles, others):
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
-def test_matrices_are_the_products_of_the_three_turns(sequence):
-    angles = np.concatenate([random_angles(), awkward_angles(sequence)])
-    expected = product(angles, sequence)
-    np.testing.assert_allclose(matrix_from_euler(angles, sequence), expected, rtol=0, atol=2e-15)
-
-
-@pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_angles_give_the_rotation_back_wherever_it_is(sequence, lower):
+def test_angles_give_the_product_of_three_turns_and_come_back_wherever_it_is(sequence):
     angles = np.concatenate([random_angles(), awkward_angles(sequence)])
     R = product(angles, sequence)
-    found = euler_from_matrix(R, sequence, lower=lower)
+    np.testing.assert_allclose(matrix_from_euler(angles, sequence), R, rtol=0, atol=2e-15)
     # Within 1e-13 of the singularity phi is put at 0, which costs as much of the rotation.
-    tolerance = np.where(np.isin(np.arange(len(angles)), np.arange(300)), 2e-15, 3e-13)[:, None, None]
-    assert np.all(np.abs(product(found, sequence) - R) <= tolerance)
-    assert np.all(np.abs(found) <= (np.pi, 1.5 * np.pi, np.pi))
+    tolerance = np.where(np.arange(len(angles)) < 300, 2e-15, 3e-13)[:, None, None]
+    for lower in (False, True):
+        found = euler_from_matrix(R, sequence, lower=lower)
+        assert np.all(np.abs(product(found, sequence) - R) <= tolerance)
+        assert np.all(np.abs(found[:, [0, 2]]) <= np.pi)
+        middle = {"zyx": 0.0, "zyz": np.pi / 2}[sequence]
+        assert lower or np.all(np.abs(found[:, 1] - middle) <= np.pi / 2 + 1e-12)
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
@@ -90,40 +89,6 @@ def test_of_the_two_triplets_one_is_the_given_one(sequence):
     assert apart(lower, other) < 1e-12
     nearest = [min(apart(a, u), apart(a, v)) for a, u, v in zip(angles, upper, lower, strict=True)]
     assert max(nearest) < 1e-12
-    first = [apart(a, u) < 1e-6 for a, u in zip(angles, upper, strict=True)]
-    assert 50 < sum(first) < 250
-
-
-@pytest.mark.parametrize("sequence", SEQUENCES)
-def test_printed_equations(sequence):
-    """Kawasaki (5) with both signs, and the manual's (3.22)-(3.25), as they stand."""
-    R = product(random_angles(seed=1), sequence)
-    r = {(i, j): R[:, i - 1, j - 1] for i in (1, 2, 3) for j in (1, 2, 3)}
-    for sign, lower in ((1, False), (-1, True)):
-        if sequence == "zyz":
-            theta = np.arctan2(sign * np.hypot(r[1, 3], r[2, 3]), r[3, 3])
-            phi = np.arctan2(sign * r[2, 3], sign * r[1, 3])
-            psi = np.arctan2(sign * r[3, 2], -sign * r[3, 1])
-        else:
-            theta = np.arctan2(-r[3, 1], sign * np.hypot(r[3, 2], r[3, 3]))
-            phi = np.arctan2(sign * r[2, 1], sign * r[1, 1])
-            psi = np.arctan2(sign * r[3, 2], sign * r[3, 3])
-        printed = np.stack([phi, theta, psi], axis=1)
-        assert apart(euler_from_matrix(R, sequence, lower=lower), printed) < 1e-12
-
-
-def test_the_pitch_of_the_upper_signs_is_not_in_0_to_pi():
-    """The manual's text below (3.23) says (0, pi); the equation itself gives (-pi/2, pi/2)."""
-    found = euler_from_matrix(product([(0.4, -0.3, 0.2)], "zyx"), "zyx")
-    np.testing.assert_allclose(found, [(0.4, -0.3, 0.2)], rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(euler_from_matrix(np.eye(3), "zyx"), np.zeros(3))  # where r21 = 0
-
-
-def test_published_orientation_of_the_youbot():
-    """Manual, q2ZYXeul([1 2 3 4 5]) from the printed T5, whose four digits allow 2e-4."""
-    printed = [[0.6673, -0.7108, 0.2227], [-0.7356, -0.5819, 0.3468], [-0.1169, -0.3952, -0.9111]]
-    R = Rotation.from_matrix(printed).as_matrix()  # the nearest rotation
-    np.testing.assert_allclose(euler_from_matrix(R, "zyx"), (-0.8341, 0.1172, -2.7323), rtol=0, atol=2e-4)
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
@@ -153,13 +118,6 @@ def test_the_rate_matrix_makes_the_angular_velocity(sequence):
     ahead, behind = (euler_rate_matrix(angles + s * 1e-5 * rates, sequence) for s in (1, -1))
     derivative = (ahead - behind) / 2e-5
     np.testing.assert_allclose(euler_rate_matrix_dot(angles, rates, sequence), derivative, rtol=0, atol=3e-9)
-
-
-def test_the_rate_matrix_is_the_printed_one():
-    phi, theta, psi = 0.3, -0.8, 1.9
-    c, s, ct, st = np.cos(phi), np.sin(phi), np.cos(theta), np.sin(theta)
-    printed = [[0, -s, c * ct], [0, c, s * ct], [1, 0, -st]]  # manual, eq. (3.32)
-    np.testing.assert_array_equal(euler_rate_matrix((phi, theta, psi), "zyx"), printed)
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
@@ -220,7 +178,6 @@ def test_batches_of_any_shape():
         np.testing.assert_array_equal(R[1, 2, 0], matrix_from_euler(angles[1, 2, 0], sequence))
         assert euler_from_matrix(R, sequence).shape == (2, 3, 2, 3)
         assert euler_rate_matrix_dot(angles, np.ones(3), sequence).shape == (2, 3, 2, 3, 3)
-        assert euler_rate_inverse(angles, sequence).shape == (2, 3, 2, 3, 3)
         assert np.all(np.isnan(euler_from_matrix(np.full((3, 3), np.nan), sequence)))
     axis, angle = axis_angle_from_matrix(R)
     assert axis.shape == (2, 3, 2, 3)

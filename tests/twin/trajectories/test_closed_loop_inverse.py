@@ -1,12 +1,14 @@
 """Closed-loop inverse kinematics: its error dynamics, its integration, and what it refuses."""
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import twin
-from tests.support.laboratory_arms import SEVEN, YOUBOT, urdf_of
+from tests.support.dh_arms import times
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.tool_paths import K, path_of
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
@@ -15,7 +17,6 @@ from twin.kinematics.differential import (
     coordinates_from_pose,
     tool_coordinates,
 )
-from twin.rotations.rotations import matrix_from_quaternion
 from twin.trajectories.closed_loop_inverse import (
     FeedbackLaw,
     coordinate_error,
@@ -25,12 +26,7 @@ from twin.trajectories.closed_loop_inverse import (
 )
 from twin.trajectories.tool_paths import through_poses
 
-KINDS = ("zyx", "zyz", "quaternion")
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
-
-
-def times(A, b):
-    return np.einsum("...ij,...j->...i", A, b)
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +40,8 @@ def start(robot):
 
 
 @pytest.fixture
-def arm(request, load):
-    return load(urdf_of({"five": YOUBOT, "seven": SEVEN}[request.param]))
+def arm(request, robot):
+    return robot if request.param == "six" else laboratory_arm(request.param)
 
 
 @pytest.mark.parametrize("kind", ["zyx", "zyz"])
@@ -62,27 +58,22 @@ def test_the_law_makes_the_error_die_away(robot, path, kind):
 
 
 @pytest.mark.parametrize(
-    ("arm", "kind"), [("seven", "zyx"), ("five", "zyx"), ("five", "quaternion")], indirect=["arm"]
+    ("arm", "kind"), [("seven", "zyx"), ("youbot", "zyx"), ("six", "quaternion")], indirect=["arm"]
 )
-def test_arms_of_other_numbers_of_joints(arm, kind):
+def test_coordinates_that_the_joints_cannot_follow_obey_the_law_in_least_squares(arm, kind):
     q, path = path_of(arm)
     law = FeedbackLaw(arm, 10.0, None, kind)
     motion = path(np.linspace(0, path.duration, 20))
     q = q + np.random.default_rng(6).uniform(-0.2, 0.2, (20, arm.n))
-    J_A, qd, error = (
-        analytic_jacobian(arm, q, None, kind),
-        law.speeds(q, motion),
-        law.error(q, motion.T_base_tool),
-    )
+    J_A = analytic_jacobian(arm, q, None, kind)
+    qd, error = law.speeds(q, motion), law.error(q, motion.T_base_tool)
     x, x_hat = coordinates_from_pose(motion.T_base_tool, kind), tool_coordinates(arm, q, None, kind)
     if kind == "quaternion":
-        assert np.all(np.sum(x[:, 3:] * x_hat[:, 3:], axis=1) > 0)
+        x[:, 3:] *= np.sign(np.sum(x[:, 3:] * x_hat[:, 3:], axis=1))[:, None]
     missed = coordinate_rates(x, motion.twist, kind) + 10.0 * error - times(J_A, qd)
-    of_law = times(np.swapaxes(J_A, 1, 2), missed) if arm.n < 6 else missed
-    np.testing.assert_allclose(
-        of_law, 0, rtol=0, atol=1e-11
-    )  # for five joints, in the sense of least squares
-    assert arm.n == 7 or np.max(np.abs(missed)) > 0.1
+    of_law = times(np.swapaxes(J_A, 1, 2), missed) if arm.n < J_A.shape[1] else missed
+    np.testing.assert_allclose(of_law, 0, rtol=0, atol=1e-11)
+    assert (np.max(np.abs(missed)) > 1e-3) == (arm.n < J_A.shape[1])
     idle = np.linalg.svd(J_A)[2][:, 6:]
     np.testing.assert_allclose(times(idle, qd), 0, rtol=0, atol=1e-12)
 
@@ -91,23 +82,21 @@ def fourth_order(function, h):
     return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("arm", ["five", "seven"], indirect=True)
-def test_accelerations_are_the_derivative_of_the_law(arm, kind, robot):
-    for of in (arm, robot):
-        q, path = path_of(of)
-        law = FeedbackLaw(of, 10.0, None, kind)
-        t = np.linspace(0.05, 0.45, 9)
-        q = q + np.random.default_rng(7).uniform(-0.02, 0.02, (9, of.n))
-        qd = law.speeds(q, path(t))
-        found = law.accelerations(q, qd, path(t))
-        expected = fourth_order(lambda h: law.speeds(q + h * qd, path(t + h)), 2e-4)  # noqa: B023
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.max(np.abs(found)) ** 2)
+@pytest.mark.parametrize("kind", ["zyx", "zyz", "quaternion"])
+@pytest.mark.parametrize("arm", ["youbot", "six", "seven"], indirect=True)
+def test_accelerations_are_the_derivative_of_the_law(arm, kind):
+    q, path = path_of(arm)
+    law = FeedbackLaw(arm, 10.0, None, kind)
+    t = np.linspace(0.05, 0.45, 9)
+    q = q + np.random.default_rng(7).uniform(-0.02, 0.02, (9, arm.n))
+    qd = law.speeds(q, path(t))
+    found = law.accelerations(q, qd, path(t))
+    expected = fourth_order(lambda h: law.speeds(q + h * qd, path(t + h)), 2e-4)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9 * np.max(np.abs(found)) ** 2)
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-def test_a_wrong_start_decays_exponentially(robot, path, start, kind):
-    law = FeedbackLaw(robot, K, T_TOOL, kind)
+def test_a_wrong_start_decays_exponentially(robot, path, start):
+    law = FeedbackLaw(robot, K, T_TOOL, "zyz")
     tracked = track(law, path, start + 0.05, 4e-3, integration="runge-kutta")
     t, error = tracked.samples.t, tracked.error
     expected = error_decay(error[0], K, t)
@@ -119,23 +108,6 @@ def test_a_wrong_start_decays_exponentially(robot, path, start, kind):
     assert coarse < 3e-7
     assert 13 < coarse / fine < 19
     np.testing.assert_allclose(expected, [error_decay(error[0], K, time) for time in t], rtol=0, atol=1e-15)
-
-
-def test_the_length_of_a_quaternions_error_decays_but_for_higher_orders(robot, path, start):
-    """Exactly, with unit x and x_hat: `e . e_dot = (e . xd) |e|^2 / 2 - K (|e|^2 - |e|^4 / 4)`."""
-    law, motion = FeedbackLaw(robot, 10.0, T_TOOL, "quaternion"), path(0.2)
-    q = twin.inverse_kinematics(robot, motion.T_base_tool, T_flange_tool=T_TOOL, near=start)
-    for size in (0.2, 0.02):
-        q_hat = q + size * np.array([1, -1, 1, 1, -1, 1])
-        error, qd = law.error(q_hat, motion.T_base_tool), law.speeds(q_hat, motion)
-        x = coordinates_from_pose(motion.T_base_tool, "quaternion")
-        assert np.sum(x[3:] * tool_coordinates(robot, q_hat, T_TOOL, "quaternion")[3:]) > 0.9
-        xd = coordinate_rates(x, motion.twist, "quaternion")
-        error_rate = xd - analytic_jacobian(robot, q_hat, T_TOOL, "quaternion") @ qd
-        np.testing.assert_allclose(error_rate[:3], -10 * error[:3], rtol=0, atol=1e-12)
-        e, square = error[3:], np.sum(error[3:] ** 2)
-        expected = 0.5 * (e @ xd[3:]) * square - 10.0 * (square - 0.25 * square**2)
-        np.testing.assert_allclose(e @ error_rate[3:], expected, rtol=1e-12)
 
 
 def test_euler_steps_are_the_manuals(robot, path, start):
@@ -152,26 +124,6 @@ def test_euler_steps_are_the_manuals(robot, path, start):
         qd = np.linalg.solve(analytic_jacobian(robot, q, T_TOOL), xd + 25.0 * (x - x_hat))
         np.testing.assert_allclose(tracked.samples.qd[k], qd, rtol=0, atol=1e-12)
         q = q + 5e-3 * qd
-
-
-def test_feedback_holds_the_drift_of_euler_steps(robot, path, start):
-    ends = {}
-    for gain, period in ((1e-6, 2e-3), (50.0, 2e-3), (50.0, 1e-3)):
-        tracked = track(FeedbackLaw(robot, gain, T_TOOL), path, start, period)
-        ends[gain, period] = np.max(np.abs(tracked.error[-1])), np.max(np.abs(tracked.error))
-    assert ends[1e-6, 2e-3][0] > 1e-4  # without feedback it stays
-    assert ends[50.0, 2e-3][0] < 0.2 * ends[1e-6, 2e-3][0]  # with it goes as the path comes to rest
-    assert 1.7 < ends[50.0, 2e-3][1] / ends[50.0, 1e-3][1] < 2.3  # and is of the order of the step
-
-
-def test_runge_kutta_follows_the_closed_form(robot, path, start):
-    """Against the closed-form inverse kinematics of the same path."""
-    tracked = track(FeedbackLaw(robot, 50.0, T_TOOL), path, start, 2e-3, integration="runge-kutta")
-    samples = tracked.samples
-    exact = twin.inverse_kinematics(robot, path(samples.t).T_base_tool, T_flange_tool=T_TOOL, near=start)
-    np.testing.assert_allclose(samples.q, exact, rtol=0, atol=1e-8)
-    difference = np.gradient(samples.q, samples.t, axis=0, edge_order=2)
-    assert np.max(np.abs(difference - samples.qd)) < 1e-3 * np.max(np.abs(samples.qd))
 
 
 def test_angles_pass_through_half_a_turn(robot):
@@ -194,7 +146,6 @@ def test_errors_of_coordinates():
     for sign in (1, -1):
         error = coordinate_error(np.r_[0, 0, 0, sign * a], np.r_[0, 0, 1, b], "quaternion")
         np.testing.assert_allclose(error, np.r_[0, 0, -1, a - b], rtol=0, atol=1e-15)
-    assert matrix_from_quaternion(a).shape == (3, 3)
 
 
 def test_singularity_on_the_path_is_reported_with_its_time(robot):
@@ -216,34 +167,24 @@ def test_gains_are_matrices_and_as_high_as_the_step_allows(robot, path, start):
         (99.0, "euler", True),
         (101.0, "euler", False),
         (139.0, "runge-kutta", True),
+        (140.0, "runge-kutta", False),
     ):
         law = FeedbackLaw(robot, gain, T_TOOL)
-        if fits:
+        told = pytest.raises(
+            ValueError, match=rf"too high for steps of 0\.02 s: with {integration} .* multiply"
+        )
+        with nullcontext() if fits else told:
             track(law, path, start, 0.02, integration=integration)
-        else:
-            with pytest.raises(
-                ValueError, match=r"with euler integration each step would multiply an error by"
-            ):
-                track(law, path, start, 0.02, integration=integration)
-    with pytest.raises(ValueError, match=r"too high for steps of 0\.02 s: with runge-kutta"):
-        track(FeedbackLaw(robot, 140.0, T_TOOL), path, start, 0.02, integration="runge-kutta")
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda r, p: FeedbackLaw(r, 0.0), "expected a gain that is positive definite, in 1/s"),
-        (lambda r, p: FeedbackLaw(r, np.nan), "expected a gain that is positive definite"),
         (lambda r, p: FeedbackLaw(r, np.ones(7)), "expected a gain of shape (), (6,) or (6, 6), got (7,)"),
         (lambda r, p: FeedbackLaw(r, 1.0, None, "xyz"), "unknown coordinates 'xyz'"),
-        (
-            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(5), 1e-3),
-            "expected q_start of shape (6,), got (5,)",
-        ),
-        (
-            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 0.0),
-            "expected a positive period in s, got 0.0",
-        ),
+        (lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(5), 1e-3), "expected q_start of shape (6,)"),
+        (lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 0.0), "expected a positive period in s"),
         (
             lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 1e-3, integration="heun"),
             "unknown integration 'heun': known are 'euler', 'runge-kutta'",

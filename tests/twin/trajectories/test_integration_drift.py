@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from tests.support.laboratory_arms import YOUBOT, urdf_of
+from tests.support.laboratory_arms import laboratory_arm
 from tests.support.tool_paths import K, path_of
 from twin.kinematics.differential import (
     analytic_jacobian_dot,
@@ -28,9 +28,9 @@ def test_the_step_is_the_series_of_the_exponential():
     np.testing.assert_allclose(series + fifth, expm(-0.01 * K), rtol=0, atol=3e-7)
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-def test_a_step_of_euler_adds_its_remainder(robot, kind):
+def test_a_step_of_euler_adds_its_remainder(robot):
     """Equation (1): what is left over is of the third order of the step."""
+    kind = "zyz"
     start, path = path_of(robot)
     left = []
     for period in (2e-3, 1e-3):
@@ -47,8 +47,7 @@ def test_a_step_of_euler_adds_its_remainder(robot, kind):
     assert 7.5 < left[0] / left[1] < 8.5
 
 
-@pytest.mark.parametrize("kind", ["zyx", "zyz"])
-@pytest.mark.parametrize("offset", [0.0, 0.001, 0.05])
+@pytest.mark.parametrize(("kind", "offset"), [("zyx", 0.0), ("zyx", 0.001), ("zyz", 0.05)])
 def test_the_bound_holds_and_is_near(robot, kind, offset):
     start, path = path_of(robot)
     law = FeedbackLaw(robot, GAINS, None, kind)
@@ -64,7 +63,7 @@ def test_the_bound_holds_and_is_near(robot, kind, offset):
     assert np.max(ratio) > 0.3
 
 
-@pytest.mark.parametrize("gain", [100.0, 500.0, 700.0, 950.0])
+@pytest.mark.parametrize("gain", [100.0, 950.0])
 def test_the_bound_holds_up_to_the_highest_gain(robot, gain):
     """From K T = 0.2 to 1.9, where the error changes its sign with every step."""
     start, path = path_of(robot)
@@ -87,16 +86,16 @@ def test_runge_kutta_follows_the_exponential_far_below_the_bound(robot):
     assert np.all(np.abs(tracked.error - decayed) < 1e-3 * bound)
 
 
-def test_what_five_joints_cannot_do_is_in_the_bound(load):
-    five = load(urdf_of(YOUBOT))
+def test_what_five_joints_cannot_do_is_in_the_bound():
+    five = laboratory_arm("youbot")
     start = np.array([0.3, 0.4, 0.9, 0.8, 0.2])
     T = np.tile(forward_kinematics(five, start), (2, 1, 1))
     T[1, :3, 3] += [0.0, -0.05, -0.03]  # sideways with a tool that is not upright: it has to turn
     path = through_poses(T, durations=[1.0])
     law = FeedbackLaw(five, 10.0)
-    tracked = track(law, path, start, 1e-3)
-    bound = drift_bound(law, tracked.samples, path(tracked.samples.t), 1e-3, "euler")
-    off = np.abs(tracked.error - decayed_error(law, tracked.error[0], len(tracked.error), 1e-3, "euler"))
+    tracked = track(law, path, start, 4e-3)
+    bound = drift_bound(law, tracked.samples, path(tracked.samples.t), 4e-3, "euler")
+    off = np.abs(tracked.error - decayed_error(law, tracked.error[0], len(tracked.error), 4e-3, "euler"))
     assert np.all(off <= bound)
     assert np.max(off) > 1e-2
     assert np.max(np.max(off, axis=0) / bound) > 0.3

@@ -31,29 +31,18 @@ def test_a_position_outside_names_joint_time_sample_value_and_range():
     )
 
 
-def test_a_range_is_checked_on_both_sides():
-    for joint in range(6):
-        for limit in (ROBOT.q_min[joint] - 1e-6, ROBOT.q_max[joint] + 1e-6):
-            q = np.zeros(6)
-            q[joint] = limit
-            with pytest.raises(LimitError, match=f"joint_{joint + 1} would be at"):
-                check_limits(ROBOT, samples_at(q))
-
-
-def test_a_speed_above_its_limit_in_either_direction():
-    for joint in range(6):
-        for sign in (-1.0, 1.0):
-            qd = np.zeros(6)
-            qd[joint] = sign * (ROBOT.qd_max[joint] + 1e-6)
-            with pytest.raises(
-                LimitError, match=rf"joint_{joint + 1} would move at .* deg/s .* its limit is"
-            ):
-                check_limits(ROBOT, samples_at(np.zeros(6), qd))
+@pytest.mark.parametrize("joint", range(6))
+def test_position_and_speed_are_checked_on_both_sides(joint):
+    unit = np.eye(6)[joint]
+    for q in (ROBOT.q_min - 1e-6, ROBOT.q_max + 1e-6):
+        with pytest.raises(LimitError, match=f"joint_{joint + 1} would be at"):
+            check_limits(ROBOT, samples_at(unit * q))
+    for qd in (ROBOT.qd_max + 1e-6, -ROBOT.qd_max - 1e-6):
+        with pytest.raises(LimitError, match=rf"joint_{joint + 1} would move at .* deg/s .* its limit is"):
+            check_limits(ROBOT, samples_at(np.zeros(6), unit * qd))
 
 
 def test_degrees_are_suspected_only_far_outside():
-    with pytest.raises(LimitError, match=r"angles are in radians, are these degrees\?"):
-        check_limits(ROBOT, samples_at([28.79, -34.07, 19.54, 7.62, 38.93, 56.38]))
     with pytest.raises(LimitError, match=r"joint_1 would be at .* are these degrees\?"):
         check_limits(ROBOT, samples_at([4.0, -34.07, 19.54, 7.62, 38.93, 56.38]))
     with pytest.raises(LimitError) as error:
@@ -61,18 +50,12 @@ def test_degrees_are_suspected_only_far_outside():
     assert "degrees" not in str(error.value)
 
 
-def test_the_earliest_sample_is_named():
+def test_the_earliest_sample_is_named_and_nan_is_outside():
     q, qd = np.zeros((4, 6)), np.zeros((4, 6))
     q[3, 0], qd[1, 5], qd[2, 0] = 9.0, 99.0, 99.0
     with pytest.raises(LimitError, match=r"joint_6 would move .*\(sample 1\)"):
         check_limits(ROBOT, samples_at(q, qd))
-
-
-def test_nan_is_outside():
     with pytest.raises(LimitError, match="joint_2 would be at nan"):
         check_limits(ROBOT, samples_at([0, np.nan, 0, 0, 0, 0]))
-
-
-def test_wrong_shape():
     with pytest.raises(ValueError, match=r"expected samples.q of shape \(N, 6\), got \(1, 5\)"):
         check_limits(ROBOT, samples_at(np.zeros(5)))

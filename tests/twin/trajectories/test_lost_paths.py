@@ -10,8 +10,7 @@ from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 from twin.trajectories.tool_paths import straight_line
 
 
-@pytest.mark.parametrize(("gain", "period"), [(10.0, 1e-3), (50.0, 1e-3), (10.0, 1e-2)])
-def test_unreachable_line_is_reported_with_time_and_error(robot, gain, period):
+def test_unreachable_line_is_reported_with_time_and_error(robot):
     start = robot.poses["test_3"]
     T = np.tile(twin.forward_kinematics(robot, start), (2, 1, 1))
     T[1, :3, 3] += [1.0, -1.0, 0.0]
@@ -19,9 +18,9 @@ def test_unreachable_line_is_reported_with_time_and_error(robot, gain, period):
     with pytest.raises(
         UnreachableError, match=r"sample \d+ at t = 0\.\d+ s: the joints lost the path, \S+ m off"
     ):
-        track(FeedbackLaw(robot, gain), line, start, period)
+        track(FeedbackLaw(robot, 10.0), line, start, 1e-2)
 
 
 def test_laboratory_scenario_reports_the_lost_path():
     with pytest.raises(UnreachableError, match="the joints lost the path"):
-        laboratory.run(laboratory.Config(distance=1.5))
+        laboratory.run(laboratory.Config(distance=1.5, speed=0.5, acceleration=2.0))

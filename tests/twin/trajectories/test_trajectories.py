@@ -56,20 +56,28 @@ def test_trapezoid_derivatives_between_its_corners():
         np.testing.assert_allclose(before[1], after[1], rtol=0, atol=1e-6)
 
 
-def test_quintic_ends_at_rest_without_acceleration_and_holds():
-    move = quintic(Q0, Q1, 1.3)
-    for t, q in ((0.0, Q0), (-5.0, Q0), (1.3, Q1), (9.0, Q1)):
-        position, speed, acceleration = move(t)
-        np.testing.assert_allclose(position, q, rtol=0, atol=1e-15)
-        assert not speed.any()
-        assert not acceleration.any()
+@pytest.mark.parametrize("move", [quintic(Q0, Q1, 1.3), trapezoid(Q0, Q1, QD_MAX, QDD_MAX)])
+def test_a_move_ends_at_rest_and_holds_its_ends(move):
+    q, qd, qdd = move([-5.0, -1e-9, move.duration + 1e-9, 9.0])
+    np.testing.assert_allclose(q, [Q0, Q0, Q1, Q1], rtol=0, atol=1e-15)
+    assert not qd.any()
+    assert not qdd.any()
 
 
-@pytest.mark.parametrize("t", [-1.0, 5.0])
-def test_trapezoid_holds_outside(t):
-    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
-    q, qd, qdd = move(t)
-    np.testing.assert_allclose(q, Q0 if t < 0 else Q1, rtol=0, atol=1e-15)
+@pytest.mark.parametrize(
+    ("move", "duration"),
+    [
+        (quintic(Q0, Q0, qd_max=1.0), 0.0),
+        (trapezoid(Q0, Q0, 1.0, 1.0), 0.0),
+        (hold(Q0, 2.0), 2.0),
+        (quintic(Q0, Q0, 2.0), 2.0),
+        (trapezoid(Q0, Q0, 1.0, 1.0, 2.0), 2.0),
+    ],
+)
+def test_a_move_to_where_it_is_takes_no_time_or_that_given(move, duration):
+    assert move.duration == duration
+    q, qd, qdd = move(np.linspace(-1, 3, 7))
+    np.testing.assert_array_equal(q, np.tile(Q0, (7, 1)))
     assert not qd.any()
     assert not qdd.any()
 
@@ -92,16 +100,6 @@ def test_shortest_trapezoid_is_on_its_limits():
     np.testing.assert_allclose(again(t)[0], move(t)[0], rtol=0, atol=1e-12)
 
 
-def test_short_trapezoid_is_a_triangle():
-    move = trapezoid([0.0, 0.0], [0.1, -0.02], 10.0, 4.0)
-    np.testing.assert_allclose(
-        [move.duration, move.acceleration_time], [2 * np.sqrt(0.1 / 4), np.sqrt(0.025)], rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        np.abs(move(np.linspace(0, move.duration, 1001))[1]).max(), np.sqrt(0.4), rtol=1e-12
-    )
-
-
 def test_slower_trapezoid_keeps_its_acceleration_and_cruises_lower():
     shortest = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
     move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, 2.0 * shortest.duration)
@@ -110,26 +108,6 @@ def test_slower_trapezoid_keeps_its_acceleration_and_cruises_lower():
     np.testing.assert_allclose(q[-1], Q1, rtol=0, atol=1e-15)
     np.testing.assert_allclose((np.abs(qdd) / QDD_MAX).max(), 1.0, rtol=1e-12)
     assert (np.abs(qd) / QD_MAX).max() < 0.6
-
-
-@pytest.mark.parametrize("make", [lambda: quintic(Q0, Q0, qd_max=1.0), lambda: trapezoid(Q0, Q0, 1.0, 1.0)])
-def test_a_move_to_where_it_is_takes_no_time(make):
-    move = make()
-    assert move.duration == 0.0
-    for t in (-1.0, 0.0, 1.0):
-        q, qd, qdd = move(t)
-        np.testing.assert_array_equal(q, Q0)
-        assert not qd.any()
-        assert not qdd.any()
-
-
-def test_a_move_to_where_it_is_may_take_time():
-    for move in (hold(Q0, 2.0), quintic(Q0, Q0, 2.0), trapezoid(Q0, Q0, 1.0, 1.0, 2.0)):
-        assert move.duration == 2.0
-        q, qd, qdd = move(np.linspace(-1, 3, 7))
-        np.testing.assert_array_equal(q, np.tile(Q0, (7, 1)))
-        assert not qd.any()
-        assert not qdd.any()
 
 
 def test_too_fast_a_quintic_names_joint_value_limit_unit_and_time():
@@ -146,12 +124,8 @@ def test_too_fast_a_quintic_names_joint_value_limit_unit_and_time():
 def test_too_fast_a_trapezoid_names_what_is_exceeded():
     with pytest.raises(LimitError, match=r"joint 1 .* acceleration of 16 rad/s\^2 at t = 0 s, .* 5 rad/s\^2"):
         trapezoid([0.0], [1.0], 5.0, 5.0, 0.5)
-    with pytest.raises(
-        LimitError, match=r"joint 1 .* speed of .* at t = 0\.\d+ s, its limit is 1 rad/s"
-    ) as error:
+    with pytest.raises(LimitError, match=r"joint 1 .* speed of .* its limit is 1 rad/s; .* at least 1\.2 s"):
         trapezoid([0.0], [1.0], 1.0, 5.0, 1.0)
-    shortest = trapezoid([0.0], [1.0], 1.0, 5.0).duration
-    assert str(error.value).endswith(f"at least {shortest:.6g} s")
 
 
 def test_too_fast_sines_name_the_time_of_the_first_peak():
@@ -209,12 +183,10 @@ def test_sequence_refuses_jumps():
         (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
         (lambda: quintic(Q0, Q1, np.nan), "expected a positive, finite duration"),
         (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
-        (lambda: quintic(Q0, Q1, -1.0), "expected a positive, finite duration"),
         (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
         (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
         (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
         (lambda: trapezoid(Q0, Q1, np.nan, 1.0), "expected finite qd_max"),
-        (lambda: hold(Q0, np.inf), "expected a positive, finite duration"),
         (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
         (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
     ],
