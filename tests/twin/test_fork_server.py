@@ -1,0 +1,77 @@
+"""Processes forked from a server: they are what new processes would be, and end with their parent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.command_lines import wait
+from twin import fork_server
+
+
+def print_place():
+    """Print what a forked process took from its parent, and numbers drawn without a seed."""
+    print(os.getcwd(), os.environ["FORK_TEST"], os.getsid(0) == os.getpid(), np.random.random())  # noqa: NPY002
+    return 3
+
+
+def sleep():
+    time.sleep(600.0)
+
+
+def forked(name, **environment):
+    process = fork_server.fork(f"{__name__}:{name}", environment=os.environ | environment)
+    process.stdin.close()
+    return process
+
+
+def test_a_forked_process_has_folder_environment_and_session_and_draws_other_numbers(tmp_path, monkeypatch):
+    drawn = set()
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        with (process := forked("print_place", FORK_TEST=f"value{number}")).stdout as output:
+            place, value, leads, random = output.read().decode().split()
+        assert (place, value, leads) == (str(folder), f"value{number}", "True")
+        assert process.wait(10.0) == process.poll() == 3
+        drawn.add(random)
+    assert len(drawn) == 2
+
+
+def test_status_of_a_running_and_of_a_killed_process():
+    process = forked("sleep")
+    assert process.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait(10.0) == -signal.SIGKILL
+    process.stdout.close()
+
+
+def test_variables_that_modules_read_on_import_start_a_new_server():
+    servers = []
+    for variables in ({"FORK_TEST": "1"}, {"FORK_TEST": "2"}, {"FORK_TEST": "1", "NUMBA_NUM_THREADS": "1"}):
+        process = forked("print_place", **variables)
+        process.stdout.close()
+        process.wait(10.0)
+        servers.append(fork_server._servers[-1])
+    assert servers[0] is servers[1] is not servers[2]
+
+
+def test_the_server_ends_when_its_parent_is_killed():
+    program = (
+        "import time\nfrom twin import fork_server\n"
+        "fork_server.fork('time:time').wait(60.0)\n"
+        "print(fork_server._servers[0].process.pid, flush=True)\ntime.sleep(600.0)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
+        server = int(parent.stdout.readline())
+        parent.kill()
+    state = Path(f"/proc/{server}/stat")
+    wait(lambda: not state.exists() or ") Z " in state.read_text(), 10.0)
