@@ -16,6 +16,7 @@ from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
 from twin.identification.torque_model import TorqueModel, friction_of
 from twin.multibody.axis_torques import Cylinder
+from twin.robot.evaluation import uncompiled
 from twin.robot.locking import locked
 from twin.sibling_packages import PROJECT
 from twin.trajectories.sampling import Samples
@@ -156,7 +157,7 @@ def test_a_load_that_is_not_recorded_is_that_of_links_and_springs(robot, rng):
     tau = np.zeros_like(q)
     used = np.ones(q.shape, dtype=bool)
     plain = Measurements("x", np.arange(20.0), q, qd, tau, qd, tau, used, None, 1.0, "")
-    expected = twin.inverse_dynamics(robot, q, qd, tau)
+    expected = twin.inverse_dynamics(uncompiled(robot), q, qd, tau)
     loaded = with_load(model, beta, plain)
     np.testing.assert_allclose(loaded.load, expected, rtol=0, atol=1e-9)
     recorded = replace(plain, load=qd)
@@ -167,14 +168,14 @@ def test_a_log_keeps_the_torques_of_its_robot(robot, log, tmp_path):
     changed = [one.with_values([2.0 * value for value in one.values]) for one in robot.tree.torques]
     other = replace(robot, tree=replace(robot.tree, torques=tuple(changed)))
     path = tmp_path / "log.npz"
-    replace(log, robot=other).save(path)
+    replace(log, robot=uncompiled(other)).save(path)
     read = twin.Log.load(path).robot
     assert read.tree.torques == tuple(changed)
     np.testing.assert_array_equal(read.drives.offset, robot.drives.offset)
 
 
 def test_a_log_of_another_column_is_refused(robot, log, tmp_path):
-    arm = twin.load(written(tmp_path)).with_drives("rigid", robot.drives)
+    arm = uncompiled(twin.load(written(tmp_path)).with_drives("rigid", robot.drives))
     replace(log, robot=arm).save(tmp_path / "log.npz")
     written(tmp_path, cable=CABLE.replace("2.0", "3.0"))
     with pytest.raises(TwinError, match="is now another robot"):
