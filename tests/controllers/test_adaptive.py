@@ -70,7 +70,7 @@ def test_estimates_do_not_drift_at_rest(name):
     robot = ARM if name == "irb140" else twin.load(name).mounted("wall")
     plant = robot.with_payload(PAYLOAD if name == "irb140" else twin.Payload(0.5))
     law = controllers.make("adaptive", robot)
-    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 4.0), 1e-3)
+    still = twin.sample_semi_implicit(twin.hold(STILL.q[0, : robot.n], 6.0), 1e-3)
     log = run(plant, law, still)
     added = log.law_signals["adaptation"]
     assert np.max(np.abs(added)) > 1.0

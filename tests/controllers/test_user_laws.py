@@ -7,7 +7,10 @@ import pytest
 
 import controllers
 from controllers.plugin_controllers import MyController
+from scenarios import gravity_hold
 from scenarios.cli.command_line import main
+from scenarios.running import registry
+from scenarios.running.runs import run_one
 from twin.control.control_law import ControlLaw
 from twin.errors import PluginError, UnknownNameError
 from twin.trajectories.sampling import Reference, State
@@ -199,33 +202,38 @@ def test_labels_stay_apart():
     assert labels["./c.py:Other"] == "Other"
 
 
-@pytest.mark.parametrize(
-    ("law", "status", "told"),
-    [
-        ("short", 2, "controller 'short' returned tau of shape (3,) at t = 0 s, expected (6,)"),
-        ("fails", 1, "laws.py, line 73: IndexError: list index out of range"),
-        ("nix", 1, "there is no 'nix' in it"),
-        ("compiled_wrong", 1, "laws.py, line 53: ValueError: operands could not be broadcast together"),
-    ],
-)
-def test_a_run_under_a_law_that_is_wrong(laws, capfd, law, status, told):
-    assert main(["run", "gravity_hold", "--duration", "0.01", "--controller", laws(law)]) == status
-    out, err = capfd.readouterr()
-    assert told in " ".join((out + err).split())
+def held(controller, duration=0.01, **settings):
+    """Return the run of a scenario that holds a pose."""
+    config = gravity_hold.Config(controller=controller, duration=duration, **settings)
+    return run_one(registry.find("gravity_hold"), config)
 
 
-def test_nothing_is_claimed_of_a_law_that_is_not_known(laws, capfd):
-    words = ["run", "gravity_hold", "--duration", "0.02", "--controller"]
-    for law, known in (
-        ([laws("Inherits")], False),
-        (["pd", "--set", "Kp=900,900,900,9,9,9"], False),
-        (["pd"], True),
+def test_a_run_under_a_law_that_is_wrong(laws, capfd):
+    for law, refused, told in (
+        ("short", True, "controller 'short' returned tau of shape (3,) at t = 0 s, expected (6,)"),
+        ("fails", False, "laws.py, line 73: IndexError: list index out of range"),
+        ("nix", False, "there is no 'nix' in it"),
+        ("compiled_wrong", False, "laws.py, line 53: ValueError: operands could not be broadcast together"),
     ):
-        assert main([*words, *law]) == 0
-        assert ("last error - predicted one" in capfd.readouterr().out) is known
+        run = held(laws(law))
+        assert told in run.error
+        assert run.refused is refused
+    assert main(["run", "gravity_hold", "--duration", "0.01", "--controller", laws("fails")]) == 1
+    assert "laws.py, line 73: IndexError" in " ".join("".join(capfd.readouterr()).split())
 
 
-def test_a_law_that_switches_is_no_fault_of_the_twin(tmp_path, capfd):
+def test_nothing_is_claimed_of_a_law_that_is_not_known(laws):
+    gains = (("Kp", (900.0, 900.0, 900.0, 9.0, 9.0, 9.0)),)
+    for controller, settings, known in (
+        (laws("Inherits"), (), False),
+        ("pd", gains, False),
+        ("pd", (), True),
+    ):
+        names = [metric.name for metric in held(controller, law_settings=settings).metrics]
+        assert ("last error - predicted one" in names) is known
+
+
+def test_a_law_that_switches_is_no_fault_of_the_twin(tmp_path):
     """Rounding decides when it switches, so engine and model part; step by step they agree."""
     law = (
         "import numpy as np\ndef jumps(state, reference):\n"
@@ -233,11 +241,6 @@ def test_a_law_that_switches_is_no_fault_of_the_twin(tmp_path, capfd):
         "    return np.array([60, 150, 60, 0.3, 0.05, 0.001]) * np.sign(e)\n"
     )
     (tmp_path / "jumps.py").write_text(law, encoding="utf-8")
-    main(["run", "gravity_hold", "--duration", "0.3", "--controller", f"{tmp_path}/jumps.py:jumps"])
-    rows = capfd.readouterr().out.splitlines()
-    whole, step = (
-        next(k for k, row in enumerate(rows) if f"engine - model, {part}" in row)
-        for part in ("whole run", "one step")
-    )
-    assert "<=" not in rows[whole + 1]
-    assert "passes" in rows[step + 1]
+    metrics = {metric.name: metric for metric in held(f"{tmp_path}/jumps.py:jumps", 0.3).metrics}
+    assert metrics["engine - model, whole run"].limit is None
+    assert metrics["engine - model, one step"].outcome == "passes"

@@ -53,7 +53,7 @@ def iiwa():
 
 SHORT = {
     "gravity_hold": {},
-    "joint_tracking": {"duration": 0.5},
+    "joint_tracking": {"duration": 1.0},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.1},
 }
 

@@ -48,7 +48,7 @@ def test_settled_error_has_limit_only_after_settling(controller, bandwidth, dura
 @pytest.mark.parametrize(
     ("controller", "bandwidth", "pose", "duration"),
     [
-        ("pd", 10.0, "test_3", 6.0),
+        ("pd", 5.0, "test_3", 12.0),
         ("pid", 10.0, "zero", 5.0),
     ],
 )

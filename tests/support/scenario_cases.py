@@ -14,13 +14,13 @@ SHORT = {
     "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
     "identify_joint": {"duration": 1.0},
-    "joint_tracking": {"duration": 0.2},
-    "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.15},
+    "joint_tracking": {"duration": 0.4},
+    "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.18},
     "manutec_move": {},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
     "parallelogram": {"free_time": 0.05, "duration": 0.5},
     "payload_mismatch": {},
-    "pose_path": {"speed": 1.0, "angular_speed": 3.0},
+    "pose_path": {"speed": 0.8, "angular_speed": 2.5},
 }
 
 

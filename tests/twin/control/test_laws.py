@@ -222,7 +222,10 @@ print(*(float(run_rollouts(robot, ControlLaw(robot, each), still(robot, 1)).tau[
 
 
 def test_user_laws_are_compiled_in_every_process_without_files(tmp_path):
-    """An imported module's gain, a helper's helper and two functions on a line are what they are now."""
+    """An imported module's gain, a helper's helper and two functions on a line are what they are now.
+
+    Two processes that compile three laws each take some eight seconds.
+    """
     (tmp_path / "law.py").write_text(TWO)
     helper = "from numba.extending import register_jitable\n@register_jitable\ndef inner(q):\n    return {}\n"
     (tmp_path / "helpers.py").write_text(

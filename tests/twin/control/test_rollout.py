@@ -192,7 +192,7 @@ if sys.argv[2] == "compiled":
 
 
 def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb1400, tmp_path):
-    """With `NUMBA_DISABLE_JIT=1` all of it runs as plain Python."""
+    """With `NUMBA_DISABLE_JIT=1` all of it runs as plain Python; two processes, some five seconds."""
     reference = sample(path(irb1400, 0.02), PERIOD)
     runs = [[run_rollouts(irb1400, controllers.make(name, irb1400), reference).q for name in ("pid", "dob")]]
     # Another worker that compiles at this moment may cost what has just been kept its place on the list.

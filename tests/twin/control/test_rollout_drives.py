@@ -227,12 +227,13 @@ np.save(sys.argv[1], [[run.q, run.q_seen, run.q_motor] for run in runs])
 """
 
 
-def test_all_of_it_runs_as_plain_python(tmp_path):
-    runs = []
-    for disabled in "01":
-        file = tmp_path / f"{disabled}.npy"
-        environment = os.environ | {"NUMBA_DISABLE_JIT": disabled}
-        command = [sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", CODE, str(file)]
-        subprocess.run(command, env=environment, check=True)
-        runs.append(np.load(file))
-    np.testing.assert_allclose(*runs, rtol=0, atol=1e-12)
+@SLOWLY
+def test_all_of_it_runs_as_plain_python(robot, tmp_path):
+    plain = tmp_path / "plain.npy"
+    command = [sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", CODE, str(plain)]
+    subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True)
+    law, reference = controllers.make("computed_torque", robot), sample(path(robot, 0.02), PERIOD)
+    plants = [robot.with_drives("rigid"), robot.with_drives("elastic", coupled(robot))]
+    runs = [run_rollouts(plant, law, reference, sensors=SENSORS) for plant in plants]
+    compiled = [[run.q, run.q_seen, run.q_motor] for run in runs]
+    np.testing.assert_allclose(np.load(plain), compiled, rtol=0, atol=1e-12)
