@@ -244,7 +244,7 @@ def agreement_table(agreement: Agreement) -> Table:
         ),
         ("model: inverse dynamics of forward dynamics, relative", agreement.model, agreement.step_limit),
     ):
-        table.add_row(what, figure(value), figure(limit), verdict(value <= limit))
+        table.add_row(what, figure(value), figure(limit), verdict(bool(value <= limit)))
     return table
 
 

@@ -149,6 +149,7 @@ def test_links_of_a_table_have_their_moments_about_their_centres():
     np.testing.assert_allclose(parts.links[2].com, [0.5, 0, 0], atol=1e-16)
 
 
+@pytest.mark.usefixtures("in_a_process")
 def test_a_damaged_mesh_is_an_error_and_a_missing_one_a_warning(write):
     """A missing mesh is not drawn; the motion is compared nevertheless."""
     path = write(SOUND.replace(CYLINDER, MESH))
