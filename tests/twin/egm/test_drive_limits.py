@@ -11,7 +11,6 @@ from tests.support.guided_runs import DT, HOME, run_of
 from twin.egm.guidance.limits import TORQUE_SHARE, DriveLimits, torque_utilization
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
-from twin.robot.drives.drives import Drives
 from twin.robot.drives.motors import MotorLimits, limited_torque
 
 RAW = {"level": 0, "position_gain": 20.0, "max_speed_deviation": 300.0, "ramp_time": 0.005}
@@ -117,7 +116,7 @@ COUPLED = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -0.7, 1.0]])
 
 @pytest.mark.parametrize("coupling", [np.eye(3), COUPLED])
 def test_utilization_is_100_percent_at_the_motor_limit(coupling, rng):
-    drives = Drives(
+    drives = twin.Drives(
         ratio=np.array([80.0, -90.0, 50.0]), rotor_inertia=1e-4, coupling=coupling, motor_torque_max=1.5,
         motor_speed_rated=200.0, motor_speed_max=500.0,
     )  # fmt: skip
@@ -139,7 +138,7 @@ def test_utilization_is_the_bounded_maximum_of_samples():
     assert torque_utilization(motors, demand, np.ones((2, 2))) == 40.0
     assert torque_utilization(motors, 1e9 * demand, np.ones((2, 2))) == 1000.0
     assert torque_utilization(motors, 0.0 * demand, np.ones((2, 2))) == 0.0
-    drives = Drives(ratio=np.ones(1), rotor_inertia=0.0, motor_torque_max=1.0, motor_speed_max=2.0)
+    drives = twin.Drives(ratio=np.ones(1), rotor_inertia=0.0, motor_torque_max=1.0, motor_speed_max=2.0)
     motors = MotorLimits.of(drives, drives.torque_max)
     assert torque_utilization(motors, np.array([0.5]), np.array([3.0])) == 1000.0, "no driving torque"
     assert torque_utilization(motors, np.array([-0.5]), np.array([3.0])) == 50.0, "full braking torque"

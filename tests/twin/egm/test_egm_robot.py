@@ -8,16 +8,12 @@ import pytest
 
 import controllers
 from tests.support.egm_wires import BRISK
-from twin.control.closed_loop import run_closed_loop
-from twin.control.plant import AnalyticPlant
-from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, Plan, replay, virtual_time
+from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, Plan, virtual_time
 from twin.egm.robot.pace import LatenessMeter, Lockstep, RealTime
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, LimitError
-from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.sampling import sample_semi_implicit
 
 MESSAGES = 60
 
@@ -205,37 +201,13 @@ def test_endless_answers_do_not_delay_a_stop():
     assert [pace.wait(inbox, lambda: None, lambda: True) for _ in range(12)] == [True] * 10 + [False] * 2
 
 
-def test_arm_follows_a_replayed_log(robot):
-    """The lag is small, because speeds are sent with the positions."""
-    law = controllers.make("computed_torque", robot)
-    move = quintic(np.full(6, 0.1), np.array([0.4, 0.2, 0.3, -0.4, 0.5, 0.6]), 0.5)
-    log = run_closed_loop(AnalyticPlant(robot), law, sample_semi_implicit(move, 1e-3))
-    settings = GuidanceSettings(max_speed_deviation=300.0, position_gain=20.0, lp_filter=0, cond_time=5.0)
-    client = EgmClient(0)
-    with virtual_time(20.0):
-        arm = EgmRobot(robot, law, settings, Plan(runs=1), to=("127.0.0.1", client.port))
-    with client, arm:
-        sent = replay(client, log, approach=1.0)
-        arm.stop()
-    assert sent.trouble == ""
-    assert sent.duration == pytest.approx(0.5, abs=0.5)
-    # An answer acts a cycle later, for which it says no acceleration.
-    assert np.all(sent.deviation < np.abs(log.qd_ref).max(axis=0) * 0.008)
-    assert not arm.result.faults
-    assert np.abs(arm.log.q[-1] - log.q[-1]).max() < np.radians(0.5)
-
-
 def test_invalid_addresses_raise_egm_error():
     channel = UdpChannel(("127.0.0.1", 6510))
     for client, bind, sentence in (
         (("192.0.2.1", 6510), None, "the client 192.0.2.1:6510 is on another machine: bind must name"),
         (("127.0.0.1", 0), None, "expected a destination port of 1 to 65535, got 0"),
         (("no-such-host.invalid", 6510), None, "cannot resolve the address no-such-host.invalid:6510: "),
-        (
-            ("127.0.0.1", 6510),
-            ("127.0.0.1", channel.port),
-            f"answers at 127.0.0.1:{channel.port}: Address already in use",
-        ),
+        (("127.0.0.1", 6510), ("127.0.0.1", channel.port), "Address already in use"),
         (("127.0.0.1", 6510), ("::1", 0), "same IP version as 127.0.0.1:6510 in bind, got "),
     ):
         with pytest.raises(EgmError, match=sentence):
@@ -243,15 +215,12 @@ def test_invalid_addresses_raise_egm_error():
     channel.close()
 
 
-@pytest.mark.parametrize(
-    ("plan", "options", "error", "sentence"),
-    [
+def test_robot_rejects_invalid_arguments(robot):
+    for plan, options, error, sentence in (
         ({}, {"start": np.full(6, 10.0)}, LimitError, "joint_1 would be at .* at the start"),
         ({}, {"start": np.zeros(5)}, ValueError, "expected start of shape"),
         ({"lag": -1}, {}, EgmError, "expected a lag of 0 to 1000 ms, got -1"),
         ({}, {"time_step": 5e-4, "steps_per_period": 3}, EgmError, "divides the cycle of 4 ms, got 1.5 ms"),
-    ],
-)
-def test_robot_rejects_invalid_arguments(robot, plan, options, error, sentence):
-    with pytest.raises(error, match=sentence):
-        made(robot, 6510, Plan(**plan), **options)
+    ):
+        with pytest.raises(error, match=sentence):
+            made(robot, 6510, Plan(**plan), **options)

@@ -9,7 +9,6 @@ import twin
 from tests.support.foreign_egm_client import CLIENTS, Client
 from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
 from twin.logs.recordings.recording import tool_recording, write_recording
-from twin.rotations.rotations import pose_vector
 
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
@@ -74,7 +73,7 @@ def test_foreign_client_guides_the_tool_pose(client, robot):
     target = twin.forward_kinematics(robot, BENT)
     target[:3, 3] += [0.03, -0.04, 0.02]
     target[:3, :3] = target[:3, :3] @ Rotation.from_rotvec([0.0, 0.1, 0.0]).as_matrix()
-    goal = pose_vector(target)
+    goal = twin.pose_vector(target)
     stream = [{"pos": (1e3 * goal[:3]).tolist(), "orient": goal[3:].tolist()}]
     settings = GuidanceSettings(mode="pose", **QUICK)
     log, received, took, sent = guided(client, robot, "send_to_robot_cart", stream, settings)
@@ -91,7 +90,7 @@ def test_foreign_client_guides_the_tool_pose(client, robot):
 def test_foreign_client_corrects_a_path(client, robot, tmp_path):
     """The path is straight along y; the tool ends at the corrected offset in the path frame."""
     begin, t = twin.forward_kinematics(robot, BENT), np.linspace(0.0, 1.0, 51)
-    poses = np.tile(pose_vector(begin), (len(t), 1))
+    poses = np.tile(twin.pose_vector(begin), (len(t), 1))
     poses[:, 1] += 0.1 * t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
     write_recording(tmp_path / "path.csv", tool_recording(t, poses))
     stream, settings = [{"pos": [0.0, 3.0, -2.0], "age": 4}], GuidanceSettings(mode="path", **QUICK)

@@ -9,7 +9,6 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.logs.recordings.recording import joint_recording, tool_recording, write_recording
-from twin.rotations.rotations import pose_vector
 from twin.trajectories.joint_paths import recorded_motion
 from twin.trajectories.tool_paths import through_recording
 
@@ -26,7 +25,7 @@ def recording(robot, way, duration=1.5):
     """
     t = np.linspace(0.0, duration, 31)
     u = t / duration
-    recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
+    recorded = np.repeat(twin.pose_vector(poses(robot, START))[None], len(t), axis=0)
     recorded[:, :3] += way(u * u * (3.0 - 2.0 * u))
     return tool_recording(t, recorded)
 
@@ -101,15 +100,9 @@ def test_path_axes_are_those_of_the_manual():
     down = np.array([[0.0, 0.0, -1.0]])
     same(path_axes(np.array([[0.2, 0.0, 0.0]]), down)[0], np.diag([1.0, 1.0, 1.0]))
     same(path_axes(np.array([[0.0, 0.2, 0.0]]), down)[0].T, [[0, 1, 0], [-1, 0, 0], [0, 0, 1]])
-    x, z = np.array([0.6, 0.0, 0.8]), np.array([0.0, 0.8, -0.6])
-    y = np.cross(x, z) / np.linalg.norm(np.cross(x, z))
-    same(path_axes(3.0 * x[None], z[None])[0].T, [x, y, np.cross(x, y)])
-
-
-def test_path_axes_hold_while_the_path_stands_still():
     still, go, up = np.zeros(3), np.array([0.1, 0.0, 0.0]), np.array([0.0, 0.0, 0.1])
-    v = np.array([still, go, still, up, -1e-5 * go, -go])  # `up` is parallel to tool z
-    y = path_axes(v, np.tile([0.0, 0.0, -1.0], (6, 1)))[:, :, 1]
+    v = np.array([still, go, still, up, -1e-5 * go, -go])  # they hold at rest and along z of the tool
+    y = path_axes(v, np.tile(down, (6, 1)))[:, :, 1]
     same(y, np.array([[0.0, 1.0, 0.0]] * 5 + [[0.0, -1.0, 0.0]]))
 
 
@@ -133,7 +126,7 @@ def test_tool_rounds_a_corner_without_a_jump(robot):
         return u * u * (3.0 - 2.0 * u)
 
     t = np.linspace(0.0, 3.0, 61)
-    recorded = np.repeat(pose_vector(poses(robot, START))[None], len(t), axis=0)
+    recorded = np.repeat(twin.pose_vector(poses(robot, START))[None], len(t), axis=0)
     recorded[:, 0] += 0.05 * smooth(t / 1.2)
     recorded[:, 1] += 0.05 * smooth(t / 1.2 - 1.5)
     path = tool_recording(t, recorded)
@@ -176,19 +169,15 @@ def test_run_ends_at_the_corrected_end_of_the_path_for_any_period(robot):
     assert (T - T_end)[:3, 3] @ WAY == pytest.approx(0.0, abs=1e-9)
 
 
-def test_path_converges_within_the_window_of_the_correction(robot):
-    guidance = guided(robot, straight(robot), [0.0, 0.9e-3, -0.9e-3])
-    assert guidance.converged(guidance.start)
-    guidance.take(SensorMessage(path_correction=np.array([0.5, 1.1e-3, 0.0])), START)
-    assert not guidance.converged(guidance.start)
-
-
-def test_invalid_correction_is_a_fault(robot):
+def test_correction_converges_within_its_window_and_is_a_fault_if_invalid(robot):
     guidance = guided(robot, straight(robot))
     assert fault_of(guidance, SensorMessage(q=START)).number == 41826
     assert "finite" in fault_of(guidance, SensorMessage(path_correction=np.full(3, np.inf))).sentence
     guidance.take(SensorMessage(), START)
     same(guidance.speed(guidance.start), guidance.programmed())
+    for correction, converged in (([0.0, 0.9e-3, -0.9e-3], True), ([0.5, 1.1e-3, 0.0], False)):
+        guidance.take(SensorMessage(path_correction=np.array(correction)), START)
+        assert guidance.converged(guidance.start) == converged
 
 
 def test_path_that_cannot_be_corrected_is_rejected(robot):

@@ -80,12 +80,7 @@ def test_enumerations_match_those_of_the_client(client, files):
         for message in files[client].message_type
         for enum in message.enum_type
     }
-    found = {
-        "MessageType": "MSGTYPE",
-        "MotorsAre": "MOTORS",
-        "MotionIs": "MCI",
-        "ProgramIs": "RAPID",
-    }
+    found = {"MessageType": "MSGTYPE", "MotorsAre": "MOTORS", "MotionIs": "MCI", "ProgramIs": "RAPID"}
     of = {"MotorsAre": "MotorStateType", "MotionIs": "MCIStateType", "ProgramIs": "RapidCtrlExecStateType"}
     for enum, values in schema.ENUMS.items():
         ours = {number: f"{found[enum]}_{value}" for number, value in enumerate(values)}

@@ -45,28 +45,17 @@ def test_windows_and_joints_are_set_individually():
 
 WRONG = {
     "mode is 'joints': valid is 'joint' or 'pose' or 'path'": {"mode": "joints"},
-    "level is True: ": {"level": True},
-    "position_gain is '5'": {"position_gain": "5"},
     "sample_rate is 6: in joint mode valid are multiples of 4 ms up to 1000 ms": {"sample_rate": 6},
-    "sample_rate is 0: valid is a whole number from 4 to 1000": {"sample_rate": 0},
     "sample_rate is 28: in path mode valid are multiples of 24": {"sample_rate": 28, "mode": "path"},
-    "max_speed_deviation is inf": {"max_speed_deviation": math.inf},
     "cond_time is nan": {"cond_time": math.nan},
     "cond_window is '0.5,': valid": {"cond_window": "0.5,"},
-    "cond_window is '-1': valid": {"cond_window": "-1"},
     "cond_window is '1,2': in pose mode valid is one number": {"cond_window": "1,2", "mode": "pose"},
-    "cond_window is None": {"cond_window": None},
-    "stop is 'ramp': valid is 'hold' or 'ramp_down'": {"stop": "ramp"},
     "stop is 'ramp_down': in path mode valid is 'hold'": {"stop": "ramp_down", "mode": "path"},
     "no_wait_cond is 1: valid is True or False": {"no_wait_cond": 1},
     "axes is '1,1': ": {"axes": "1,1"},
-    "axes is 'x': in joint mode valid are joint numbers": {"axes": "x"},
     "axes is 'x': in path mode valid are some of y,z, each once": {"axes": "x", "mode": "path"},
-    "axes is 'x,1': in pose mode valid are some of x,y,z,rx,ry,rz": {"axes": "x,1", "mode": "pose"},
     "corr_frame is 7: valid is a text": {"corr_frame": 7},
     "corr_frame is valid only in pose mode, the mode is joint": {"corr_frame": "0,0,0"},
-    "sensor_frame is valid only in pose mode, the mode is path": {"sensor_frame": "0,0,0", "mode": "path"},
-    "corr_frame_type is 'joint': valid is 'base' or": {"corr_frame_type": "joint"},
     "cond_window is too long: valid": {"cond_window": [0.5] * 100},
 }
 
@@ -80,17 +69,16 @@ def test_invalid_setting_is_reported_in_one_sentence(sentence):
     assert len(str(caught.value)) < 200
 
 
-RANGES = {
-    "level": (3, "a whole number from 0 to 2"), "position_gain": (20.1, "a number from 0 to 20"),
-    "pos_corr_gain": (-0.1, "a number from 0 to 1"), "lp_filter": (101.0, "a number from 0 to 100"),
-    "max_pos_deviation": (-1, ""), "max_speed_deviation": (0.0, ""), "comm_timeout": (0, ""),
-    "ramp_time": (0.004, "a number from 0.005 to 10"), "ramp_in_time": (0.0, ""), "ramp_out_time": (11, ""),
-}  # fmt: skip
-"""Value outside of the range of each number, and what is valid."""
-
-
-@pytest.mark.parametrize("name", RANGES)
-def test_number_outside_of_its_range_is_reported(name):
-    value, valid = RANGES[name]
-    with pytest.raises(EgmError, match=f"^{name} is {value}: valid is {valid}"):
-        GuidanceSettings(**{name: value})
+def test_number_outside_of_its_range_is_reported():
+    for name, value, valid in (
+        ("level", 3, "a whole number from 0 to 2"),
+        ("position_gain", 20.1, "a number from 0 to 20"),
+        ("pos_corr_gain", -0.1, "a number from 0 to 1"),
+        ("lp_filter", 101.0, "a number from 0 to 100"),
+        ("max_speed_deviation", 0.0, ""),
+        ("comm_timeout", 0, ""),
+        ("ramp_time", 0.004, "a number from 0.005 to 10"),
+        ("ramp_out_time", 11, ""),
+    ):
+        with pytest.raises(EgmError, match=f"^{name} is {value}: valid is {valid}"):
+            GuidanceSettings(**{name: value})

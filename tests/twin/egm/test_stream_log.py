@@ -8,7 +8,6 @@ import pytest
 import twin
 from tests.support.egm_streams import CYCLE, TORQUE_AGE, excited_log, messages, without
 from twin.egm import StreamLog
-from twin.egm.mirror.recording import rates
 from twin.errors import EgmError, RecordingError
 from twin.identification.payload import identify_payload
 
@@ -51,13 +50,6 @@ def test_log_speeds_match_the_arm(log):
     np.testing.assert_allclose(made.qdd_ref[20:-20], log.qdd_ref[::2][20:-20], atol=0.5)
     cycles = log.tau[:-1].reshape(-1, 2, 6).mean(axis=1)
     np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
-
-
-def test_rates_of_a_uniform_motion_are_uniform_at_its_ends():
-    q = 0.3 + np.outer(np.arange(60) * CYCLE, [1.0, -2.0])
-    qd, qdd = rates(q, CYCLE)
-    np.testing.assert_allclose(qd, np.broadcast_to([1.0, -2.0], q.shape), atol=1e-12)
-    np.testing.assert_allclose(qdd, 0.0, atol=1e-9)
 
 
 def test_lost_messages_are_filled_counted_and_limited(log, rng):

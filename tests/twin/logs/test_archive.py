@@ -50,7 +50,6 @@ def altered(tmp_path, content, **changes):
 def refused(path):
     with pytest.raises(TwinError) as error:
         Log.load(path)
-    assert type(error.value) is TwinError
     assert "\n" not in str(error.value)
     assert str(path) in str(error.value)
     return str(error.value)
@@ -59,9 +58,7 @@ def refused(path):
 FORMS = [
     lambda a: a[:-1],
     lambda a: a[..., None],
-    lambda a: a.astype(np.float32),
     lambda a: a.astype(object),
-    lambda a: a.astype(complex),
     lambda a: a.astype(">f8" if a.dtype == float else ">i2"),
     lambda a: np.array("text"),
 ]
@@ -90,25 +87,16 @@ NO_PAYLOAD = {"payload_mass": np.array(-1.0), "payload_com": np.zeros(3), "paylo
     [
         ({"time_step": np.array(np.nan)}, "a time step above 0 s"),
         ({"time_step": np.array(2e-3)}, "steps of the control period, 0.002 s"),
-        ({"time_step": np.array("1e-3")}, "expected time_step to be one float"),
         ({"steps_per_period": np.array(0)}, "at least 1 step per period"),
-        ({"steps_per_period": np.array([1, 2])}, "expected steps_per_period to be one int"),
-        ({"controller": np.array(3.0)}, "expected controller to be one str"),
         ({"t": np.zeros(50)}, "expected t to have at least one sample and to increase"),
-        ({"t": np.full(50, np.nan)}, "expected t to have at least one sample and to increase"),
-        ({"robot": np.array(["a", "b"])}, "expected robot to be text of 0 axes"),
         ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
-        ({"tau_max": np.full(6, np.nan)}, "expected tau_max to be float64 of shape (6,), without NaN"),
         ({"inertias": np.full((6, 10), np.inf)}, "expected finite inertias"),
         ({"base_inertia": np.r_[-1.0, np.zeros(9)]}, "no body has the inertia of link 'base': -1 kg"),
-        ({"gravity": np.array("down")}, "expected gravity to be real numbers, got text"),
         ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
         (NO_PAYLOAD, "-1.0"),
         ({"own_mine": np.array([None])}, "own_mine.npy contains object"),
-        ({"drives": np.array(2.0)}, "expected drives to be text of 0 axes"),
         ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
         ({"drives_friction_at": np.zeros(6)}, "expected drives_friction_at to be text of 1 axes"),
-        ({"drives_damping": np.array(["much"] * 6)}, "expected damping of the drives to be real numbers"),
         ({"drives_stiffness": None}, "it has no 'drives_stiffness'"),
     ],
 )
@@ -116,24 +104,14 @@ def test_what_cannot_be_of_one_run_is_refused(changes, told, content, tmp_path):
     assert told in refused(altered(tmp_path, content, **changes))
 
 
-@pytest.mark.parametrize(
-    ("name", "array"),
-    [
-        ("joint_names", np.arange(6.0)),
-        ("dh_kinds", np.array(["round"] * 6)),
-        ("dh_a", np.zeros(5)),
-        ("inertias", np.zeros((6, 9))),
-        ("q_min", np.full(6, np.nan)),
-    ],
-)
-def test_a_table_that_was_altered_is_refused(name, array, tmp_path):
+def test_a_table_that_was_altered_is_refused(tmp_path):
     bodies = [LinkBody(1.0, (0.1, 0, 0.1), np.eye(3))] * 6
     robot = twin.dh_robot("own", DH(*np.zeros((4, 6))), bodies=bodies)
     content = content_of(replace(made_up_log("pd"), robot=robot), tmp_path / "own.npz")
     assert Log.load(tmp_path / "own.npz").robot.name == "own"
-    with pytest.raises(TwinError) as error:
-        Log.load(altered(tmp_path, content, **{name: array}))
-    assert "\n" not in str(error.value)
+    kinds, ends = np.array(["round"] * 6), np.full(6, np.nan)
+    for change in ({"joint_names": ends}, {"dh_kinds": kinds}, {"dh_a": np.zeros(5)}, {"q_min": ends}):
+        refused(altered(tmp_path, content, **change))
 
 
 class Spy:
@@ -184,23 +162,13 @@ def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
     assert accepted < 50  # a change may be in what nobody reads, as the date of a member
 
 
-def test_what_is_not_a_file_is_not_read(tmp_path):
+def test_a_log_that_could_not_be_loaded_is_not_saved(log, tmp_path):
+    for changes in ({"q": np.zeros((3, 6))}, {"arrays": {"mine": np.array([{}])}}, {"arrays": {"mine": 3.0}}):
+        with pytest.raises(TwinError, match=r"expected (q|mine) to be"):
+            replace(log, **changes).save(tmp_path / "a.npz")
     os.mkfifo(tmp_path / "pipe")
     assert "it is not a regular file" in refused(tmp_path / "pipe")
-
-
-@pytest.mark.parametrize(
-    "changes", [{"q": np.zeros((3, 6))}, {"arrays": {"mine": np.array([{}])}}, {"arrays": {"mine": 3.0}}]
-)
-def test_a_log_that_could_not_be_loaded_is_not_saved(log, changes, tmp_path):
-    with pytest.raises(TwinError, match=r"expected (q|mine) to be"):
-        replace(log, **changes).save(tmp_path / "a.npz")
-    assert not list(tmp_path.iterdir())
-
-
-def test_array_order_may_be_c_or_fortran(log, tmp_path):
-    replace(log, q=np.asfortranarray(log.q)).save(tmp_path / "a.npz")
-    assert log.identical(Log.load(tmp_path / "a.npz"))
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda log: pickle.loads(pickle.dumps(log))])

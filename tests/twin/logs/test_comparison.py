@@ -1,18 +1,20 @@
-"""Logs side by side: figures against plain sums, names, notes, the table as a person reads it."""
+"""Logs side by side: figures against plain sums, names, notes, the table; and pictures of them over time."""
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import twin
 from tests.support.example_logs import N, broken_log, irb140_log, log_of, sliding_log
-from twin.errors import TwinError
+from twin.errors import TwinError, UnknownNameError
 from twin.logs.columns import between, finite_part, first_non_finite
-from twin.logs.figures import tool_turn
+from twin.logs.figures import tool_distance, tool_turn
+from twin.logs.views.curves import Curve, _same_reference, _view, draw, panels, power
 from twin.rotations.euler_angles import axis_angle_from_matrix
-from twin.rotations.rotations import pose_matrix
 
 
 def rows(text):
@@ -41,11 +43,11 @@ def test_the_figures_are_those_of_plain_sums():
     assert np.isnan(figures.first_saturated[0])
 
 
-@pytest.mark.parametrize("error", [1e-12, 1e-3, 0.4, 0.9])  # with the last, more than half a turn
+@pytest.mark.parametrize("error", [1e-12, 0.4, 0.9])  # with the last, more than half a turn
 def test_the_turn_of_the_tool_is_the_angle_of_its_rotation(error):
     """By another formula: the axis and angle of the matrix between the two."""
     log = irb140_log(error=error)
-    R, R_ref = (pose_matrix(pose)[:, :3, :3] for pose in (log.pose, log.pose_ref))
+    R, R_ref = (twin.pose_matrix(pose)[:, :3, :3] for pose in (log.pose, log.pose_ref))
     angles = [axis_angle_from_matrix(a.T @ b)[1] for a, b in zip(R, R_ref, strict=True)]
     np.testing.assert_allclose(tool_turn(log), np.abs(angles), rtol=1e-6, atol=1e-14)
 
@@ -73,50 +75,35 @@ def test_names_are_those_of_the_controllers_or_else_of_the_files_or_numbers(tmp_
 def test_the_table_has_a_column_a_log_and_units():
     text = str(twin.compare([irb140_log("pd"), irb140_log("pid", error=0.02)]))
     found = rows(text)
-    assert text.splitlines()[0] == (
-        "robot irb140, drives ideal, payload none, time 0.5 to 0.618 s, control period 2 ms"
-    )
     assert found[""] == ["pd", "pid"]
     assert found["joint_6 [rad]"][0].endswith("/ 0.06")
     assert found["joint_6 [rad]"][1].endswith("/ 0.12")
-    assert [cell.split(" at ")[0] for cell in found["worst joint"]] == ["joint_6", "joint_6"]
-    assert found["joint_2 [N m]"] == ["15.1 (  2.0 %)"] * 2
     assert found["joint_2"] == ["6 of 60, first at 0.506 s"] * 2
-    assert "note" not in text
     found = rows(str(twin.compare({"sliding": sliding_log(), "turning": irb140_log()})))
     assert len(found["joint_2 [m]"]) == len(found["joint_2 [rad]"]) == 1
-    assert len(found["joint_1 [rad]"]) == 2
     assert {"joint_2 [N]", "joint_2 [m/s]"} <= set(found)
-
-
-def test_logs_that_have_no_room_beside_the_others_go_below():
-    comparison = twin.compare({name: irb140_log() for name in ("first", "second", "third")})
-    text = comparison.table(90)
+    text = twin.compare({name: irb140_log() for name in ("first", "second", "third")}).table(90)
     assert max(map(len, text.splitlines())) <= 90
-    assert next(line.split() for line in text.splitlines() if "first " in line) == ["first", "second"]
-    assert text.count("worst joint") == 2
+    assert text.count("worst joint") == 2, "what has no room goes below"
 
 
 OTHER_REFERENCES = "pd and pd (2) have different references (0.03 apart in joint_3 at 0.524 s): each error"
 
 
-@pytest.mark.parametrize(
-    ("other", "note"),
-    [
+def test_what_cannot_be_compared_is_noted():
+    for other, note in (
         (lambda: irb140_log(samples=30), "the runs cover different times (0.5 to 0.618 s: pd; 0.5 to 0.558"),
         (lambda: irb140_log(period=4e-3, samples=30), "the control periods differ (2 ms: pd; 4 ms: pd (2))"),
         (lambda: irb140_log(scale=1.1), OTHER_REFERENCES),
         (lambda: log_of(twin.load("irb1600")), "the robots differ (irb140: pd; irb1600: pd (2))"),
         (sliding_log, "the robots have different joints (irb140 with 6 joints: pd; rtr with 3"),
         (broken_log, "pd (2) contains numbers that are not finite from 0.58 s on"),
-    ],
-)
-def test_what_cannot_be_compared_is_noted(other, note):
-    comparison = twin.compare([irb140_log(), other()])
-    assert any(told.startswith(note) for told in comparison.notes), comparison.notes
-    assert f"note: {note}" in str(comparison)
-    # One motion at another period or for a shorter time is the same motion.
-    assert any("references" in told for told in comparison.notes) == (note is OTHER_REFERENCES)
+    ):
+        comparison = twin.compare([irb140_log(), other()])
+        assert any(told.startswith(note) for told in comparison.notes), comparison.notes
+        assert f"note: {note}" in str(comparison)
+        # One motion at another period or for a shorter time is the same motion.
+        assert any("references" in told for told in comparison.notes) == (note is OTHER_REFERENCES)
 
 
 def test_a_run_that_diverged_has_the_figures_of_what_is_finite():
@@ -143,3 +130,123 @@ def test_a_part_of_a_run_is_its_samples():
     assert between(log) is log
     with pytest.raises(TwinError, match=r"no sample between 3 s and inf s.* lasts from 0\.5 s to 0\.618 s"):
         between(log, start=3.0)
+
+
+T = np.linspace(0.0, 1.0, 5)
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return {"one": irb140_log(), "two": irb140_log(error=0.02)}
+
+
+def test_the_error_has_a_panel_a_joint_and_two_of_the_tool(logs):
+    found = panels(logs, "error")
+    assert [(panel.title, panel.unit) for panel in found] == [
+        *((f"joint_{k}", "rad") for k in range(1, 7)),
+        ("tool, distance from the reference", "m"),
+        ("tool, angle from the reference", "rad"),
+    ]
+    assert all([curve.log for curve in panel.curves] == ["one", "two"] for panel in found)
+    two = logs["two"]
+    np.testing.assert_array_equal(found[2].curves[1].values, (two.q_ref - two.q)[:, 2])
+    np.testing.assert_array_equal(found[6].curves[1].values, tool_distance(two))
+
+
+def test_a_panel_has_values_reference_limits_and_cuts(logs):
+    for what, array, wanted, limit, unit in (
+        ("torque", "tau", None, "drive_torque_max", "N m"),
+        ("speed", "qd", "qd_ref", "qd_max", "rad/s"),
+        ("position", "q", "q_ref", "q_max", "rad"),
+    ):
+        log = logs["one"]
+        for joint, panel in enumerate(panels(logs, what)):
+            curve = panel.curves[0]
+            assert panel.unit == unit
+            np.testing.assert_array_equal(curve.values, getattr(log, array)[:, joint])
+            assert (curve.reference is None) == (wanted is None)
+            if wanted:
+                np.testing.assert_array_equal(curve.reference, getattr(log, wanted)[:, joint])
+            assert curve.high == getattr(log.robot, limit)[joint]
+            assert curve.low == (log.robot.q_min[joint] if what == "position" else -curve.high)
+            assert curve.cut.sum() == (6 if joint == 1 else 0)
+        found = {panel.title: panel for panel in panels(logs, "pose")}
+        np.testing.assert_array_equal(found["tool c"].curves[0].values, log.pose[:, 5])
+        np.testing.assert_array_equal(found["tool c"].curves[0].reference, log.pose_ref[:, 5])
+
+
+def test_the_power_of_ten_that_is_taken_out():
+    powers = {0.5: 0, 1999.0: 0, 2e4: 3, 0.019: -3, 1e-3: -3, 9e-4: -6, 3e-16: -18, 0.0: 0}
+    assert [power(size) for size in powers] == [*powers.values()]
+
+
+def test_joints_can_be_chosen(logs):
+    assert [panel.title for panel in panels(logs, "error", ["joint_4", "joint_2"])] == ["joint_2", "joint_4"]
+    with pytest.raises(UnknownNameError, match=r"unknown joint 'elbow': known are joint_1, .*joint_6"):
+        panels(logs, "error", ["elbow"])
+    with pytest.raises(ValueError, match="for all quantities but the pose"):
+        panels(logs, "pose", ["joint_1"])
+    with pytest.raises(ValueError, match=r"expected one of error, torque, .*, got 'jerk'; no"):
+        panels(logs, "jerk")
+
+
+def test_joints_that_slide_and_turn_do_not_share_a_panel(logs):
+    found = panels({"sliding": sliding_log(), **logs}, "torque")
+    held = {(panel.title, panel.unit): [curve.log for curve in panel.curves] for panel in found}
+    assert held["joint_2", "N"] == ["sliding"]
+    assert held["joint_2", "N m"] == ["one", "two"]
+    assert held["joint_1", "N m"] == ["sliding", "one", "two"]
+
+
+def test_the_axis_spans_what_is_finite_and_limits_that_are_near():
+    for values, lowest, highest in (
+        ([0.0, 1.0, np.nan, np.inf, -1.0], (-1.2, -1.0), (1.0, 1.2)),
+        ([0.0, 6.0], (-1.0, 0.0), (10.0, 11.0)),
+        ([0.0, 0.0], (-1.0, -1.0), (1.0, 1.0)),
+        ([0.3, 0.3 + 1e-16], (0.2, 0.3 - 5e-8), (0.3 + 5e-8, 0.4)),  # rounding is not blown up
+    ):
+        low, high = _view([Curve("a", T, np.array(values), None, -10.0, 10.0)])
+        assert lowest[0] <= low <= lowest[1] < highest[0] <= high <= highest[1]
+
+
+def test_a_log_s_colour_is_in_the_picture_where_it_was_drawn(tmp_path):
+    """Pixels of the first colour, with that log and without."""
+    blue = []
+    for k, shown in enumerate((irb140_log(), broken_log(first=0))):
+        draw({"first": shown, "second": irb140_log(error=0.02)}, tmp_path / f"{k}.png", joints=["joint_3"])
+        with Image.open(tmp_path / f"{k}.png") as image:
+            pixels = np.asarray(image.convert("RGB")).astype(int)
+        blue.append(int((np.abs(pixels - [0x00, 0x72, 0xB2]).sum(axis=2) < 30).sum()))
+    assert blue[0] > 3 * blue[1] > 0  # of the second there is only the legend's
+
+
+def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():
+    whole, part = Curve("a", T, T, T**2), T[:3]
+    assert _same_reference(Curve("b", part, part, part**2), whole)
+    for t, reference in ((part, part**2 + 1e-6), (2 * part, part**2), (part, None)):
+        assert not _same_reference(Curve("b", t, part, reference), whole)
+
+
+@pytest.mark.parametrize(("what", "samples"), [("position", 1), ("pose", 20)])
+def test_a_picture_is_drawn_of_logs_that_have_little_in_common(what, samples, tmp_path):
+    """Between two dollars matplotlib reads mathematics, and fails at what is none."""
+    logs = {"sliding": sliding_log(), "$\\no{$": irb140_log(samples=samples), "diverged": broken_log(first=5)}
+    comparison = twin.compare(logs)
+    assert comparison.picture(tmp_path / "a.png", what) is comparison
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.format == "PNG"
+
+
+def test_a_picture_grows_with_the_joints_and_is_whole_or_not_there(tmp_path, logs):
+    heights = []
+    for joints in (["joint_1"], ["joint_1", "joint_2", "joint_3"]):
+        draw(logs, tmp_path / "a.png", "error", joints)
+        with Image.open(tmp_path / "a.png") as image:
+            heights.append(image.height)
+    assert all(a < b for a, b in pairwise(heights))
+    for name in ("a.pdf", "a.svg"):
+        draw(logs, tmp_path / name, joints=["joint_1"])
+        assert (tmp_path / name).stat().st_size > 5000
+    with pytest.raises(ValueError, match=r"ends in \.png or \.pdf or \.svg, got '.*a\.jpg'"):
+        draw(logs, tmp_path / "a.jpg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "a.svg"]

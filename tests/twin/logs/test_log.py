@@ -1,31 +1,29 @@
+"""Logs of runs, and the end of a run without an end."""
+
 import time
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+import controllers
 import twin
 from tests.support.sample_drives import SLOWLY, WRIST
 from twin.control.closed_loop import run_closed_loop
-from twin.control.plant import AnalyticPlant
-from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.errors import RobotError, TwinError
-from twin.kinematics.forward import forward_kinematics
-from twin.logs.log import JOINTS, Log
+from twin.logs.columns import between
+from twin.logs.log import JOINTS, Log, RunningLog
 from twin.robot.drives.sensors import Sensors
-from twin.robot.robot import Payload
-from twin.rotations.rotations import pose_matrix
-from twin.trajectories.joint_trajectories import hold, sines
-from twin.trajectories.sampling import sample
+from twin.trajectories.sampling import Samples, sample, sample_semi_implicit
 
-BODY = Payload(6.0, [0.01, 0.02, 0.08], np.diag([0.03, 0.02, 0.01]))
+BODY = twin.Payload(6.0, [0.01, 0.02, 0.08], np.diag([0.03, 0.02, 0.01]))
 
 
 def run(robot, duration=1.0):
     """A turn of the wrist, so that the quaternion of the flange changes sheet."""
-    motion = sines(np.zeros(6), [0.1, 0.1, 0.1, 0.3, 0.2, 6.0], np.full(6, 0.25), duration)
+    motion = twin.sines(np.zeros(6), [0.1, 0.1, 0.1, 0.3, 0.2, 6.0], np.full(6, 0.25), duration)
     return run_closed_loop(
-        AnalyticPlant(robot), lambda state, _: gravity_torque(robot, state.q), sample(motion, 1e-3)
+        twin.AnalyticPlant(robot), lambda state, _: twin.gravity_torque(robot, state.q), sample(motion, 1e-3)
     )
 
 
@@ -42,11 +40,11 @@ def back_from(log, path):
 
 def test_every_field_comes_back_bit_by_bit(log, tmp_path):
     own = np.array([[1.0, np.nan], [-0.0, 2.0]])
-    tool = pose_matrix([0.1, 0.0, 0.2, 0.0, 1.0, 0.0, 0.0])
+    tool = twin.pose_matrix([0.1, 0.0, 0.2, 0.0, 1.0, 0.0, 0.0])
     log = replace(log, arrays={"mine": own}, T_flange_tool=tool)
     back = back_from(log, tmp_path / "run.log")  # the name is kept as it is
     assert log.identical(back)
-    at = forward_kinematics(log.robot, log.q, tool)[:, :3, 3]
+    at = twin.forward_kinematics(log.robot, log.q, tool)[:, :3, 3]
     np.testing.assert_allclose(log.pose[:, :3], at, rtol=0, atol=1e-15)
     names = [*(field.name for field in fields(log)), "pose", "pose_ref"]
     arrays = {name: getattr(log, name) for name in names if isinstance(getattr(log, name), np.ndarray)}
@@ -67,29 +65,33 @@ def test_the_robot_comes_back_with_payload_and_mounting(log, tmp_path):
     np.testing.assert_array_equal(robot.tree.inertias, log.robot.tree.inertias)
     for name in ("mass", "com", "inertia"):
         np.testing.assert_array_equal(getattr(robot.payload, name), getattr(BODY, name))
-
-
-def test_the_robot_of_a_user_s_file_or_without_drives_comes_back(irb140, tmp_path):
     urdf = tmp_path / "mine.urdf"
-    urdf.write_text(irb140.urdf.read_text())
-    assert back_from(run(twin.load(urdf), 0.01), tmp_path / "run.npz").robot.urdf == urdf
-    assert back_from(run(replace(irb140, drives=None), 0.01), tmp_path / "run.npz").robot.drives is None
+    urdf.write_text(robot.urdf.read_text())
+    assert back_from(replace(log, robot=twin.load(urdf)), tmp_path / "own.npz").robot.urdf == urdf
+    assert (
+        back_from(replace(log, robot=replace(robot, drives=None)), tmp_path / "own.npz").robot.drives is None
+    )
 
 
-@pytest.mark.parametrize("name", ["q", "saturated", "controller", "time_step", "arrays"])
-def test_a_change_in_one_field_is_a_difference(log, name):
-    value = getattr(log, name)
-    if isinstance(value, np.ndarray):
-        value = value.copy()
-        value[-1, -1] = ~value[-1, -1] if value.dtype == bool else np.nextafter(value[-1, -1], 9)
-    else:
-        value = {"controller": "other", "time_step": 2e-3, "arrays": {"more": np.zeros(2)}}[name]
-    assert not log.identical(replace(log, **{name: value}))
+def test_a_change_in_one_field_is_a_difference(log):
+    """A change of the last bit of a number counts."""
+    q, saturated = log.q.copy(), log.saturated.copy()
+    q[-1, -1], saturated[-1, -1] = np.nextafter(q[-1, -1], 9), ~saturated[-1, -1]
+    others = {"controller": "other", "time_step": 2e-3, "arrays": {"more": np.zeros(2)}}
+    for name, value in ({"q": q, "saturated": saturated} | others).items():
+        assert not log.identical(replace(log, **{name: value})), name
+
+
+def test_leaving_the_range_shows(log, irb140):
+    q = np.zeros((3, 6))
+    assert not replace(log, q=q).range_excess().any()
+    q[1, 0], q[2, 5] = irb140.q_min[0] - 0.1, irb140.q_max[5] + 0.2
+    np.testing.assert_allclose(replace(log, q=q).range_excess(), [0.1, 0, 0, 0, 0, 0.2], atol=1e-12)
 
 
 def test_poses_are_the_flange_s_and_continuous(log):
     for pose, q in ((log.pose, log.q), (log.pose_ref, log.q_ref)):
-        np.testing.assert_allclose(pose_matrix(pose), forward_kinematics(log.robot, q), atol=1e-14)
+        np.testing.assert_allclose(twin.pose_matrix(pose), twin.forward_kinematics(log.robot, q), atol=1e-14)
         assert np.all(np.sum(pose[1:, 3:] * pose[:-1, 3:], axis=1) > 0)
     assert log.pose_ref[:, 3].min() < 0, "the wrist turned far enough for the sign to matter"
 
@@ -102,12 +104,12 @@ def test_model_residual_is_round_off_and_finds_another_model(log, irb140):
 
 def driven(robot, mode, drives=None, steps=2):
     """A swing of an arm whose drives are as given, under an impatient controller, with late measurements."""
-    plant = AnalyticPlant(robot.with_drives(mode, drives), 1e-3 / steps)
-    reference = sample(sines(np.full(6, 0.1), np.full(6, 0.2), np.full(6, 1.5), 0.3), 1e-3)
+    plant = twin.AnalyticPlant(robot.with_drives(mode, drives), 1e-3 / steps)
+    reference = sample(twin.sines(np.full(6, 0.1), np.full(6, 0.2), np.full(6, 1.5), 0.3), 1e-3)
 
     def controller(state, wanted):
         pull = 400.0 * (wanted.q - state.q) + 40.0 * (wanted.qd - state.qd)
-        return inverse_dynamics(robot, state.q, state.qd, pull)
+        return twin.inverse_dynamics(robot, state.q, state.qd, pull)
 
     return run_closed_loop(plant, controller, reference, steps_per_period=steps, sensors=Sensors(delay=1))
 
@@ -116,16 +118,9 @@ def test_the_two_poses_begin_on_the_same_sheet(irb140):
     """Rotations on either side of a half turn have quaternions that a >= 0 would set apart."""
     q = np.array([0, 0, 0, 0, 0, np.pi])
     start = (q + 1e-3, np.zeros(6))
-    wanted = sample(hold(q - 1e-3, 0.005), 1e-3)
-    log = run_closed_loop(AnalyticPlant(irb140), lambda *_: np.zeros(6), wanted, start=start)
+    wanted = sample(twin.hold(q - 1e-3, 0.005), 1e-3)
+    log = run_closed_loop(twin.AnalyticPlant(irb140), lambda *_: np.zeros(6), wanted, start=start)
     assert np.max(np.abs(log.pose - log.pose_ref)) < 0.01
-
-
-def test_leaving_the_range_shows(log, irb140):
-    q = np.zeros((3, 6))
-    assert not replace(log, q=q).range_excess().any()
-    q[1, 0], q[2, 5] = irb140.q_min[0] - 0.1, irb140.q_max[5] + 0.2
-    np.testing.assert_allclose(replace(log, q=q).range_excess(), [0.1, 0, 0, 0, 0, 0.2], atol=1e-12)
 
 
 def test_files_that_are_no_log(tmp_path):
@@ -197,7 +192,35 @@ def test_the_torque_of_a_motor(irb1400):
     np.testing.assert_allclose(power, np.sum(log.tau * log.qd, axis=1), rtol=0, atol=1e-12 * power.max())
     np.testing.assert_allclose(log.tau_motor[:, 0], log.tau[:, 0] / drives.ratio[0], rtol=1e-14)
     without = replace(log, robot=replace(irb1400, drives=None, drive_mode="ideal"))
-    with pytest.raises(
-        RobotError, match="'irb1400' has no drives, so the torques of its motors are not known"
-    ):
+    with pytest.raises(RobotError, match="'irb1400' has no drives, so the torques of its motors are not"):
         _ = without.tau_motor
+
+
+@pytest.mark.parametrize("drives", ["ideal", "elastic"])
+def test_it_is_the_end_of_the_whole(robot, drives):
+    """Parts of any length, one of them longer than what is kept; arrays that stand for others still do."""
+    motion = twin.sines(np.full(6, 0.1), np.full(6, 0.3), np.full(6, 0.5), 0.1)
+    whole = Samples(*(series[:90] for series in sample_semi_implicit(motion, 1e-3)))
+    law = controllers.make("pd", robot)
+    plant = robot.with_drives(drives)
+    with twin.Simulation(plant) as simulation:
+        once = run_closed_loop(simulation, law, whole)
+        for kept in (200, 33, 10):
+            running = RunningLog(kept)
+            assert running.log(np.eye(4), {}) is None
+            simulation.reset(whole.q[0], whole.qd[0])
+            for part in (slice(0, 1), slice(1, 40), slice(40, 44), slice(44, 90)):
+                samples = Samples(*(series[part] for series in whole))
+                running.add(run_closed_loop(simulation, law, samples, part=True))
+            tail = running.log(np.eye(4), {"own": np.arange(3)})
+            end = between(once, start=float(once.t[max(0, 90 - kept)]))
+            assert list(tail.arrays) == ["own"]
+            tail.require_consistent()
+            for name in ("t", "q_ref", "q", "qd", "tau", "saturated", "q_motor", "q_seen"):
+                assert getattr(tail, name).tobytes() == getattr(end, name).tobytes(), name
+            assert (tail.q_motor is tail.q) == (drives == "ideal")
+            assert tail.q_seen is tail.q_motor
+    running.restart()
+    assert running.log(np.eye(4), {}) is None
+    with pytest.raises(ValueError, match="at least 1 sample, got 0"):
+        RunningLog(0)

@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from twin import sibling_packages
 from twin.sibling_packages import hidden
 
@@ -30,19 +28,16 @@ def test_robots_are_found_beside_the_package(tmp_path):
 MAIN = "from scenarios.cli.process import main; exit(main())"
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "status", "told"),
-    [
+def test_a_package_that_is_hidden_is_named(tmp_path):
+    for code, name, status, told in (
         ("import urdf, twin", "urdf", 1, "ImportError: {}; or import twin before it"),
         (MAIN, "controllers", 2, "irb-twin: {}"),
-    ],
-)
-def test_a_package_that_is_hidden_is_named(tmp_path, code, name, status, told):
-    run = started(tmp_path, code, name)
-    assert (run.returncode, run.stdout) == (status, "")
-    where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
-    said = told.format(f"{where}: rename that, or remove it from Python's path")
-    assert run.stderr.splitlines()[-1] == said
+    ):
+        run = started(tmp_path, code, name)
+        assert (run.returncode, run.stdout) == (status, "")
+        where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
+        said = told.format(f"{where}: rename that, or remove it from Python's path")
+        assert run.stderr.splitlines()[-1] == said
 
 
 def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
