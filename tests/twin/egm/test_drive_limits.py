@@ -93,7 +93,6 @@ def test_arm_stays_within_limits_under_jumping_references(irb140):
     assert log.violations() == ()
     assert np.abs(log.q - log.q_ref).max() < 1e-12
     assert np.max(log.arrays["egm_utilization"]) > 100.0
-    assert np.ptp(log.q, axis=0).min() > 0.01
 
 
 def test_stop_takes_longer_than_the_ramp_if_the_drives_need_it(irb140):

@@ -133,44 +133,23 @@ def test_columns_may_have_the_joint_names_of_the_robot(tmp_path):
         np.testing.assert_allclose(twin.read_recording(path, robot).q[0], np.arange(1, 7) / 10, rtol=1e-15)
 
 
-@pytest.fixture
-def followed(tmp_path):
-    """Function that runs the scenario pose_path on a file of numbers, and returns the log and its metrics."""
-    scenario = registry.find("pose_path")
-
-    def follow(header, values, *, separator=",", decimal=".", encoding="utf-8", **settings):
-        rows = [separator.join(repr(v).replace(".", decimal) for v in row) for row in values.tolist()]
-        path = tmp_path / "path.csv"
-        path.write_text("\n".join([header, *rows]), encoding=encoding)
-        log = scenario.run(scenario.Config(csv=str(path), **settings))
-        metrics = scenario.metrics(log)
-        assert all(metric.passes for metric in metrics)
-        return log, {metric.name: metric.value for metric in metrics}
-
-    return follow
-
-
-def test_pose_path_follows_joints_with_a_tool_and_a_payload(followed):
-    values = np.column_stack([0.3 * TIMES[:3], np.rad2deg(0.3 * ANGLES[:3])])
-    log, metrics = followed(
-        "Zeit;q1;q2;q3;q4;q5;q6", values, separator=";", decimal=",", encoding="utf-16", columns="t=Zeit",
-        angle_unit="deg", tool="0,0,0.12", payload="2,0,0,0.06",
-    )  # fmt: skip
-    assert not any("printed" in name for name in metrics)
-    same(log.q_ref[[0, -1]], 0.3 * ANGLES[[0, 2]], 1e-14)
-    assert log.robot.payload.mass == 2.0
-    assert metrics["largest joint error"] < 1e-13
-
-
-def test_pose_path_takes_a_recorded_tool_along_the_recording(followed):
+def test_pose_path_follows_recorded_joints_or_a_recorded_tool(tmp_path):
+    scenario, path = registry.find("pose_path"), tmp_path / "path.csv"
     q = twin.quintic(ANGLES[0], ANGLES[0] + 0.1, 0.5)(t := np.linspace(0, 0.5, 11))[0]
     poses = twin.pose_vector(twin.forward_kinematics(ROBOT, q, twin.pose_matrix([0, 0, 0.12, 1, 0, 0, 0])))
-    log, _ = followed(
-        "Time,X Pos,Y Pos,Z Pos,q1,q2,q3,q4", np.column_stack([t, 1000.0 * poses[:, :3], poses[:, 3:]]),
-        length_unit="mm", tool="0.12", columns="t=Time,x=X Pos,y=Y Pos,z=Z Pos,a=q1,b=q2,c=q3,d=q4",
-    )  # fmt: skip
+    joints = np.column_stack([t, np.rad2deg(q)])
+    np.savetxt(path, joints, "%.17g", ";", header="Zeit;q1;q2;q3;q4;q5;q6", comments="", encoding="utf-16")
+    options = {"csv": str(path), "tool": "0,0,0.12", "payload": "2,0,0,0.06"}
+    log = scenario.run(scenario.Config(columns="t=Zeit", angle_unit="deg", **options))
+    same(log.q_ref[[0, -1]], q[[0, -1]], 1e-14)
+    assert log.robot.payload.mass == 2.0
+    tool, names = np.column_stack([t, 1000.0 * poses[:, :3], poses[:, 3:]]), "Time,x,y,z,q1,q2,q3,q4"
+    np.savetxt(path, tool, "%.17g", ",", header=names, comments="")
+    columns = "t=Time,a=q1,b=q2,c=q3,d=q4"
+    log = scenario.run(scenario.Config(columns=columns, length_unit="mm", **options))
     same(log.pose_ref[::50], poses, 1e-12)
     same(log.q_ref[-1], q[-1], 1e-11)
+    assert all(metric.passes for metric in scenario.metrics(log))
 
 
 def test_the_tour_stops_where_the_flange_was_printed_with_any_tool():
