@@ -33,20 +33,24 @@ def vectors(n):
     return st.lists(floats, min_size=n, max_size=n).map(np.array)
 
 
-@st.composite
-def robot_messages(draw):
-    n = draw(st.integers(1, 9))
-    return RobotMessage(
-        seqno=draw(small), tm=draw(small), q=draw(vectors(n)), q_planned=draw(vectors(n)), T=draw(poses),
-        T_planned=draw(poses), time=1e-6 * draw(st.integers(0, 2**40)), motors_on=draw(st.booleans()),
-        state=draw(st.sampled_from(MotionState)), program_runs=draw(st.booleans()),
-        converged=draw(st.booleans()), utilization=draw(st.none() | floats),
-        tau=draw(st.none() | vectors(n)), wrench=draw(st.none() | vectors(6)),
-    )  # fmt: skip
+robot_messages = st.integers(1, 9).flatmap(
+    lambda n: st.builds(
+        RobotMessage, seqno=small, tm=small, q=vectors(n), q_planned=vectors(n), T=poses, T_planned=poses,
+        time=st.integers(0, 2**40).map(lambda microseconds: 1e-6 * microseconds), motors_on=st.booleans(),
+        state=st.sampled_from(MotionState), program_runs=st.booleans(), converged=st.booleans(),
+        utilization=st.none() | floats, tau=st.none() | vectors(n), wrench=st.none() | vectors(6),
+    )
+)  # fmt: skip
+answers = st.integers(1, 9).flatmap(
+    lambda n: st.builds(
+        SensorMessage, st.none() | small, st.none() | small, q=st.none() | vectors(n), qd=vectors(n),
+        T=st.none() | poses, twist=vectors(6),
+    )
+)  # fmt: skip
 
 
 @settings(max_examples=40, deadline=None)
-@given(robot_messages(), st.booleans())
+@given(robot_messages, st.booleans())
 def test_robot_message_round_trip(message, euler):
     data = encode_robot(message, euler=euler)
     assert len(data) <= 1024
@@ -56,17 +60,8 @@ def test_robot_message_round_trip(message, euler):
         assert same(getattr(back, name), getattr(message, name), tolerance), name
 
 
-@st.composite
-def answers(draw):
-    n = draw(st.integers(1, 9))
-    return SensorMessage(
-        draw(st.none() | small), draw(st.none() | small), q=draw(st.none() | vectors(n)), qd=draw(vectors(n)),
-        T=draw(st.none() | poses), twist=draw(vectors(6)),
-    )  # fmt: skip
-
-
 @settings(max_examples=40, deadline=None)
-@given(answers(), st.booleans())
+@given(answers, st.booleans())
 def test_sensor_message_round_trip(message, euler):
     data = encode_sensor(message, euler=euler)
     parts = {"joint": ("q", "qd"), "pose": ("T", "twist")}

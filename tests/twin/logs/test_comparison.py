@@ -63,12 +63,8 @@ def test_names_are_those_of_the_controllers_or_else_of_the_files_or_numbers(tmp_
         ({"mine": old, "yours": irb140_log()}, ["mine", "yours"]),
     ):
         assert list(twin.compare(given).logs) == names
-    for given, error, told in (
-        ([], ValueError, "expected at least one log to compare, got none"),
-        ([1], ValueError, "expected a Log or the path of one, got int"),
-        (tmp_path / "nowhere.npz", TwinError, r"cannot read the log .*nowhere\.npz: No such file"),
-    ):
-        with pytest.raises(error, match=told):
+    for given, told in (([], "at least one log to compare, got none"), ([1], "the path of one, got int")):
+        with pytest.raises(ValueError, match=told):
             twin.compare(given)
 
 

@@ -46,12 +46,8 @@ def test_every_field_comes_back_bit_by_bit(log, tmp_path):
     assert log.identical(back)
     at = twin.forward_kinematics(log.robot, log.q, tool)[:, :3, 3]
     np.testing.assert_allclose(log.pose[:, :3], at, rtol=0, atol=1e-15)
-    names = [*(field.name for field in fields(log)), "pose", "pose_ref"]
-    arrays = {name: getattr(log, name) for name in names if isinstance(getattr(log, name), np.ndarray)}
-    assert len(arrays) == 18
-    for name, array in arrays.items():
-        assert array.dtype == getattr(back, name).dtype
-        assert array.tobytes() == getattr(back, name).tobytes()
+    for name in ("pose", "pose_ref"):
+        assert getattr(log, name).tobytes() == getattr(back, name).tobytes()
     assert back.arrays["mine"].tobytes() == own.tobytes()
     assert (back.controller, back.time_step, back.steps_per_period) == ("<lambda>", 1e-3, 1)
     assert isinstance(back.steps_per_period, int)
@@ -75,10 +71,13 @@ def test_the_robot_comes_back_with_payload_and_mounting(log, tmp_path):
 
 def test_a_change_in_one_field_is_a_difference(log):
     """A change of the last bit of a number counts."""
-    q, saturated = log.q.copy(), log.saturated.copy()
-    q[-1, -1], saturated[-1, -1] = np.nextafter(q[-1, -1], 9), ~saturated[-1, -1]
-    others = {"controller": "other", "time_step": 2e-3, "arrays": {"more": np.zeros(2)}}
-    for name, value in ({"q": q, "saturated": saturated} | others).items():
+    changed = {"controller": "other", "time_step": 2e-3, "arrays": {"more": np.zeros(2)}}
+    for name in (field.name for field in fields(log) if isinstance(getattr(log, field.name), np.ndarray)):
+        changed[name] = getattr(log, name).copy()
+        last = changed[name][..., -1:]
+        last[...] = ~last if last.dtype == bool else np.nextafter(last, 9)
+    assert len(changed) > 15
+    for name, value in changed.items():
         assert not log.identical(replace(log, **{name: value})), name
 
 

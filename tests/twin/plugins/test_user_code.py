@@ -1,8 +1,9 @@
-"""User code: dependencies of a sweep, helpers of equal names, and controllers that end the process."""
+"""User code: dependencies of a sweep, names that hide others, and controllers that end the process."""
 
 import json
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -13,8 +14,9 @@ import controllers
 import twin
 from scenarios.cli.command_line import main
 from tests.support.sweep_experiments import Swing, points
-from twin import plugins
+from twin import plugins, sibling_packages
 from twin.errors import PluginError, TwinError
+from twin.sibling_packages import hidden
 from twin.sweeps import trial as dependencies
 from twin.sweeps.running import run_points
 from twin.sweeps.trial import MOST_NAMED, differences
@@ -133,3 +135,43 @@ def test_a_law_that_ends_the_process_is_a_failed_run(tmp_path, monkeypatch, caps
     log = twin.Log.load(path)
     assert len(log.t) > 50
     assert np.all(np.isfinite(log.tau))
+
+
+def started(folder, code, name):
+    """Run code in a process that finds a package of this name in the folder; return the process."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text("")
+    path = os.pathsep.join([str(folder), str(sibling_packages.PROJECT)])
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_robots_are_found_beside_the_package(tmp_path):
+    code = "import twin; print(twin.load('irb140').n); from urdf.build import HERE; print(HERE.parent)"
+    run = started(tmp_path, code, "urdf")
+    assert run.stdout.split() == ["6", str(sibling_packages.PROJECT)], run.stderr
+
+
+MAIN = "from scenarios.cli.process import main; exit(main())"
+
+
+def test_a_package_that_is_hidden_is_named(tmp_path):
+    for code, name, status, told in (
+        ("import urdf, twin", "urdf", 1, "ImportError: {}; or import twin before it"),
+        (MAIN, "controllers", 2, "irb-twin: {}"),
+    ):
+        run = started(tmp_path, code, name)
+        assert (run.returncode, run.stdout) == (status, "")
+        where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
+        said = told.format(f"{where}: rename that, or remove it from Python's path")
+        assert run.stderr.splitlines()[-1] == said
+
+
+def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
+    assert [hidden(name) for name in ("urdf", "controllers", "scenarios")] == ["", "", ""]
+    (tmp_path / "controllers.py").write_text("")
+    monkeypatch.delitem(sys.modules, "controllers", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert f"is hidden by {tmp_path / 'controllers.py'}: rename" in hidden("controllers")
