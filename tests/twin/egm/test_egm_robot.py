@@ -1,7 +1,8 @@
 """`EgmRobot` over UDP, in lockstep with its client and by the clock; addresses and rejected arguments."""
 
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -30,23 +31,15 @@ def guided(client, target, messages=MESSAGES):
         client.send_joints(target)
 
 
-def lockstep(robot, *targets, meanwhile=None):
+def lockstep(robot, *targets, meanwhile=lambda arm: None):
     """Guide several robots at the same time, one to each target, and return their results."""
-    with virtual_time(20.0):
-        clients = [EgmClient(0) for _ in targets]
-        robots = [made(robot, client.port) for client in clients]
-    threads = [threading.Thread(target=guided, args=pair) for pair in zip(clients, targets, strict=True)]
-    for arm in robots:
-        arm.__enter__()
-    for thread in threads:
-        thread.start()
-    if meanwhile is not None:
+    with virtual_time(20.0), ExitStack() as stack, ThreadPoolExecutor() as pool:
+        clients = [stack.enter_context(EgmClient(0)) for _ in targets]
+        robots = [stack.enter_context(made(robot, client.port)) for client in clients]
+        ends = [pool.submit(guided, *pair) for pair in zip(clients, targets, strict=True)]
         meanwhile(robots[0])
-    for thread in threads:
-        thread.join()
-    for client, arm in zip(clients, robots, strict=True):
-        arm.__exit__()
-        client.close()
+        for end in ends:
+            end.result()
     return [arm.result for arm in robots]
 
 

@@ -1,14 +1,21 @@
-"""Guidance of the simulated robot by unchanged third-party clients, in separate processes and in lockstep."""
+"""Unchanged third-party clients: the messages match theirs, and they guide the simulated robot.
+
+A process can import only one of the two clients, so they run in processes of their own.
+"""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool
 from scipy.spatial.transform import Rotation
 
 import controllers
 import twin
 from tests.support.foreign_egm_client import CLIENTS, Client
 from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
-from twin.logs.recordings.recording import tool_recording, write_recording
+from twin.egm.wire import schema
 
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
@@ -85,20 +92,73 @@ def test_foreign_client_guides_the_tool_pose(client, robot):
     np.testing.assert_allclose(received["position"], 1e3 * at, rtol=0, atol=1e-10)
 
 
-def test_foreign_client_corrects_a_path(client, robot, tmp_path):
-    """The path is straight along y; the tool ends at the corrected offset in the path frame."""
-    begin, t = twin.forward_kinematics(robot, BENT), np.linspace(0.0, 1.0, 51)
-    poses = np.tile(twin.pose_vector(begin), (len(t), 1))
-    poses[:, 1] += 0.1 * t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
-    write_recording(tmp_path / "path.csv", tool_recording(t, poses))
-    stream, settings = [{"pos": [0.0, 3.0, -2.0], "age": 4}], GuidanceSettings(mode="path", **QUICK)
-    method = "send_to_robot_path_corr"
-    log, _, took, sent = guided(client, robot, method, stream, settings, path=tmp_path / "path.csv")
-    np.testing.assert_array_equal(took, np.array([message["pos"] for message in sent]) / 1e3)
-    assert len(took) == pytest.approx(1.0 / settings.cycle, abs=3)
-    x = np.array([0.0, 1.0, 0.0])
-    y = np.cross(x, begin[:3, 2])
-    y /= np.linalg.norm(y)
-    wanted = poses[-1, :3] + 3e-3 * y - 2e-3 * np.cross(x, y)
-    reached = twin.forward_kinematics(robot, log.q[-1])[:3, 3]
-    assert 1e3 * np.linalg.norm(reached - wanted) < settings.cond_window_mm
+IMPORTS = {
+    "abb_robot_client": "import twin.egm.wire.schema\nfrom abb_robot_client.egm import egm_pb2\n",
+    "ABBRobotEGM": "from ABBRobotEGM.egm import egm_pb2\nimport twin.egm.wire.schema\n",
+}
+HAND_OVER = "import sys; sys.stdout.buffer.write(egm_pb2.DESCRIPTOR.serialized_pb)"
+NEWER = {
+    "abb_robot_client": {"Timestamp", "FeedBack.timeStamp", "Planned.timeStamp", "Robot.torqueRef"},
+    "ABBRobotEGM": set(),
+}
+"""Fields that the client does not have yet."""
+
+
+@pytest.fixture(scope="module")
+def files():
+    """Return the file descriptor of each client, imported after or before `schema`."""
+    return {
+        name: descriptor_pb2.FileDescriptorProto.FromString(
+            subprocess.check_output([sys.executable, "-c", imports + HAND_OVER], timeout=60)
+        )
+        for name, imports in IMPORTS.items()
+    }
+
+
+def messages_of(file, prefix=""):
+    """Return number, label, type and message type of the fields of every message, by names without prefix."""
+    return {
+        message.name.removeprefix(prefix): {
+            field.name: (
+                field.number, field.label, field.type,
+                field.type == field.TYPE_MESSAGE and field.type_name.rpartition(".")[2].removeprefix(prefix),
+            )
+            for field in message.field
+        }
+        for message in file.message_type
+    }  # fmt: skip
+
+
+def test_default_protobuf_pool_is_unchanged():
+    with pytest.raises(KeyError):
+        descriptor_pool.Default().FindMessageTypeByName(schema.Robot.DESCRIPTOR.full_name)
+
+
+@pytest.mark.parametrize("client", IMPORTS)
+def test_fields_match_those_of_the_client(client, files):
+    theirs, ours = messages_of(files[client], "Egm"), messages_of(schema._file())
+    theirs.pop("ExternalJoints")  # not used by any message
+    assert set(ours) - set(theirs) == {name for name in NEWER[client] if "." not in name}
+    for name, fields in theirs.items():
+        missing = {f"{name}.{field}" for field in set(ours[name]) - set(fields)}
+        assert missing <= NEWER[client]
+        assert fields == {field: ours[name][field] for field in fields}, name
+    assert not any(field.options.packed for message in files[client].message_type for field in message.field)
+
+
+@pytest.mark.parametrize("client", IMPORTS)
+def test_enumerations_match_those_of_the_client(client, files):
+    theirs = {
+        enum.name: {value.number: value.name for value in enum.value}
+        for message in files[client].message_type
+        for enum in message.enum_type
+    }
+    for ours, name, prefix in (
+        ("MessageType", "MessageType", "MSGTYPE"),
+        ("MotorsAre", "MotorStateType", "MOTORS"),
+        ("MotionIs", "MCIStateType", "MCI"),
+        ("ProgramIs", "RapidCtrlExecStateType", "RAPID"),
+    ):
+        values = {number: f"{prefix}_{value}" for number, value in enumerate(schema.ENUMS[ours])}
+        assert values == theirs[name]
+    assert len(schema.ENUMS) == 4

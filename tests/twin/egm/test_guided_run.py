@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.special import betainc
 
 import twin
@@ -223,35 +224,38 @@ def test_fault_prevents_or_stops_the_return_motion(irb140, stops):
 
 
 EXTREME = st.sampled_from([0.0, 1e-320, -1e-9, 1.0, -3.0, 1e3, -1e17, 1e300, -1.7e308])
-
-
-def of_six(numbers):
-    return st.lists(numbers, min_size=6, max_size=6)
-
-
-SPEEDS, SHARES = (
-    of_six(st.floats(-6.0, 6.0) | EXTREME).map(np.array),
-    of_six(st.floats(0.0, 1.0)).map(np.array),
-)
+SPEEDS = arrays(float, 6, elements=st.floats(-6.0, 6.0) | EXTREME)
+SHARES = arrays(float, 6, elements=st.floats(0.0, 1.0))
 WHAT = st.sampled_from(["q", "qd", "both", "stop", "fault", "anywhere", "nothing"])
+SETTINGS = st.fixed_dictionaries(
+    {
+        "level": st.integers(0, 1), "position_gain": st.sampled_from([0.0, 5.0, 20.0]),
+        "max_speed_deviation": st.sampled_from([1.0, 100.0, 1e9]), "ramp_time": st.sampled_from([0.005, 0.1]),
+        "stop": st.sampled_from(["hold", "ramp_down"]), "lp_filter": st.sampled_from([0.5, 20.0]),
+    }
+)  # fmt: skip
+
+
+def in_range(robot, q, beyond=0.0):
+    """Return whether all joints are within their ranges, including the passive ones."""
+    p = robot.passive_angles(q)
+    active = (q >= robot.q_min - beyond) & (q <= robot.q_max + beyond)
+    passive = (p >= robot.passive_min - beyond) & (p <= robot.passive_max + beyond)
+    return np.all(active) and np.all(passive)
 
 
 def at_shares(robot, shares):
-    """Return joint angles within the ranges of a robot, including those of passive joints."""
+    """Return joint angles within the ranges of a robot."""
     q = robot.q_min + shares * (robot.q_max - robot.q_min)
-    while robot.passive and not np.all(
-        (robot.passive_angles(q) <= robot.passive_max) & (robot.passive_angles(q) >= robot.passive_min)
-    ):
+    while robot.passive and not in_range(robot, q):
         q = 0.9 * q
     return q
 
 
 def apply_command(run, what, q, qd):
     """Apply one command to a run."""
-    if what == "stop":
-        run.stop()
-    elif what == "fault":
-        run.stop(LOST)
+    if what in ("stop", "fault"):
+        run.stop(LOST if what == "fault" else None)
     elif what == "anywhere":
         run.take(SensorMessage(q=qd))
     elif what != "nothing":
@@ -263,38 +267,25 @@ def apply_command(run, what, q, qd):
     begin=SHARES,
     events=st.lists(st.tuples(WHAT, SHARES, SPEEDS, st.integers(1, 60)), max_size=6),
     period=st.sampled_from([1e-3, 4e-3]),
-    level=st.integers(0, 1),
-    gain=st.sampled_from([0.0, 5.0, 20.0]),
-    deviation=st.sampled_from([1.0, 100.0, 1e9]),
-    ramp=st.sampled_from([0.005, 0.1]),
-    end=st.sampled_from(["hold", "ramp_down"]),
-    lp_filter=st.sampled_from([0.5, 20.0]),
+    chosen=SETTINGS,
 )
 @settings(max_examples=30, deadline=None, derandomize=True)
-def test_arbitrary_commands_respect_limits_and_recursion(
-    name, request, begin, events, period, level, gain, deviation, ramp, end, lp_filter
-):
+def test_arbitrary_commands_respect_limits_and_recursion(name, request, begin, events, period, chosen):
     robot = request.getfixturevalue(name)
-    run = run_of(
-        robot, at_shares(robot, begin), period, level=level, position_gain=gain, ramp_time=ramp, stop=end,
-        max_speed_deviation=deviation, lp_filter=lp_filter, cond_time=0.1,
-    )  # fmt: skip
-    parts = []
+    run, parts = run_of(robot, at_shares(robot, begin), period, cond_time=0.1, **chosen), []
     for what, shares, speeds, count in events:
         apply_command(run, what, at_shares(robot, shares), speeds)
         run.measured(run.q, count * period)
         parts.append(run.samples(count))
     run.stop()
-    parts.append(run.samples(round((ramp + BRAKING_TIME) / period) + 2))
+    parts.append(run.samples(round((chosen["ramp_time"] + BRAKING_TIME) / period) + 2))
     t, q, qd, qdd = (np.concatenate(series) for series in zip(*parts, strict=True))
     np.testing.assert_array_equal(q[1:], q[:-1] + period * qd[1:])
     np.testing.assert_allclose(qd[1:], qd[:-1] + period * qdd[:-1], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(t, period * np.arange(len(t)), rtol=1e-12)
-    assert np.all((q >= robot.q_min - 1e-12) & (q <= robot.q_max + 1e-12))
-    assert np.all(np.abs(qd) <= robot.qd_max * (1.0 + 1e-12))
-    assert np.all(np.abs(qd) <= np.deg2rad(deviation) * (1.0 + 1e-12))
-    passive = robot.passive_angles(q)
-    assert np.all((passive >= robot.passive_min - 1e-12) & (passive <= robot.passive_max + 1e-12))
+    assert in_range(robot, q, 1e-12)
+    limits = np.minimum(robot.qd_max, np.deg2rad(chosen["max_speed_deviation"]))
+    assert np.all(np.abs(qd) <= limits * (1.0 + 1e-12))
     if run.phase is not Phase.RETURNING:
         assert run.phase is Phase.FINISHED
         assert qd[-1].tolist() == run.qd.tolist() == [0.0] * 6
@@ -302,8 +293,8 @@ def test_arbitrary_commands_respect_limits_and_recursion(
 
 @given(
     shares=SHARES,
-    speeds=of_six(st.floats(-8.0, 8.0)).map(np.array),
-    rows=st.lists(of_six(st.integers(-2, 2)), min_size=2, max_size=2),
+    speeds=arrays(float, 6, elements=st.floats(-8.0, 8.0)),
+    rows=arrays(int, (2, 6), elements=st.integers(-2, 2)).filter(lambda rows: rows.any(axis=1).all()),
 )
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, rows):
@@ -315,9 +306,7 @@ def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, row
     ranges = Ranges(arm, 0.02, arm.q_min, arm.q_max)
     for _ in range(40):
         q = q + 0.02 * ranges.braked(q, speeds)
-        passive = arm.passive_angles(q)
-        assert np.all((passive >= arm.passive_min - 1e-12) & (passive <= arm.passive_max + 1e-12))
-        assert np.all((q >= arm.q_min - 1e-12) & (q <= arm.q_max + 1e-12))
+        assert in_range(arm, q, 1e-12)
 
 
 @pytest.mark.parametrize("way", [1.0, -1.0])

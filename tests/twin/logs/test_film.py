@@ -155,7 +155,6 @@ def test_an_mp4_can_be_read_back(robot, tmp_path, monkeypatch):
     assert (about["size"], about["fps"], len(read), made.frames) == (SIZE, 10, 6, 6)
     assert about["codec"] == "h264"
     assert np.abs(read[-1] - read[0]).max() > 100
-    assert is_orange(read[0]).mean() > 0.03
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(TwinError, match=r"an MP4 requires imageio-ffmpeg: pip install 'irb-twin\[film\]'"):
         film(swing(robot, 0, 1.0), path)
@@ -197,6 +196,7 @@ GIF = "one.npz --film a.gif"
 
 
 def test_what_cannot_be_is_one_sentence(logs, monkeypatch, capsys):
+    monkeypatch.chdir(logs)
     for words, said in (
         ("lost.npz --film a.gif", "pd cannot be shown: no sample"),
         ("one.npz --film a.avi", "a.avi: expected a film's name to end in .gif or .mp4"),
@@ -208,7 +208,6 @@ def test_what_cannot_be_is_one_sentence(logs, monkeypatch, capsys):
         ("one.npz " * 6 + GIF, "expected 1 to 6 logs"),
         (f"{GIF} --loop", "--loop excludes --film"),
     ):
-        monkeypatch.chdir(logs)
         assert main(["replay", *words.split()]) == 2
         told = capsys.readouterr().err
         assert said in told

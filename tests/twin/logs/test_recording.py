@@ -1,4 +1,6 @@
-"""Recordings of tools and joints: formats of other programs, and one sentence for each fault."""
+"""Recordings of tools and joints: formats, one sentence for each fault, and motions through them."""
+
+import dataclasses
 
 import numpy as np
 import pytest
@@ -8,15 +10,12 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 import twin
-from twin.errors import RecordingError
+from scenarios.running import registry
+from tests.support.random_trees import interpreted
+from twin.errors import LimitError, RecordingError, UnknownNameError
 from twin.logs.recordings.columns import split_unit
-from twin.logs.recordings.recording import (
-    TOOL_COLUMNS,
-    JointRecording,
-    ToolRecording,
-    tool_recording,
-    write_recording,
-)
+from twin.logs.recordings.recording import TOOL_COLUMNS, ToolRecording
+from twin.trajectories.joint_paths import through_joint_recording
 
 HEADER = "t,x,y,z,a,b,c,d"
 ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]
@@ -51,8 +50,8 @@ def test_written_is_read_bit_for_bit(tmp_path):
     t = 1.7e9 + np.cumsum(rng.uniform(0.01, 0.02, 50))
     quats = np.array([1.0, 0, 0, 0]) + 0.1 * np.cumsum(rng.normal(size=(50, 4)), axis=0)
     quats /= np.linalg.norm(quats, axis=1)[:, None]
-    recorded = tool_recording(t, np.column_stack([rng.normal(size=(50, 3)), quats]))
-    write_recording(tmp_path / "path.csv", recorded)
+    recorded = twin.logs.tool_recording(t, np.column_stack([rng.normal(size=(50, 3)), quats]))
+    twin.write_recording(tmp_path / "path.csv", recorded)
     assert (tmp_path / "path.csv").read_text().startswith(HEADER + "\n")
     again = twin.read_recording(tmp_path / "path.csv")
     np.testing.assert_array_equal(again.t, t)
@@ -78,15 +77,15 @@ def test_files_that_cannot_be_read_or_written(tmp_path):
         with pytest.raises(RecordingError, match=told):
             twin.read_recording(path)
     with pytest.raises(RecordingError, match="cannot be written"):
-        write_recording(tmp_path / "no" / "path.csv", tool_recording([0.0, 1.0], [[0, 0, 0, 1, 0, 0, 0]] * 2))
+        twin.write_recording(tmp_path / "no" / "path.csv", RECORDED)
 
 
 def test_arrays_are_checked_by_sample():
     poses = np.tile([0.5, 0, 0.7, 1, 0, 0, 0], (3, 1))
     with pytest.raises(RecordingError, match="the recording, sample 2, column 't': time runs backwards"):
-        tool_recording([0.0, 1.0, 0.5], poses)
+        twin.logs.tool_recording([0.0, 1.0, 0.5], poses)
     with pytest.raises(ValueError, match=r"poses of shape \(N, 7\), got \(2,\) and \(3, 7\)"):
-        tool_recording([0.0, 1.0], poses)
+        twin.logs.tool_recording([0.0, 1.0], poses)
 
 
 def test_a_field_without_end_is_one_sentence(tmp_path):
@@ -204,18 +203,7 @@ def test_millimetres_and_degrees_are_metres_and_radians_to_round_off(saved):
     np.testing.assert_allclose(motion(1.3)[0], Q[-1], rtol=0, atol=1e-12)
 
 
-def test_degrees_of_joints_are_radians_to_round_off(saved):
-    radians = saved("t,q1,q2,q3,q4,q5,q6", T, Q)
-    names = ",".join(f"{name}_deg" for name in ROBOT.joint_names)
-    degrees = saved(f"t[ms],{names}", 1e3 * T, np.rad2deg(Q))
-    one, other = (twin.read_recording(path, ROBOT) for path in (radians, degrees))
-    assert isinstance(one, JointRecording)
-    np.testing.assert_array_equal(other.t, one.t)
-    np.testing.assert_allclose(other.q, one.q, rtol=4e-16, atol=0)
-
-
 def test_given_units_apply_to_columns_without_units(saved):
-    """Millimetres are the doubles that metres would be."""
     tool = saved("t,x,y,z[m],a,b,c,d", 1e3 * T, 1e3 * POSES[:, :2], POSES[:, 2:])
     read = twin.read_recording(tool, length_unit="mm", time_unit="ms")
     np.testing.assert_array_equal(read.t, T)
@@ -223,9 +211,6 @@ def test_given_units_apply_to_columns_without_units(saved):
     joints = saved("t,q1,q2[rad]", T, np.rad2deg(Q[:, 0]), Q[:, 1])
     read = twin.read_recording(joints, angle_unit="deg")
     np.testing.assert_allclose(read.q, Q[:, :2], rtol=4e-16, atol=0)
-    still = [[0, 515, 1, -712, 1, 0, 0, 0], [1, 515, 1, -712, 1, 0, 0, 0]]
-    read = twin.read_recording(saved(HEADER, still), length_unit="mm")
-    np.testing.assert_array_equal(read.poses[:, :3], [[0.515, 0.001, -0.712]] * 2)
 
 
 def test_columns_of_other_names(saved, plain):
@@ -273,22 +258,10 @@ FAULTS = [
     (with_value(4, "z", "١"), {}, "line 4, column 'z': expected a number, got '١'"),
     (with_value(4, "t", "0.05"), {}, "line 4, column 't': time runs backwards, 0.05 s after 0.1 s; expected"),
     (with_value(4, "t", "0.1000001"), {}, "time hardly moves, 0.1000001 s after 0.1 s; expected steps of"),
-    (
-        with_value(4, "t", "10.2"),
-        {},
-        "a step of 10.1 s, the shortest is 0.1 s; expected steps within a factor",
-    ),
+    (with_value(4, "t", "10.2"), {}, "a step of 10.1 s, the shortest is 0.1 s; expected steps within a "),
     (with_value(4, "t", "1e12"), {}, "1e+12 s is too large for a time; expected seconds, at most 1e+10: are"),
-    (
-        with_value(3, "x", "-515"),
-        {},
-        "line 3, column 'x': -515 m is beyond any arm; expected metres, at most",
-    ),
-    (
-        with_value(3, "a", "0.99"),
-        {},
-        "columns a,b,c,d: expected a unit quaternion (norm 1 within 0.001), got",
-    ),
+    (with_value(3, "x", "-515"), {}, "line 3, column 'x': -515 m is beyond any arm; expected metres, a"),
+    (with_value(3, "a", "0.99"), {}, "columns a,b,c,d: expected a unit quaternion (norm 1 within 0.001"),
     (f"{HEADER}\n0,0,0,0,1,0,0,0\n1,0,0,0,0,0,1,0", {}, "line 3, columns a,b,c,d: the tool turns by 180 deg"),
     ("t;x,y\n", {}, "line 1: the header contains comma and semicolon, either of which could separate"),
     ("t;q1\n0;1,5\n1;1.5\n", {}, "line 3, column 'q1': '1.5' has a decimal point, line 2, column 'q1' a"),
@@ -327,3 +300,146 @@ def test_wrong_settings(plain):
     ):
         with pytest.raises(ValueError, match=told):
             twin.read_recording(plain, **options)
+
+
+RNG = np.random.default_rng(13)
+TIMES = 100.0 + np.cumsum(RNG.uniform(0.2, 0.5, 9))
+ANGLES = 0.3 + 0.1 * np.cumsum(RNG.normal(size=(9, 6)), axis=0)
+RECORDED = twin.logs.joint_recording(TIMES, ANGLES, ROBOT)
+
+
+def same(found, wanted, within=1e-15):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=within)
+
+
+def test_written_joints_are_read_bit_for_bit(tmp_path):
+    twin.write_recording(tmp_path / "path.csv", RECORDED)
+    assert (tmp_path / "path.csv").read_text().startswith("t,q1,q2,q3,q4,q5,q6\n")
+    for robot in (None, ROBOT):
+        read = twin.read_recording(tmp_path / "path.csv", robot)
+        np.testing.assert_array_equal(read.t, TIMES)
+        np.testing.assert_array_equal(read.q, ANGLES)
+
+
+def test_samples_are_met_and_it_is_at_rest_at_both_ends_and_held_outside():
+    motion = twin.trajectories.recorded_motion(ROBOT, RECORDED)
+    assert motion.duration == TIMES[-1] - TIMES[0]
+    same(motion(TIMES - TIMES[0])[0], ANGLES)
+    for t, place in ((-1.0, 0), (0.0, 0), (motion.duration, -1), (motion.duration + 1.0, -1)):
+        q, qd, qdd = motion(t)
+        same(q, ANGLES[place])
+        assert not qd.any()
+        assert not qdd.any()
+
+
+def test_it_starts_and_stops_within_the_first_and_the_last_interval():
+    """Between them the spline's time runs as the recording's, also where the two differ in length."""
+    t = np.array([0.0, 0.1, 0.5, 0.9, 1.3])
+    motion = through_joint_recording(twin.logs.joint_recording(t, ANGLES[:5]))
+    assert (motion.ease_in, motion.ease_out) == (0.1, pytest.approx(0.4, rel=1e-15))
+    inside = np.linspace(0.1, 0.9, 33)
+    same(motion(inside)[1], motion.position(inside - 0.05, 1), 1e-14)
+
+
+@pytest.mark.parametrize("samples", [2, 3, 9])
+def test_accelerations_are_continuous_and_derivatives_of_the_speeds(samples):
+    motion = through_joint_recording(twin.logs.joint_recording(TIMES[:samples], ANGLES[:samples]))
+    t, h = np.linspace(0.01, motion.duration - 0.01, 101), 1e-5
+    (ahead, speed_ahead, _), (behind, speed_behind, _) = motion(t + h), motion(t - h)
+    q, qd, qdd = motion(t.reshape(101, 1))
+    assert q.shape == qd.shape == qdd.shape == (101, 1, 6)
+    same(qd[:, 0], (ahead - behind) / (2 * h), 1e-8)
+    same(qdd[:, 0], (speed_ahead - speed_behind) / (2 * h), 1e-3)
+    before, after = (motion(TIMES[:samples] - TIMES[0] + side)[2] for side in (-1e-9, 1e-9))
+    same(after, before, 1e-5 * np.abs(motion(np.linspace(0, 1, 50))[2]).max())
+
+
+def with_angle(k, joint, value):
+    q = np.array(ANGLES)
+    q[k, joint] = value
+    return q
+
+
+TURNED = with_angle(3, 5, ANGLES[2, 5] + 2.2)
+
+
+def test_faults_of_arrays_are_named():
+    for q, robot, told in (
+        (TURNED, None, "3, column 'q6': the joint turns by 126.1 deg from the"),
+        (with_angle(3, 1, 45.0), None, "3, column 'q2': 45 rad is beyond any joint; expected radians, at"),
+        (with_angle(3, 0, 7.0), ROBOT, "3, column 'q1': 7 rad is beyond any joint; expected radians, at"),
+        (with_angle(8, 2, np.nan), ROBOT, "8, column 'q3': expected a finite number, got nan"),
+    ):
+        with pytest.raises(RecordingError, match=f"^the recording, sample {told}"):
+            twin.logs.joint_recording(TIMES, q, robot)
+    for wrong in (ANGLES[:, :5], ANGLES[:5], 1.0):
+        with pytest.raises(ValueError, match=r"q of shape \(N, 6\), got \(9,\) and"):
+            twin.logs.joint_recording(TIMES, wrong, ROBOT)
+
+
+def test_a_motion_beyond_a_range_or_a_speed_is_refused():
+    beyond = with_angle(8, 1, 2.0)
+    for t, q, error, told in (
+        (2 * TIMES, beyond, LimitError, r"joint_2 would be at .* at t = \d.* its range is"),
+        (0.02 * TIMES, ANGLES, LimitError, r"joint_\d would move at .* its limit is"),
+        (TIMES, ANGLES[:, :5], RecordingError, "the recording has 5 joints, robot 'irb140' has 6"),
+    ):
+        with pytest.raises(error, match=told):
+            twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(t, q))
+
+
+def test_joints_that_slide_are_in_metres(tmp_path):
+    robot, path = interpreted(twin.load("rtr")), tmp_path / "path.csv"
+    path.write_text("t,q1,q2,q3\n0,100,100,100\n1,90,90,90\n")
+    read = twin.read_recording(path, robot, length_unit="mm", angle_unit="deg")
+    expected = {"prismatic": [0.1, 0.09], "revolute": np.deg2rad([100, 90])}
+    for joint, kind in enumerate(robot.joint_kinds):
+        np.testing.assert_allclose(read.q[:, joint], expected[kind], rtol=2e-16, atol=0)
+    with pytest.raises(RecordingError, match="100 m is beyond any arm; expected metres, at most 10: are"):
+        twin.read_recording(path, robot, angle_unit="deg")
+
+
+def test_columns_may_have_the_joint_names_of_the_robot(tmp_path):
+    """Names that are like ours, but for other joints, are the robot's where all of them are there."""
+    names = {f"joint_{k}": f"q{k - 1}" for k in range(1, 7)}
+    tree = dataclasses.replace(ROBOT.tree, names=tuple(names.get(name, name) for name in ROBOT.tree.names))
+    robot = dataclasses.replace(ROBOT, tree=tree)
+    assert robot.joint_names == ("q0", "q1", "q2", "q3", "q4", "q5")
+    path = tmp_path / "path.csv"
+    for header in ("t,q0,q1,q2,q3,q4,q5", "t,q1,q2,q3,q4,q5,q6"):
+        path.write_text(f"{header}\n0,.1,.2,.3,.4,.5,.6\n1,.2,.3,.4,.5,.6,.7\n")
+        np.testing.assert_allclose(twin.read_recording(path, robot).q[0], np.arange(1, 7) / 10, rtol=1e-15)
+
+
+def test_pose_path_follows_recorded_joints_or_a_recorded_tool(tmp_path):
+    scenario, path = registry.find("pose_path"), tmp_path / "path.csv"
+    q = twin.quintic(ANGLES[0], ANGLES[0] + 0.1, 0.5)(t := np.linspace(0, 0.5, 11))[0]
+    poses = twin.pose_vector(twin.forward_kinematics(ROBOT, q, twin.pose_matrix([0, 0, 0.12, 1, 0, 0, 0])))
+    joints = np.column_stack([t, np.rad2deg(q)])
+    np.savetxt(path, joints, "%.17g", ";", header="Zeit;q1;q2;q3;q4;q5;q6", comments="", encoding="utf-16")
+    options = {"csv": str(path), "tool": "0,0,0.12", "payload": "2,0,0,0.06"}
+    log = scenario.run(scenario.Config(columns="t=Zeit", angle_unit="deg", **options))
+    same(log.q_ref[[0, -1]], q[[0, -1]], 1e-14)
+    assert log.robot.payload.mass == 2.0
+    tool, names = np.column_stack([t, 1000.0 * poses[:, :3], poses[:, 3:]]), "Time,x,y,z,q1,q2,q3,q4"
+    np.savetxt(path, tool, "%.17g", ",", header=names, comments="")
+    columns = "t=Time,a=q1,b=q2,c=q3,d=q4"
+    log = scenario.run(scenario.Config(columns=columns, length_unit="mm", **options))
+    same(log.pose_ref[::50], poses, 1e-12)
+    same(log.q_ref[-1], q[-1], 1e-11)
+    assert all(metric.passes for metric in scenario.metrics(log))
+
+
+def test_the_tour_stops_where_the_flange_was_printed_with_any_tool():
+    scenario = registry.find("pose_path")
+    log = scenario.run(scenario.Config(tool="0.02,-0.03,0.12,0.9,0.1,0.3,0.3"))
+    metrics = scenario.metrics(log)
+    assert all(metric.passes for metric in metrics)
+    assert (metrics[0].name, metrics[0].limit is None) == ("flange at test_3 - printed", False)
+    stops = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)
+    tips = log.pose_ref[stops[0] : stops[-1], :3]
+    assert np.linalg.norm(tips[0] - twin.forward_kinematics(ROBOT, ROBOT.poses["test_3"])[:3, 3]) > 0.1
+    with pytest.raises(UnknownNameError, match="unknown kind of recording 'flange': known are tool, joints"):
+        scenario.Config(csv_kind="flange")
+    with pytest.raises(ValueError, match="expected a unit of length, m or mm, got 'inch'"):
+        scenario.Config(length_unit="inch")
