@@ -127,17 +127,8 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
     begin = getattr(guidance, "start", None)
     start = np.zeros(robot.n) if start is None else start
     arm = GuidedArm(robot, law, start, keep=plan.keep, **options)
-    made = Session(
-        arm,
-        settings,
-        guidance,
-        wire,
-        CycleByCycle(),
-        plan,
-        partner="the client",
-        T_flange_tool=tool,
-        start=begin,
-    )
+    ends = {"partner": "the client", "T_flange_tool": tool, "start": begin}
+    made = Session(arm, settings, guidance, wire, CycleByCycle(), plan, **ends)
     made.rehearse()
     try:
         yield made

@@ -17,15 +17,10 @@ def made_log(robot, q, q_ref=None, *, controller="pd", time_step=0.01, start=0.0
     q = np.asarray(q, dtype=float)
     N, n = q.shape
     zeros = np.zeros((N, n))
-    fields = {
+    fields = dict.fromkeys(("qd_ref", "qdd_ref", "qd", "tau", "tau_demand"), zeros) | {
         "t": start + time_step * np.arange(N),
         "q_ref": q.copy() if q_ref is None else np.asarray(q_ref, dtype=float),
-        "qd_ref": zeros,
-        "qdd_ref": zeros,
         "q": q,
-        "qd": zeros,
-        "tau": zeros,
-        "tau_demand": zeros,
         "saturated": np.zeros((N, n), dtype=bool),
         "loop_gap": np.zeros(N),
     }

@@ -1,4 +1,4 @@
-"""The mirror on streams without a network: expected torques, estimated payload, alarms."""
+"""The mirror and logs of streams without a network: expected torques, payloads, alarms; times and gaps."""
 
 import time
 from dataclasses import replace
@@ -9,13 +9,12 @@ import pytest
 
 import twin
 from tests.support import egm_streams as streams
-from tests.support.egm_streams import CYCLE, TORQUE_AGE, TRUE_PAYLOAD, messages, model_of, reports_of, without
-from tests.support.egm_wires import Wire, run_session
-from twin.egm import GuidanceSettings, Mirror, RobotMessage, SensorMessage
+from tests.support.egm_streams import CYCLE, TORQUE_AGE, messages, model_of, reports_of, without
+from twin.egm import Mirror, RobotMessage, StreamLog
 from twin.egm.mirror.expectation import Expectation
 from twin.egm.mirror.payload_estimate import RunningPayload
-from twin.errors import EgmError
-from twin.robot.drives.sensors import Sensors
+from twin.errors import EgmError, RecordingError
+from twin.identification.payload import identify_payload
 
 
 def mirror_of(robot, **settings):
@@ -51,34 +50,9 @@ def test_mirror_estimates_unknown_payload_of_3_kg(log):
     # Half a percent is the engine's friction, which acts half a step after the instant of the torque.
     assert found.mass == pytest.approx(3.0, rel=0.006)
     assert found.centre_known
-    np.testing.assert_allclose(found.com, TRUE_PAYLOAD[1:4], atol=1e-3)
-    np.testing.assert_allclose(found.values[4:], TRUE_PAYLOAD[4:], atol=2e-3)
+    np.testing.assert_allclose(found.com, streams.TRUE_PAYLOAD[1:4], atol=1e-3)
+    np.testing.assert_allclose(found.values[4:], streams.TRUE_PAYLOAD[4:], atol=2e-3)
     assert 1e-4 < found.deviations[0] < 5e-3
-
-
-def test_mirror_estimates_payload_of_guided_robot_with_noise():
-    """The robot is guided at level 1 for 6 s; its controller also gets the noise of 1e-4 rad."""
-    model = twin.load("irb140").with_drives("rigid")
-    arm = model.with_payload(twin.Payload(3.0, (0.02, -0.01, 0.06)))
-    middle, swing = np.array([0.0, 0.2, -0.3, 0.0, 0.5, 0.0]), np.array([0.6, 0.4, 0.4, 0.8, 0.8, 1.0])
-    frequency = np.array([1.5, 2.1, 2.7, 3.1, 3.5, 4.1])
-    mirror, masses = Mirror(model), []
-
-    def client(message):
-        report = mirror.take(message)
-        if report is not None and report.t > 2.5:
-            masses.append(report.payload.mass)
-        phase = frequency * 1e-3 * message.tm
-        return SensorMessage(
-            message.seqno, q=middle + swing * np.sin(phase), qd=swing * frequency * np.cos(phase)
-        )
-
-    settings = GuidanceSettings(max_speed_deviation=300.0, torque="always", cond_time=1e3)
-    noise = Sensors(noise=1e-4, seed=2)
-    made = run_session(arm, Wire(client), settings, duration=6.0, start=middle, sensors=noise)
-    assert not made.done.faults, made.done.faults
-    assert len(masses) >= 3
-    np.testing.assert_allclose(masses, 3.0, rtol=0.05)
 
 
 def test_reports_of_a_correct_model_have_small_residuals_at_their_times(log, stream):
@@ -101,6 +75,8 @@ def test_reports_of_a_correct_model_have_small_residuals_at_their_times(log, str
     np.testing.assert_array_less(off, 0.01 * np.sqrt(np.mean(log.tau**2, axis=0)))
     places = np.round(saved.arrays["stream_time"] / CYCLE).astype(int)
     np.testing.assert_array_equal(saved.q_ref, log.q_ref[2 * places])
+    residual = saved.tau - saved.arrays["expected_torque"]
+    np.testing.assert_allclose(residual, saved.arrays["residual_torque"])
     # speeds of the engine are half a step older
     np.testing.assert_allclose(saved.qd, (log.qd[2 * places] + log.qd[2 * places + 1]) / 2, atol=3e-3)
 
@@ -236,7 +212,7 @@ def test_frictionless_arm_at_rest_determines_mass_but_not_centre():
 
 def test_model_with_another_payload_or_torque_age_estimates_the_difference(log, stream, unloaded):
     """The heavy model has a payload of 6 kg.  In fast motion one cycle of age makes some percent."""
-    heavy = log.robot.with_payload(twin.Payload(6.0, TRUE_PAYLOAD[1:4]))
+    heavy = log.robot.with_payload(twin.Payload(6.0, streams.TRUE_PAYLOAD[1:4]))
     assert reports_of(mirror_of(heavy), stream[:1500])[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
     right = unloaded[1][-1].payload
     early = reports_of(Mirror(model_of(log), torque_age=0.0), stream[:1500])[-1].payload
@@ -256,16 +232,9 @@ def test_alarm_is_raised_once_and_ends(unloaded):
     assert all(first.t <= second.t for first, second in pairwise(raised))
 
 
-ALARMS = {
-    20: [20.0] * 6,
-    "1,2,3,4,5,6": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
-    "10%": [28.2, 75.5, 33.3, 4.5, 6.0, 3.8],
-    None: [np.inf] * 6,
-}
-
-
 def test_alarm_has_positive_limits(irb140):
-    for alarm, limits in ALARMS.items():
+    shares = [28.2, 75.5, 33.3, 4.5, 6.0, 3.8]
+    for alarm, limits in ((20, [20.0] * 6), ("1,2,3,4,5,6", range(1, 7)), ("10%", shares)):
         np.testing.assert_allclose(Mirror(irb140, alarm=alarm).limits, limits)
     for alarm in (0, "x", "1,2", "nan", "-3%", np.ones((2, 3))):
         with pytest.raises(EgmError, match="expected as alarm one positive limit in N m, 6 limits"):
@@ -314,24 +283,10 @@ def test_memory_is_bounded_and_messages_are_processed_fast(log, stream, monkeypa
     saved = mirror.log()
     assert 150 < len(saved.t) <= 200
     assert saved.arrays["stream_time"][-1] == pytest.approx(6.0 - mirror.lag, abs=0.03)
-    windows = vars(mirror._expectation).values()
-    sizes = [window._values.nbytes for window in windows if hasattr(window, "_values")]
-    assert len(sizes) == 5
-    assert sum(sizes) < 2e6
     monkeypatch.setattr("twin.egm.mirror.mirror.MAX_ROWS", 20)
     stopped = mirror_of(model_of(log))
     assert reports_of(stopped, [replace(message, tm=0, time=None) for message in stream[:1500]])
     assert len(stopped._rows) <= 20
-
-
-def test_mirror_log_can_be_saved_and_compared(unloaded, tmp_path):
-    saved = unloaded[0].log()
-    saved.save(tmp_path / "mirror.npz")
-    read = twin.Log.load(tmp_path / "mirror.npz")
-    assert read.identical(saved)
-    np.testing.assert_allclose(read.tau - read.arrays["expected_torque"], read.arrays["residual_torque"])
-    assert read.t[1] - read.t[0] == pytest.approx(0.02)
-    assert read.to_frame().shape[0] == len(read.t)
 
 
 def test_payload_estimate_forgets_old_data(log, stream):
@@ -345,3 +300,101 @@ def test_payload_estimate_forgets_old_data(log, stream):
     for row in rows:
         running.take(row._replace(reported=row.expected))
     assert abs(running.estimate().mass) < 0.01
+
+
+@pytest.fixture(scope="module")
+def brief():
+    return streams.excited_log(5.0)
+
+
+@pytest.fixture(scope="module")
+def sent(brief):
+    return messages(brief)
+
+
+def record(brief, sent, **settings):
+    made = StreamLog(brief.robot.with_payload(None), torque_age=TORQUE_AGE, **settings)
+    for message in sent:
+        made.take(message)
+    return made
+
+
+def test_log_contains_the_stream_at_even_times(brief, tmp_path):
+    sent = messages(brief, period=4.032e-3)
+    made = record(brief, sent).log()
+    assert len(made.t) == len(sent)
+    np.testing.assert_allclose(np.diff(made.t), 4.032e-3, rtol=1e-6)
+    np.testing.assert_array_equal(made.q, [message.q for message in sent])
+    np.testing.assert_array_equal(made.q_ref, [message.q_planned for message in sent])
+    assert made.steps_per_period > 1, "samples do not count as engine steps"
+    made.save(tmp_path / "stream.npz")
+    assert twin.Log.load(tmp_path / "stream.npz").identical(made)
+
+
+def test_log_speeds_match_the_arm(brief):
+    made = record(brief, messages(brief)).log()
+    assert made.t[1] == pytest.approx(CYCLE)
+    qd = (brief.qd[:-1] + brief.qd[1:])[::2][
+        : len(made.t) - 1
+    ] / 2  # speeds of the engine are half a step older
+    np.testing.assert_allclose(made.qd[:-1], qd, atol=5e-3)
+    np.testing.assert_allclose(made.qd_ref[:-1], qd, atol=5e-3)
+    np.testing.assert_allclose(made.qdd_ref[20:-20], brief.qdd_ref[::2][20:-20], atol=0.5)
+    cycles = brief.tau[:-1].reshape(-1, 2, 6).mean(axis=1)
+    np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
+
+
+def test_lost_messages_are_filled_counted_and_limited(brief, rng):
+    sent = messages(brief)
+    lost = 1 + rng.permutation(len(sent) - 2)[:50]
+    made = record(brief, without(sent, lost))
+    filled = made.log()
+    assert made.counts.lost == 50
+    np.testing.assert_array_equal(np.flatnonzero(filled.arrays["filled"]), np.sort(lost))
+    np.testing.assert_allclose(filled.q, [message.q for message in sent], atol=2e-6)
+    np.testing.assert_array_equal(filled.arrays["stream"], [len(sent) - 50, 50, 0, 0])
+    many = without(sent, 1 + rng.permutation(len(sent) - 2)[:100])
+    with pytest.raises(EgmError, match=r"100 of 1251 messages were lost: a log .* at most 5%"):
+        record(brief, many).log()
+
+
+def test_log_without_torques_is_rejected_by_identification(brief):
+    made = record(brief, messages(brief, torque=False))
+    assert not made.torques
+    assert np.isnan(made.log().tau).all()
+    with pytest.raises(RecordingError, match="tau"):
+        identify_payload(made.robot, made.log())
+
+
+def test_recording_ends_after_a_duration_a_restart_or_a_long_gap(brief, sent):
+    made = record(brief, sent, duration=2.0)
+    assert made.ended == "the duration of 2 s is complete"
+    assert made.log().t[-1] == pytest.approx(2.0)
+    twice = record(brief, sent[:300] + sent[290:300])
+    assert (twice.ended, twice.counts.doubled) == ("", 10)
+    numbered = [replace(m, seqno=k, tm=m.tm) for k, m in enumerate(sent[300:])]
+    anew = record(brief, sent[:300] + numbered)
+    assert anew.ended == "the robot restarted, and a log contains only one stream"
+    assert len(anew.log().t) == 300
+    broken = record(brief, without(sent, range(500, 560)))
+    assert broken.ended == "no messages for 0.244 s; a log fills gaps of at most 0.1 s"
+    assert (broken.broke_off, len(broken.log().t)) == (True, 500)
+    short = record(brief, without(sent, range(500, 520)))
+    assert (short.ended, short.broke_off, len(short.log().t)) == ("", False, len(sent))
+    # A jump of the numbers does not change the period.
+    jump = record(brief, [*sent[:500], replace(sent[499], seqno=sent[499].seqno + 2_000_000)])
+    assert jump.ended
+    # 2 s by a clock of some 1e9 s, whose float tells 0.2 us.
+    np.testing.assert_allclose(np.diff(jump.log().t), CYCLE, rtol=1e-6)
+
+
+def test_invalid_stream_raises_egm_error(brief, sent):
+    other = replace(sent[0], q=np.zeros(7), q_planned=np.zeros(7))
+    for call, sentence in (
+        (record(brief, sent[:3]).log, "expected at least 10 robot messages for a log, got 3"),
+        (lambda: StreamLog(brief.robot, duration=0.0), "a duration above 0 s and up to 3600 s, got 0 s"),
+        (lambda: StreamLog(brief.robot).take(other), "robot has 7 joints, the model 'irb140' has 6"),
+        (lambda: StreamLog(brief.robot, torque_age=1.5), "an age of reported torques of 0 to 1 cycles"),
+    ):
+        with pytest.raises(EgmError, match=sentence):
+            call()

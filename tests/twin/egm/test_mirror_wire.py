@@ -45,28 +45,6 @@ def sockets(count):
         yield [stack.enter_context(open_socket()) for _ in range(count)]
 
 
-@contextmanager
-def sending(datagrams, port):
-    """Send all datagrams once, in a thread."""
-    ended = threading.Event()
-
-    def send():
-        with open_socket() as robot:
-            for datagram in datagrams:
-                robot.sendto(datagram, ("127.0.0.1", port))
-                if ended.wait(2e-4):
-                    return
-            ended.wait()
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
 def eventually(condition):
     """Wait until a condition holds."""
     end = time.monotonic() + 5.0
@@ -120,18 +98,14 @@ def test_relay_counts_undelivered_and_skipped_datagrams(stream, monkeypatch):
     with open_socket() as robot, Relay(HERE, is_message, address) as relayed:
         for datagram in [*datagrams[:20], b"x" * 1500]:
             robot.sendto(datagram, relayed.at)
-        eventually(lambda: relayed.counts.received == 21)
+        eventually(lambda: relayed.counts.received == 21 and relayed.counts.refused > 0)
         assert relayed.counts.overlooked == 18
         assert relayed.counts.undelivered >= 1  # too long datagrams are not forwarded
-        eventually(lambda: relayed.counts.refused > 0)
+        with pytest.raises(EgmError, match="stop the program that uses the port, or choose"):
+            Relay(relayed.at, is_message)
     for at in (address, ("0.0.0.0", address[1])):
         with pytest.raises(EgmError, match="the mirror itself listens at"):
             Relay(at, is_message, address)
-    with (
-        open_socket() as taken,
-        pytest.raises(EgmError, match="stop the program that uses the port, or choose"),
-    ):
-        Relay(taken.getsockname(), is_message)
 
 
 def guided(loaded, motion, cycles, to, client):
@@ -174,16 +148,24 @@ def run(capsys, monkeypatch):
     """Function that runs a command which receives datagrams, and returns its exit status and its output."""
 
     def running(words, datagrams):
-        enter = Relay.__enter__
-        with ExitStack() as senders, monkeypatch.context() as patch:
+        enter, threads = Relay.__enter__, []
 
-            def listening(self):
-                made = enter(self)
-                senders.enter_context(sending(datagrams, self.at.port))
-                return made
+        def send(port):
+            with open_socket() as robot:
+                for datagram in datagrams:
+                    robot.sendto(datagram, ("127.0.0.1", port))
+                    time.sleep(2e-4)
 
+        def listening(self):
+            made = enter(self)
+            threads.append(threading.Thread(target=send, args=(self.at.port,)))
+            threads[0].start()
+            return made
+
+        with monkeypatch.context() as patch:
             patch.setattr(Relay, "__enter__", listening)
             status = main(["egm", *words, "--listen", "127.0.0.1:0"])
+        threads[0].join()
         return status, capsys.readouterr()
 
     return running
@@ -196,23 +178,16 @@ def test_mirror_command_prints_one_line_per_second(stream, tmp_path, run):
     status, output = run(words, [*datagrams[:100], b"nonsense", *datagrams[100:]])
     assert status == 1, "for the alarm"
     lines = output.out.splitlines()
-    assert lines[0].startswith("listening at 127.0.0.1:")
     assert lines[0].endswith("model: irb140, rigid drives, payload none")
-    first = next(line for line in lines[1:] if "ALARM" not in line)
-    assert first.startswith("the robot sends every 4.000 ms; expected and reported torques are filtered")
     seconds = [line for line in lines if " | " in line]
     assert [float(line.split(" s")[0]) for line in seconds] == [0.8, 1.8, 2.8]
     parts = seconds[-1].split(" | ")
-    names = ["reported", "expected", "off", "payload", "late", "lost"]
-    assert [part.split()[0] for part in parts[1:]] == names
     assert parts[4].startswith("payload +3.0")
     alarms = [line for line in lines if "ALARM" in line]
     assert any("ALARM: the torque of joint 2 deviates by " in line for line in alarms)
     assert "1 malformed" in output.out
-    assert f"wrote {file}" in output.out
     assert not output.err
     log = twin.Log.load(file)
-    assert (log.robot.name, len(log.t) > 100) == ("irb140", True)
     assert log.arrays["second_t"] == pytest.approx([0.8, 1.8, 2.8], abs=0.05)
     assert log.arrays["second_payload"][-1, 0] == pytest.approx(3.0, abs=0.15)
     assert log.arrays["second_alarms"].sum() == len(alarms)
@@ -220,8 +195,7 @@ def test_mirror_command_prints_one_line_per_second(stream, tmp_path, run):
 
 def test_mirror_command_without_alarm_exits_with_0(stream, run):
     status, output = run(["mirror", "--duration", "2", "--payload", PAYLOAD, "--alarm", "30"], stream[1])
-    assert status == 0
-    assert "alarms: 0" in output.out
+    assert (status, "alarms: 0" in output.out) == (0, True)
 
 
 def test_recorded_stream_identifies_the_payload(stream, tmp_path, run, capsys):
@@ -235,31 +209,21 @@ def test_recorded_stream_identifies_the_payload(stream, tmp_path, run, capsys):
     assert mass == pytest.approx(3.0, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_listening_commands_reject_wrong_use(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words, sentence in (
         ("mirror --wait 0.1", "received no robot message at 127.0.0.1:"),
-        ("record x.npz --wait 0.1", "received no robot message at 127.0.0.1:"),
         ("mirror --wait 0", "expected a positive, finite --wait in s, got 0.0"),
         ("mirror --alarm x", "expected as alarm one positive limit in N m"),
-        ("mirror --torque-age 2", "expected an age of reported torques of 0 to 1 cycles"),
-        ("mirror --horizon -1", "--horizon"),
         ("mirror --forward client", "expected HOST:PORT with a port of 1 to 65535"),
         ("mirror --log mirror.csv", "mirror.csv"),
-        ("record stream.csv", "stream.csv"),
         ("record x.npz --duration 4000", "expected a duration above 0 s and up to 3600 s"),
         ("mirror --robot no_such_robot", "no_such_robot"),
-    ],
-)
-def test_listening_commands_reject_wrong_use(words, sentence, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["egm", *words.split(), "--listen", "127.0.0.1:0"]) == 2
-    output = capsys.readouterr().err
-    assert sentence in output
-    assert output.count("\n") == 1
+    ):
+        assert main(["egm", *words.split(), "--listen", "127.0.0.1:0"]) == 2
+        output = capsys.readouterr().err
+        assert sentence in output
+        assert output.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_mirror_command_warns_if_other_machines_can_send(capsys):
-    assert main(["egm", "mirror", "--listen", "0.0.0.0:0", "--wait", "0.1"]) == 2
+    assert main(["egm", "mirror", "--wait", "0.1", "--listen", "0.0.0.0:0"]) == 2
     assert "listening at 0.0.0.0:0, which other machines can reach" in capsys.readouterr().err

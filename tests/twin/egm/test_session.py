@@ -1,13 +1,20 @@
-"""Session of a robot in virtual time: its messages, the answers that it takes, and its stops."""
+"""Session of a robot in virtual time: its messages, the answers that it takes, and its stops.
+
+Arbitrary datagrams cause no crash and no memory growth, and the arm stays within its limits.
+"""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import controllers
-from tests.support.egm_wires import BRISK, CycleByCycle, Wire, run_session, session
+from tests.support.egm_wires import BRISK, FaultyWire, Wire, run_session, session
 from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot.inbox import MAX_DATAGRAMS, QUEUE, Inbox
 from twin.egm.robot.session import EgmState
 from twin.egm.wire import schema
+from twin.egm.wire.encoding import encode_sensor
 from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError
 from twin.kinematics.forward import forward_kinematics
@@ -86,21 +93,15 @@ def test_stream_passes_the_checks_of_the_cpp_client(robot):
             turn = part.cartesian.orient
             assert abs(np.linalg.norm([turn.u0, turn.u1, turn.u2, turn.u3]) - 1.0) < 1e-12
         assert (message.motorState.state, message.rapidExecState.state) == (1, 2)
-        given = {name: message.HasField(name) for name in FIELDS}
-        assert given == FIELDS
+        states = {"motorState", "mciState", "mciConvergenceMet", "rapidExecState", "utilizationRate"}
+        given = {field.name for field, _ in message.ListFields()}
+        assert given == {"header", "feedBack", "planned"} | states, "torques are not reported at level 1"
     states = [message.state for message in wire.messages]
     over = len(states) - 1
     assert states == [MotionState.RUNNING] * over + [MotionState.STOPPED], "a final message at the end"
     converged = [message.converged for message in wire.messages]
     assert over - converged.index(True) == 249 + 13, "CondTime, and the ramp of 50 ms"
     assert not converged[over]
-
-
-FIELDS = dict.fromkeys(
-    ("motorState", "mciState", "mciConvergenceMet", "rapidExecState", "utilizationRate"), True
-)
-FIELDS |= dict.fromkeys(("measuredForce", "torqueRef", "testSignals"), False)
-"""Whether the messages have these fields; torques are not reported at level 1."""
 
 
 def mean_torques(log):
@@ -173,9 +174,7 @@ def test_silent_client_stops_the_arm_after_comm_timeout(robot):
     k = round(silent / 1e-3)
     assert np.abs(log.qd_ref[k]).max() > 0.05, "the arm moves until then"
     rests = k + 100
-    assert np.abs(log.qd_ref[rests - 2]).min() > 0.0
     assert not log.qd_ref[rests : 450 * 4].any()
-    assert np.ptp(log.q[rests : 450 * 4], axis=0).max() < 1e-12
     (fault,) = made.done.faults
     assert (fault.number, fault.name) == (41822, "ERR_UDPUC_COMM")
     assert fault.sentence.startswith("no message from the client for 0.2 s")
@@ -189,42 +188,6 @@ def test_silent_client_stops_the_arm_after_comm_timeout(robot):
     numbers = [message.seqno for message in wire.messages]
     assert numbers == [*range(error[-1] + 1), *range(len(numbers) - error[-1] - 1)], "a new session"
     assert np.abs(log.q_ref[-1]).max() < 1e-2, "the second client moved the arm back"
-    assert log.violations() == ()
-
-
-def test_answers_before_an_instruction_are_discarded(robot):
-    """By the clock such answers arrive before the first message of the instruction."""
-
-    def client(message):
-        guided = message.state is MotionState.RUNNING
-        return SensorMessage(message.seqno, q=np.full(6, 0.0 if guided else 10.0))
-
-    class Clock(CycleByCycle):
-        virtual = False
-
-        def wait(self, inbox, again, stopping):
-            wire.arrived, wire.under_way = wire.arrived + wire.under_way, []
-            return True
-
-    class Slow(Wire):
-        arrived, under_way = [], []
-
-        def transmit(self, datagrams):
-            self.under_way = self.under_way + datagrams
-            return []
-
-        def receive(self, most):
-            here, self.arrived = self.arrived, []
-            return here
-
-    wire = Slow(client)
-    settings = GuidanceSettings(**BRISK, cond_time=0.05)
-    with session(robot, wire, settings, duration=1.0, pause=0.02) as made:
-        made.pace = Clock()
-        made.serve(lambda: False)
-    assert not made.done.faults, made.done.faults
-    assert made.done.completed > 3
-    assert made.done.counts.unused > 3
 
 
 def test_message_of_another_mode_stops_only_its_own_instruction(robot):
@@ -309,6 +272,149 @@ def test_robot_returns_to_the_start_of_the_path(robot, tmp_path):
     assert np.abs(log.q[back] - start).max() > 0.1
     share = np.abs(log.qd_ref[back]).max(axis=0) / robot.qd_max
     assert 0.2 < share.max() < 0.25 + 1e-3, "a quarter of the speed limits"
-    np.testing.assert_allclose(np.diff(log.qd_ref[back], axis=0), 1e-3 * log.qdd_ref[back][:-1], atol=1e-12)
     np.testing.assert_allclose(np.diff(log.q_ref[back], axis=0), 1e-3 * log.qd_ref[back][1:], atol=1e-12)
     assert np.abs(log.q - log.q_ref).max() < 1e-10
+
+
+ROUGH = {"max_speed_deviation": 60.0, "ramp_time": 0.2, "comm_timeout": 0.5, "cond_time": 1000.0}
+
+
+def restless(robot, last):
+    """Return a client with random references, partly out of range, up to a given message."""
+    random = np.random.default_rng(7)
+    q = np.zeros(robot.n)
+
+    def answer(message):
+        cycle = message.tm // 4
+        if cycle > last:
+            return None
+        if cycle % 50 == 0:
+            over = 0.1 if random.random() < 0.1 and cycle < last - 100 else 0.0
+            q[:] = random.uniform(robot.q_min - over, robot.q_max + over)
+        return SensorMessage(cycle, q=q, qd=random.uniform(-2.0, 2.0, robot.n))
+
+    return answer
+
+
+def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
+    """30 % of the answers are lost, others duplicated, delayed or truncated; 30,000 datagrams are random."""
+    noise, cycles = 60, 600
+    wire = FaultyWire(restless(robot, cycles), noise)
+    with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 400), pause=0.1) as made:
+
+        def calm():
+            wire.noise = noise if made.inbox.cycle < cycles - 100 else 0
+            return False
+
+        made.serve(calm)
+    log, counts = made.log(), made.done.counts
+    assert log.violations() == ()
+    assert np.all(np.isfinite(log.q))
+    assert np.ptp(log.q, axis=0).min() > 0.1, "every joint moved"
+    assert (counts.broken > 27_000, counts.taken > 120, min(counts.again, counts.old) > 10) == (True,) * 3
+    numbers = [fault.number for fault in made.done.faults]
+    assert 50027 in numbers
+    assert numbers[-1] == 41822
+    assert 1 <= kinds(made).count("broken") <= kinds(made).count("waiting"), "at most one per instruction"
+    assert not log.qd_ref[-200:].any(), "the arm rests"
+
+
+def test_memory_does_not_grow(robot):
+    """Memory is constant over time and datagrams once all bounded buffers are full."""
+    wire = FaultyWire(restless(robot, 10**9), 5)
+    sizes = []
+
+    def stopping():
+        wire.messages.clear()
+        wire.datagrams.clear()
+        if made.inbox.cycle in (60, 120):
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        return len(sizes) == 2
+
+    with session(robot, wire, GuidanceSettings(**ROUGH), keep=0.1, pause=0.02) as made:
+        tracemalloc.start()
+        try:
+            made.serve(stopping)
+        finally:
+            tracemalloc.stop()
+    log = made.log()
+    assert (len(log.t), len(log.arrays["egm_t"])) == (100, 25)
+    assert sizes[1] - sizes[0] < 20_000, sizes
+
+
+class Pouring:
+    """Channel with an unlimited supply of datagrams."""
+
+    strangers, stranger = 0, None
+
+    def __init__(self, datagrams):
+        self.datagrams = list(datagrams)
+
+    def receive(self, most):
+        came, self.datagrams = self.datagrams[:most], self.datagrams[most:]
+        return came
+
+
+def inbox_of(count, **options):
+    """Return an inbox with a supply of answers."""
+    return Inbox(
+        Pouring([encode_sensor(SensorMessage(k, q=np.zeros(6))) for k in range(count)]), 6, "joint", **options
+    )
+
+
+def number_of(answer):
+    """Return the number of an answer or of a fault, and `None` without one."""
+    return getattr(answer, "seqno", getattr(answer, "number", None))
+
+
+def test_queue_is_bounded_and_drops_the_oldest_answer():
+    kinds = []
+    inbox = inbox_of(100, notify=lambda kind, sentence: kinds.append(kind))
+    inbox.listen()
+    assert inbox.counts.valid == MAX_DATAGRAMS == 64
+    assert [inbox.next().seqno for _ in range(QUEUE)] == list(range(64 - QUEUE, 64))
+    assert inbox.counts.dropped == 64 - QUEUE
+    assert kinds == ["dropped"]
+    assert inbox.next() is None
+    inbox.listen()
+    assert inbox.counts.valid == 100
+    inbox.restart()
+    assert inbox.next() is None
+    assert (inbox.counts.dropped, inbox.counts.unused) == (64 - QUEUE, 36)
+
+
+def test_fast_client_is_not_dropped_behind_a_lag():
+    """With four answers per cycle and a lag of four cycles, delayed answers do not count for the queue."""
+    inbox, taken = inbox_of(400, lag=4), []
+    for _ in range(100):
+        inbox.listen(4)
+        taken.append(number_of(inbox.next()))
+    assert taken[:5] == [None] * 4 + [0]
+    assert np.all(np.diff(taken[4:]) >= 1)
+    assert taken[-1] == 4 * 96 - QUEUE, "the oldest of the ten due answers"
+
+
+def test_newest_answer_is_taken_after_a_late_cycle():
+    """This holds for some cycles; otherwise the next answer is taken."""
+    inbox, taken = inbox_of(20, lag=2), []
+    for cycle in range(16):
+        inbox.listen({3: 2, 4: 3, 12: 2}.get(cycle, 1))
+        if cycle == 8:
+            inbox.catch_up()
+        taken.append(number_of(inbox.next()))
+    assert taken == [None, None, 0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16]
+    assert inbox.counts.skipped == 3
+
+
+def test_answers_without_effect_are_queued_only_in_lockstep():
+    """By the clock answers without effect are not queued; in lockstep they are."""
+    first, second = (encode_sensor(SensorMessage(k, q=np.full(6, k))) for k in (1, 2))
+    came = [first, first, second, first, b"\xff\xff", encode_sensor(SensorMessage(3, T=np.eye(4)))]
+    for every, expected in ((False, [1, 2, 41826, None]), (True, [1, None, 2, None, 41826, None])):
+        inbox = Inbox(Pouring(came), 6, "joint", every_answer=every)
+        inbox.listen()
+        assert inbox.has_answer
+        counts = inbox.counts
+        assert (counts.valid, counts.again, counts.old, counts.broken) == (5, 1, 1, 1)
+        assert [number_of(inbox.next()) for _ in expected] == expected
+        assert not inbox.has_answer

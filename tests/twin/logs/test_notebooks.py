@@ -14,7 +14,6 @@ import twin
 from tests.support.example_logs import irb140_log
 from twin.formatting import html_table, short_repr
 from twin.logs.views.browser import Replay
-from twin.sweeps.statistics import Importance
 
 CELLS = {
     "robot": "import numpy as np, twin, controllers\nrobot = twin.load('irb140')\nrobot",
@@ -65,7 +64,7 @@ def test_plots_have_an_opaque_white_ground(tmp_path):
         assert picture.shape[2] == 3 or np.all(picture[..., 3] == 1.0)
 
 
-def test_texts_of_objects_have_no_arrays():
+def test_texts_of_objects_are_short_and_tables_have_units():
     robot, log = twin.load("irb140").with_drives("rigid"), irb140_log()
     move = twin.quintic(np.zeros(6), np.full(6, 0.1), 1.0)
     objects = [
@@ -77,15 +76,8 @@ def test_texts_of_objects_have_no_arrays():
         assert len(repr(one)) <= 400
         assert "array(" not in repr(one)
         assert " object at " not in repr(one)
-
-
-def test_short_text_names_fields_and_shapes():
     samples = twin.sample(twin.quintic(np.zeros(6), np.ones(6), 1.0), 0.5)
     assert short_repr(samples) == "<Samples: t [0.  0.5 1. ], q (3, 6), qd (3, 6), qdd (3, 6)>"
-    assert short_repr(Importance("kg", 0.5, -1.0)) == "<Importance: name kg, explained 0.5, correlation -1>"
-
-
-def test_robot_table_has_ranges_masses_and_passive_joints():
     html = twin.load("irb1400").with_payload(twin.Payload(5))._repr_html_()
     assert "5 kg at the flange" in html
     assert "<td>joint_2</td><td>-70 deg to 70 deg</td><td>120 deg/s</td>" in html

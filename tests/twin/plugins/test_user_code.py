@@ -1,23 +1,31 @@
-"""User code: dependencies of a sweep, helpers of equal names, and controllers that end the process."""
+"""User code: laws, scenarios and robots of packages, dependencies of a sweep, names that hide others."""
 
 import json
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import controllers
 import twin
+from controllers.plugin_controllers import GROUP
 from scenarios.cli.command_line import main
+from scenarios.running import registry
+from tests.support.installed_packages import installed
 from tests.support.sweep_experiments import Swing, points
-from twin import plugins
-from twin.errors import PluginError, TwinError
+from tests.support.urdf_files import FILES
+from twin import plugins, sibling_packages
+from twin.errors import PluginError, TwinError, UnknownNameError
+from twin.sibling_packages import hidden
 from twin.sweeps import trial as dependencies
 from twin.sweeps.running import run_points
 from twin.sweeps.trial import MOST_NAMED, differences
+from twin.trajectories.sampling import Reference, State
 
 LAW = """
 import numpy as np
@@ -70,11 +78,10 @@ def test_sweep_resumes_only_with_the_same_code_robot_and_versions(tmp_path, monk
         file.write_text(f"{text}#\n")
         assert f"(different: code mine/{file.name})" in refused(keep, few)
         file.write_text(text)
-    here = dependencies.surroundings()
-    for name in ("version of pybullet", "controllers/gains.py"):
-        with monkeypatch.context() as patch:
-            patch.setattr(dependencies, "surroundings", lambda name=name: here | {name: "9.9"})
-            assert f"different: {name}" in refused(keep, few)
+    surroundings = dependencies.surroundings() | {"controllers/gains.py": "9.9"}
+    with monkeypatch.context() as patch:
+        patch.setattr(dependencies, "surroundings", lambda: surroundings)
+        assert "different: controllers/gains.py" in refused(keep, few)
     trial = Swing.trial
 
     def heavier(self, values):
@@ -129,8 +136,177 @@ def test_a_law_that_ends_the_process_is_a_failed_run(tmp_path, monkeypatch, caps
     fatal, sound = json.loads((tmp_path / "a.json").read_text())["runs"]
     assert "status 0" in fatal["error"]
     assert sound["error"] is None
-    assert len(sound["metrics"]) > 2
     (path,) = tmp_path.glob("a*.npz")
-    log = twin.Log.load(path)
-    assert len(log.t) > 50
-    assert np.all(np.isfinite(log.tau))
+    assert np.all(np.isfinite(twin.Log.load(path).tau))
+
+
+def started(folder, code, name):
+    """Run code in a process that finds a package of this name in the folder; return the process."""
+    (folder / name).mkdir()
+    (folder / name / "__init__.py").write_text("")
+    path = os.pathsep.join([str(folder), str(sibling_packages.PROJECT)])
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_robots_are_found_beside_the_package(tmp_path):
+    code = "import twin; print(twin.load('irb140').n); from urdf.build import HERE; print(HERE.parent)"
+    run = started(tmp_path, code, "urdf")
+    assert run.stdout.split() == ["6", str(sibling_packages.PROJECT)], run.stderr
+
+
+MAIN = "from scenarios.cli.process import main; exit(main())"
+
+
+def test_a_package_that_is_hidden_is_named(tmp_path):
+    for code, name, status, told in (
+        ("import urdf, twin", "urdf", 1, "ImportError: {}; or import twin before it"),
+        (MAIN, "controllers", 2, "irb-twin: {}"),
+    ):
+        run = started(tmp_path, code, name)
+        assert (run.returncode, run.stdout) == (status, "")
+        where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
+        said = told.format(f"{where}: rename that, or remove it from Python's path")
+        assert run.stderr.splitlines()[-1] == said
+
+
+def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
+    assert [hidden(name) for name in ("urdf", "controllers", "scenarios")] == ["", "", ""]
+    (tmp_path / "controllers.py").write_text("")
+    monkeypatch.delitem(sys.modules, "controllers", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert f"is hidden by {tmp_path / 'controllers.py'}: rename" in hidden("controllers")
+
+
+ONES = Reference(np.ones(6), np.zeros(6), np.zeros(6))
+REST = State(0.25, np.zeros(6), np.zeros(6))
+SCENARIO = '''
+"""A hold under a law of its own."""
+from scenarios import gravity_hold
+from scenarios.checks.tracking import error_metrics as metrics
+
+def limp(state, reference):
+    """No torque at all."""
+    return 0.0 * state.q
+
+SIDE_BY_SIDE = (f"{__file__}:limp", "pd")
+
+Config, run = gravity_hold.Config, gravity_hold.run
+VARIANTS = (Config(controller=f"{__file__}:limp", duration=0.02),)
+'''
+
+
+def printed(capfd):
+    """Return what was printed, in one line."""
+    return " ".join(capfd.readouterr().out.split())
+
+
+def test_packages_announce_laws(tmp_path, irb140, capfd):
+    announced = {"gentle": "gentle_laws:Gentle", "broken": "gentle_laws:Nix"}
+    announced |= {"gone": "not_there:X", "pd": "x:Y"}
+    law = "import numpy as np\ndef Gentle(state, reference):\n    'Does nothing.'\n    return np.zeros(6)\n"
+    with installed(tmp_path, {"gentle_laws.py": law}, {GROUP: announced}):
+        assert controllers.plugin_names() == ("broken", "gentle", "gone")
+        assert controllers.make("gentle", irb140)(REST, ONES).tolist() == [0.0] * 6
+        assert type(controllers.make("pd", irb140)).__name__ == "PD"
+        told = "'broken' of package my-things: there is no 'Nix' in it; it defines Gentle"
+        with pytest.raises(PluginError, match=f"cannot load controller {told}"):
+            controllers.make("broken", irb140)
+        with pytest.raises(PluginError, match="'gone' of package my-things: ModuleNotFoundError"):
+            controllers.make("gone", irb140)
+        words = ["run", "gravity_hold", "--duration", "0.01", "--controller"]
+        assert main([*words, "gentle", "gone", "pd"]) == 1
+        assert "cannot load controller 'gone' of package my-things" in printed(capfd)
+        second = tmp_path / "second"
+        second.mkdir()
+        with installed(second, {}, {GROUP: {"gentle": "a:B"}}, name="others"):
+            both = "'gentle' of packages (others and my-things|my-things and others): uninstall all of them"
+            with pytest.raises(PluginError, match=both):
+                controllers.make("gentle", irb140)
+    with pytest.raises(UnknownNameError):
+        controllers.require_known("gentle")
+
+
+def test_packages_announce_scenarios(tmp_path, capfd):
+    announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
+    failed = "cannot load scenario 'broken' of package my-things"
+    with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
+        assert registry.plugin_titles() == {
+            "broken": f"{failed}: ModuleNotFoundError: No module named 'not_there'",
+            "slack": "A hold under a law of its own.",
+        }
+        assert main(["run", "slack", "broken"]) == 1
+        told = printed(capfd)
+        assert "slack: A hold under a law of its own." in told
+        assert "limp pd" in told
+        assert failed in told
+        assert registry.find("pose_path").file.endswith("scenarios/pose_path.py")
+        assert main(["run", "slick"]) == 2
+        told = capfd.readouterr().err
+        assert "known are drive_check" in told
+        assert "pose_path, broken, pose_path, slack" not in told
+
+
+OURS = FILES["irb140"]
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Folder of a package that announces arms, sound and unsound."""
+    urdf = OURS.path.read_text(encoding="utf-8")
+    files = {
+        "palletizer/robot.toml": OURS.toml.read_text(encoding="utf-8"),
+        "table/dh.toml": Path(twin.load("two_link").file).read_text(encoding="utf-8"),
+        "broken/__init__.py": "1 / 0",
+        **{f"{name}/__init__.py": "" for name in (".", "palletizer", "table", "foreign", "two")},
+        **dict.fromkeys(("palletizer/irb140.urdf", "foreign/arm.urdf", "two/a.urdf", "two/b.urdf"), urdf),
+    }
+    sound = ("palletizer", "table", "foreign")
+    entries = {name: f"my_arms.{name}" for name in (*sound, "broken", "two", "gone")}
+    entries |= {"empty": "my_arms", "irb140": "my_arms.broken"}
+    modules = {f"my_arms/{file}": text for file, text in files.items()}
+    with installed(tmp_path, modules, {"irb_twin.robots": entries}, name="my-arms"):
+        yield tmp_path / "my_arms"
+    for module in [name for name in sys.modules if name.startswith("my_arms")]:
+        del sys.modules[module]
+
+
+def test_they_are_loaded_by_name_unless_it_is_one_of_ours(package):
+    assert {"palletizer", "table", "foreign"} <= set(twin.plugins.plugin_robots())
+    assert twin.load("palletizer").file == package / "palletizer" / "robot.toml"
+    assert twin.load("table").name == "two_link"
+    assert twin.load("foreign").urdf == package / "foreign" / "arm.urdf"
+    assert twin.load("irb140").file == OURS.toml
+    assert "palletizer" not in twin.robot_names()
+    with pytest.raises(UnknownNameError, match="palletizer"):
+        twin.load("palletiser")
+
+
+def test_failing_package_is_reported_and_does_not_affect_others(package, capsys):
+    for name, told in (
+        ("broken", "cannot load robot 'broken' of package my-arms: ZeroDivisionError: division by zero"),
+        ("gone", "cannot load robot 'gone' of package my-arms: ModuleNotFoundError"),
+        ("empty", "expected 'my_arms' to be a package with a robot.toml, a dh.toml or one .urdf"),
+        ("two", "expected 'my_arms.two' to be a package with a robot.toml, a dh.toml or one .urdf"),
+    ):
+        with pytest.raises(PluginError, match=told.replace(".", r"\.")):
+            twin.load(name)
+        assert main(["run", "gravity_hold", "--robot", name]) == 1
+        assert f"cannot load robot '{name}'" in " ".join(capsys.readouterr().out.split())
+        assert twin.load("palletizer").n == 6
+
+
+def test_they_are_listed_and_run(package, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = {line.split()[0]: line for line in lines[1:] if line.split()}
+    assert "ABB IRB 140" in told["palletizer"]
+    assert "arm.urdf" in told["foreign"]
+    assert "cannot load robot 'broken'" in told["broken"]
+    assert sum("irb140 " in line for line in lines) == 1
+    run = "run gravity_hold --robot palletizer --controller pd_gravity --duration 0.1"
+    assert main(run.split()) == 0
+    assert "palletizer" in capsys.readouterr().out
