@@ -85,16 +85,6 @@ def test_a_free_angle_taken_from_near_obeys_its_limits(robot):
     np.testing.assert_allclose(forward_kinematics(robot, nearest), T, rtol=0, atol=1e-12)
 
 
-def test_a_tool(robot):
-    rng = np.random.default_rng(11)
-    tool = pose_matrix([0.1, -0.2, 0.35, 0.5, 0.5, -0.5, 0.5])
-    q = rng.uniform(robot.q_min, robot.q_max, (500, 6))
-    T = forward_kinematics(robot, q, tool)
-    with_tool = inverse_kinematics(robot, T, T_flange_tool=tool)
-    assert np.max(pose_errors(robot, with_tool, T, lambda arm, q: forward_kinematics(arm, q, tool))) <= 1e-12
-    assert np.all(np.any(~np.isnan(with_tool[..., 0]), axis=-1))
-
-
 def test_out_of_reach_is_nan(robot):
     for position in ((2.0, 0, 0.5), (0, 0, -3.0), (0.07, 0, 0.352 + 0.065)):  # the last: too near to axis 2
         T = np.eye(4)
@@ -105,7 +95,7 @@ def test_out_of_reach_is_nan(robot):
         assert np.all(np.isnan(inverse_kinematics(robot, T, near=np.zeros(6))))
 
 
-def test_shapes(robot):
+def test_shapes_and_a_tool(robot):
     rng = np.random.default_rng(12)
     q, T = random_poses_of(robot, rng, 6)
     flat, batch = inverse_kinematics(robot, T), inverse_kinematics(robot, T.reshape(2, 3, 4, 4))
@@ -118,34 +108,26 @@ def test_shapes(robot):
     assert both.shape == (5, 6, 6)
     np.testing.assert_array_equal(both[2, 4], inverse_kinematics(robot, T[4], near=near[2, 0]))
     assert inverse_kinematics(robot, T[0], near=near[:, 0]).shape == (5, 6)
-    before = T.copy()
+    before, tool = T.copy(), pose_matrix([0.1, -0.2, 0.35, 0.5, 0.5, -0.5, 0.5])
     inverse_kinematics(robot, T, near=q)
     np.testing.assert_array_equal(T, before)
+    with_tool = inverse_kinematics(robot, T @ tool, T_flange_tool=tool, near=q)
+    np.testing.assert_allclose(with_tool, q, rtol=0, atol=1e-8)
 
 
-def test_a_pose_that_is_none_is_refused(robot):
+def test_a_pose_that_is_none_a_wrong_near_and_a_wrong_tool_are_refused(robot):
     T = np.zeros((3, 4, 4)) + np.eye(4)
     T[1, 0, 1] = 1e-8
-    for pose, message in (
-        (np.zeros(7), "expected T_base_tool of shape (..., 4, 4), got (7,)"),
-        (np.full((4, 4), np.nan), "expected T_base_tool to be finite, got nan at [0, 0]"),
-        (T, "expected T_base_tool[1] to be rigid within 1e-09"),
+    for given, message in (
+        ({"T_base_tool": np.zeros(7)}, "expected T_base_tool of shape (..., 4, 4), got (7,)"),
+        ({"T_base_tool": np.full((4, 4), np.nan)}, "expected T_base_tool to be finite, got nan at [0, 0]"),
+        ({"T_base_tool": T}, "expected T_base_tool[1] to be rigid within 1e-09"),
+        ({"near": np.zeros(5)}, "expected near of shape (..., 6), got (5,)"),
+        ({"near": [0, 0, np.nan, 0, 0, 0]}, "expected near to be finite"),
+        ({"T_flange_tool": 2 * np.eye(4)}, "expected T_flange_tool"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
-            inverse_kinematics(robot, pose)
-
-
-def test_rotations_rounded_within_the_tolerance_are_accepted(robot):
-    q = robot.poses["test_1"]
+            inverse_kinematics(robot, **{"T_base_tool": np.eye(4)} | given)
+    q = robot.poses["test_1"]  # but rotations rounded within the tolerance are accepted
     T = np.round(forward_kinematics(robot, q), 10)
     np.testing.assert_allclose(inverse_kinematics(robot, T, near=q), q, rtol=0, atol=1e-8)
-
-
-def test_a_wrong_near_or_tool_is_refused(robot):
-    T = np.eye(4)
-    with pytest.raises(ValueError, match=re.escape("expected near of shape (..., 6), got (5,)")):
-        inverse_kinematics(robot, T, near=np.zeros(5))
-    with pytest.raises(ValueError, match="expected near to be finite"):
-        inverse_kinematics(robot, T, near=[0, 0, np.nan, 0, 0, 0])
-    with pytest.raises(ValueError, match="expected T_flange_tool"):
-        inverse_kinematics(robot, T, T_flange_tool=2 * np.eye(4))

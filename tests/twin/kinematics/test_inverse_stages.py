@@ -74,10 +74,6 @@ def test_flag_shows_which_sum_of_angles_is_determined(irb1400, alpha_4, theta_5)
         np.testing.assert_allclose(again[5][:, :3, :3], [frames[5][:3, :3]] * 2, rtol=0, atol=1e-13)
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("stage", "given", "message"),
     [
@@ -105,5 +101,3 @@ def test_one_or_many_and_rows_out_of_reach_are_nan(irb1400):
     assert main_axis_angles(irb1400, np.empty((0, 3))).shape == (0, 4, 3)
     assert np.all(np.isnan(theta[1, 0]))
     np.testing.assert_array_equal(np.isnan(theta[1, 1]), np.repeat([[0, 0, 1, 1]], 3, axis=0).T == 1)
-
-

@@ -36,12 +36,6 @@ def test_against_pinocchio(arm, states):
     assert largest_relative_error(twin.jacobian_dot(arm, q, qd), Jd) < 1e-12
 
 
-
-
-
-
-
-
 def test_a_tool_moves_the_pose_and_its_rates(arm, states):
     q, qd = states
     step = 1e-6

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pinocchio as pin
-import pytest
 
 import twin
 from twin.kinematics.forward import link_poses
@@ -27,8 +26,6 @@ def test_links_are_where_pinocchio_has_them_and_the_last_one_carries_the_flange(
     np.testing.assert_allclose(flange, twin.forward_kinematics(arm, q), rtol=0, atol=2e-15)
 
 
-
-
 def test_closed_loops_are_closed(irb1400, rng):
     T = link_poses(irb1400, joints(irb1400, rng, 50))
     assert irb1400.loops
@@ -38,5 +35,3 @@ def test_closed_loops_are_closed(irb1400, rng):
             for link, point in zip(loop.joints, loop.points, strict=True)
         )
         np.testing.assert_allclose(a, b, rtol=0, atol=2e-15)
-
-

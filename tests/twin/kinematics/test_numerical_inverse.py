@@ -40,10 +40,6 @@ def test_poses_are_met_to_round_off_singular_or_not(robot):
     assert np.max(np.abs(found - q)) > 1  # from the middle of the ranges other solutions are found as well
 
 
-
-
-
-
 def test_a_parallelogram_is_not_folded():
     robot = twin.load("irb1400")
     rng = np.random.default_rng(6)
@@ -118,8 +114,6 @@ def test_limits_hold_and_without_them_the_pose_is_reached(robot):
     np.testing.assert_allclose(free, q, rtol=0, atol=1e-13)
 
 
-
-
 def test_full_stretch_and_just_beyond(robot):
     """The reach of the wrist is 0.810 m from axis 1; there the solution is double, and beyond it none is."""
     T_wrist = np.eye(4)
@@ -179,6 +173,8 @@ def test_the_first_pose_out_of_reach_is_named_with_the_nearest_pose(robot):
         numerical_inverse_kinematics(robot, T[0], near=q[0], restarts=2)
     with pytest.raises(UnreachableError, match=r"^sample \[1\]: "):  # one pose, several starts
         numerical_inverse_kinematics(robot, T[0, 0], near=[q[0, 0], q[0, 0] + 2.0], restarts=0)
+
+
 def test_batches_of_any_shape(robot):
     q = np.random.default_rng(9).uniform(-0.5, 0.5, (2, 1, 3, 6))
     T = twin.forward_kinematics(robot, q)
@@ -196,7 +192,6 @@ def test_batches_of_any_shape(robot):
     [
         ({"T_base_tool": np.eye(3)}, "expected T_base_tool of shape (..., 4, 4), got (3, 3)"),
         ({"T_base_tool": [np.eye(4), np.eye(4) * (1 + 1e-8)]}, "expected T_base_tool[1] to be rigid"),
-
         ({"restarts": -1}, "expected restarts of at least 0"),
         ({"tolerance": np.nan}, "a tolerance above 0, got 50, nan"),
     ],

@@ -30,13 +30,13 @@ def test_motion_of_a_point_agrees_with_differences(name, link, motion):
 
     T = link_poses(robot, q)[robot.tree.links.index(link)]
     np.testing.assert_allclose(point(0.0), T[:3, :3] @ POINT + T[:3, 3], rtol=0, atol=1e-15)
-    v = twin.kinematics.velocity(robot, q, qd, **place)[:3]
+    v, omega = np.split(twin.kinematics.velocity(robot, q, qd, **place), 2)
     np.testing.assert_allclose(v, (point(h) - point(-h)) / (2 * h), rtol=0, atol=1e-9)
     a = twin.kinematics.acceleration(robot, q, qd, qdd, **place)[:3]
     np.testing.assert_allclose(a, (point(h) - 2 * point(0.0) + point(-h)) / h**2, rtol=0, atol=1e-5)
     moved = [twin.forward_kinematics(robot, q + sign * h * qd, **place) for sign in (1, -1)]
     turn = (moved[0][:3, :3] - moved[1][:3, :3]) @ T[:3, :3].T / (2 * h)
-    omega = twin.kinematics.velocity(robot, q, qd, **place)[3:]
+
     np.testing.assert_allclose(omega, [turn[2, 1], turn[0, 2], turn[1, 0]], rtol=0, atol=1e-9)
 
 
@@ -60,10 +60,6 @@ def test_poses_in_the_world_and_in_an_object_are_products_of_poses(irb140, motio
     np.testing.assert_allclose(T_WORLD_OBJECT @ in_object, T_WORLD_BASE @ T, rtol=0, atol=1e-15)
     found = twin.inverse_kinematics(irb140, in_object, near=q, **frames)
     np.testing.assert_allclose(found, q, rtol=0, atol=1e-13)
-    in_world = twin.forward_kinematics(irb140, q, T_world_base=T_WORLD_BASE)
-    np.testing.assert_allclose(in_world, T_WORLD_BASE @ T, rtol=0, atol=1e-15)
-    rows = twin.inverse_kinematics(irb140, in_world[0], T_world_base=T_WORLD_BASE)
-    np.testing.assert_allclose(rows, twin.inverse_kinematics(irb140, T[0]), rtol=0, atol=1e-12)
 
 
 def test_misuse_is_rejected_with_one_sentence(irb140, motion):
