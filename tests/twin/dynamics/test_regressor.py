@@ -56,27 +56,9 @@ def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
     difference = twin.dynamics_regressor(robot, q, qd, qdd, after) - Y
     wanted = twin.friction_torque(robot, after) - twin.friction_torque(robot, qd)
     np.testing.assert_allclose(difference @ pi, wanted, rtol=0, atol=1e-12 * np.max(np.abs(wanted)))
-
-
-def test_far_above_its_stribeck_speed_a_shaft_has_coulomb_friction(irb140):
-    """Friction that falls with speed contributes only its linear part."""
-    robot = irb140.with_drives("rigid")
-    assert np.any(robot.drives.static > robot.drives.coulomb)
-    q, qdd = np.full(6, 0.3), np.zeros(6)
-    pi = twin.dynamics.dynamic_parameters(robot).values
-    for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
-        qd = np.full(6, speed)
-        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
-        assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
-
-
-def test_an_offset_is_a_torque_of_its_shaft(irb140):
-    robot = irb140.with_drives("rigid", LINEAR)
-    names = twin.dynamics.dynamic_parameters(robot).names
-    Y = twin.dynamics_regressor(robot, np.zeros(6), np.zeros(6), np.zeros(6))
-    columns = [k for k, name in enumerate(names) if name.endswith("offset")]
-    np.testing.assert_array_equal(Y[:, columns], LINEAR.friction_matrix.T)
-    np.testing.assert_array_equal(Y[:, [k - 1 for k in columns]], 0)  # Coulomb friction is 0 at rest
+    at_rest = twin.dynamics_regressor(robot, *np.zeros((3, 6)))
+    np.testing.assert_array_equal(at_rest[:, 63::4], LINEAR.friction_matrix.T)  # the offsets
+    np.testing.assert_array_equal(at_rest[:, 62::4], 0)  # Coulomb friction
 
 
 def test_many_samples_in_threads_are_those_of_one_thread(irb140, rng, monkeypatch):
@@ -118,22 +100,38 @@ def test_parameters_go_back_into_a_robot_whose_payload_stays_one(irb140, rng):
     np.testing.assert_array_equal(same.tree.inertias, irb140.tree.inertias)
 
 
-def test_wrong_use_is_one_sentence(irb140):
-    q = np.zeros(6)
-    with pytest.raises(ValueError, match=r"expected qd of shape \(\.\.\., 6\), got \(5,\)"):
-        twin.dynamics_regressor(irb140, q, np.zeros(5), q)
-    with pytest.raises(ValueError, match="expected qd_friction to be finite"):
-        twin.dynamics_regressor(irb140, q, q, q, np.full(6, np.nan))
+def test_static_friction_keeps_its_distance_and_counts_at_low_speed_only(irb140):
+    """Friction that falls with speed contributes only its linear part."""
     robot = irb140.with_drives("rigid")
+    assert np.any(robot.drives.static > robot.drives.coulomb)
+    q, qdd = np.full(6, 0.3), np.zeros(6)
     pi = twin.dynamics.dynamic_parameters(robot).values
-    with pytest.raises(ValueError, match=r"expected pi of shape \(84,\), got \(60,\)"):
-        twin.dynamics.with_dynamic_parameters(robot, pi[:60])
-    with pytest.raises(ValueError, match="got nan of link_1 mx"):
-        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
-    offset = twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
-    assert offset.drives.offset.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    with pytest.raises(ValueError, match="rotor_inertia of axis 1 is -1"):
-        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))
+    for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
+        qd = np.full(6, speed)
+        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+        assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
+    more = pi + 1.0 * (np.arange(84) % 4 == 62 % 4) * (np.arange(84) > 60)
+    drives = twin.dynamics.with_dynamic_parameters(robot, more).drives
+    np.testing.assert_allclose(drives.static, robot.drives.static + 1.0, rtol=1e-14)
+
+
+def test_wrong_use_is_one_sentence(irb140):
+    q, robot = np.zeros(6), irb140.with_drives("rigid")
+    pi = twin.dynamics.dynamic_parameters(robot).values
+
+    def changed(place, value):
+        return twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == place, value, pi))
+
+    for call, message in (
+        (lambda: twin.dynamics_regressor(irb140, q, np.zeros(5), q), r"expected qd of shape .*, got \(5,\)"),
+        (lambda: twin.dynamics_regressor(irb140, q, q, q, np.nan * q), "expected qd_friction to be finite"),
+        (lambda: twin.dynamics.with_dynamic_parameters(robot, pi[:60]), r"expected pi of shape \(84,\), got"),
+        (lambda: changed(1, np.nan), "got nan of link_1 mx"),
+        (lambda: changed(60, -1.0), "rotor_inertia of axis 1 is -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert changed(63, 2.0).drives.offset.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_one_drive_and_its_units(tmp_path, rng):
@@ -142,11 +140,3 @@ def test_one_drive_and_its_units(tmp_path, rng):
     robot = uncompiled(twin.load(path).with_drives("rigid", Drives([50.0], 1e-3)))
     assert twin.dynamics.dynamic_parameters(robot).units[len(LINK) :] == ("kg m^2", "N s/m", "N", "N")
     assert agrees(robot, rng)
-
-
-def test_what_static_friction_is_above_coulomb_friction_stays(irb140):
-    robot = irb140.with_drives("rigid")
-    pi = twin.dynamics.dynamic_parameters(robot).values
-    pi[62::4] += 1.0
-    drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives
-    np.testing.assert_allclose(drives.static, robot.drives.static + 1.0, rtol=1e-14)

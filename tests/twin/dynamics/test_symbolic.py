@@ -1,7 +1,5 @@
 """The symbolic derivation: it must agree with the kernel, from which it shares nothing."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -18,7 +16,6 @@ from tests.published.norrlof.closed_form import (
 from tests.support.peers import largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.symbolic import trees
 from twin.dynamics.symbolic.euler_lagrange import angular_jacobian, rotation_about
 from twin.dynamics.symbolic.trees import formulas, main_axes_dynamics, tree_dynamics, two_link_dynamics
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
@@ -68,12 +65,15 @@ TWO_LINK = """
 </robot>"""
 
 
-def test_two_link_arm_is_the_kernel(load, rng):
+def test_two_link_arm_and_the_formulas_of_its_urdf_are_the_kernel(load, tmp_path, rng):
     robot = interpreted(load(TWO_LINK).with_gravity((0, -9.81, 0)))
     dynamics = two_link_dynamics()
     values = dict(m1=3.5, m2=1.75, l1=0.45, lc1=0.22, lc2=0.15, I1=0.06, I2=0.031, gy=9.81)  # noqa: C408
     agrees(dynamics, robot, rng, [values[symbol.name] for symbol in dynamics.parameters])
     agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), robot, rng)
+    text = formulas(str(tmp_path / "robot.urdf"))
+    assert "d22 = 0.070375\n" in text
+    assert "d12 = 0.118125*cos(q2) + 0.070375\n" in text
 
 
 def test_printed_formulas_evaluate_to_the_model(arm, rng):
@@ -91,21 +91,10 @@ def test_printed_formulas_evaluate_to_the_model(arm, rng):
     assert "m5*(l1x + rc5x*cos(q3) + rc5z*sin(q3))**2" in formulas("main_axes")  # as one reads it
 
 
-def test_formulas_of_a_urdf(load, tmp_path, rng):
-    robot = load(TWO_LINK)
-    text = formulas(str(tmp_path / "robot.urdf"))
-    assert "d22 = 0.070375\n" in text
-    assert "d12 = 0.118125*cos(q2) + 0.070375\n" in text
-    agrees(tree_dynamics(robot.tree), robot, rng)
-
-
 def test_formulas_of_something_else_are_refused(tmp_path, rng):
     (tmp_path / "long.urdf").write_text(random_urdf(rng, 4))
     for words, told in (
-        (
-            {"name": "irb"},
-            r"unknown robot 'irb', did you mean 'irb140'\?: known are irb140, .*; and main_",
-        ),
+        ({"name": "irb"}, r"unknown robot 'irb', did you mean 'irb140'\?: known are irb140, .*; and main_"),
         ({"name": str(tmp_path / "long.urdf")}, "sums of 4 axes would be too long .* as --axes 3, or wr"),
         ({"name": "irb1400", "axes": 3}, r"'irb1400' has a closed loop \(parallelogram\): its joints cannot"),
         ({"name": "irb140", "axes": 7}, "'irb140' has 6 joints: expected 1 to 6 axes, got 7"),
@@ -128,21 +117,10 @@ def test_compiled_function_is_the_same_one(rng):
     assert [a.shape for a in compiled(q, qd, values)] == [(4, 5, 2, 2), (4, 5, 2, 2), (4, 5, 2)]
     assert [a.shape for a in plain(q[0, 0], qd, values)] == [(4, 5, 2, 2), (4, 5, 2, 2), (4, 5, 2)]
     assert [a.shape for a in plain(q[0, 0], qd[0, 0], values)] == [(2, 2), (2, 2), (2,)]
-
-
-def test_misuse_is_named():
-    function = two_link_dynamics().function(compiled=False)
     with pytest.raises(ValueError, match=r"expected q and qd of shape \(..., 2\), got \(3,\)"):
-        function(np.zeros(3), np.zeros(3), np.ones(8))
+        plain(np.zeros(3), np.zeros(3), np.ones(8))
     with pytest.raises(ValueError, match=r"expected 8 parameters \(I1, I2, gy, .*\), got shape \(1,\)"):
-        function(np.zeros(2), np.zeros(2), [1.0])
-
-
-def test_derivation_shares_no_code_with_the_kernels():
-    for path in Path(trees.__file__).parent.glob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert "multibody.recursions" not in text
-        assert "multibody.kernels" not in text
+        plain(np.zeros(2), np.zeros(2), [1.0])
 
 
 def test_angular_jacobian_is_that_of_the_turned_axis():

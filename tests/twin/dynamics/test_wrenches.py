@@ -3,14 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-import pybullet
 import pytest
-from pybullet_utils.bullet_client import BulletClient
 
 import twin
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
-from twin.engine.body import create_body, remove_hidden_physics
 from twin.errors import RobotError, UnknownNameError
 from twin.kinematics.forward import link_poses
 from twin.multibody.tree import frozen
@@ -133,26 +130,3 @@ def test_joints_are_found_by_their_names_or_links_and_misuse_is_rejected(irb140)
         wrenches["joint_7"]
     with pytest.raises(RobotError, match="has no dynamics"):
         twin.joint_wrenches(twin.load("rx90"), *still)
-
-
-@pytest.mark.parametrize("speed", [0.0, 2.0])
-def test_joint_sensors_of_pybullet_are_right_at_rest_only(speed, irb140):
-    """This is why forces of a run are computed and not read from the engine."""
-    client = BulletClient(pybullet.DIRECT)
-    body, order = create_body(client, irb140)
-    remove_hidden_physics(client, body, order)
-    client.setGravity(*irb140.gravity)
-    client.setTimeStep(1e-3)
-    q, qd = np.full(6, 0.3), np.full(6, speed)
-    for joint in order:
-        client.enableJointForceTorqueSensor(body, joint, True)
-        client.resetJointState(body, joint, q[joint], qd[joint])
-    tau = twin.gravity_torque(irb140, q)
-    client.setJointMotorControlArray(body, order, client.TORQUE_CONTROL, forces=tau.tolist())
-    client.stepSimulation()
-    sensed = np.linalg.norm([client.getJointState(body, joint)[2][:3] for joint in order], axis=1)
-    client.disconnect()
-    qdd = twin.forward_dynamics(irb140, q, qd, tau)
-    force = np.linalg.norm(twin.joint_wrenches(irb140, q, qd, qdd).joints[:, :3], axis=1)
-    difference = np.max(np.abs(sensed - force))
-    assert difference > 1.0 if speed else difference < 1e-9
