@@ -47,21 +47,26 @@ def without(key):
     return f"{line}\n", ""
 
 
-def test_a_file_anywhere_is_built_beside_itself(arm, tmp_path, capsys):
-    path = arm()
+def test_a_file_anywhere_is_built_beside_itself_and_checked(arm, tmp_path, capsys):
+    path, built = arm(build_it=False), tmp_path / "my_robot.urdf"
+    for use in (twin.load, twin.check_model):
+        with pytest.raises(
+            RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m ur"
+        ):
+            use(path)
+    assert build.main([str(path), str(tmp_path / "none.toml")]) == 2  # one that is wrong leaves all unwritten
+    assert [file.name for file in tmp_path.iterdir()] == ["robot.toml"]
+    capsys.readouterr()
+    arm()
     assert capsys.readouterr().out == f"wrote {tmp_path / 'my_robot.urdf'}\n"
     assert twin.load(path).name == "my_robot"
-    assert "python -m urdf.build robot.toml" in (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
-
-
-def test_check_reports_outdated_files(arm, tmp_path, capsys):
-    path = arm()
+    assert "python -m urdf.build robot.toml" in built.read_text(encoding="utf-8")
     assert build.main(["--check", str(path)]) == 0
     arm(("at = [0.500, 0, 0.850]", "at = [0.501, 0, 0.850]"), build_it=False)
-    before = (tmp_path / "my_robot.urdf").read_bytes()
+    before = built.read_bytes()
     assert build.main(["--check", str(path)]) == 1
     assert "differs, or is missing" in capsys.readouterr().out
-    assert (tmp_path / "my_robot.urdf").read_bytes() == before
+    assert built.read_bytes() == before
     assert build.main(["--check"]) == 0  # ours
 
 
@@ -79,27 +84,6 @@ def test_wrong_use_is_rejected_with_one_sentence(word, told, capsys):
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
-
-
-def test_one_of_several_that_is_wrong_leaves_all_unwritten(arm, tmp_path, capsys):
-    path = arm(build_it=False)
-    assert build.main([str(path), str(tmp_path / "none.toml")]) == 2
-    assert [file.name for file in tmp_path.iterdir()] == ["robot.toml"]
-
-
-def test_help_of_the_builder(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        build.main(["--help"])
-    assert "my_arm/robot.toml" in capsys.readouterr().out
-
-
-def test_message_for_a_missing_urdf_has_the_command(arm):
-    path = arm(build_it=False)
-    for use in (twin.load, twin.check_model):
-        with pytest.raises(
-            RobotError, match=r"my_robot\.urdf beside it is missing; write it with python -m ur"
-        ):
-            use(path)
 
 
 @pytest.mark.parametrize(
@@ -132,24 +116,20 @@ def test_a_urdf_whose_inertia_is_another_is_noticed(tmp_path):
             twin.load(path)
 
 
-def test_what_a_link_looks_like_follows_from_its_solid(arm, tmp_path):
+def test_what_a_link_looks_like_follows_from_its_solid_and_torques_without_efforts_have_no_limit(
+    arm, tmp_path
+):
     link = facts.read(arm())["link"]["1"]
     box = {"box": [0.26, 0.2, 0.3], "at": [0.02, 0, 0.32]}
     assert link["visual"] == [{**box, "color": "orange"}]
     assert link["collision"] == [box]
     urdf = (tmp_path / "my_robot.urdf").read_text(encoding="utf-8")
     assert urdf.count("<visual>") == urdf.count("<collision>") == 7
-
-
-def test_a_link_of_cad_values_that_shows_no_shapes_has_none(arm):
     cad = "volume_mm3 = 1e6\ncom = [0.5, 0, 0.85]\ninertia = [1e-3, 1e-3, 1e-3, 0, 0, 0]"
-    known = facts.read(arm(without("solid = { hollow_box = [0.090"), ("[link.5]", f"[link.5]\n{cad}")))
-    assert known["link"]["5"]["visual"] == known["link"]["5"]["collision"] == []
-
-
-def test_without_efforts_torques_have_no_limit(arm, tmp_path):
-    robot = twin.load(arm(without("effort")))
-    assert np.all(np.isinf(robot.tau_max))
+    path = arm(without("solid = { hollow_box = [0.090"), ("[link.5]", f"[link.5]\n{cad}"), without("effort"))
+    link = facts.read(path)["link"]["5"]
+    assert link["visual"] == link["collision"] == []
+    assert np.all(np.isinf(twin.load(path).tau_max))
     assert (tmp_path / "my_robot.urdf").read_text(encoding="utf-8").count('effort="0"') == 6
 
 
@@ -198,15 +178,3 @@ def test_joint_with_reversed_axis(arm):
     for q in np.random.default_rng(1).uniform(-2, 2, (20, 6)):
         T = dh_tool_pose(dh, signs * q)
         np.testing.assert_allclose(twin.forward_kinematics(robot, q), T, rtol=0, atol=2e-15)
-
-
-def test_ours_keep_telling_every_source():
-    """The built-in robots have the entries that are optional for users."""
-    for file in FILES.values():
-        text = file.toml.read_text(encoding="utf-8")
-        known = facts.text_checked(file.toml, text, facts.check)
-        for group in ("poses", "joint", "loop"):
-            assert all("source" in values for values in known.get(group, {}).values())
-        assert "effort_source" in known["joints"]
-        assert "shapes_source" in known["links"]
-        assert all({"visual", "collision"} <= set(values) for values in known["link"].values())
