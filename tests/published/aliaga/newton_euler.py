@@ -14,6 +14,7 @@ import numpy as np
 import twin
 from tests.published.aliaga.poses import configurations
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
+from tests.published.norrlof.trees import about_centre
 from twin.multibody import recursions
 from twin.multibody.tree import Tree, transformed_parameters
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
@@ -47,10 +48,7 @@ def chain_of(tree: Tree, dh: DH) -> Chain:
     for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
         T_link = np.eye(4)
         T_link[:3, :3], T_link[:3, 3] = links.R[i], links.o[i]
-        m, *rest = transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)
-        s, (xx, yy, zz, xy, xz, yz) = np.array(rest[:3]) / m, rest[3:]
-        about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        bodies.append((m, s, about_origin - m * (s @ s * np.eye(3) - np.outer(s, s))))
+        bodies.append(about_centre(transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)))
     m, s, I = (np.array(values) for values in zip(*bodies, strict=True))  # noqa: E741
     return Chain(dh, m, s, I)
 

@@ -11,16 +11,10 @@ import twin
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof import trees
 from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
-from tests.published.norrlof.trees import Array, relative, worst
+from tests.published.norrlof.trees import Array, relative, tensor, worst
 from twin.multibody.tree import inertial_parameters, transformed_parameters
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
-
-
-def tensor(parameters: Array) -> Array:
-    """Return the tensor (3, 3) of inertial parameters (10,), about their origin."""
-    xx, yy, zz, xy, xz, yz = parameters[4:]
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 @computes("L-K")

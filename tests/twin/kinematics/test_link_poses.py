@@ -24,14 +24,3 @@ def test_links_are_where_pinocchio_has_them_and_the_last_one_carries_the_flange(
     q = joints(arm, rng, 6).reshape(2, 3, arm.n)
     flange = link_poses(arm, q)[..., arm.tree.flange_joint, :, :] @ arm.tree.T_joint_flange
     np.testing.assert_allclose(flange, twin.forward_kinematics(arm, q), rtol=0, atol=2e-15)
-
-
-def test_closed_loops_are_closed(irb1400, rng):
-    T = link_poses(irb1400, joints(irb1400, rng, 50))
-    assert irb1400.loops
-    for loop in irb1400.loops:
-        a, b = (
-            T[:, link, :3, :3] @ point + T[:, link, :3, 3]
-            for link, point in zip(loop.joints, loop.points, strict=True)
-        )
-        np.testing.assert_allclose(a, b, rtol=0, atol=2e-15)

@@ -8,6 +8,7 @@ import pytest
 import twin
 from tests.support.laboratory_arms import SEVEN, laboratory_arm, urdf_of
 from tests.support.random_trees import random_urdf
+from tests.support.refusals import refused
 from twin.errors import UnreachableError
 from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
 
@@ -114,21 +115,6 @@ def test_limits_hold_and_without_them_the_pose_is_reached(robot):
     np.testing.assert_allclose(free, q, rtol=0, atol=1e-13)
 
 
-def test_full_stretch_and_just_beyond(robot):
-    """The reach of the wrist is 0.810 m from axis 1; there the solution is double, and beyond it none is."""
-    T_wrist = np.eye(4)
-    T_wrist[2, 3] = -robot.dh.d[5]
-    q = np.deg2rad([20.0, 30, -90, 0, 40, 0])
-    T = twin.forward_kinematics(robot, q, T_wrist)
-    found = numerical_inverse_kinematics(robot, T, T_flange_tool=T_wrist)
-    assert missed(robot, found, T, T_wrist) < 2e-15
-    shoulder = np.array([0.07 * np.cos(q[0]), 0.07 * np.sin(q[0]), 0.352])
-    outwards = (T[:3, 3] - shoulder) / np.linalg.norm(T[:3, 3] - shoulder)
-    T[:3, 3] += 1e-6 * outwards
-    with pytest.raises(UnreachableError, match=r"the best comes within (1e-06|9\.\d+e-07) m"):
-        numerical_inverse_kinematics(robot, T, T_flange_tool=T_wrist, near=q, restarts=3)
-
-
 @pytest.mark.parametrize("name", ["irb1400", "figure_7_1"])
 def test_a_pose_has_the_same_solution_in_any_company(name):
     """To the bit: some are found at once, others after restarts, which the first leave to them."""
@@ -187,15 +173,13 @@ def test_batches_of_any_shape(robot):
     assert numerical_inverse_kinematics(robot, np.empty((0, 4, 4))).shape == (0, 6)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"T_base_tool": np.eye(3)}, "expected T_base_tool of shape (..., 4, 4), got (3, 3)"),
-        ({"T_base_tool": [np.eye(4), np.eye(4) * (1 + 1e-8)]}, "expected T_base_tool[1] to be rigid"),
-        ({"restarts": -1}, "expected restarts of at least 0"),
-        ({"tolerance": np.nan}, "a tolerance above 0, got 50, nan"),
-    ],
-)
-def test_misuse_is_one_clear_sentence(robot, changed, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        numerical_inverse_kinematics(robot, **{"T_base_tool": np.eye(4)} | changed)
+def test_misuse_is_one_clear_sentence(robot):
+    def solved(T=np.eye(4), **changed):
+        return lambda: numerical_inverse_kinematics(robot, T, **changed)
+
+    refused(
+        (solved(np.eye(3)), "expected T_base_tool of shape (..., 4, 4), got (3, 3)"),
+        (solved([np.eye(4), np.eye(4) * (1 + 1e-8)]), "expected T_base_tool[1] to be rigid"),
+        (solved(restarts=-1), "expected restarts of at least 0"),
+        (solved(tolerance=np.nan), "a tolerance above 0, got 50, nan"),
+    )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.refusals import refused
 from twin.errors import UnknownNameError
 from twin.kinematics.forward import link_poses
 
@@ -66,10 +67,14 @@ def test_misuse_is_rejected_with_one_sentence(irb140, motion):
     q = motion[0]
     with pytest.raises(UnknownNameError, match=r"'link_9' of irb140: known are link_1, .*, link_6"):
         twin.jacobian(irb140, q, link="link_9")
-    for given in ({"point": POINT}, {"link": "link_1", "T_flange_tool": np.eye(4)}):
-        with pytest.raises(ValueError, match="expected link, or link and point, or T_flange_tool alone"):
-            twin.forward_kinematics(irb140, q, **given)
-    with pytest.raises(ValueError, match=r"expected point to be 3 finite numbers, got \[0.0, 1.0\]"):
-        twin.jacobian_dot(irb140, q, q, link="link_1", point=(0.0, 1.0))
-    with pytest.raises(ValueError, match=r"expected T_world_object of shape \(4, 4\), got \(3, 3\)"):
-        twin.forward_kinematics(irb140, q, T_world_object=np.eye(3))
+
+    def pose(**place):
+        return lambda: twin.forward_kinematics(irb140, q, **place)
+
+    both = "expected link, or link and point, or T_flange_tool alone"
+    refused(
+        (pose(point=POINT), both),
+        (pose(link="link_1", T_flange_tool=np.eye(4)), both),
+        (pose(link="link_1", point=(0.0, 1.0)), "expected point to be 3 finite numbers, got [0.0, 1.0]"),
+        (pose(T_world_object=np.eye(3)), "expected T_world_object of shape (4, 4), got (3, 3)"),
+    )
