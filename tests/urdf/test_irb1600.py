@@ -70,22 +70,6 @@ def test_masses_and_centres_are_near_those_of_the_cad(bulks):
         assert distance < (0.059 if link in ("base", "1") else 0.049), link
 
 
-def test_inertia_is_the_lecture_s_formula(bulks):
-    """Outer less inner box, in the URDF's link axes, computed here in floating point from its formula."""
-    for link in (link for link in CAD if link != "base"):
-        solid, body = FILE.facts["link"][link]["solid"], FILE.body(f"link_{link}")
-        outer = np.array(solid["hollow_box"])
-        inner = outer - 2 * solid["wall"]
-        density = body.mass / (np.prod(outer) - np.prod(inner))
-
-        def tensor(sides, density=density):
-            squares = sides**2
-            return density * np.prod(sides) / 12 * np.diag(np.sum(squares) - squares)
-
-        expected = tensor(outer) - tensor(inner)
-        np.testing.assert_allclose(body.inertia, expected, rtol=0, atol=2e-15 * np.max(expected))
-
-
 def test_effort_is_what_the_motors_give_and_carries_the_payload_along_every_scenario(irb1600):
     assert irb1600.tau_max.tolist() == irb1600.drives.torque_max.tolist() == [600, 1000, 500, 36, 36, 20]
     ratio = np.max(np.abs(irb1600.drives.ratio) * irb1600.qd_max / irb1600.drives.motor_speed_max)

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import states_of, times
+from tests.support.dh_arms import T_TOOL, states_of, times
 from tests.support.laboratory_arms import laboratory_arm
 from twin.dynamics.operational_space import operational_space
 from twin.errors import SingularityError
 from twin.robot.robot import Payload
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 def transposed(A):

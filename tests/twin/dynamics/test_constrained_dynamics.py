@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import times
+from tests.support.dh_arms import T_TOOL, times
 from tests.support.laboratory_arms import laboratory_arm
 from tests.support.peers import Pinocchio
 from tests.support.refusals import refused
@@ -18,8 +18,6 @@ from twin.dynamics.constrained import (
     surface_violation,
 )
 from twin.errors import SingularityError
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 def rotation_with_z_along(axis):

@@ -10,7 +10,6 @@ from twin.dynamics.flexible_joint import (
     angle_model,
     energy,
     frequency_response,
-    poles,
     spring_torque,
     velocity_model,
 )
@@ -56,13 +55,6 @@ def test_frequency_response_is_that_of_the_equations():
     expected = arm / (motor * arm - (j.r * coupling) ** 2)
     np.testing.assert_allclose(frequency_response(angle_model(j), omega), expected, rtol=1e-12)
     np.testing.assert_allclose(frequency_response(velocity_model(j), omega), s * expected, rtol=1e-12)
-
-
-def test_stiff_joint_is_one_mass():
-    """With k large, the pole that does not swing is that of both masses and frictions together."""
-    stiff = FlexibleJoint(Jm=0.01, Ja=4.0, k=1e10, r=0.05, fm=0.2, fa=3.0)
-    (slow,) = (pole.real for pole in poles(velocity_model(stiff)) if pole.imag == 0)
-    assert slow == pytest.approx(-(0.2 + 3.0 * 0.05**2) / (0.01 + 4.0 * 0.05**2), rel=1e-6)  # 1/k is left
 
 
 def test_joints_and_states_that_cannot_be_are_refused():

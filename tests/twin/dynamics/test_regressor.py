@@ -1,4 +1,7 @@
-"""The regressor against inverse dynamics, and the parameters there and back."""
+"""The regressor against inverse dynamics, the parameters there and back, and the regressor for two speeds.
+
+The last one equals M a + C v + g with Christoffel's C, which another computation gives.
+"""
 
 from dataclasses import replace
 
@@ -9,7 +12,9 @@ import twin
 from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from tests.support.sample_drives import RUBBING
+from twin.control.control_law import Model
 from twin.dynamics.parameters import LINK
+from twin.dynamics.regressor import regressor
 from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 
@@ -111,8 +116,8 @@ def test_static_friction_keeps_its_distance_and_counts_at_low_speed_only(irb140)
         qd = np.full(6, speed)
         tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
         assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
-    more = pi + 1.0 * (np.arange(84) % 4 == 62 % 4) * (np.arange(84) > 60)
-    drives = twin.dynamics.with_dynamic_parameters(robot, more).drives
+    pi[62::4] += 1.0  # Coulomb friction
+    drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives
     np.testing.assert_allclose(drives.static, robot.drives.static + 1.0, rtol=1e-14)
 
 
@@ -139,3 +144,37 @@ def test_one_drive_and_its_units(tmp_path, rng):
     robot = uncompiled(twin.load(path).with_drives("rigid", Drives([50.0], 1e-3)))
     assert twin.dynamics.dynamic_parameters(robot).units[len(LINK) :] == ("kg m^2", "N s/m", "N", "N")
     assert agrees(robot, rng)
+
+
+def filled(robot, q, qd, v, a, smooth=0.0):
+    model = Model.of(robot, 1e-3)
+    Y = np.full((robot.n, 10 * robot.tree.n + 4 * robot.n), np.nan)
+    regressor(model.tree, model.drives, model.gravity, q, qd, v, a, smooth, Y)
+    return Y
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "two_link"])
+def test_links_give_the_torque_of_christoffel_symbols(name):
+    robot, rng = twin.load(name), np.random.default_rng(4)
+    for _ in range(5):
+        q, qd, v, a = rng.uniform(-0.5, 0.5, (4, robot.n)) * [[1], [2], [3], [5]]
+        links = filled(robot, q, qd, v, a)[:, : 10 * robot.tree.n]
+        expected = (
+            twin.mass_matrix(robot, q) @ a
+            + twin.coriolis_matrix(robot, q, qd) @ v
+            + twin.gravity_torque(robot, q)
+        )
+        np.testing.assert_allclose(links @ robot.inertias.ravel(), expected, rtol=0, atol=1e-12)
+
+
+def test_equal_speeds_give_the_regressor_of_the_dynamics_with_drives_but_smooth_friction():
+    robot, rng = twin.load("irb140").with_drives("rigid"), np.random.default_rng(5)
+    q, qd, a = rng.uniform(-0.5, 0.5, (3, robot.n))
+    Y, expected = filled(robot, q, qd, qd, a), twin.dynamics_regressor(robot, q, qd, a)
+    links = 10 * robot.tree.n
+    np.testing.assert_array_equal(Y[:, :links], expected[:, :links])
+    for column in (1, 2, 3):
+        np.testing.assert_allclose(Y[:, links + column :: 4], expected[:, links + column :: 4], rtol=1e-15)
+    np.testing.assert_array_equal(Y[:, links::4], np.diag(a))  # rotors in joint units
+    slow, fast = (filled(robot, q, q, np.full(6, v), q, smooth=0.02)[:, links + 2 :: 4] for v in (0.005, 0.1))
+    np.testing.assert_allclose(slow, 0.25 * fast, rtol=1e-14)

@@ -50,9 +50,8 @@ def test_undefined_angles_are_those_of_the_zero_pose(robot):
     wrist, s = wrist_axis_angles(shifted, np.eye(3))
     np.testing.assert_allclose(wrist, [[3.5 - TURN, 0, TURN - 3.5]] * 2, rtol=0, atol=2e-15)
     assert s.tolist() == [1, 1]
-    folded = replace(
-        robot, dh=robot.dh._replace(a=np.array([0.07, -0.38, 0, 0, 0, 0]), theta0=np.full(6, 0.2))
-    )
+    dh = robot.dh._replace(a=np.array([0.07, -0.38, 0, 0, 0, 0]), theta0=np.full(6, 0.2))
+    folded = replace(robot, dh=dh)
     assert np.all(main_axis_angles(folded, [0.07 * np.cos(0.5), 0.07 * np.sin(0.5), 0.352])[:2, 1] == 0.2)
 
 

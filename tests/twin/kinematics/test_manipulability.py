@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.dh_arms import T_TOOL
 from tests.support.laboratory_arms import laboratory_arm
 from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
@@ -13,8 +14,6 @@ from twin.kinematics.manipulability import (
     singular_configuration,
     velocity_ellipsoid,
 )
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 @pytest.fixture(scope="module")

@@ -41,18 +41,6 @@ def test_motion_of_a_point_agrees_with_differences(name, link, motion):
     np.testing.assert_allclose(omega, [turn[2, 1], turn[0, 2], turn[1, 0]], rtol=0, atol=1e-9)
 
 
-def test_last_link_with_the_tool_as_point_is_the_tool(irb140, motion):
-    q, qd, qdd = motion
-    assert irb140.tree.flange_joint == 5
-    point = irb140.tree.T_joint_flange[:3, 3]
-    J = twin.jacobian(irb140, q, link="link_6", point=point)
-    np.testing.assert_allclose(J, twin.jacobian(irb140, q), rtol=0, atol=1e-15)
-    Jd = twin.jacobian_dot(irb140, q, qd, link="6", point=point)
-    np.testing.assert_allclose(Jd, twin.jacobian_dot(irb140, q, qd), rtol=0, atol=1e-15)
-    a = twin.kinematics.acceleration(irb140, q, qd, qdd)
-    np.testing.assert_allclose(a, twin.jacobian(irb140, q) @ qdd + Jd @ qd, rtol=0, atol=1e-14)
-
-
 def test_poses_in_the_world_and_in_an_object_are_products_of_poses(irb140, motion):
     q = motion
     frames = {"T_world_base": T_WORLD_BASE, "T_world_object": T_WORLD_OBJECT}

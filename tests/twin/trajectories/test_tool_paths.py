@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
+from tests.support.dh_arms import fourth_order
 from tests.support.refusals import refused
 from twin.errors import RecordingError
 from twin.logs.recordings.recording import tool_recording
@@ -86,16 +87,11 @@ def test_twist_and_its_rate_are_the_derivatives(name):
     t = np.linspace(0, path.duration, 401)
     t = t[np.all(np.abs(t[:, None] - KNOTS[name]) > 3 * h, axis=1)]
     _, twist, twist_rate = path(t)
-    at = {k: path(t + k * h) for k in (-2, -1, 1, 2)}
-
-    def derivative(of):
-        return (of(at[-2]) - 8 * of(at[-1]) + 8 * of(at[1]) - of(at[2])) / (12 * h)
-
     scale, scale_rate = np.abs(twist).max(), np.abs(twist_rate).max()
-    linear = derivative(lambda motion: motion.T_base_tool[:, :3, 3])
+    linear = fourth_order(lambda step: path(t + step).T_base_tool[:, :3, 3], h)
     np.testing.assert_allclose(twist[:, :3], linear, rtol=0, atol=1e-10 * scale)
     np.testing.assert_allclose(twist[:, 3:], angular_velocity(path, t, h), rtol=0, atol=1e-8 * scale)
-    rate = derivative(lambda motion: motion.twist)
+    rate = fourth_order(lambda step: path(t + step).twist, h)
     np.testing.assert_allclose(twist_rate, rate, rtol=0, atol=1e-8 * scale_rate)
 
 
