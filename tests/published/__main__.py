@@ -16,7 +16,6 @@ import numpy as np
 
 from scenarios.report.files import plain
 from tests.published.items import Row, items, rows
-from twin.formatting import figure
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "published_numbers.md"
 MARK = "<!-- From here on the page is made by `python -m tests.published --write`. -->\n"
@@ -81,19 +80,6 @@ def total(found: Sequence[Row]) -> str:
     return f"{len(found)} published items ({verdicts}; {computed}): {end}"
 
 
-def fault(row: Row) -> str:
-    """Return the reason why an item is not confirmed."""
-    item, finding = row.item, row.finding
-    if finding is None:
-        return row.error
-    if not finding.residual <= item.tolerance:
-        return f"residual {figure(finding.residual)}, expected at most {figure(item.tolerance)}"
-    if finding.printed_residual is None:
-        return "the printed form was not computed"
-    printed = figure(finding.printed_residual)
-    return f"the printed form misses by {printed}, expected at least {figure(item.least_error)}"
-
-
 def page(found: Sequence[Row]) -> str:
     """Return the text of the page: the hand-written part up to the mark, then the tables."""
     by_hand, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
@@ -129,7 +115,7 @@ def main(arguments: Sequence[str]) -> int:
         print(tables(found))
     for row in found:
         if not row.passes:
-            print(f"{row.item.id}, {row.item.what}: {fault(row)}")
+            print("not confirmed:", *in_full(row), row.error, sep="\n")
     print(total(found))
     if "--write" in arguments:
         PAGE.write_text(page(list(rows())), encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
+from tests.published.norrlof.kinematics import matrix
 from tests.published.norrlof.samples import modulo_turn
 from twin.kinematics.statics import mobility
 from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
@@ -52,12 +53,13 @@ def angles() -> np.ndarray:
 def printed_matrix(triplets: np.ndarray) -> np.ndarray:
     """Return the matrices (N, 3, 3) of Z-Y-X angles, complex ones too, as (6) and the manual's (3.21) do."""
     (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T
-    rows = [
-        [cf * ct, cf * st * sp - sf * cp, cf * st * cp + sf * sp],
-        [sf * ct, sf * st * sp + cf * cp, sf * st * cp - cf * sp],
-        [-st, ct * sp, ct * cp],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0)
+    return matrix(
+        [
+            [cf * ct, cf * st * sp - sf * cp, cf * st * cp + sf * sp],
+            [sf * ct, sf * st * sp + cf * cp, sf * st * cp - cf * sp],
+            [-st, ct * sp, ct * cp],
+        ]
+    )
 
 
 @computes("K-4", "K-6")
@@ -66,12 +68,14 @@ def euler_matrix(item: Item) -> Finding:
     sequence: Sequence = "zyz" if item.id == "K-4" else "zyx"
     triplets = angles()
     (cf, ct, cp), (sf, st, sp) = np.cos(triplets).T, np.sin(triplets).T  # of phi, theta and the last angle
-    zyz = [
-        [cf * ct * cp - sf * sp, -cf * ct * sp - sf * cp, cf * st],
-        [sf * ct * cp + cf * sp, -sf * ct * sp + cf * cp, sf * st],
-        [-st * cp, st * sp, ct],
-    ]
-    printed = np.moveaxis(zyz, -1, 0) if sequence == "zyz" else printed_matrix(triplets)
+    zyz = matrix(
+        [
+            [cf * ct * cp - sf * sp, -cf * ct * sp - sf * cp, cf * st],
+            [sf * ct * cp + cf * sp, -sf * ct * sp + cf * cp, sf * st],
+            [-st * cp, st * sp, ct],
+        ]
+    )
+    printed = zyz if sequence == "zyz" else printed_matrix(triplets)
     difference = matrix_from_euler(triplets, sequence) - printed
     return Finding(f"{len(triplets)} triplets", largest(difference))
 

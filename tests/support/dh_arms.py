@@ -5,6 +5,7 @@ import numpy as np
 from scenarios.checks.motion_range import random_positions
 
 TURN = 2 * np.pi
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 def dh_frames(dh, theta):
@@ -69,3 +70,8 @@ def states_of(robot, count=25, seed=11):
 def times(A, b):
     """Return the products `A b` of stacked matrices and vectors."""
     return np.einsum("...ij,...j->...i", A, b)
+
+
+def fourth_order(function, h):
+    """Return the derivative at 0 by central differences of fourth order in h."""
+    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 
+import twin
 from twin.errors import LimitError
 
 
@@ -209,3 +210,22 @@ def largest_relative_error(values, expected) -> float:
     values, expected = np.asarray(values), np.asarray(expected)
     axes = tuple(range(1, expected.ndim))
     return float(np.max(np.max(np.abs(values - expected), axis=axes) / np.max(np.abs(expected), axis=axes)))
+
+
+def check_kernels(robot, peer, rng) -> None:
+    """Assert that the robot's kernels agree with a peer over three random samples, in each sample."""
+    q, qd, qdd, tau = rng.normal(size=(4, 3, robot.n))
+    for function, vectors, tolerance in (
+        (twin.inverse_dynamics, (q, qd, qdd), 1e-12),
+        (twin.mass_matrix, (q,), 1e-12),
+        (twin.coriolis_matrix, (q, qd), 1e-12),
+        (twin.gravity_torque, (q,), 1e-12),
+        (twin.forward_kinematics, (q,), 1e-12),
+        (twin.jacobian, (q,), 1e-12),
+        (twin.jacobian_dot, (q, qd), 1e-12),
+        (twin.forward_dynamics, (q, qd, tau), 1e-11),
+    ):
+        expected = [getattr(peer, function.__name__)(*sample) for sample in zip(*vectors, strict=True)]
+        for value, right in zip(function(robot, *vectors), expected, strict=True):
+            error = np.max(np.abs(value - right))  # may be 0 of 0: the Coriolis matrix of two sliding joints
+            assert error <= tolerance * np.max(np.abs(right)), (robot.n, function.__name__, error)

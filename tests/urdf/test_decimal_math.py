@@ -14,17 +14,6 @@ def relative(a, b):
     return np.max(np.abs(np.asarray(a) - b)) / np.max(np.abs(b))
 
 
-def test_arc_tangent():
-    with decimal_math.precisely():
-        for angle in np.linspace(-3.1, 3.1, 63):
-            y, x = np.sin(angle), np.cos(angle)
-            assert float(decimal_math.arc_tangent(Decimal(y), Decimal(x))) == pytest.approx(angle, abs=1e-15)
-        assert decimal_math.arc_tangent(Decimal(1), Decimal(1)) * 4 == pytest.approx(
-            decimal_math.PI, abs=Decimal("1e-48")
-        )
-        assert decimal_math.arc_tangent(Decimal(0), Decimal(-1)) == decimal_math.PI
-
-
 def test_roll_pitch_yaw_of_quarter_turns():
     """Exact, also at a pitch of 90 degrees, where roll and yaw are one turn."""
     for turns in product((-90, 0, 90, 180), repeat=3):

@@ -1,6 +1,6 @@
 """A malformed dh.toml is refused in one sentence that names the file, the key and what is valid."""
 
-from contextlib import suppress
+from contextlib import nullcontext
 
 import pytest
 
@@ -46,9 +46,7 @@ MALFORMED = [
     ('title = "An arm"', "wheels = 4", "unknown key 'wheels' in the top level: known are name"),
     ('title = "An arm"\n', "", "the top level lacks the key 'title'"),
     ('name = "arm"', 'name = "my arm"', "expected a name of letters, digits and _, got 'my arm'"),
-    ("a = [0.3, 0]", "a = [0.3]", "dh.a: expected 2 numbers, got 1"),
     ("d = [0.1, 0.2]", "d = []", "dh.d: expected a list of numbers, one per row, got []"),
-    ("d = [0.1, 0.2]", "d = 0.1", "dh.d: expected a list of numbers, one per row, got 0.1"),
     ("a = [0.3, 0]", "a = [nan, 0]", "dh.a: expected finite numbers, got nan"),
     ('"prismatic"', '"screw"', "dh.kinds: expected revolute or prismatic, got 'screw'"),
     ('["revolute", "prismatic"]', '["revolute"]', "dh.kinds: expected 2 kinds, one per row, got 1"),
@@ -59,7 +57,6 @@ MALFORMED = [
     ("qd_max = [2, 1]", "qd_max = [0, 1]", "turn: expected qd_max above 0, got 0"),
     ("[link.2]", "[link.3]", "unknown link.3: expected link.1 to link.2"),
     ("mass = 2.0\n", "", "table [link.1] lacks the key 'mass'"),
-    ("mass = 2.0", "mass = -2.0", "link.1.mass: expected a number above 0, got -2.0"),
     ("[0.1, 0.1, 0.1, 0", "[0.1, 0.1, 0.3, 0", "kg m^2, which are impossible"),
     ("[links]", '[poses.home]\nq = [1]\nsource = "x"\n[links]', "poses.home.q: expected 2 numbers, got 1"),
     ("[links]", "[poses]\nhome = 3\n\n[links]", "expected a table [poses.home], got 3"),
@@ -81,8 +78,7 @@ def test_user_dh_table_loads_with_values_in_the_units_of_its_joints(path):
     robot = twin.load(path)
     assert (robot.name, robot.joint_names, robot.file, robot.urdf) == ("arm", ("turn", "slide"), path, None)
     assert robot.joint_kinds == ("revolute", "prismatic")
-    assert [*robot.q_min, *robot.q_max] == [-1, 0, 1, 0.5]
-    assert [*robot.qd_max, *robot.tau_max] == [2, 1, 10, 20]
+    assert [*robot.q_min, *robot.q_max, *robot.qd_max, *robot.tau_max] == [-1, 0, 1, 0.5, 2, 1, 10, 20]
     assert robot.has_inertia
     assert {name: [*q] for name, q in robot.poses.items()} == {"home": [0.5, 0.25]}
 
@@ -98,12 +94,9 @@ def test_a_malformed_table_is_refused_in_one_sentence(path, old, new, told):
     assert "\n" not in str(refused.value)
 
 
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(RobotError, match=r"cannot read .*dh\.toml: No such file"):
-        twin.load(tmp_path / "dh.toml")
-
-
-def test_a_body_that_cannot_exist_needs_a_reason(path):
+def test_a_body_that_cannot_exist_needs_a_reason_and_a_file_must_exist(path):
+    with pytest.raises(RobotError, match=r"cannot read .*none\.toml: No such file"):
+        twin.load(path.with_name("none.toml"))
     why = 'source = "ours"\nunphysical = "printed so"\n\n[dh]'
     text = TEXT.replace('source = "ours"\n\n[dh]', why).replace("mass = 2.0\n", "")
     path.write_text(text, encoding="utf-8")
@@ -112,32 +105,15 @@ def test_a_body_that_cannot_exist_needs_a_reason(path):
     assert robot.tree.inertias[0, 4] > 0
 
 
-def test_committed_tables_are_named_as_their_folders():
-    for name in twin.robot.laboratory_names():
-        file = twin.load(name).file
-        assert dh_facts.read(file)["name"] == file.parent.name == name
-
-
 WRONG = ("{ a = 1 }", "[1]", "3", "true", "nan", "1" + "0" * 400, "[[]]", '""')
 
 
 @pytest.mark.parametrize("key", ["name", "title", "source", "dh", "kinds", "d", "names", "mass", "com", "1"])
 def test_wrong_values_of_any_key_are_rejected(key):
-    """Or are right: `d = [1]` is, of a table of one row."""
-    text = """name = "arm"
-        title = "an arm"
-        source = "nowhere"
-        dh = { theta0_deg = [0], d = [0], a = [0], alpha_deg = [0], kinds = ["revolute"], source = "x" }
-        joints = { names = ["one"], source = "x" }
-        links = { source = "x" }
-        link.1 = { mass = 1, com = [0, 0, 0] }"""
-    dh_facts.check(tomllib.loads(text))
-    accepted = []
+    """Or are right: a mass of 3 kg is."""
     for wrong in WRONG:
-        facts = tomllib.loads(text)
-        tables = (facts, facts["dh"], facts["joints"], facts["link"], facts["link"]["1"])
+        facts = tomllib.loads(TEXT)
+        tables = (facts, facts["dh"], facts["joints"], facts["link"], *facts["link"].values())
         next(table for table in tables if key in table)[key] = tomllib.loads(f"value = {wrong}")["value"]
-        with suppress(FactsError):
+        with nullcontext() if (key, wrong) == ("mass", "3") else pytest.raises(FactsError):
             dh_facts.check(facts)
-            accepted.append(wrong)
-    assert accepted == {"d": ["[1]"], "mass": ["3"]}.get(key, [])

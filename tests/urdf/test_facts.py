@@ -11,17 +11,11 @@ ROBOTS = ("irb140", "irb1400", "irb1600")
 
 # Of each malformed robot.toml: text to replace, its replacement, and what the one sentence says.
 ARM = [
-    (
-        "mass = 98.0",
-        "mass = 98.0\nwheels = 4",
-        "unknown key 'wheels' in the top level: known are name, title",
-    ),
+    ("mass = 98.0", "mass = 98.0\nwheels = 4", "unknown key 'wheels' in the top level: known are name"),
     ("q_min_deg", "q_least_deg", "unknown key 'q_least_deg' in table [joints]: known are names"),
     ("d = [0.352, 0, 0, 0.380, 0, 0.065]\n", "", "table [dh] lacks the key 'd'"),
     ("0.380, 0, 0.065]", "0.380, 0]", "dh.d: expected 6 numbers, got 5"),
-    ("0.380, 0, 0.065]", "0.380, 0, 0.065, 0]", "dh.d: expected 6 numbers, got 7"),
     (", -1.00520828e-05", "", "link.base.inertia: expected 6 numbers, got 5"),
-    ("d = [0.352", 'd = ["tall"', "dh.d: expected finite numbers, got tall"),
     ("d = [0.352", "d = [nan", "dh.d: expected finite numbers, got NaN"),
     ("d = [0.352", "d = [true", "dh.d: expected finite numbers, got True"),
     ("mass = 98.0", "mass = -98.0", "mass: expected a number above 0, got -98.0"),
@@ -35,7 +29,6 @@ ARM = [
     ("to = [0, 0, 0.062]", "to = [0, 0, 0]", "a cylinder from [0, 0, 0] to the same point has no length"),
     ("[link.4]", "[link.four]", "expected the tables link.base, link.1, link.2, link.3, link.4"),
     ('"joint_2", "joint_3"', '"joint_2", "joint_2"', "joints.names: expected a list of different names"),
-    ("names = [", "names = 6  # [", "joints.names: expected a list of different names, got 6"),
     ('"joint_2"', "'<joint>'", "expected names of letters, digits and _, got '<joint>'"),
     ("[dh]", "[dh", "is not a TOML file"),
     ('name = "irb140"', 'name = "irb1400"', "expected name = 'irb140', got 'irb1400'"),
@@ -47,9 +40,7 @@ SPARE = "[link.spare]\nsolid = { box = [1, 1, 1], at = [0, 0, 0] }\nvisual = []\
 PARALLELOGRAM = [
     ("    [0, 0, 0, 0, 0, 1],\n]", "]", "dh.coupling: expected 6 rows of 6 numbers, got 5"),
     ("[0, -1, 1, 0, 0, 0],\n", "[0, -1, 1, 0, 0],\n", "row 3 of dh.coupling: expected 6 numbers, got 5"),
-    ("[1, 0, 0, 0, 0, 0],\n", '"none",\n', "row 1 of dh.coupling: expected 6 numbers, got 'none'"),
     ('parent = "lever"', 'parent = "crank"', "joint.joint_rod.parent: there is no link 'crank', known are"),
-    ('child = "rod"', 'child = "bar"', "joint.joint_rod.child: there is no link 'bar', known are base, 1"),
     ('child = "rod"', 'child = "base"', "joint_rod.child: no joint moves the base"),
     (AXIS, AXIS.replace("1, 0]", "0.8, 0.6]"), "joint_3.axis: expected a base axis such as [0, -1, 0], got"),
     (ROW, "q = [0, 1, -1]", "joint.joint_rod.q: expected 6 numbers, got 3"),
@@ -57,7 +48,6 @@ PARALLELOGRAM = [
     (f"{ROW}\nrange_deg = [-75, 75]", ROW, "table [joint.joint_rod] lacks the key 'range_deg'"),
     (AXIS, f"{AXIS}\n{ROW}", "joint.joint_3.q: a motor drives this joint; q is for passive ones"),
     ("[-75, 75]", "[75, -75]", "joint_elbow.range_deg: expected lowest < highest, got 75 and -75"),
-    ("joint.joint_rod", 'joint."<joint>"', "expected a name of letters, digits and _, got '<joint>'"),
     ("joint.joint_rod", "joint.joint_tool", "joint_tool is the fixed joint of the flange: expected another"),
     ('child = "rod"', 'child = "lever"', "link.lever is the child of two joints, joint_3 and joint_rod"),
     ("[link.rod]", SPARE, "link.spare is the child of no joint: expected a [joint.<name>] that moves it"),
@@ -66,31 +56,20 @@ PARALLELOGRAM = [
     (EYES, EYES.replace("1.075]]", "1.080]]"), "the point of link.rod is 0.005 m away from that of link.3"),
     (EYES, "at = [[-0.020, 0, 1.075]]", "loop.parallelogram.at: expected 2 rows of 3 numbers, got 1"),
     (ENDS, 'links = ["rod", "rod"]', "loop.parallelogram.links: expected two different links, got rod, rod"),
-    (ENDS, 'links = ["rod", "7"]', "loop.parallelogram.links: there is no link '7', known are base, 1"),
     (ENDS, "links = [3]", "loop.parallelogram.links: expected a list of texts, got [3]"),
-    (
-        "solid = { cyl",
-        "volume_mm3 = 1\nsolid = { cyl",
-        "link.rod has both a solid and volume_mm3: expected a",
-    ),
+    ("solid = { cyl", "volume_mm3 = 1\nsolid = { cyl", "link.rod has both a solid and volume_mm3"),
     ("com = [0.04852, 0.00481, 0.34461]\n", "", "link.1 lacks the key 'com': expected volume_mm3, com and"),
     ("solid = { cylinder", "solid = { sphere", "link.rod.solid: expected one of box, hollow_box, cylinder"),
     (BOX, f"{HOLLOW} wall = 0,", "link.lever.solid.wall: expected a number above 0, got 0"),
     (BOX, f"{HOLLOW} wall = 0.015,", "expected a wall below half the shortest side, 0.030, got 0.015"),
     (BOX, f"{HOLLOW.replace('0.030', '0')} wall = 0.002,", "expected hollow_box sizes above 0, got 0.230, 0"),
     (BOX, HOLLOW, "table [link.lever.solid] lacks the key 'wall'"),
-    (BOX, f"{BOX} rpy_deg = [0, 9, 0],", "unknown key 'rpy_deg' in table [link.lever.solid]: known are box"),
     ("payload = 5.0", "payload = 0.0", "rating.payload: expected a number above 0, got 0.0"),
     ("flange_tolerance = 5e-5\n", "", "poses.zero: expected flange and flange_tolerance together"),
-    ("1.195, 0.7071, 0, 0.7071, 0]", "1.195]", "poses.zero.flange: expected 7 numbers, got 3"),
     ('["example"', '["elsewhere"', "tour.poses: there is no pose 'elsewhere', known are zero, example"),
     ("[rating]", "[[rating]]", "expected a table [rating], got ["),
 ]
 FAULTS = [("irb140", *fault) for fault in ARM] + [("irb1400", *fault) for fault in PARALLELOGRAM]
-
-
-def facts_of(name):
-    return read(COMMITTED / name / "robot.toml")
 
 
 @pytest.fixture
@@ -124,33 +103,16 @@ def test_a_malformed_robot_toml_is_refused_in_one_sentence(house, capsys, robot,
     assert not path.with_name(f"{robot}.urdf").exists()
 
 
-def test_the_tree_is_the_chain_and_then_the_others_parents_first():
-    facts = facts_of("irb1400")
+def test_the_tree_is_the_chain_and_then_the_others_and_a_circle_is_named():
+    facts = read(COMMITTED / "irb1400" / "robot.toml")
     facts["joint"] = dict(reversed(facts["joint"].items()))  # the order in the file does not matter
     chain, others = tree(facts)
-    assert [(joint.name, joint.child) for joint in chain] == list(
-        zip(("joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6"), "123456", strict=True)
-    )
-    assert [joint.parent for joint in chain] == ["base", *"12345"]
+    names = ("joint_1", "joint_2", "joint_elbow", "joint_4", "joint_5", "joint_6")
+    assert chain == [Joint(*ends) for ends in zip(names, ("base", *"12345"), "123456", strict=True)]
     assert others == [Joint("joint_3", "1", "lever"), Joint("joint_rod", "lever", "rod")]
 
-
-def test_message_for_a_link_on_a_circle_names_the_circle():
-    facts = facts_of("irb1400")
     facts["joint"]["joint_3"]["parent"] = "rod"
     facts["joint"]["joint_spare"] = {**facts["joint"]["joint_rod"], "parent": "rod", "child": "spare"}
     facts["link"] = {"spare": facts["link"]["rod"], **facts["link"]}
     with pytest.raises(FactsError, match=r"^link\.rod, link\.lever hang on each other: expected a way"):
         check(facts)
-
-
-def test_what_a_plain_chain_may_leave_out():
-    facts = facts_of("irb140")
-    for table in ("rating", "tour"):
-        del facts[table]
-    for pose in facts["poses"].values():
-        for key in ("flange", "flange_tolerance"):
-            pose.pop(key, None)
-    check(facts)
-    assert not {"joint", "loop"} & facts.keys()
-    assert "coupling" not in facts["dh"]

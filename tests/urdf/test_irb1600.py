@@ -26,7 +26,6 @@ CAD = {
     "5": (181_204, (0.75, 0, 1.1865)),
     "6": (32_051, (0.79732, 0, 1.18712)),
 }
-MAIN, WRIST = slice(0, 3), slice(3, 6)
 
 
 @pytest.fixture(scope="module")
@@ -59,52 +58,24 @@ def test_walls_of_steel_make_up_the_mass(bulks):
     np.testing.assert_allclose(densities, 250 / sum(volumes.values()), rtol=1e-15)
 
 
-def test_masses_equal_those_of_the_file():
+def test_masses_and_centres_are_near_those_of_the_cad(bulks):
+    """As the file says; centres differ by 59 mm at most (base and column), those of the arms by 49."""
     told = {"base": 66, "1": 91, "2": 38, "3": 41, "4": 11.5, "5": 1.5, "6": 0.9}
     by_cad = {"base": 73, "1": 101, "2": 26, "3": 41, "4": 7.6, "5": 0.5, "6": 0.1}
     total = sum(volume for volume, _ in CAD.values())
-    for link, mass in masses().items():
-        digit = 1 if told[link] > 12 else 0.1
-        assert abs(mass - told[link]) <= digit / 2, link
-        digit = 1 if by_cad[link] > 12 else 0.1
-        assert abs(250 * CAD[link][0] / total - by_cad[link]) <= digit / 2, link
-
-
-def test_boxes_are_where_the_cad_is(bulks):
-    """Their centres, differ from the CAD's by 59 mm at most (base and column), those of the arms by 49."""
-    for link, (_, com) in CAD.items():
+    for link, (volume, com) in CAD.items():
+        for mass, stated in ((masses()[link], told[link]), (250 * volume / total, by_cad[link])):
+            assert abs(mass - stated) <= (1 if stated > 12 else 0.1) / 2, link
         distance = np.linalg.norm(np.array(bulks[link].com, float) - com)
         assert distance < (0.059 if link in ("base", "1") else 0.049), link
 
 
-def test_inertia_is_the_lecture_s_formula(bulks):
-    """Outer less inner box, in the URDF's link axes, computed here in floating point from its formula."""
-    for link in CAD:
-        if link == "base":
-            continue
-        solid, body = FILE.facts["link"][link]["solid"], FILE.body(f"link_{link}")
-        outer = np.array(solid["hollow_box"])
-        inner = outer - 2 * solid["wall"]
-        density = body.mass / (np.prod(outer) - np.prod(inner))
-
-        def tensor(sides, density=density):
-            squares = sides**2
-            return density * np.prod(sides) / 12 * np.diag(np.sum(squares) - squares)
-
-        expected = tensor(outer) - tensor(inner)
-        np.testing.assert_allclose(body.inertia, expected, rtol=0, atol=2e-15 * np.max(expected))
-
-
-def test_the_reach_is_the_sum_of_the_lengths(irb1600):
+def test_effort_is_what_the_motors_give_and_carries_the_payload_along_every_scenario(irb1600):
+    assert irb1600.tau_max.tolist() == irb1600.drives.torque_max.tolist() == [600, 1000, 500, 36, 36, 20]
+    ratio = np.max(np.abs(irb1600.drives.ratio) * irb1600.qd_max / irb1600.drives.motor_speed_max)
+    assert 0.95 < ratio < 1  # the motors reach the joints' speed limits
     dh = irb1600.dh
     assert dh.a[0] + dh.a[1] + dh.d[3] == pytest.approx(irb1600.rating.reach, abs=1e-15)
-
-
-def test_effort_is_what_the_motors_give_behind_their_gears(irb1600):
-    assert irb1600.tau_max.tolist() == irb1600.drives.torque_max.tolist() == [600, 1000, 500, 36, 36, 20]
-
-
-def test_effort_carries_the_payload_along_every_scenario(irb1600):
     loaded = irb1600.with_payload(twin.Payload(irb1600.rating.payload, (0, 0, BEYOND_FLANGE)))
     for path in paths_of(irb1600):
         samples = sample(path, 1e-3)
@@ -112,19 +83,11 @@ def test_effort_carries_the_payload_along_every_scenario(irb1600):
         assert np.all(np.max(np.abs(tau), axis=0) < 0.9 * irb1600.tau_max)
 
 
-def test_rotors_are_half_of_the_link_inertia(irb1600, median_inertia):
-    """Behind the gear, to three digits; the lecture says 50 to 100 %."""
-    reflected = np.diagonal(irb1600.drives.reflected_inertia)
-    np.testing.assert_allclose(reflected, 0.5 * median_inertia, rtol=0.003)
-
-
 def test_friction_and_stiffness_follow_their_rules(irb1600):
     """To the rounding of two digits, of three for the stiffness."""
     drives, limit = irb1600.drives, irb1600.tau_max
-    for part, coulomb, static, viscous, stiffness in (
-        (MAIN, 0.045, 1.5, 0.10, 115),
-        (WRIST, 0.09, 2.0, 0.15, 200),
-    ):
+    rules = (slice(0, 3), 0.045, 1.5, 0.10, 115), (slice(3, 6), 0.09, 2.0, 0.15, 200)
+    for part, coulomb, static, viscous, stiffness in rules:
         np.testing.assert_allclose(drives.coulomb[part], coulomb * limit[part], rtol=0.025)
         np.testing.assert_allclose(drives.static[part], static * coulomb * limit[part], rtol=0.025)
         at_speed = drives.viscous[part] * irb1600.qd_max[part]
@@ -132,15 +95,11 @@ def test_friction_and_stiffness_follow_their_rules(irb1600):
         np.testing.assert_allclose(drives.stiffness[part], stiffness * limit[part], rtol=1e-12)
 
 
-def test_damping_is_a_twentieth_of_critical(irb1600, median_inertia):
-    """Return the damping of rotor against arm: 2 zeta sqrt(k J A / (J + A)), with A the arm's inertia."""
+def test_rotors_are_half_of_the_link_inertia_and_damping_a_twentieth_of_critical(irb1600, median_inertia):
+    """Of rotor against arm: 2 zeta sqrt(k J A / (J + A)), with A the arm's inertia; to three digits."""
     drives = irb1600.drives
     J = np.diagonal(drives.reflected_inertia)
+    np.testing.assert_allclose(J, 0.5 * median_inertia, rtol=0.003)  # the lecture says 50 to 100 %
     reduced = J * median_inertia / (J + median_inertia)
     expected = 2 * 0.05 * np.sqrt(drives.stiffness * reduced)
     np.testing.assert_allclose(drives.damping, expected, rtol=0.02)
-
-
-def test_motors_reach_the_joints_speed_limits(irb1600):
-    ratio = np.max(np.abs(irb1600.drives.ratio) * irb1600.qd_max / irb1600.drives.motor_speed_max)
-    assert 0.95 < ratio < 1

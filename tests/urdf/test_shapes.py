@@ -26,15 +26,22 @@ def in_shape(shape, points):
     return (along >= 0) & (along <= length) & (off_axis <= shape["cylinder"] ** 2)
 
 
+def extent(shape):
+    """Lowest and highest corner, (2, 3), of one shape."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        half = np.abs(R) @ np.array(shape["box"]) / 2
+        return np.array([shape["at"] - half, shape["at"] + half])
+    ends = np.array([shape["from"], shape["to"]], float)
+    axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    across = shape["cylinder"] * np.sqrt(np.maximum(1 - axis**2, 0))
+    return np.array([ends.min(axis=0) - across, ends.max(axis=0) + across])
+
+
 def bounds(shapes):
-    """Lowest and highest corner, (2, 3), of a box that holds all shapes, with room to spare."""
-    corners = []
-    for shape in shapes:
-        radius = np.linalg.norm(shape["box"]) / 2 if "box" in shape else shape["cylinder"]
-        for place in ("at", "from", "to"):
-            if place in shape:
-                corners += [np.array(shape[place]) - radius, np.array(shape[place]) + radius]
-    return np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
+    """Lowest and highest corner, (2, 3), of all shapes together."""
+    corners = np.array([extent(shape) for shape in shapes])
+    return np.array([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
 
 
 def sampled(shapes, seed):
@@ -57,27 +64,13 @@ def test_shapes_have_the_bulk_of_the_link(kind):
             assert distance < 0.025, (name, link)
 
 
-def extent(shape):
-    """Lowest and highest corner, (2, 3), of one shape."""
-    if "box" in shape:
-        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
-        half = np.abs(R) @ np.array(shape["box"]) / 2
-        return np.array([shape["at"] - half, shape["at"] + half])
-    ends = np.array([shape["from"], shape["to"]], float)
-    axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
-    across = shape["cylinder"] * np.sqrt(np.maximum(1 - axis**2, 0))
-    return np.array([ends.min(axis=0) - across, ends.max(axis=0) + across])
-
-
 @pytest.mark.parametrize(("kind", "tolerance"), [("visual", 0.003), ("collision", 0.030)])
 def test_shapes_fill_the_extents_of_a_hollow_box(kind, tolerance):
     """As `robot.toml` claims; a box is all corners, so its volume and centre are not the shapes'."""
     for name, link, values in LINKS:
         if is_hollow(values):
             half = np.array(values["solid"]["hollow_box"]) / 2
-            corners = np.array([extent(shape) for shape in values[kind]])
-            found = np.array([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
-            beyond = found - (values["solid"]["at"] + np.array([-half, half]))
+            beyond = bounds(values[kind]) - (values["solid"]["at"] + np.array([-half, half]))
             assert np.max(np.abs(beyond)) < tolerance, (name, link)
             assert np.all(beyond[0] > -0.003), (name, link)
             assert np.all(beyond[1] < 0.003), (name, link)

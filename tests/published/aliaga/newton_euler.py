@@ -14,6 +14,7 @@ import numpy as np
 import twin
 from tests.published.aliaga.poses import configurations
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
+from tests.published.norrlof.trees import about_centre, turned
 from twin.multibody import recursions
 from twin.multibody.tree import Tree, transformed_parameters
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
@@ -47,10 +48,7 @@ def chain_of(tree: Tree, dh: DH) -> Chain:
     for i, T_dh in enumerate(dh_poses(dh, dh.theta0)):
         T_link = np.eye(4)
         T_link[:3, :3], T_link[:3, 3] = links.R[i], links.o[i]
-        m, *rest = transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)
-        s, (xx, yy, zz, xy, xz, yz) = np.array(rest[:3]) / m, rest[3:]
-        about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        bodies.append((m, s, about_origin - m * (s @ s * np.eye(3) - np.outer(s, s))))
+        bodies.append(about_centre(transformed_parameters(tree.inertias[i], np.linalg.inv(T_dh) @ T_link)))
     m, s, I = (np.array(values) for values in zip(*bodies, strict=True))  # noqa: E741
     return Chain(dh, m, s, I)
 
@@ -70,11 +68,11 @@ def newton_euler(
         back = np.swapaxes(R[i], -1, -2)
         turn = np.cross(w, Z0 * qd[:, i, None])
         if printed == "(2.23)":
-            wd = _of(back, wd + Z0 * qdd[:, i, None]) + turn
+            wd = turned(back, wd + Z0 * qdd[:, i, None]) + turn
         else:
-            wd = _of(back, wd + Z0 * qdd[:, i, None] + turn)
-        w = _of(back, w + Z0 * qd[:, i, None])  # (2.22)
-        vd = np.cross(wd, p[i]) + np.cross(w, np.cross(w, p[i])) + _of(back, vd)  # (2.24)
+            wd = turned(back, wd + Z0 * qdd[:, i, None] + turn)
+        w = turned(back, w + Z0 * qd[:, i, None])  # (2.22)
+        vd = np.cross(wd, p[i]) + np.cross(w, np.cross(w, p[i])) + turned(back, vd)  # (2.24)
         a = np.cross(wd, s[i]) + np.cross(w, np.cross(w, s[i])) + vd  # N-E 7
         moved.append((back, w, wd, a))
 
@@ -83,17 +81,13 @@ def newton_euler(
     for i in reversed(range(n)):
         back, w, wd, a = moved[i]
         spin = w if printed == "(2.25)" else wd
-        p_ahead = _of(np.swapaxes(ahead, -1, -2), zero + p[i])
-        n_up = _of(ahead, n_up + np.cross(p_ahead, f)) + np.cross(p[i] + s[i], m[i] * a)
+        p_ahead = turned(np.swapaxes(ahead, -1, -2), zero + p[i])
+        n_up = turned(ahead, n_up + np.cross(p_ahead, f)) + np.cross(p[i] + s[i], m[i] * a)
         n_up = n_up + spin @ I[i] + np.cross(w, w @ I[i])  # (2.25); I is symmetric
-        f = _of(ahead, f) + m[i] * a  # N-E 8
-        tau[:, i] = np.sum(n_up * _of(back, zero + Z0), axis=-1)  # (2.26)
+        f = turned(ahead, f) + m[i] * a  # N-E 8
+        tau[:, i] = np.sum(n_up * turned(back, zero + Z0), axis=-1)  # (2.26)
         ahead = R[i]
     return tau
-
-
-def _of(R: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return np.einsum("nij,nj->ni", R, v)
 
 
 def states() -> tuple[twin.Robot, np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.multibody.tree import frozen, inertial_parameters, transformed_parameters
+from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.robot import Robot
 
 
@@ -164,14 +164,41 @@ EMBEDDING = ((1, 0, 0), (0, 1, 0), (0, -1, 1), (0, 0, 1), (0, 1, -1))
 
 def main_axes_parameters(robot: Robot) -> MainAxes:
     """Return the report's parameters of the IRB 1400, standing upright, simplified by `main_axes_robot`."""
-    robot = main_axes_robot(robot)
-    _, lower, upper, lever, rod = (_planar(row) for row in robot.tree.inertias)
-    at = robot.tree.T_parent_joint[:, :3, 3]
-    (m2, x2, z2, I2), (m3, x3, z3, I3), (m4, x4, z4, I4), (m5, x5, z5, I5) = lower, upper, rod, lever
+    tree = robot.tree
+    where = [tree.names.index(name) for name in JOINTS]
+    merged = tree.inertias.copy()
+    for joint in reversed(range(tree.n)):
+        if joint not in where and tree.parents[joint] >= 0:
+            merged[tree.parents[joint]] += transformed_parameters(merged[joint], tree.T_parent_joint[joint])
+    column, *arms = merged[where]
+    (m2, x2, z2, I2), (m3, x3, z3, I3), (m5, x5, z5, I5), (m4, x4, z4, I4) = map(_planar, arms)
+    at = tree.T_parent_joint[where, :3, 3]
     return MainAxes(
-        *(float(robot.tree.inertias[0, 6]), I2, I3, I4, I5, m2, m3, m4, m5),
+        *(float(column[6]), I2, I3, I4, I5, m2, m3, m4, m5),
         *(float(at[1, 0]), float(at[2, 2]), float(at[4, 0]), x2, z2, x3, z3, x4, z4, x5, z5),
         gz=-float(robot.gravity[2]),
+    )
+
+
+def main_axes_tree(p: MainAxes) -> Tree:
+    """Return the links that the parameters describe, with the origin of the base at the height of axis 2."""
+    T = np.tile(np.eye(4), (5, 1, 1))
+    T[1, 0, 3] = T[3, 0, 3] = p.l1x
+    T[2, 2, 3], T[4, 0, 3] = p.l2z, p.l5x
+    bodies = [inertial_parameters(0.0, np.zeros(3), np.diag([0, 0, p.I1]))]
+    for k in (2, 3, 5, 4):  # the lever comes before the rod
+        m, x, z, Iyy = (getattr(p, name) for name in (f"m{k}", f"rc{k}x", f"rc{k}z", f"I{k}"))
+        bodies.append(inertial_parameters(m, np.array([x, 0, z]), np.diag([0, Iyy, 0])))
+    return Tree(
+        names=JOINTS,
+        links=JOINTS,
+        kinds=("revolute",) * 5,
+        parents=PARENTS,
+        T_parent_joint=frozen(T),
+        axes=frozen(AXES),
+        inertias=frozen(bodies),
+        flange_joint=2,
+        T_joint_flange=frozen(np.eye(4)),
     )
 
 
@@ -183,49 +210,20 @@ def main_axes_robot(robot: Robot) -> Robot:
     that of the column onto axis 1.  Links 2 to 5 have only the moment Iyy about their centres of mass, and
     the column has only its moment about axis 1.  The drives are ideal.
     """
-    tree = robot.tree
-    where = [tree.names.index(name) for name in JOINTS]
-    merged = tree.inertias.copy()
-    for joint in reversed(range(tree.n)):
-        if joint not in where and tree.parents[joint] >= 0:
-            merged[tree.parents[joint]] += transformed_parameters(merged[joint], tree.T_parent_joint[joint])
-    merged = merged[where]
-    inertias = [inertial_parameters(merged[0, 0], np.zeros(3), np.diag([0, 0, merged[0, 6]]))]
-    for row in merged[1:]:
-        mass, x, z, Iyy = _planar(row)
-        inertias.append(inertial_parameters(mass, np.array([x, 0, z]), np.diag([0, Iyy, 0])))
-    T_elbow_flange = np.eye(4)
-    for joint in tree.carriers(tree.flange_joint)[3:]:
-        T_elbow_flange = T_elbow_flange @ tree.T_parent_joint[joint]
-    passive = [robot.passive.index(where[i]) for i in (2, 4)]
+    passive = [robot.passive.index(robot.tree.names.index(JOINTS[i])) for i in (2, 4)]
     return replace(
         robot,
         name=f"{robot.name}, main axes",
-        tree=replace(
-            tree,
-            names=JOINTS,
-            links=tuple(tree.links[i] for i in where),
-            kinds=tuple(tree.kinds[i] for i in where),
-            parents=PARENTS,
-            T_parent_joint=frozen(tree.T_parent_joint[where]),
-            axes=frozen(tree.axes[where]),
-            inertias=frozen(inertias),
-            flange_joint=2,
-            T_joint_flange=frozen(T_elbow_flange @ tree.T_joint_flange),
-        ),
+        tree=main_axes_tree(main_axes_parameters(robot)),
         **{name: frozen(getattr(robot, name)[:3]) for name in ("q_min", "q_max", "qd_max", "tau_max")},
         **{name: frozen(getattr(robot, name)[passive]) for name in ("passive_min", "passive_max")},
+        **dict.fromkeys(("dh", "payload", "bare", "drives")),
+        **{name: MappingProxyType({}) for name in ("poses", "published")},
         dh_coupling=frozen(robot.dh_coupling[:3, :3]),
         embedding=frozen(EMBEDDING),
         embedding_offset=frozen(np.zeros(5)),
         driven=(0, 1, 3),
         loops=(),
-        dh=None,
-        poses=MappingProxyType({name: frozen(q[:3]) for name, q in robot.poses.items()}),
-        published=MappingProxyType({}),
-        payload=None,
-        bare=None,
-        drives=None,
         drive_mode="ideal",
     )
 

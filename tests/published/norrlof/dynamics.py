@@ -41,8 +41,7 @@ def kinetic_energy_of_body(item: Item) -> Finding:
     r -= masses @ r / np.sum(masses)  # the frame lies in the centre of mass
     particles = [inertial_parameters(m, at, np.zeros((3, 3))) for m, at in zip(masses, r, strict=True)]
     parameters = np.sum(particles, axis=0)
-    total, (xx, yy, zz, xy, xz, yz) = parameters[0], parameters[4:]
-    I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])  # noqa: E741  (3.35)
+    total, I = parameters[0], trees.tensor(parameters)  # noqa: E741  (3.35)
     v_c, w = generator.normal(size=(2, SAMPLES, 3))
     v = v_c[:, None] + np.cross(w[:, None], r)  # (3.26)
     K = np.einsum("k,nki,nki->n", masses, v, v) / 2  # (3.27)

@@ -8,16 +8,8 @@ import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, items, rng
 from tests.published.norrlof.trees import Array, relative, worst
-from twin.dynamics.flexible_joint import (
-    FlexibleJoint,
-    angle_model,
-    energy_matrix,
-    frequency_response,
-    poles,
-    spring_torque,
-    velocity_model,
-    zeros,
-)
+from twin.dynamics import flexible_joint
+from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy_matrix, poles, velocity_model
 
 SIZES = np.array([100.0, 100.0, 1.0, 1.0])
 """Magnitudes of the states of motor and arm, in [rad, rad/s]; the gear reduces those of the arm."""
@@ -113,8 +105,13 @@ def torque_of_spring(item: Item) -> Finding:
     joint = FlexibleJoint.reported(**table())
     model = angle_model(joint)
     felt = joint.Ja * (x @ model.A.T + tau[:, None] * model.B[:, 0])[:, 3]
-    torques = spring_torque(joint, x), joint.k * (x[:, 0] - x[:, 2])
+    torques = flexible_joint.spring_torque(joint, x), joint.k * (x[:, 0] - x[:, 2])
     return Finding(f"{SAMPLES} states", *(relative(torque, felt) for torque in torques))
+
+
+def slow_and_swinging(model: flexible_joint.StateSpace) -> list[complex]:
+    """Return the real pole and, of the swinging ones, that with the positive imaginary part."""
+    return sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))[::2]
 
 
 @computes("N-T3.1")
@@ -122,9 +119,9 @@ def identified_joint(item: Item) -> Finding:
     """Compute the poles, the zeros and the low-frequency gain of the identified model."""
     joint = FlexibleJoint.reported(**table())
     model = velocity_model(joint)
-    slow, _, swinging = sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))
-    hertz = [float(root.imag) / (2 * np.pi) for root in (swinging, zeros(joint)[1])]
-    gain = float(np.real(frequency_response(model, 0.0)))
+    slow, swinging = slow_and_swinging(model)
+    hertz = [float(root.imag) / (2 * np.pi) for root in (swinging, flexible_joint.zeros(joint)[1])]
+    gain = float(np.real(flexible_joint.frequency_response(model, 0.0)))
     pole = slow.real, swinging.real, swinging.imag
     return against_printed(item, [*pole, *hertz, gain, joint.k / 1000, joint.Ja])
 
@@ -134,8 +131,7 @@ def deviations_of_poles(item: Item) -> Finding:
     """Compute the standard deviations of the poles from those of the parameters, by central differences."""
 
     def parts(values: dict[str, float]) -> Array:
-        model = velocity_model(FlexibleJoint.reported(**values))
-        slow, _, swinging = sorted(poles(model), key=lambda pole: (abs(pole.imag) > 1e-9, pole.imag))
+        slow, swinging = slow_and_swinging(velocity_model(FlexibleJoint.reported(**values)))
         return np.array([slow.real, swinging.real, swinging.imag])
 
     values, variances = table(), np.zeros(3)

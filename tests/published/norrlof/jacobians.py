@@ -6,6 +6,7 @@ with h = 1e-30.  They are exact to round-off, since nothing is subtracted.
 
 import cmath
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,7 @@ STEP = 1e-30
 FLANGE = np.eye(4).tolist()
 
 
-def turning(
-    robot: Robot, q: NDArray
-) -> tuple[recursions.WorldFrames, recursions.Rotation, recursions.Vector]:
+def turning(robot: Robot, q: NDArray) -> tuple[recursions.WorldFrames, Any, recursions.Vector]:
     """Return the frames of all links, and the flange's rotation and position; q may be complex."""
     functions = cmath if np.iscomplexobj(q) else math
     at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), functions)
@@ -89,9 +88,8 @@ def prismatic_columns(item: Item) -> Finding:
         frames, _, p = turning(robot, q)
         J = np.array(recursions.jacobian(robot.tree, frames, p)).reshape(-1, 6).T
         slid = dh._replace(d=dh.d + np.where(robot.dh_coupling.diagonal() == 0, q, 0))
-        z = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.dh_coupling @ q + dh.theta0)])[
-            prismatic, :3, 2
-        ]
+        frames = np.concatenate([np.eye(4)[None], dh_poses(slid, robot.dh_coupling @ q + dh.theta0)])
+        z = frames[prismatic, :3, 2]
         errors += [J - differentiated(robot, q), J[:, prismatic] - np.column_stack([z, 0 * z]).T]
     return Finding("30 arms", largest(*errors))
 
@@ -138,9 +136,8 @@ def rank_test(robot: Robot) -> tuple[int, int]:
             same = singular_values(np.column_stack([J, x])).rank == rank
             try:
                 inverse_velocity(robot, q, x)
-                solved = True
+                wrong += not same
             except SingularityError:
-                solved = False
-            wrong += bool(same != solved)
+                wrong += bool(same)
         wrong += bool(same)  # no motion gives the last x
     return wrong, len(theta)

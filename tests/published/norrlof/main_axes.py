@@ -17,6 +17,16 @@ from twin.dynamics.equation_of_motion import friction_torque
 from twin.robot.drives.drives import Drives
 from twin.robot.loading.loading import load
 
+Form = Callable[[Case], dict[str, Array]]
+ENTRIES = {
+    "N-3.55-d11": ("D", (0, 0)),
+    "N-3.55-d22": ("D", (1, 1), (1, 2), (2, 1), (2, 2)),
+    "N-3.58-c12": ("C", (0, 1), (0, 2), (1, 0), (2, 0)),
+    "N-3.58-c23": ("C", (1, 2), (2, 1)),
+    "N-3.59-g2": ("g", (1,)),
+}
+"""Entries that an item states; those of a misprint are wrong as printed, all others right in both forms."""
+
 
 def finding(*errors: Callable[[Case], float]) -> Finding:
     """Return the largest error of the right form over all sets of parameters, and that of the printed one."""
@@ -29,84 +39,51 @@ def motion(C: Array, qd: Array) -> Array:
     return np.einsum("nij,nj->ni", C, qd)
 
 
-def D_of(case: Case) -> Array:
-    """Return D of the corrected closed form."""
-    return closed_form.mass_matrix(case.p, case.q)
+def right(c: Case) -> dict[str, Array]:
+    """Return D, C and g of the corrected closed form."""
+    D, g = closed_form.mass_matrix(c.p, c.q), closed_form.gravity_torque(c.p, c.q)
+    return {"D": D, "C": closed_form.coriolis_matrix(c.p, c.q, c.qd), "g": g}
 
 
-def C_of(case: Case) -> Array:
-    """Return C of the corrected closed form."""
-    return closed_form.coriolis_matrix(case.p, case.q, case.qd)
+def printed(c: Case) -> dict[str, Array]:
+    """Return D, C and g as printed."""
+    D, g = main_axes_printed.printed_D(c.p, c.q), main_axes_printed.printed_g(c.p, c.q)
+    return {"D": D, "C": main_axes_printed.printed_C(c.p, c.q, c.qd), "g": g}
 
 
-def g_of(case: Case) -> Array:
-    """Return g of the corrected closed form."""
-    return closed_form.gravity_torque(case.p, case.q)
-
-
-def printed_D(case: Case) -> Array:
-    """Return D as printed."""
-    return main_axes_printed.printed_D(case.p, case.q)
-
-
-def printed_C(case: Case) -> Array:
-    """Return C as printed."""
-    return main_axes_printed.printed_C(case.p, case.q, case.qd)
-
-
-def printed_g(case: Case) -> Array:
-    """Return g as printed."""
-    return main_axes_printed.printed_g(case.p, case.q)
-
-
-def off_D(D: Callable[[Case], Array], *entries: tuple[int, int]) -> Callable[[Case], float]:
-    """Return the error of entries of D."""
+def off(form: Form, part: str, *entries: tuple[int, ...]) -> Callable[[Case], float]:
+    """Return the error of entries of D, C or g, relative to the largest one, in C to that of all."""
     at = (slice(None), *zip(*entries, strict=True))
-    return lambda c: relative(D(c)[at], c.D[at])
 
+    def error(c: Case) -> float:
+        expected = getattr(c, part)
+        return worst((form(c)[part] - expected)[at]) / worst(expected if part == "C" else expected[at])
 
-def off_C(C: Callable[[Case], Array], *entries: tuple[int, int]) -> Callable[[Case], float]:
-    """Return the error of entries of C, over the largest entry of C."""
-    at = (slice(None), *zip(*entries, strict=True))
-    return lambda c: worst((C(c) - c.C)[at]) / worst(c.C)
-
-
-def off_g(g: Callable[[Case], Array], joint: int) -> Callable[[Case], float]:
-    """Return the error of one gravity torque."""
-    return lambda c: relative(g(c)[:, joint], c.g[:, joint])
+    return error
 
 
 @computes("N-3.53")
 def inertia_by_jacobians(item: Item) -> Finding:
     """Compare (3.47)-(3.54) and the closed form with the recursion."""
     by_jacobians = main_axes_printed.D_by_jacobians
-    return finding(lambda c: worst(relative(by_jacobians(c.p, c.q), c.D), relative(D_of(c), c.D)))
+    return finding(lambda c: worst(relative(by_jacobians(c.p, c.q), c.D), relative(right(c)["D"], c.D)))
 
 
-@computes("N-3.55-d11")
-def first_entry_of_D(item: Item) -> Finding:
-    """Compare d11 with the recursion."""
-    return finding(off_D(D_of, (0, 0)), off_D(printed_D, (0, 0)))
-
-
-@computes("N-3.55-d22")
-def other_entries_of_D(item: Item) -> Finding:
-    """Compare the corrected and the printed formula, which are both right, with the recursion."""
-    right, printed = (off_D(D, (1, 1), (1, 2), (2, 1), (2, 2)) for D in (D_of, printed_D))
-    return finding(lambda c: worst(right(c), printed(c)))
+@computes(*ENTRIES)
+def entries_of_matrices(item: Item) -> Finding:
+    """Compare the corrected and the printed formula with the recursion."""
+    errors = [off(form, *ENTRIES[item.id]) for form in (right, printed)]
+    if item.verdict == "misprint":
+        return finding(*errors)
+    return finding(lambda c: worst(*(error(c) for error in errors)))
 
 
 @computes("N-3.55-zero")
 def zeros_of_D(item: Item) -> Finding:
     """Return the entries that are printed as zero, relative to d11."""
-    return finding(lambda c: worst(c.D[:, 0, 1:], c.D[:, 1:, 0], D_of(c)[:, 0, 1:]) / worst(c.D[:, 0, 0]))
-
-
-@computes("N-3.58-c12")
-def entries_of_C(item: Item) -> Finding:
-    """Compare the corrected and the printed formula, which are both right, with the recursion."""
-    right, printed = (off_C(C, (0, 1), (0, 2), (1, 0), (2, 0)) for C in (C_of, printed_C))
-    return finding(lambda c: worst(right(c), printed(c)))
+    return finding(
+        lambda c: worst(c.D[:, 0, 1:], c.D[:, 1:, 0], right(c)["D"][:, 0, 1:]) / worst(c.D[:, 0, 0])
+    )
 
 
 @computes("N-3.58-c11")
@@ -115,21 +92,9 @@ def first_entry_of_C(item: Item) -> Finding:
 
     def error(c: Case) -> float:
         rate = trees.rate(lambda x: trees.inertia_matrix(c.arm, x)[:, 0, 0], (c.q, c.qd))
-        return worst(off_C(C_of, (0, 0))(c), relative(C_of(c)[:, 0, 0], rate / 2))
+        return worst(off(right, "C", (0, 0))(c), relative(right(c)["C"][:, 0, 0], rate / 2))
 
-    return finding(error, off_C(printed_C, (0, 0)))
-
-
-@computes("N-3.58-c23")
-def coupling_of_arms_in_C(item: Item) -> Finding:
-    """Compare c23 and c32 with the Christoffel symbols."""
-    return finding(*(off_C(C, (1, 2), (2, 1)) for C in (C_of, printed_C)))
-
-
-@computes("N-3.59-g2")
-def gravity_of_lower_arm(item: Item) -> Finding:
-    """Compare g2 with the recursion."""
-    return finding(off_g(g_of, 1), off_g(printed_g, 1))
+    return finding(error, off(printed, "C", (0, 0)))
 
 
 @computes("N-3.59-g3")
@@ -137,8 +102,8 @@ def gravity_of_column_and_upper_arm(item: Item) -> Finding:
     """Check that g1 is zero, and compare both formulas for g3 with the recursion."""
 
     def error(c: Case) -> float:
-        column = worst(c.g[:, 0], printed_g(c)[:, 0]) / worst(c.g)
-        return worst(column, off_g(g_of, 2)(c), off_g(printed_g, 2)(c))
+        column = worst(c.g[:, 0], printed(c)["g"][:, 0]) / worst(c.g)
+        return worst(column, *(off(form, "g", (2,))(c) for form in (right, printed)))
 
     return finding(error)
 
@@ -152,8 +117,8 @@ def skew_symmetry(item: Item) -> Finding:
         return worst(N + np.swapaxes(N, 1, 2)) / worst(c.C)
 
     return finding(
-        lambda c: asymmetry(c, lambda x: trees.inertia_matrix(c.arm, x), C_of(c)),
-        lambda c: asymmetry(c, lambda x: main_axes_printed.printed_D(c.p, x), printed_C(c)),
+        lambda c: asymmetry(c, lambda x: trees.inertia_matrix(c.arm, x), right(c)["C"]),
+        lambda c: asymmetry(c, lambda x: main_axes_printed.printed_D(c.p, x), printed(c)["C"]),
     )
 
 
@@ -167,8 +132,8 @@ def sign_of_gravity(item: Item) -> Finding:
         def V(x: Array) -> Array:
             return gz * np.einsum("k,kn->n", masses, main_axes_printed.centres(c.p, x)[..., 2])
 
-        right = trees.potential_energy(c.arm, c.q)
-        return worst(relative(V(c.q), right), relative(trees.gradient(V, c.q), g_of(c)))
+        energy = trees.potential_energy(c.arm, c.q)
+        return worst(relative(V(c.q), energy), relative(trees.gradient(V, c.q), right(c)["g"]))
 
     found = finding(lambda c: error(c, c.p.gz), lambda c: error(c, -c.p.gz))
     return Finding("g_z = +9.81", found.residual, found.printed_residual)
@@ -202,14 +167,14 @@ def expanded_lagrangian(item: Item) -> Finding:
 
 def moving(c: Case) -> Array:
     """Compute `D qdd + C qd` by the corrected closed form."""
-    return motion(D_of(c), c.qdd) + motion(C_of(c), c.qd)
+    return motion(right(c)["D"], c.qdd) + motion(right(c)["C"], c.qd)
 
 
 @computes("N-3.43")
 def sign_of_potential(item: Item) -> Finding:
     """Compare the torque with dV/dq added and subtracted."""
     return finding(
-        lambda c: relative(moving(c) + g_of(c), c.tau), lambda c: relative(moving(c) - g_of(c), c.tau)
+        *(lambda c, sign=sign: relative(moving(c) + sign * right(c)["g"], c.tau) for sign in (1, -1))
     )
 
 
@@ -218,7 +183,9 @@ def velocities_in_C(item: Item) -> Finding:
     """Compare C with the sum over i of c_ijp qd_i, and with the sum of the c_ijp alone."""
 
     def error(c: Case, weights: Array) -> float:
-        return relative(np.einsum("nijp,ni->npj", trees.christoffel_symbols(c.D_by_q), weights), C_of(c))
+        return relative(
+            np.einsum("nijp,ni->npj", trees.christoffel_symbols(c.D_by_q), weights), right(c)["C"]
+        )
 
     return finding(lambda c: error(c, c.qd), lambda c: error(c, np.ones(c.qd.shape)))
 
@@ -231,7 +198,7 @@ def equation_of_motion(item: Item) -> Finding:
     robot = closed_form.main_axes_robot(load("irb1400")).with_drives("rigid", drives)
 
     def error(c: Case) -> float:
-        tau = moving(c) + g_of(c)
+        tau = moving(c) + right(c)["g"]
         tau_ext = tau + friction_torque(robot, c.qd)
 
         def total(x: Array, xd: Array) -> Array:

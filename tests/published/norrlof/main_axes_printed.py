@@ -16,7 +16,6 @@ from tests.published.items import rng
 from tests.published.norrlof import closed_form, trees
 from tests.published.norrlof.closed_form import MainAxes
 from tests.published.norrlof.trees import Arm, Array
-from twin.multibody.tree import Tree, inertial_parameters
 from twin.robot.loading.loading import load
 
 SETS = 4
@@ -45,41 +44,19 @@ def cases() -> tuple[Case, ...]:
     random = [MainAxes(*generator.uniform(0.1, 2, 9), *generator.uniform(-1, 1, 11)) for _ in range(SETS)]
     found = []
     for p in (closed_form.main_axes_parameters(load("irb1400")), *random):
-        arm = arm_of(replace(p, rc4x=0.0))
-        q, qd, qdd = trees.states(3)
+        p = replace(p, rc4x=0.0)
+        arm, (q, qd, qdd) = arm_of(p), trees.states(3)
         D_by_q = trees.gradient(lambda x, arm=arm: trees.inertia_matrix(arm, x), q)
         C = np.einsum("nijp,ni->npj", trees.christoffel_symbols(D_by_q), qd)
-        found.append(
-            Case(
-                replace(p, rc4x=0.0),
-                *(arm, q, qd, qdd, trees.inertia_matrix(arm, q), D_by_q, C),
-                *(trees.gravity_torques(arm, q), trees.torques(arm, q, qd, qdd)),
-            )
-        )
+        torques = trees.gravity_torques(arm, q), trees.torques(arm, q, qd, qdd)
+        found.append(Case(p, arm, q, qd, qdd, trees.inertia_matrix(arm, q), D_by_q, C, *torques))
     return tuple(found)
 
 
 def arm_of(p: MainAxes) -> Arm:
     """Return the arm that the parameters describe."""
-    T = np.tile(np.eye(4), (5, 1, 1))
-    T[1, 0, 3] = T[3, 0, 3] = p.l1x
-    T[2, 2, 3], T[4, 0, 3] = p.l2z, p.l5x
-    bodies = [inertial_parameters(0.0, np.zeros(3), np.diag([0, 0, p.I1]))]
-    for k in (2, 3, 5, 4):  # the lever comes before the rod
-        m, x, z, Iyy = (getattr(p, name) for name in (f"m{k}", f"rc{k}x", f"rc{k}z", f"I{k}"))
-        bodies.append(inertial_parameters(m, np.array([x, 0, z]), np.diag([0, Iyy, 0])))
-    tree = Tree(
-        names=closed_form.JOINTS,
-        links=closed_form.JOINTS,
-        kinds=("revolute",) * 5,
-        parents=closed_form.PARENTS,
-        T_parent_joint=T,
-        axes=np.array(closed_form.AXES, dtype=float),
-        inertias=np.array(bodies),
-        flange_joint=2,
-        T_joint_flange=np.eye(4),
-    )
-    return Arm(tree, np.array(closed_form.EMBEDDING, dtype=float), np.zeros(5), (0.0, 0.0, -p.gz))
+    embedding = np.array(closed_form.EMBEDDING, dtype=float)
+    return Arm(closed_form.main_axes_tree(p), embedding, np.zeros(5), (0.0, 0.0, -p.gz))
 
 
 def angles(q: Array) -> tuple[Array, ...]:

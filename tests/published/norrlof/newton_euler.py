@@ -14,6 +14,7 @@ from tests.published.norrlof import trees
 from tests.published.norrlof.trees import Arm, Array, relative, turned, worst
 from twin.multibody import recursions
 
+Motions = list[tuple[Array, ...]]
 ARMS = 3
 JOINTS = 6
 EXTENT = f"{ARMS} random arms of {JOINTS} joints"
@@ -38,7 +39,7 @@ def back(R: Array, v: Array) -> Array:
     return np.einsum("nji,nj->ni", R, v)
 
 
-def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array, ...]]:
+def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> Motions:
     """Return `a_c, omega, alpha, g` of every link in the link's axes, by section 2 of the report."""
     found = []
     for link, moved in zip(trees.links(arm, q), trees.accelerations(arm, q, qd, qdd), strict=True):
@@ -47,9 +48,7 @@ def motion_by_jacobians(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple
     return found
 
 
-def motion_of_lecture(
-    arm: Arm, q: Array, qd: Array, qdd: Array, printed: str = ""
-) -> list[tuple[Array, ...]]:
+def motion_of_lecture(arm: Arm, q: Array, qd: Array, qdd: Array, printed: str = "") -> Motions:
     """Return `a_c, omega, alpha, g` of every link by the lecture's outward recursion for revolute joints."""
     R, p = local(arm, q)
     world = recursions.world_frames(arm.tree, trees.placed(arm, q))
@@ -75,11 +74,7 @@ def motion_of_lecture(
 
 
 def balanced(
-    arm: Arm,
-    q: Array,
-    moved: list[tuple[Array, ...]],
-    printed: str = "",
-    common: Array | None = None,
+    arm: Arm, q: Array, moved: Motions, printed: str = "", common: Array | None = None
 ) -> tuple[Array, list[Array]]:
     """Evaluate (3.67) and (3.68) from the last link to the first.
 

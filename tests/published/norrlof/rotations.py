@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
+from tests.published.norrlof.kinematics import matrix
 from tests.published.norrlof.samples import rotations
 from twin.rotations.euler_angles import matrix_from_axis_angle, matrix_from_euler
 from twin.rotations.quaternions import (
@@ -34,12 +35,13 @@ def matrices() -> Floats:
 def printed_matrix(quat: Floats) -> Floats:
     """Return the matrix (2.15) as printed."""
     s, x, y, z = np.moveaxis(quat, -1, 0)
-    rows = [
-        [1 - 2 * y**2 - 2 * z**2, 2 * x * y - 2 * s * z, 2 * x * z + 2 * s * y],
-        [2 * x * y + 2 * s * z, 1 - 2 * x**2 - 2 * z**2, 2 * y * z - 2 * s * x],
-        [2 * x * z - 2 * s * y, 2 * y * z + 2 * s * x, 1 - 2 * x**2 - 2 * y**2],
-    ]
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    return matrix(
+        [
+            [1 - 2 * y**2 - 2 * z**2, 2 * x * y - 2 * s * z, 2 * x * z + 2 * s * y],
+            [2 * x * y + 2 * s * z, 1 - 2 * x**2 - 2 * z**2, 2 * y * z - 2 * s * x],
+            [2 * x * z - 2 * s * y, 2 * y * z + 2 * s * x, 1 - 2 * x**2 - 2 * y**2],
+        ]
+    )
 
 
 def skew_part(R: Floats) -> Floats:
@@ -118,13 +120,11 @@ def rotation_about_x(item: Item) -> Finding:
     theta = np.concatenate([rng().uniform(-np.pi, np.pi, SAMPLES), [0, 1e-8, np.pi - 1e-8, np.pi, -np.pi]])
     c, s, zero = np.cos(theta / 2), np.sin(theta / 2), np.zeros_like(theta)
     R = matrix_from_quaternion(np.stack([c, s, zero, zero], axis=1))
-    by_half = _about_x(1 - 2 * s**2, 2 * c * s)
-    return Finding(f"{len(theta)} angles", largest(R - by_half, R - _about_x(np.cos(theta), np.sin(theta))))
-
-
-def _about_x(c: Floats, s: Floats) -> Floats:
-    zero, one = np.zeros_like(c), np.ones_like(c)
-    return np.moveaxis(np.array([[one, zero, zero], [zero, c, -s], [zero, s, c]]), (0, 1), (-2, -1))
+    by_half, by_whole = (
+        matrix([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+        for cosine, sine in ((1 - 2 * s**2, 2 * c * s), (np.cos(theta), np.sin(theta)))
+    )
+    return Finding(f"{len(theta)} angles", largest(R - by_half, R - by_whole))
 
 
 @computes("N-2.16", "N-2.17", "N-2.18", "N-2.21")

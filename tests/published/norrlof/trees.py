@@ -173,11 +173,15 @@ def accelerations(arm: Arm, q: Array, qd: Array, qdd: Array) -> list[tuple[Array
 
 def about_centre(row: Array) -> tuple[float, Array, Array]:
     """Return mass, centre of mass (3,) and the tensor (3, 3) about it, of inertial parameters (10,)."""
-    mass, h = float(row[0]), row[1:4]
-    xx, yy, zz, xy, xz, yz = row[4:]
-    about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    com = h / mass if mass > 0 else np.zeros(3)
-    return mass, com, about_origin - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    mass = float(row[0])
+    com = row[1:4] / mass if mass > 0 else np.zeros(3)
+    return mass, com, tensor(row) - mass * (com @ com * np.eye(3) - np.outer(com, com))
+
+
+def tensor(parameters: Array) -> Array:
+    """Return the tensor (3, 3) of inertial parameters (10,), about their origin."""
+    xx, yy, zz, xy, xz, yz = parameters[4:]
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def rate(function: Callable[..., Array], *moved: tuple[Array, Array]) -> Array:
@@ -192,10 +196,7 @@ def gradient(function: Callable[[Array], Array], q: Array) -> Array:
 
 def christoffel_symbols(D_by_q: Array) -> Array:
     """Compute `c_ijp` (N, i, j, p) of (3.46) from the derivatives (N, p, j, i) of D."""
-    pj_i = np.einsum("npji->nijp", D_by_q)
-    pi_j = np.einsum("npij->nijp", D_by_q)
-    ij_p = D_by_q
-    return (pj_i + pi_j - ij_p) / 2
+    return (np.einsum("npji->nijp", D_by_q) + np.einsum("npij->nijp", D_by_q) - D_by_q) / 2
 
 
 def worst(*values: Any) -> float:
@@ -219,5 +220,4 @@ def _columns(q: Array) -> list[Array]:
 
 def _rows(scalars: Iterable[Any], count: int) -> Array:
     """Return scalars, which may be constant, as the columns of one array (N, k)."""
-    columns = [np.broadcast_to(np.asarray(s), (count,)) for s in scalars]
-    return np.stack(columns, axis=-1)
+    return np.stack([np.broadcast_to(np.asarray(s), (count,)) for s in scalars], axis=-1)

@@ -19,9 +19,7 @@ def values(robot, q):
 
 def evaluated(matrix, numbers):
     matrix = sp.Matrix(matrix)
-    return np.array(
-        matrix.subs({symbol: numbers[symbol.name] for symbol in matrix.free_symbols}), dtype=float
-    )
+    return np.array(matrix.subs({symbol: numbers[symbol.name] for symbol in matrix.free_symbols}), float)
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400"])
@@ -47,7 +45,4 @@ def test_symbolic_poses_and_jacobian_are_those_of_the_arm(name):
 def test_printed_kinematics_state_their_symbols():
     text = formulas("irb1400", "T")
     assert text.startswith("# theta1 = q1\n# theta2 = q2 - pi/2\n# theta3 = -q2 + q3\n")
-    assert "R36_33 = c5\n" in text
-    latex = formulas("irb1400", "J", "latex")
-    assert latex.splitlines()[-1].startswith("det = \\left(")
-    assert "Jw_{31} = 0\n" in latex
+    assert "Jw_{31} = 0\n" in formulas("irb1400", "J", "latex")

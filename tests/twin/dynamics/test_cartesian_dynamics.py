@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import states_of, times
+from tests.support.dh_arms import T_TOOL, states_of, times
 from tests.support.laboratory_arms import laboratory_arm
 from twin.dynamics.operational_space import operational_space
 from twin.errors import SingularityError
 from twin.robot.robot import Payload
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 
 
 def transposed(A):
@@ -66,9 +64,7 @@ def test_wrenches_accelerate_the_task_and_idle_torques_do_not(name, task):
 
 def test_a_lost_direction_is_named(robot):
     q = np.deg2rad([10.0, 20, -30, 40, 0, 50])
-    message = (
-        r"operational space does not exist: the arm is singular and cannot accelerate along \((?P<d>.*)\)"
-    )
+    message = r"operational space does not exist: .* singular and cannot accelerate along \((?P<d>.*)\)"
     with pytest.raises(SingularityError, match=message) as told:
         operational_space(robot, q, np.zeros(6))
     direction = [float(x) for x in re.search(message, str(told.value))["d"].split(",")]
@@ -77,24 +73,17 @@ def test_a_lost_direction_is_named(robot):
         operational_space(robot, [q + 0.3, q], np.zeros(6))
     task = np.eye(6)[:3]  # the position is free there
     assert operational_space(robot, q, np.zeros(6), None, task).Lambda.shape == (3, 3)
+    with pytest.raises(SingularityError, match="6 directions, more than the 5 joints of the arm"):
+        operational_space(laboratory_arm("youbot"), np.ones(5), np.ones(5))
+    for task in (np.eye(3), np.zeros((0, 6))):
+        told = re.escape(f"expected a finite task of shape (m, 6), got {task.shape}")
+        with pytest.raises(ValueError, match=told):
+            operational_space(robot, q, q, None, task)
 
 
 def test_batches_of_any_shape(robot):
     q, qd, _ = states_of(robot, 12)
-    q = q.reshape(2, 3, 2, 6)
-    space = operational_space(robot, q, qd[0], T_TOOL)
-    shapes = [part.shape for part in space]
-    assert shapes == [(2, 3, 2, 6, 6), (2, 3, 2, 6), (2, 3, 2, 6), (2, 3, 2, 6, 6)]
-    one = operational_space(robot, q[0, 0, 0], qd, T_TOOL)
+    space = operational_space(robot, q.reshape(2, 3, 2, 6), qd[0], T_TOOL)
+    assert [part.shape for part in space] == [(2, 3, 2, *shape) for shape in ((6, 6), (6,), (6,), (6, 6))]
+    one = operational_space(robot, q[0], qd, T_TOOL)
     assert one.p.shape == one.mu.shape == (12, 6)
-
-
-def test_misuse_is_one_clear_sentence(robot):
-    q = np.zeros(6)
-    for task in (np.eye(3), np.zeros((0, 6))):
-        with pytest.raises(
-            ValueError, match=re.escape(f"expected a finite task of shape (m, 6), got {task.shape}")
-        ):
-            operational_space(robot, q, q, None, task)
-    with pytest.raises(SingularityError, match="6 directions, more than the 5 joints of the arm"):
-        operational_space(laboratory_arm("youbot"), np.ones(5), np.ones(5))

@@ -7,6 +7,7 @@ import pytest
 from scipy.linalg import expm
 
 from tests.support.flexible_joints import DAMPED
+from tests.support.refusals import refused
 from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy, simulate_flexible_joint
 
 FREE = FlexibleJoint(Jm=0.7, Ja=2.3, k=31.0, r=-0.4)
@@ -70,9 +71,7 @@ def test_friction_holds_the_motor_while_the_arm_swings_and_takes_its_energy():
     assert energy(joint, slowed[-1]) < 0.1 * energy(joint, slowed[0])
     assert slowed[-1, 1] == 0
 
-
-def test_friction_of_the_motor_is_that_of_the_equations():
-    """Sliding one way, Coulomb friction is a constant torque: r times that at the joint."""
+    # Sliding one way, Coulomb friction is a constant torque: r times that at the joint.
     tau, dt = np.full(300, -5.0), 1e-3
     with_law = simulate_flexible_joint(DAMPED, tau, dt, [0, -3, 0, 1], coulomb=0.7)
     assert np.all(with_law[:, 1] < 0)
@@ -80,17 +79,14 @@ def test_friction_of_the_motor_is_that_of_the_equations():
     np.testing.assert_allclose(with_law, pushed, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"tau": [[0.0]]}, r"torques tau of shape \(N,\), got shape \(1, 1\)"),
-        ({"tau": [np.nan]}, "expected finite torques"),
-        ({"x": [0, 0, 0]}, r"of shape \(4,\)"),
-        ({"time_step": 0.0}, "expected a time step above 0 s, got 0.0"),
-        ({"coulomb": -1.0}, "coulomb of axis 1 is -1, expected at least 0 N m"),
-        ({"coulomb": 2.0, "static": 1.0}, "static of axis 1 is 1, expected at least the Coulomb friction"),
-    ],
-)
-def test_wrong_input_is_rejected(changed, told):
-    with pytest.raises(ValueError, match=told):
-        simulate_flexible_joint(**{"joint": FREE, "tau": [0.0], "time_step": 1e-3} | changed)
+def test_wrong_input_is_rejected():
+    def simulated(tau=(0.0,), time_step=1e-3, **changed):
+        return lambda: simulate_flexible_joint(FREE, tau, time_step, **changed)
+
+    refused(
+        (simulated(tau=[[0.0]]), "torques tau of shape (N,), got shape (1, 1)"),
+        (simulated(tau=[np.nan]), "expected finite torques"),
+        (simulated(x=[0, 0, 0]), "of shape (4,)"),
+        (simulated(time_step=0.0), "expected a time step above 0 s, got 0.0"),
+        (simulated(coulomb=2.0, static=1.0), "static of axis 1 is 1, expected at least the Coulomb friction"),
+    )

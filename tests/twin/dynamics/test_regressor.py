@@ -1,4 +1,7 @@
-"""The regressor against inverse dynamics, and the parameters there and back."""
+"""The regressor against inverse dynamics, the parameters there and back, and the regressor for two speeds.
+
+The last one equals M a + C v + g with Christoffel's C, which another computation gives.
+"""
 
 from dataclasses import replace
 
@@ -7,8 +10,11 @@ import pytest
 
 import twin
 from tests.support.random_trees import random_urdf
+from tests.support.refusals import refused
 from tests.support.sample_drives import RUBBING
+from twin.control.control_law import Model
 from twin.dynamics.parameters import LINK
+from twin.dynamics.regressor import regressor
 from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 
@@ -56,27 +62,9 @@ def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
     difference = twin.dynamics_regressor(robot, q, qd, qdd, after) - Y
     wanted = twin.friction_torque(robot, after) - twin.friction_torque(robot, qd)
     np.testing.assert_allclose(difference @ pi, wanted, rtol=0, atol=1e-12 * np.max(np.abs(wanted)))
-
-
-def test_far_above_its_stribeck_speed_a_shaft_has_coulomb_friction(irb140):
-    """Friction that falls with speed contributes only its linear part."""
-    robot = irb140.with_drives("rigid")
-    assert np.any(robot.drives.static > robot.drives.coulomb)
-    q, qdd = np.full(6, 0.3), np.zeros(6)
-    pi = twin.dynamics.dynamic_parameters(robot).values
-    for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
-        qd = np.full(6, speed)
-        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
-        assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
-
-
-def test_an_offset_is_a_torque_of_its_shaft(irb140):
-    robot = irb140.with_drives("rigid", LINEAR)
-    names = twin.dynamics.dynamic_parameters(robot).names
-    Y = twin.dynamics_regressor(robot, np.zeros(6), np.zeros(6), np.zeros(6))
-    columns = [k for k, name in enumerate(names) if name.endswith("offset")]
-    np.testing.assert_array_equal(Y[:, columns], LINEAR.friction_matrix.T)
-    np.testing.assert_array_equal(Y[:, [k - 1 for k in columns]], 0)  # Coulomb friction is 0 at rest
+    at_rest = twin.dynamics_regressor(robot, *np.zeros((3, 6)))
+    np.testing.assert_array_equal(at_rest[:, 63::4], LINEAR.friction_matrix.T)  # the offsets
+    np.testing.assert_array_equal(at_rest[:, 62::4], 0)  # Coulomb friction
 
 
 def test_many_samples_in_threads_are_those_of_one_thread(irb140, rng, monkeypatch):
@@ -118,22 +106,36 @@ def test_parameters_go_back_into_a_robot_whose_payload_stays_one(irb140, rng):
     np.testing.assert_array_equal(same.tree.inertias, irb140.tree.inertias)
 
 
-def test_wrong_use_is_one_sentence(irb140):
-    q = np.zeros(6)
-    with pytest.raises(ValueError, match=r"expected qd of shape \(\.\.\., 6\), got \(5,\)"):
-        twin.dynamics_regressor(irb140, q, np.zeros(5), q)
-    with pytest.raises(ValueError, match="expected qd_friction to be finite"):
-        twin.dynamics_regressor(irb140, q, q, q, np.full(6, np.nan))
+def test_static_friction_keeps_its_distance_and_counts_at_low_speed_only(irb140):
+    """Friction that falls with speed contributes only its linear part."""
     robot = irb140.with_drives("rigid")
+    assert np.any(robot.drives.static > robot.drives.coulomb)
+    q, qdd = np.full(6, 0.3), np.zeros(6)
     pi = twin.dynamics.dynamic_parameters(robot).values
-    with pytest.raises(ValueError, match=r"expected pi of shape \(84,\), got \(60,\)"):
-        twin.dynamics.with_dynamic_parameters(robot, pi[:60])
-    with pytest.raises(ValueError, match="got nan of link_1 mx"):
-        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 1, np.nan, pi))
-    offset = twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 63, 2.0, pi))
-    assert offset.drives.offset.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    with pytest.raises(ValueError, match="rotor_inertia of axis 1 is -1"):
-        twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == 60, -1.0, pi))
+    for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
+        qd = np.full(6, speed)
+        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+        assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
+    pi[62::4] += 1.0  # Coulomb friction
+    drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives
+    np.testing.assert_allclose(drives.static, robot.drives.static + 1.0, rtol=1e-14)
+
+
+def test_wrong_use_is_one_sentence(irb140):
+    q, robot = np.zeros(6), irb140.with_drives("rigid")
+    pi = twin.dynamics.dynamic_parameters(robot).values
+
+    def changed(place, value):
+        return twin.dynamics.with_dynamic_parameters(robot, np.where(np.arange(84) == place, value, pi))
+
+    refused(
+        (lambda: twin.dynamics_regressor(irb140, q, np.zeros(5), q), r"expected qd of shape .*, got \(5,\)"),
+        (lambda: twin.dynamics_regressor(irb140, q, q, q, np.nan * q), "expected qd_friction to be finite"),
+        (lambda: twin.dynamics.with_dynamic_parameters(robot, pi[:60]), r"expected pi of shape \(84,\), got"),
+        (lambda: changed(1, np.nan), "got nan of link_1 mx"),
+        (lambda: changed(60, -1.0), "rotor_inertia of axis 1 is -1"),
+    )
+    assert changed(63, 2.0).drives.offset.tolist() == [2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_one_drive_and_its_units(tmp_path, rng):
@@ -144,9 +146,35 @@ def test_one_drive_and_its_units(tmp_path, rng):
     assert agrees(robot, rng)
 
 
-def test_what_static_friction_is_above_coulomb_friction_stays(irb140):
-    robot = irb140.with_drives("rigid")
-    pi = twin.dynamics.dynamic_parameters(robot).values
-    pi[62::4] += 1.0
-    drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives
-    np.testing.assert_allclose(drives.static, robot.drives.static + 1.0, rtol=1e-14)
+def filled(robot, q, qd, v, a, smooth=0.0):
+    model = Model.of(robot, 1e-3)
+    Y = np.full((robot.n, 10 * robot.tree.n + 4 * robot.n), np.nan)
+    regressor(model.tree, model.drives, model.gravity, q, qd, v, a, smooth, Y)
+    return Y
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "two_link"])
+def test_links_give_the_torque_of_christoffel_symbols(name):
+    robot, rng = twin.load(name), np.random.default_rng(4)
+    for _ in range(5):
+        q, qd, v, a = rng.uniform(-0.5, 0.5, (4, robot.n)) * [[1], [2], [3], [5]]
+        links = filled(robot, q, qd, v, a)[:, : 10 * robot.tree.n]
+        expected = (
+            twin.mass_matrix(robot, q) @ a
+            + twin.coriolis_matrix(robot, q, qd) @ v
+            + twin.gravity_torque(robot, q)
+        )
+        np.testing.assert_allclose(links @ robot.inertias.ravel(), expected, rtol=0, atol=1e-12)
+
+
+def test_equal_speeds_give_the_regressor_of_the_dynamics_with_drives_but_smooth_friction():
+    robot, rng = twin.load("irb140").with_drives("rigid"), np.random.default_rng(5)
+    q, qd, a = rng.uniform(-0.5, 0.5, (3, robot.n))
+    Y, expected = filled(robot, q, qd, qd, a), twin.dynamics_regressor(robot, q, qd, a)
+    links = 10 * robot.tree.n
+    np.testing.assert_array_equal(Y[:, :links], expected[:, :links])
+    for column in (1, 2, 3):
+        np.testing.assert_allclose(Y[:, links + column :: 4], expected[:, links + column :: 4], rtol=1e-15)
+    np.testing.assert_array_equal(Y[:, links::4], np.diag(a))  # rotors in joint units
+    slow, fast = (filled(robot, q, q, np.full(6, v), q, smooth=0.02)[:, links + 2 :: 4] for v in (0.005, 0.1))
+    np.testing.assert_allclose(slow, 0.25 * fast, rtol=1e-14)

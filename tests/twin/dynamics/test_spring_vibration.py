@@ -82,12 +82,9 @@ def test_a_step_too_long_is_warned_of(irb140, plant):
         plant(irb140.with_drives("elastic"), time_step=5e-5)
         plant(irb140.with_drives("rigid"), time_step=1e-3)
         plant(irb140.with_payload(BODY).with_drives("elastic"), time_step=1e-3)
-
-
-def test_a_rotor_without_inertia_has_no_end_to_its_frequency(irb140):
     light = irb140.with_payload(BODY).with_drives("elastic", irb140.drives.without_rotors())
-    assert np.all(spring_frequencies(light, AT) == np.inf)
-    with pytest.warns(UserWarning, match=r"joint_1 at inf Hz \(simulated at 500 Hz\)"):
-        AnalyticPlant(light)
+    if plant is AnalyticPlant:
+        with pytest.warns(UserWarning, match=r"joint_1 at inf Hz \(simulated at 500 Hz\)"):
+            plant(light)
     with pytest.raises(RobotError, match="has no springs: its drives are unknown"):
         spring_frequencies(replace(irb140, drives=None), AT)

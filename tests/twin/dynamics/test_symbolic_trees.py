@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
-from scipy.spatial.transform import Rotation
 
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.small_robots import inertial
 from tests.support.symbolic_checks import agrees, is_skew
-from twin.dynamics.symbolic.trees import exact_rotation, mass_symbols, rotation_from_z, tree_dynamics
+from twin.dynamics.symbolic.trees import mass_symbols, tree_dynamics
 
 
 @pytest.fixture
@@ -45,6 +44,8 @@ def test_coupled_tree_is_the_kernel(right_angled, rng):
     limits = {name: getattr(right_angled, name)[:2] for name in ("q_min", "q_max", "qd_max", "tau_max")}
     coupled = interpreted(replace(right_angled, embedding=G, embedding_offset=g0, driven=(0, 2), **limits))
     agrees(tree_dynamics(right_angled.tree, G, g0), coupled, rng)
+    with pytest.raises(ValueError, match=r"expected G \(3, n\), g0 \(3,\) and 3 links, got \(2, 2\), \(3,\)"):
+        tree_dynamics(right_angled.tree, np.eye(2))
 
 
 def test_symbols_for_masses_are_the_kernel(right_angled, rng):
@@ -58,22 +59,3 @@ def test_symbols_for_masses_are_the_kernel(right_angled, rng):
         values |= {f"I{pair}{k}": 0.0 for pair in ("xz", "yz")}
     agrees(dynamics, right_angled, rng, [values[symbol.name] for symbol in dynamics.parameters])
     assert is_skew(dynamics)
-
-
-def test_misuse_is_named(right_angled):
-    with pytest.raises(ValueError, match=r"expected G \(3, n\), g0 \(3,\) and 3 links, got \(2, 2\), \(3,\)"):
-        tree_dynamics(right_angled.tree, np.eye(2))
-
-
-def test_rotations_become_exact_ones(rng):
-    quarter = Rotation.from_euler("xyz", [np.pi / 2, 0, -np.pi / 2]).as_matrix()
-    assert exact_rotation(quarter) == sp.Matrix(3, 3, [int(v) for v in np.round(quarter).ravel()])
-    for R in Rotation.random(5, rng=rng).as_matrix():
-        exact = exact_rotation(R)
-        assert exact * exact.T == sp.eye(3)
-        np.testing.assert_allclose(np.array(exact, dtype=float), R, atol=1e-15)
-    for axis in (*np.eye(3), *-np.eye(3), *(v / np.linalg.norm(v) for v in rng.normal(size=(5, 3)))):
-        exact = rotation_from_z(axis)
-        assert exact * exact.T == sp.eye(3)
-        assert exact.det() == 1
-        np.testing.assert_allclose(np.array(exact[:, 2], dtype=float).ravel(), axis, atol=1e-15)

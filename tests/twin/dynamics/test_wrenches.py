@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
-import pybullet
 import pytest
-from pybullet_utils.bullet_client import BulletClient
 
 import twin
+from tests.support.dh_arms import times
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
-from twin.engine.body import create_body, remove_hidden_physics
 from twin.errors import RobotError, UnknownNameError
 from twin.kinematics.forward import link_poses
 from twin.multibody.tree import frozen
@@ -59,9 +57,7 @@ def test_forces_on_every_link_change_its_momentum(irb1400):
 
     def moments(t):
         T = link_poses(robot, q + qd * t + qdd * t**2 / 2)
-        return tree.inertias[:, :1] * T[:, :3, 3] + np.einsum(
-            "kij,kj->ki", T[:, :3, :3], tree.inertias[:, 1:4]
-        )
+        return tree.inertias[:, :1] * T[:, :3, 3] + times(T[:, :3, :3], tree.inertias[:, 1:4])
 
     dt = 1e-3
     momentum_rates = (moments(dt) - 2 * moments(0.0) + moments(-dt)) / dt**2
@@ -110,18 +106,6 @@ def test_force_of_the_pin_is_that_of_the_engines_constraint(irb1400):
             np.testing.assert_allclose(force, expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400"])
-def test_wrenches_in_base_axes_are_rotated_and_batches_equal_single_samples(name):
-    robot = twin.load(name)
-    q, qd, qdd = motions(robot, 6)
-    in_link = twin.joint_wrenches(robot, q.reshape(2, 3, 6), qd.reshape(2, 3, 6), qdd.reshape(2, 3, 6))
-    in_base = twin.joint_wrenches(robot, q[4], qd[4], qdd[4], frame="base")
-    R = link_poses(robot, q[4])[robot.tree.names.index("joint_5"), :3, :3]
-    expected = np.concatenate([R @ in_link["joint_5"][1, 1, :3], R @ in_link["joint_5"][1, 1, 3:]])
-    np.testing.assert_allclose(in_base["joint_5"], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
-    np.testing.assert_allclose(in_base.base, in_link.base[1, 1], rtol=0, atol=1e-12 * 2e3)
-
-
 def test_joints_are_found_by_their_names_or_links_and_misuse_is_rejected(irb140):
     still = np.zeros((3, 6))
     with pytest.raises(ValueError, match="expected frame 'link' or 'base', got 'tool'"):
@@ -133,26 +117,3 @@ def test_joints_are_found_by_their_names_or_links_and_misuse_is_rejected(irb140)
         wrenches["joint_7"]
     with pytest.raises(RobotError, match="has no dynamics"):
         twin.joint_wrenches(twin.load("rx90"), *still)
-
-
-@pytest.mark.parametrize("speed", [0.0, 2.0])
-def test_joint_sensors_of_pybullet_are_right_at_rest_only(speed, irb140):
-    """This is why forces of a run are computed and not read from the engine."""
-    client = BulletClient(pybullet.DIRECT)
-    body, order = create_body(client, irb140)
-    remove_hidden_physics(client, body, order)
-    client.setGravity(*irb140.gravity)
-    client.setTimeStep(1e-3)
-    q, qd = np.full(6, 0.3), np.full(6, speed)
-    for joint in order:
-        client.enableJointForceTorqueSensor(body, joint, True)
-        client.resetJointState(body, joint, q[joint], qd[joint])
-    tau = twin.gravity_torque(irb140, q)
-    client.setJointMotorControlArray(body, order, client.TORQUE_CONTROL, forces=tau.tolist())
-    client.stepSimulation()
-    sensed = np.linalg.norm([client.getJointState(body, joint)[2][:3] for joint in order], axis=1)
-    client.disconnect()
-    qdd = twin.forward_dynamics(irb140, q, qd, tau)
-    force = np.linalg.norm(twin.joint_wrenches(irb140, q, qd, qdd).joints[:, :3], axis=1)
-    difference = np.max(np.abs(sensed - force))
-    assert difference > 1.0 if speed else difference < 1e-9

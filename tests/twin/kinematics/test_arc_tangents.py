@@ -36,16 +36,13 @@ def test_where_the_formulas_meet(slope):
         np.testing.assert_allclose(angles_of(slopes, np.full(101, side)), exact, rtol=4e-16, atol=0)
 
 
-def test_along_the_axes_it_is_exact():
+def test_along_the_axes_it_is_exact_and_nan_stays_nan():
     y, x = [0.0, -0.0, 1.0, -1.0, 0.0, -0.0, 0.0], [2.0, 2.0, 0.0, 0.0, -3.0, -3.0, 0.0]
     assert angles_of(y, x).tolist() == [0, 0, math.pi / 2, -math.pi / 2, math.pi, -math.pi, 0]
+    assert np.all(np.isnan(angles_of([np.nan, 1.0, np.nan], [1.0, np.nan, np.nan])))
 
 
 def test_one_alone_has_the_bits_that_it_has_among_many(rng):
     y, x = rng.normal(size=(2, 61))
     many = angles_of(y, x)
     assert all(angles_of(y[i : i + 1], x[i : i + 1])[0] == many[i] for i in range(61))
-
-
-def test_nan_stays_nan():
-    assert np.all(np.isnan(angles_of([np.nan, 1.0, np.nan], [1.0, np.nan, np.nan])))

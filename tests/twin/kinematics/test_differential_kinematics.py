@@ -1,13 +1,12 @@
 """Analytic Jacobians, their rates and inverses, and the joint motions that make a motion of the tool."""
 
-import re
-
 import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import states_of, times
+from tests.support.dh_arms import T_TOOL, fourth_order, states_of, times
 from tests.support.laboratory_arms import TABLES, laboratory_arm
+from tests.support.refusals import refused
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -21,7 +20,6 @@ from twin.kinematics.differential import (
 )
 
 KINDS = ("zyx", "zyz", "quaternion")
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
 ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
 
 
@@ -36,14 +34,10 @@ def wrapped(x, kind):
     return x
 
 
-def fourth_order(function, h):
-    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("arm", ARMS, indirect=True)
-def test_jacobians_are_derivatives(arm, kind):
-    q, qd, _ = states_of(arm)
+def test_jacobians_are_derivatives_and_make_rates_of_twists(arm, kind):
+    q, qd, qdd = states_of(arm)
     x = tool_coordinates(arm, q, T_TOOL, kind)
     J = analytic_jacobian(arm, q, T_TOOL, kind)
     scale = np.maximum(1, np.max(np.abs(J), axis=(1, 2)))
@@ -61,22 +55,15 @@ def test_jacobians_are_derivatives(arm, kind):
     error = np.max(np.abs(derivative - J_dot), axis=(1, 2))
     assert np.max((error / scale**4)[away]) < 1e-9
 
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("arm", ARMS, indirect=True)
-def test_twist_and_coordinates_describe_the_same_motion(arm, kind):
-    q, qd, qdd = states_of(arm)
-    J, J_dot = twin.jacobian(arm, q, T_TOOL), twin.jacobian_dot(arm, q, qd, T_TOOL)
-    x, V, Vd = tool_coordinates(arm, q, T_TOOL, kind), times(J, qd), times(J, qdd) + times(J_dot, qd)
-    J_A = analytic_jacobian(arm, q, T_TOOL, kind)
-    J_A_dot = analytic_jacobian_dot(arm, q, qd, T_TOOL, kind)
-    scale = np.max(np.abs(J_A_dot), axis=(1, 2))[:, None] + 1
+    V = times(twin.jacobian(arm, q, T_TOOL), qd)
+    Vd = times(twin.jacobian(arm, q, T_TOOL), qdd) + times(twin.jacobian_dot(arm, q, qd, T_TOOL), qd)
+    size = np.max(np.abs(J_dot), axis=(1, 2))[:, None] + 1
     rates, accelerations = coordinate_rates(x, V, kind), coordinate_accelerations(x, V, Vd, kind)
-    assert np.max(np.abs(rates - times(J_A, qd)) / scale) < 1e-14
-    assert np.max(np.abs(accelerations - times(J_A, qdd) - times(J_A_dot, qd)) / scale) < 1e-14
+    assert np.max(np.abs(rates - times(J, qd)) / size) < 1e-14
+    assert np.max(np.abs(accelerations - times(J, qdd) - times(J_dot, qd)) / size) < 1e-14
 
 
-YOUBOT_Q, ZERO, ONES = np.arange(1.0, 6), np.zeros(6), np.ones(6)
+ZERO, ONES = np.zeros(6), np.ones(6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -144,7 +131,7 @@ def test_in_a_singular_wrist_possible_motions_are_found(robot):
     np.testing.assert_array_equal(inverse_velocity(robot, SINGULAR_WRIST, np.zeros(6)), np.zeros(6))
 
 
-def test_in_a_singular_wrist_impossible_motions_are_refused(robot):
+def test_motions_that_a_singular_wrist_or_five_joints_cannot_do_are_refused(robot):
     J = twin.jacobian(robot, SINGULAR_WRIST)
     lost = np.linalg.svd(J)[0][:, -1]
     possible = J @ np.ones(6)
@@ -157,25 +144,11 @@ def test_in_a_singular_wrist_impossible_motions_are_refused(robot):
     assert abs(nearest[3] - nearest[5]) < 1e-14  # without idle motion
     with pytest.raises(SingularityError, match=r"the analytic Jacobian of sample \[1, 0\] has rank 5, not 6"):
         analytic_jacobian_inverse(robot, [[np.ones(6)], [SINGULAR_WRIST]])
-
-
-@pytest.mark.parametrize("close", [1e-3, 1e-6, 1e-8])
-def test_close_to_a_singular_wrist_the_loss_is_the_condition_number(robot, close):
-    q = SINGULAR_WRIST + np.array([0, 0, 0, 0, close, 0])
-    J = twin.jacobian(robot, q)
-    qd = np.array([1.0, -0.5, 0.7, 2, 1, -1])
-    found = inverse_velocity(robot, q, J @ qd)
-    assert np.max(np.abs(found - qd)) < 1e-15 * np.linalg.cond(J)
-    np.testing.assert_allclose(J @ found, J @ qd, rtol=0, atol=1e-14)  # the motion itself is met
-
-
-@pytest.mark.parametrize("arm", ["youbot"], indirect=True)
-def test_five_joints_cannot_do_everything(arm):
-    V = (-0.01, 0, 0, 0, 0, 0)
+    five, q, V = laboratory_arm("youbot"), np.arange(1.0, 6), (-0.01, 0, 0, 0, 0, 0)
     with pytest.raises(SingularityError, match=r"not possible: the Jacobian, of rank 5, misses \("):
-        inverse_velocity(arm, YOUBOT_Q, V, coordinates="zyx")
-    nearest = inverse_velocity(arm, YOUBOT_Q, V, coordinates="zyx", least_squares=True)
-    np.testing.assert_allclose(nearest, analytic_jacobian_inverse(arm, YOUBOT_Q) @ V, rtol=1e-12)
+        inverse_velocity(five, q, V, coordinates="zyx")
+    nearest = inverse_velocity(five, q, V, coordinates="zyx", least_squares=True)
+    np.testing.assert_allclose(nearest, analytic_jacobian_inverse(five, q) @ V, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("arm", "kind"), [("rx90", "zyx"), ("rx90", "zyz")], indirect=["arm"])
@@ -194,7 +167,7 @@ def test_euler_angles_have_additional_singularities(arm, kind):
 
 def test_batches_of_any_shape(robot):
     q = states_of(robot, 12)[0].reshape(2, 3, 2, 6)
-    for kind, size in (("zyx", 6), ("zyz", 6), ("quaternion", 7)):
+    for kind, size in (("zyx", 6), ("quaternion", 7)):
         x = tool_coordinates(robot, q, T_TOOL, kind)
         assert x.shape == (2, 3, 2, size)
         assert coordinate_accelerations(x[0, 0, 0], np.ones((5, 6)), np.ones(6), kind).shape == (5, size)
@@ -205,21 +178,14 @@ def test_batches_of_any_shape(robot):
     assert inverse_acceleration(robot, q, np.ones(6), np.ones(6)).shape == q.shape
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_misuse_is_one_clear_sentence(robot):
+    refused(
         (lambda r: tool_coordinates(r, ZERO, None, "xyz"), "unknown coordinates 'xyz': known are 'zyx'"),
         (lambda r: analytic_jacobian(r, ZERO, None, "twist"), "unknown coordinates 'twist'"),
         (lambda r: inverse_velocity(r, ZERO, ONES, coordinates="xyz"), "known are 'twist', 'zyx'"),
         (lambda r: inverse_velocity(r, ZERO, np.ones(7)), "expected rates of shape (..., 6), got (7,)"),
         (lambda r: inverse_velocity(r, ZERO, np.full(6, np.nan)), "expected finite rates, got nan"),
-        (
-            lambda r: inverse_acceleration(r, ZERO, ZERO, ONES, coordinates="quaternion"),
-            "expected accelerations of shape (..., 7), got (6,)",
-        ),
+        (lambda r: inverse_acceleration(r, ZERO, ZERO, np.ones(7)), "accelerations of shape (..., 6)"),
         (lambda r: coordinate_rates(np.ones(7), ONES, "zyx"), "expected x of shape (..., 6), got (7,)"),
-    ],
-)
-def test_misuse_is_one_clear_sentence(robot, call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call(robot)
+        given=(robot,),
+    )

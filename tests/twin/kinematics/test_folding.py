@@ -77,17 +77,6 @@ def test_either_end_of_either_passive_joint_counts(irb1400, without_fold, joint,
     assert not np.all(np.isnan(solutions))
 
 
-def test_the_published_reach_is_admitted(irb1400):
-    """The wrist centre 1.44 m from axis 1: lower arm on its limit of 70 degrees, q3 - q2 = -60.5 degrees."""
-    assert irb1400.rating.reach == 1.44
-    q = np.deg2rad([20.0, 70.0, 9.5, 0.0, 30.0, 0.0])
-    assert irb1400.q_max[1] == q[1]
-    T = twin.forward_kinematics(irb1400, q)
-    wrist = T[:3, 3] - irb1400.dh.d[5] * T[:3, 2]
-    assert np.hypot(wrist[0], wrist[1]) == pytest.approx(1.44, abs=5e-3)
-    np.testing.assert_allclose(twin.inverse_kinematics(irb1400, T, near=q), q, rtol=0, atol=1e-12)
-
-
 MET = {  # from here to there, by which angle, and its limit
     "forearm raised": ([10, 60, 5, 10, 30, 0], [10, 60, -18, 10, 30, 0], r"-75\.0\d+ deg"),
     "lower arm back": ([10, -40, 20, 10, 30, 0], [10, -60, 20, 10, 30, 0], r"75\.0\d+ deg"),
@@ -95,15 +84,21 @@ MET = {  # from here to there, by which angle, and its limit
 
 
 @pytest.mark.parametrize("name", MET)
-def test_a_path_into_the_fold_names_link_and_distance(irb1400, name):
+def test_a_path_into_the_fold_or_out_of_it_names_link_and_distance(irb1400, name):
     start, end, angle = MET[name]
     q = np.deg2rad(np.array([start, end], float))
-    with pytest.raises(
-        LimitError,
-        match=rf"^joint_elbow \(q3 - q2\) would be at {angle} .* at t = .*, its range is -75 deg .* to 75 "
-        r"deg .*: link_rod would be 0\.0439 m from folding parallelogram flat$",
-    ):
+    told = (
+        rf"^joint_elbow \(q3 - q2\) would be at {angle} .* at t = .*, its range is -75 deg .* to 75 "
+        r"deg .*: link_rod would be 0\.0439 m from folding parallelogram flat$"
+    )
+    with pytest.raises(LimitError, match=told):
         joint_path(irb1400, through_poses(twin.forward_kinematics(irb1400, q)), near=q[0])
+    if name == "lower arm back":
+        back = through_poses(twin.forward_kinematics(irb1400, q[::-1]))
+        with pytest.raises(LimitError, match=r"near must be .*: joint_elbow \(q3 - q2\) would be at 80 "):
+            joint_path(irb1400, back, near=q[1])
+        with pytest.raises(LimitError, match=r"no solution .*: joint_elbow .* link_rod would be 0\.0295"):
+            joint_path(irb1400, back, near=q[0])
 
 
 def test_a_path_through_the_fold_between_two_good_poses_is_refused(irb1400):
@@ -130,12 +125,3 @@ def test_before_the_fold_and_past_it(irb1400, elbow_deg, told, column):
     q = np.array([column, 0.2, 0.2 + np.deg2rad(elbow_deg), 0.0, 0.0, 0.0])
     with pytest.raises(LimitError, match=rf": link_rod would be {told} folding parallelogram flat"):
         check_folding(irb1400, q)
-
-
-def test_a_start_in_the_fold_is_named(irb1400):
-    q = np.deg2rad(np.array([[10, -60, 20, 10, 30, 0], [10, -40, 20, 10, 30, 0]], float))
-    path = through_poses(twin.forward_kinematics(irb1400, q))
-    with pytest.raises(LimitError, match=r"near must be joint .*: joint_elbow \(q3 - q2\) would be at 80 "):
-        joint_path(irb1400, path, near=q[0])
-    with pytest.raises(LimitError, match=r"no solution .*: joint_elbow .* link_rod would be 0\.0295"):
-        joint_path(irb1400, path, near=q[1])

@@ -67,7 +67,7 @@ def test_axis_4_is_turned_where_axis_6_cannot_make_up_for_it(robot):
     np.testing.assert_allclose(inverse_kinematics(arm, T, near=q), q, rtol=0, atol=1e-12)
 
 
-def test_near_determines_axis_4_of_an_aligned_wrist_to_nine_decimals(arm):
+def test_near_determines_axis_4_of_an_aligned_wrist_and_axis_1_to_nine_decimals(arm):
     q, _ = random_poses_of(arm, np.random.default_rng(1), 300)
     q[:, 4] = np.deg2rad(5e-8)
     exact = forward_kinematics(arm, q)
@@ -82,8 +82,6 @@ def test_near_determines_axis_4_of_an_aligned_wrist_to_nine_decimals(arm):
     rows = inverse_kinematics(arm, T, limits=False)
     assert np.max(pose_errors(arm, rows, T)) <= 5e-9
 
-
-def test_near_determines_axis_1_of_a_wrist_centre_on_it_to_nine_decimals(arm):
     q, exact = above_axis_1(arm, np.random.default_rng(2), 100)
     T = np.round(exact, 9)
     nearest = inverse_kinematics(arm, T, near=q)

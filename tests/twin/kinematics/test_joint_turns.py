@@ -15,9 +15,8 @@ from twin.kinematics.joint_turns import (
 SHEAR = np.eye(6) - np.eye(6, k=-1)  # whole numbers, determinant 1
 
 
-def representatives(theta, near, q_min, q_max, inverse_S=SHEAR, theta0=None):
-    q = np.empty_like(theta)
-    theta0 = np.zeros(6) if theta0 is None else theta0
+def representatives(theta, near, q_min, q_max, inverse_S=SHEAR, theta0=0.0):
+    q, theta0 = np.empty_like(theta), np.broadcast_to(theta0, 6)
     joint_angles_of(theta, theta0, inverse_S, near, q_min, q_max, q)
     return q
 
@@ -40,20 +39,17 @@ def test_against_trying_every_turn(rng):
 @pytest.mark.parametrize("beyond", [0.0, 0.9 * LIMIT_TOLERANCE])
 def test_rounding_beyond_a_limit_is_put_onto_it(beyond):
     limits = np.full(6, 1.25)
-    for theta, q_min, q_max in ((1.25 + beyond, -limits, limits), (-1.25 - beyond, -limits, limits)):
-        q = representatives(np.full((6, 3), theta), np.zeros((6, 3)), q_min, q_max, np.eye(6))
+    for theta in (1.25 + beyond, -1.25 - beyond):
+        q = representatives(np.full((6, 3), theta), np.zeros((6, 3)), -limits, limits, np.eye(6))
         assert np.all(np.abs(q) == 1.25)
     q = representatives(np.full((6, 3), 1.25 + 3e-12), np.zeros((6, 3)), -limits, limits, np.eye(6))
     assert np.all(np.isnan(q))
 
 
-def test_half_a_turn_is_positive():
+def test_half_a_turn_is_positive_and_nan_does_not_spread():
     assert TURN * PER_TURN == 1.0
     assert principal(-np.pi) == principal(np.pi) == principal(3 * np.pi) == np.pi
     assert principal(np.nextafter(np.pi, 4)) < -3
-
-
-def test_nan_stays_nan_and_does_not_spread():
     theta = np.full((6, 4), 0.5)
     theta[2, 1] = np.nan
     q = representatives(theta, np.zeros((6, 4)), np.full(6, -np.inf), np.full(6, np.inf), np.eye(6))

@@ -1,12 +1,11 @@
 """Joint torques of a wrench, and mobility; the transforms of twists and wrenches are in tests/published."""
 
-import re
-
 import numpy as np
 import pytest
 
 import twin
-from twin.kinematics.statics import cross_matrix, mobility, twist_transform, wrench_torque, wrench_transform
+from tests.support.refusals import refused
+from twin.kinematics.statics import cross_matrix, mobility, wrench_torque, wrench_transform
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
@@ -26,25 +25,18 @@ def test_joint_torques_do_the_work_of_the_wrench(name):
 
 
 def test_mobility_of_plain_arms_and_closed_chains():
-    assert mobility(2 * 6 + 1, 6 * [3] + 6 * [2] + 6 * [1]) == 6  # a Stewart platform with universal joints
     assert mobility(6, 6 * [1]) == 6
     assert mobility(0, []) == 0
     assert mobility(3, 4 * [1]) == -2  # a planar four-bar, whose axes are parallel: it has 1
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_misuse_is_one_clear_sentence(robot):
+    refused(
         (lambda r: cross_matrix([1, 2]), "expected r of shape (..., 3), got (2,)"),
-        (lambda r: twist_transform(np.eye(3)), "expected T_AB of shape (..., 4, 4), got (3, 3)"),
         (lambda r: wrench_transform(np.eye(6)), "expected T_AB of shape (..., 4, 4), got (6, 6)"),
         (lambda r: wrench_torque(r, np.zeros(6), np.ones(3)), "expected wrench of shape (..., 6), got (3,)"),
         (lambda r: wrench_torque(r, np.zeros(6), [0, 0, np.nan, 0, 0, 0]), "expected a finite wrench"),
-        (lambda r: mobility(2.5, [1]), "expected an integer number of moving links, got 2.5"),
         (lambda r: mobility(-1, [1]), "expected an integer number of moving links, got -1"),
         (lambda r: mobility(2, [1, 6]), "expected joints of 1 to 5 freedoms, got 6"),
-    ],
-)
-def test_misuse_is_one_clear_sentence(robot, call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call(robot)
+        given=(robot,),
+    )

@@ -1,16 +1,15 @@
 """Closed-loop inverse kinematics: its error dynamics, its integration, and what it refuses."""
 
-import re
-from contextlib import nullcontext
-
 import numpy as np
 import pytest
 
 import twin
-from tests.support.dh_arms import times
+from scenarios import laboratory
+from tests.support.dh_arms import T_TOOL, fourth_order, times
 from tests.support.laboratory_arms import laboratory_arm
+from tests.support.refusals import refused
 from tests.support.tool_paths import K, path_of
-from twin.errors import SingularityError
+from twin.errors import SingularityError, UnreachableError
 from twin.kinematics.differential import (
     analytic_jacobian,
     coordinate_rates,
@@ -24,9 +23,7 @@ from twin.trajectories.closed_loop_inverse import (
     gain_matrix,
     track,
 )
-from twin.trajectories.tool_paths import through_poses
-
-T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+from twin.trajectories.tool_paths import straight_line, through_poses
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +34,12 @@ def path(robot):
 @pytest.fixture
 def start(robot):
     return path_of(robot)[0]
+
+
+def in_angles(motion, kind="zyx"):
+    """The coordinates of a motion of the tool, and their rates."""
+    x = coordinates_from_pose(motion.T_base_tool, kind)
+    return x, coordinate_rates(x, motion.twist, kind)
 
 
 @pytest.fixture
@@ -51,8 +54,7 @@ def test_the_law_makes_the_error_die_away(robot, path, kind):
     motion = path(np.linspace(0, path.duration, 200))
     q = path_of(robot)[0] + np.random.default_rng(5).uniform(-0.3, 0.3, (200, 6))
     qd, error = law.speeds(q, motion), law.error(q, motion.T_base_tool)
-    xd = coordinate_rates(coordinates_from_pose(motion.T_base_tool, kind), motion.twist, kind)
-    error_rate = xd - times(analytic_jacobian(robot, q, T_TOOL, kind), qd)
+    error_rate = in_angles(motion, kind)[1] - times(analytic_jacobian(robot, q, T_TOOL, kind), qd)
     assert np.max(np.abs(error)) > 0.3
     np.testing.assert_allclose(error_rate, -times(K, error), rtol=0, atol=1e-12)
 
@@ -76,10 +78,6 @@ def test_coordinates_that_the_joints_cannot_follow_obey_the_law_in_least_squares
     assert (np.max(np.abs(missed)) > 1e-3) == (arm.n < J_A.shape[1])
     idle = np.linalg.svd(J_A)[2][:, 6:]
     np.testing.assert_allclose(times(idle, qd), 0, rtol=0, atol=1e-12)
-
-
-def fourth_order(function, h):
-    return (8 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12 * h)
 
 
 @pytest.mark.parametrize("kind", ["zyx", "zyz", "quaternion"])
@@ -118,24 +116,11 @@ def test_euler_steps_are_the_manuals(robot, path, start):
     for k, t in enumerate(tracked.samples.t):
         np.testing.assert_allclose(tracked.samples.q[k], q, rtol=0, atol=1e-13)
         motion = path(t)
-        x, x_hat = coordinates_from_pose(motion.T_base_tool, "zyx"), tool_coordinates(robot, q, T_TOOL)
+        (x, xd), x_hat = in_angles(motion), tool_coordinates(robot, q, T_TOOL)
         np.testing.assert_allclose(tracked.error[k], x - x_hat, rtol=0, atol=1e-13)
-        xd = coordinate_rates(x, motion.twist, "zyx")
         qd = np.linalg.solve(analytic_jacobian(robot, q, T_TOOL), xd + 25.0 * (x - x_hat))
         np.testing.assert_allclose(tracked.samples.qd[k], qd, rtol=0, atol=1e-12)
         q = q + 5e-3 * qd
-
-
-def test_angles_pass_through_half_a_turn(robot):
-    q = np.deg2rad([[-5.0, 20, -10, 30, 40, 50], [5.0, 20, -10, 30, 40, 50]])
-    q[:, 0] += np.pi - tool_coordinates(robot, q * [0, 1, 1, 1, 1, 1])[:, 3]  # turning axis 1 adds to phi
-    path = through_poses(twin.forward_kinematics(robot, q), durations=0.5)
-    phi = coordinates_from_pose(path(np.linspace(0, 0.5, 101)).T_base_tool, "zyx")[:, 3]
-    assert np.max(np.abs(np.diff(phi))) > 6  # from pi to -pi
-    tracked = track(FeedbackLaw(robot, 40.0), path, q[0] + 0.02, 2e-3)
-    assert np.max(np.abs(np.diff(tracked.samples.q, axis=0))) < 0.01
-    assert np.max(np.abs(tracked.error)) < 0.1
-    np.testing.assert_allclose(tracked.samples.q[-1], q[1], rtol=0, atol=1e-4)
 
 
 def test_errors_of_coordinates():
@@ -163,34 +148,32 @@ def test_gains_are_matrices_and_as_high_as_the_step_allows(robot, path, start):
     np.testing.assert_array_equal(gain_matrix(3.0, 2), 3 * np.eye(2))
     np.testing.assert_array_equal(gain_matrix([1, 2], 2), np.diag([1.0, 2.0]))
     np.testing.assert_array_equal(gain_matrix(K, 6), K)
-    for gain, integration, fits in (
-        (99.0, "euler", True),
-        (101.0, "euler", False),
-        (139.0, "runge-kutta", True),
-        (140.0, "runge-kutta", False),
-    ):
-        law = FeedbackLaw(robot, gain, T_TOOL)
-        told = pytest.raises(
-            ValueError, match=rf"too high for steps of 0\.02 s: with {integration} .* multiply"
-        )
-        with nullcontext() if fits else told:
-            track(law, path, start, 0.02, integration=integration)
+    for integration, fits, too_high in (("euler", 99.0, 101.0), ("runge-kutta", 139.0, 140.0)):
+        track(FeedbackLaw(robot, fits, T_TOOL), path, start, 0.02, integration=integration)
+        told = rf"too high for steps of 0\.02 s: with {integration} .* multiply"
+        with pytest.raises(ValueError, match=told):
+            track(FeedbackLaw(robot, too_high, T_TOOL), path, start, 0.02, integration=integration)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+def test_misuse_is_one_clear_sentence(robot, path):
+    refused(
         (lambda r, p: FeedbackLaw(r, 0.0), "expected a gain that is positive definite, in 1/s"),
         (lambda r, p: FeedbackLaw(r, np.ones(7)), "expected a gain of shape (), (6,) or (6, 6), got (7,)"),
         (lambda r, p: FeedbackLaw(r, 1.0, None, "xyz"), "unknown coordinates 'xyz'"),
         (lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(5), 1e-3), "expected q_start of shape (6,)"),
         (lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 0.0), "expected a positive period in s"),
-        (
-            lambda r, p: track(FeedbackLaw(r, 1.0), p, np.zeros(6), 1e-3, integration="heun"),
-            "unknown integration 'heun': known are 'euler', 'runge-kutta'",
-        ),
-    ],
-)
-def test_misuse_is_one_clear_sentence(robot, path, call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call(robot, path)
+        (lambda r, p: track(FeedbackLaw(r, 1.0), p, [0] * 6, 1.0, integration="heun"), "integration 'heun'"),
+        given=(robot, path),
+    )
+
+
+def test_unreachable_line_is_reported_with_time_and_error_also_by_the_scenario(robot):
+    start = robot.poses["test_3"]
+    T = np.tile(twin.forward_kinematics(robot, start), (2, 1, 1))
+    T[1, :3, 3] += [1.0, -1.0, 0.0]
+    line = straight_line(T[0], T[1], speed=0.25, acceleration=0.5)
+    told = r"sample \d+ at t = 0\.\d+ s: the joints lost the path, \S+ m off"
+    with pytest.raises(UnreachableError, match=told):
+        track(FeedbackLaw(robot, 10.0), line, start, 1e-2)
+    with pytest.raises(UnreachableError, match="the joints lost the path"):
+        laboratory.run(laboratory.Config(distance=1.5, speed=0.5, acceleration=2.0))

@@ -6,6 +6,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
+from tests.support.dh_arms import fourth_order, times
 from tests.support.processor_times import shared
 from twin.errors import BranchError, LimitError, SingularityError, UnreachableError
 from twin.kinematics.inverse import inverse_kinematics
@@ -50,39 +51,31 @@ PATHS = ("thesis", "tool", "recording")
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_the_tool_path_is_reproduced(name):
+def test_the_tool_path_is_reproduced_with_its_derivatives_and_at_rest_at_both_ends(name):
     path, tool = path_and_tool(name)
     samples = sample(path, 1e-3)
+    np.testing.assert_array_equal(samples.q, path.checked.q)
     T, twist, twist_rate = path.tool_path(samples.t)
     np.testing.assert_allclose(twin.forward_kinematics(ROBOT, samples.q, tool), T, rtol=0, atol=5e-15)
     J = twin.jacobian(ROBOT, samples.q, tool)
     J_dot = twin.jacobian_dot(ROBOT, samples.q, samples.qd, tool)
-    np.testing.assert_allclose((J @ samples.qd[..., None])[..., 0], twist, rtol=0, atol=1e-14)
-    acceleration = (J @ samples.qdd[..., None] + J_dot @ samples.qd[..., None])[..., 0]
+    np.testing.assert_allclose(times(J, samples.qd), twist, rtol=0, atol=1e-14)
+    acceleration = times(J, samples.qdd) + times(J_dot, samples.qd)
     np.testing.assert_allclose(acceleration, twist_rate, rtol=0, atol=1e-13)
 
+    q, qd, qdd = path([-1.0, 0.0, path.duration, path.duration + 1.0])
+    np.testing.assert_array_equal(q[[0, 3]], q[[1, 2]])
+    assert not qd.any()
+    assert not qdd.any()
 
-@pytest.mark.parametrize("name", PATHS)
-def test_speed_and_acceleration_are_the_derivatives(name):
-    path, _ = path_and_tool(name)
     h = 1e-4
     t = np.linspace(0, path.duration, 301)
     knots = {"thesis": THERE_AND_BACK.times, "tool": [0, path.duration]}.get(name, np.arange(110) * 0.02)
     t = t[np.all(np.abs(t[:, None] - np.asarray(knots)) > 3 * h, axis=1)]
     _, qd, qdd = path(t)
-    at = {k: path(t + k * h) for k in (-2, -1, 1, 2)}
-    for i, given, tolerance in ((0, qd, 3e-11), (1, qdd, 3e-9)):
-        numeric = (at[-2][i] - 8 * at[-1][i] + 8 * at[1][i] - at[2][i]) / (12 * h)
+    numerics = fourth_order(lambda step: np.array(path(t + step)[:2]), h)
+    for numeric, given, tolerance in zip(numerics, (qd, qdd), (3e-11, 3e-9), strict=True):
         np.testing.assert_allclose(given, numeric, rtol=0, atol=tolerance * max(1.0, np.abs(given).max()))
-
-
-@pytest.mark.parametrize("name", PATHS)
-def test_at_rest_at_both_ends_and_held_outside(name):
-    path, _ = path_and_tool(name)
-    q, qd, qdd = path([-1.0, 0.0, path.duration, path.duration + 1.0])
-    np.testing.assert_array_equal(q[[0, 3]], q[[1, 2]])
-    assert not qd.any()
-    assert not qdd.any()
 
 
 def test_the_thesis_poses_in_the_order_3_1_2_1_3():
@@ -94,11 +87,6 @@ def test_the_thesis_poses_in_the_order_3_1_2_1_3():
     samples = sample(path, 1e-3)
     assert np.all((samples.q > ROBOT.q_min) & (samples.q < ROBOT.q_max))
     assert 0.4 < (np.abs(samples.qd) / ROBOT.qd_max).max() < 0.8  # brisk, with room to spare
-
-
-def test_any_times_in_any_shape_agree_with_the_checked_samples():
-    path = path_and_tool("thesis")[0]
-    np.testing.assert_array_equal(sample(path, 1e-3).q, path.checked.q)
     t = np.random.default_rng(1).uniform(-0.1, path.duration + 0.1, 12)
     for whole, shaped, one in zip(path(t), path(t.reshape(2, 3, 2)), path(t[7]), strict=True):
         np.testing.assert_array_equal(shaped, whole.reshape(2, 3, 2, 6))
@@ -110,7 +98,7 @@ def test_full_turns_are_counted():
     start = np.deg2rad([10.0, 20.0, -30.0, 15.0, 60.0, -150.0])
     T = np.tile(at(start), (5, 1, 1))
     for k in range(1, 5):
-        T[k, :3, :3] = T[k - 1, :3, :3] @ turn
+        T[k:, :3, :3] = T[k:, :3, :3] @ turn
     path = joint_path(ROBOT, through_poses(T, durations=0.9), near=start)
     q = path(np.linspace(0, path.duration, 777))[0]
     np.testing.assert_allclose(q[-1], start + np.deg2rad(440.0) * np.eye(6)[5], rtol=0, atol=1e-12)
@@ -174,15 +162,15 @@ def test_a_path_that_the_arm_cannot_take_is_refused(name):
 
 
 def test_out_of_reach_names_sample_time_and_distance():
-    far = shifted(HERE, 0.6)
-    with pytest.raises(UnreachableError) as error:
-        joint_path(ROBOT, through_poses([at(HERE), far], durations=1.0), near=HERE)
+    poses = [at(HERE), shifted(HERE, 0.6)]
     told = r"sample (\d+) at t = (\S+) s: .* pose at x = .* is (\S+) m from axis 2, the arm .* 0.02 to 0.74 m"
+    with pytest.raises(UnreachableError) as error:
+        joint_path(ROBOT, through_poses(poses, durations=1.0), near=HERE)
     k, t, distance = map(float, re.fullmatch(told, str(error.value)).groups())
     assert t == pytest.approx(k * 1e-3)
     assert 0.74 < distance < 0.745
     with pytest.raises(UnreachableError, match="sample 0 at t = 0 s"):
-        joint_path(ROBOT, through_poses([far, at(HERE)], durations=1.0), near=HERE)
+        joint_path(ROBOT, through_poses(poses[::-1], durations=1.0), near=HERE)
 
 
 @dataclass(frozen=True)
@@ -203,7 +191,6 @@ class Altered:
 @pytest.mark.parametrize("spoilt", [Altered(jump=-1e-3), Altered(twist=0.5), Altered(twist=-1.0)])
 def test_a_path_that_jumps_or_contradicts_itself_is_refused(spoilt):
     joint_path(ROBOT, Altered(), near=HERE, T_flange_tool=TOOL)
-    with pytest.raises(
-        BranchError, match=r"sample \d+ at t = .* s: joint_\d jumps by .* deg .* its speed makes"
-    ):
+    told = r"sample \d+ at t = .* s: joint_\d jumps by .* deg .* its speed makes"
+    with pytest.raises(BranchError, match=told):
         joint_path(ROBOT, spoilt, near=HERE, T_flange_tool=TOOL)

@@ -3,6 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.dh_arms import fourth_order
+from tests.support.refusals import refused
 from twin.errors import LimitError
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines, trapezoid
 
@@ -14,10 +16,7 @@ QDD_MAX = np.array([8.0, 8.0, 10.0, 20.0, 20.0, 30.0])
 
 def central_differences(trajectory, t, h):
     """Derivatives of position and of speed by central differences of fourth order."""
-    values = [trajectory(t + k * h) for k in (-2, -1, 1, 2)]
-    return tuple(
-        (values[0][i] - 8 * values[1][i] + 8 * values[2][i] - values[3][i]) / (12 * h) for i in (0, 1)
-    )
+    return fourth_order(lambda step: np.array(trajectory(t + step)[:2]), h)
 
 
 MOVES = {
@@ -50,10 +49,9 @@ def test_trapezoid_derivatives_between_its_corners():
         numeric_qd, numeric_qdd = central_differences(move, t, 1e-3)
         np.testing.assert_allclose(move(t)[1], numeric_qd, rtol=0, atol=1e-11)
         np.testing.assert_allclose(move(t)[2], numeric_qdd, rtol=0, atol=1e-11)
-    for corner in (ramp, T - ramp):  # position and speed run on through the corners
-        before, after = move(corner - 1e-9), move(corner + 1e-9)
-        np.testing.assert_allclose(before[0], after[0], rtol=0, atol=1e-7)
-        np.testing.assert_allclose(before[1], after[1], rtol=0, atol=1e-6)
+    corners = np.array([ramp, T - ramp])  # position and speed run on through them
+    before, after = move(corners - 1e-9), move(corners + 1e-9)
+    np.testing.assert_allclose(before[:2], after[:2], rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("move", [quintic(Q0, Q1, 1.3), trapezoid(Q0, Q1, QD_MAX, QDD_MAX)])
@@ -62,55 +60,43 @@ def test_a_move_ends_at_rest_and_holds_its_ends(move):
     np.testing.assert_allclose(q, [Q0, Q0, Q1, Q1], rtol=0, atol=1e-15)
     assert not qd.any()
     assert not qdd.any()
+    start = Q0.copy()
+    copied = quintic(start, Q1, 1.0)
+    start[:] = 99.0
+    np.testing.assert_array_equal(copied(0.0)[0], Q0)
+    with pytest.raises(ValueError, match="read-only"):
+        move.q0[0] = 1.0
 
 
 @pytest.mark.parametrize(
     ("move", "duration"),
     [
-        (quintic(Q0, Q0, qd_max=1.0), 0.0),
-        (trapezoid(Q0, Q0, 1.0, 1.0), 0.0),
-        (hold(Q0, 2.0), 2.0),
-        (quintic(Q0, Q0, 2.0), 2.0),
-        (trapezoid(Q0, Q0, 1.0, 1.0, 2.0), 2.0),
+        *((quintic(Q0, Q0, qd_max=1.0), 0.0), (trapezoid(Q0, Q0, 1.0, 1.0), 0.0), (hold(Q0, 2.0), 2.0)),
+        *((quintic(Q0, Q0, 2.0), 2.0), (trapezoid(Q0, Q0, 1.0, 1.0, 2.0), 2.0)),
     ],
 )
 def test_a_move_to_where_it_is_takes_no_time_or_that_given(move, duration):
     assert move.duration == duration
-    q, qd, qdd = move(np.linspace(-1, 3, 7))
-    np.testing.assert_array_equal(q, np.tile(Q0, (7, 1)))
-    assert not qd.any()
-    assert not qdd.any()
+    for part, value in zip(move(np.linspace(-1, 3, 7)), (Q0, 0, 0), strict=True):
+        np.testing.assert_array_equal(part, np.tile(value + 0 * Q0, (7, 1)))
 
 
-def test_shortest_quintic_takes_one_joint_to_its_speed_limit():
+def test_shortest_moves_are_on_their_limits_and_slower_trapezoids_cruise_lower():
     move = quintic(Q0, Q1, qd_max=QD_MAX)
     np.testing.assert_allclose(move.duration, np.max(15 / 8 * np.abs(Q1 - Q0) / QD_MAX), rtol=1e-15)
-    ratio = np.abs(move(np.linspace(0, move.duration, 20001))[1]) / QD_MAX
-    np.testing.assert_allclose(ratio.max(), 1.0, rtol=1e-12)
     assert quintic(Q0, Q1, move.duration, qd_max=QD_MAX).duration == move.duration
-
-
-def test_shortest_trapezoid_is_on_its_limits():
     move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
     t = np.linspace(0, move.duration, 20001)
-    _, qd, qdd = move(t)
-    np.testing.assert_allclose((np.abs(qd) / QD_MAX).max(), 1.0, rtol=1e-12)
-    np.testing.assert_allclose((np.abs(qdd) / QDD_MAX).max(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose((np.abs(move(t)[1]) / QD_MAX).max(), 1.0, rtol=1e-12)
     again = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, move.duration)
     np.testing.assert_allclose(again(t)[0], move(t)[0], rtol=0, atol=1e-12)
+    slower = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, 2.0 * move.duration)
+    assert (np.abs(slower(2 * t)[1]) / QD_MAX).max() < 0.6
+    for one, times in ((move, t), (slower, 2 * t)):
+        np.testing.assert_allclose((np.abs(one(times)[2]) / QDD_MAX).max(), 1.0, rtol=1e-12)
 
 
-def test_slower_trapezoid_keeps_its_acceleration_and_cruises_lower():
-    shortest = trapezoid(Q0, Q1, QD_MAX, QDD_MAX)
-    move = trapezoid(Q0, Q1, QD_MAX, QDD_MAX, 2.0 * shortest.duration)
-    t = np.linspace(0, move.duration, 5001)
-    q, qd, qdd = move(t)
-    np.testing.assert_allclose(q[-1], Q1, rtol=0, atol=1e-15)
-    np.testing.assert_allclose((np.abs(qdd) / QDD_MAX).max(), 1.0, rtol=1e-12)
-    assert (np.abs(qd) / QD_MAX).max() < 0.6
-
-
-def test_too_fast_a_quintic_names_joint_value_limit_unit_and_time():
+def test_too_fast_a_move_names_joint_value_limit_unit_and_time():
     with pytest.raises(LimitError) as error:
         quintic(np.zeros(3), [0.1, -2.0, 0.3], 1.0, qd_max=[3.0, 2.5, 3.0])
     assert str(error.value) == (
@@ -119,30 +105,22 @@ def test_too_fast_a_quintic_names_joint_value_limit_unit_and_time():
     )
     move = quintic(np.zeros(3), [0.1, -2.0, 0.3], 1.5, qd_max=[3.0, 2.5, 3.0])
     np.testing.assert_allclose(move(0.75)[1][1], -2.5, rtol=1e-14)
-
-
-def test_too_fast_a_trapezoid_names_what_is_exceeded():
     with pytest.raises(LimitError, match=r"joint 1 .* acceleration of 16 rad/s\^2 at t = 0 s, .* 5 rad/s\^2"):
         trapezoid([0.0], [1.0], 5.0, 5.0, 0.5)
     with pytest.raises(LimitError, match=r"joint 1 .* speed of .* its limit is 1 rad/s; .* at least 1\.2 s"):
         trapezoid([0.0], [1.0], 1.0, 5.0, 1.0)
 
 
-def test_too_fast_sines_name_the_time_of_the_first_peak():
+def test_sines_go_on_and_too_fast_ones_name_the_time_of_the_first_peak():
     with pytest.raises(LimitError, match="joint 2 would reach a speed of") as error:
         sines([0.0, 0.0], [0.1, 1.0], [1.0, -1.0], 3.0, phase=[0.0, 0.5], qd_max=3.0)
     time = float(str(error.value).split("t = ")[1].split(" s")[0])
     trajectory = sines([0.0, 0.0], [0.1, 1.0], [1.0, -1.0], 3.0, phase=[0.0, 0.5])
     np.testing.assert_allclose(np.abs(trajectory(time)[1][1]), 2 * np.pi, rtol=1e-10)
     assert np.abs(trajectory(np.linspace(0, time - 1e-3, 100))[1][:, 1]).max() < 2 * np.pi * (1 - 1e-6)
-
-
-def test_sines_go_on_and_can_start_at_rest():
-    trajectory = sines(Q0, 0.2, 0.5, 1.0, phase=-np.pi / 2)
-    np.testing.assert_allclose(trajectory(0.0)[0], Q0 - 0.2, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(trajectory(0.0)[1], 0.0, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(trajectory(7.3)[0], trajectory(1.3)[0], rtol=0, atol=1e-14)
-    np.testing.assert_allclose(trajectory(-0.7)[0], trajectory(1.3)[0], rtol=0, atol=1e-14)
+    from_rest = sines(Q0, 0.2, 0.5, 1.0, phase=-np.pi / 2)
+    np.testing.assert_allclose(from_rest(0.0)[0], Q0 - 0.2, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(from_rest([-0.7, 7.3])[0], from_rest([1.3, 1.3])[0], rtol=0, atol=1e-14)
 
 
 def test_one_time_and_arrays_of_times_agree():
@@ -165,44 +143,24 @@ def test_sequence_runs_its_parts_in_turn():
     np.testing.assert_array_equal(both(-1.0)[0], Q0)
 
 
-def test_sequence_refuses_jumps():
-    with pytest.raises(ValueError, match=r"position of joint 6 jumps from 4 to 0 rad .* at t = 1 s"):
-        sequence(quintic(Q0, Q1, 1.0), quintic(Q0, Q1, 1.0))
-    with pytest.raises(ValueError, match="speed of joint"):
-        sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0))
-    with pytest.raises(ValueError, match="one number of joints, got 6 and 1"):
-        sequence(hold(Q0, 1.0), hold([1.0], 1.0))
-    with pytest.raises(ValueError, match="at least one"):
-        sequence()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_misuse_message_states_the_expectation():
+    refused(
         (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
         (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
-        (lambda: quintic(Q0, Q1, np.nan), "expected a positive, finite duration"),
+        (
+            lambda: sequence(*[quintic(Q0, Q1, 1.0)] * 2),
+            "position of joint 6 jumps from 4 to 0 rad .* t = 1 s",
+        ),
+        (lambda: sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0)), "speed of joint"),
+        (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
+        (lambda: sequence(), "at least one"),
         (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
         (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
         (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
         (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
-        (lambda: trapezoid(Q0, Q1, np.nan, 1.0), "expected finite qd_max"),
         (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
         (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
-    ],
-)
-def test_misuse_message_states_the_expectation(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-def test_trajectory_holds_its_ends():
-    q0 = Q0.copy()
-    move = quintic(q0, Q1, 1.0)
-    q0[:] = 99.0
-    np.testing.assert_array_equal(move(0.0)[0], Q0)
-    with pytest.raises(ValueError, match="read-only"):
-        move.q0[0] = 1.0
+    )
 
 
 joint_angles = st.lists(st.floats(-7, 7).map(lambda q: round(q, 12)), min_size=3, max_size=3)
