@@ -129,7 +129,7 @@ def program(case: Case, path: Path) -> Verdict:
 
     Its worker process, whose start takes 2 s, stays for the next case, unless the program ends it.
     """
-    with mock.patch.object(execute, "Workers", lambda count: nullcontext(_workers(count))):
+    with mock.patch.object(execute, "Workers", lambda count, **_: nullcontext(_workers(count))):
         return _command(case, ["run", str(path)], path)
 
 

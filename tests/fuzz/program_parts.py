@@ -47,7 +47,6 @@ right
 right """{x} %s"""
 right """<long>"""
 open  """\x1b[31m \0"""
-open  b'bytes'
 ''')
 TOPS = parts(r"""
 right
@@ -62,42 +61,32 @@ wrong 'open
 FIELDS = parts(r"""
 right
 right far: float = option(0.5, "100 % [/x] %s {0}")
-right some: float | None = option(None, 'x')
 right own: list = None
 wrong far: float = option("far", "x")
 wrong count: int = option(2.5, 'x')
-wrong own: list = []
 open  far: np.ndarray = option(None, 'x')
 open  far: float = option(1.0, None)
-open  log: str = option('a', 'x')
-open  far: float = option(float('nan'), 'x')
 open  help: str = option('a', 'x')
 open  bandwidth: int = option(3, 'x')
 open  _far: float = option(1.0, 'x')
 open  word: str = option('c', 'x', ('a', 'b'))
-open  word: str = option('a', 'x', (1, None))
 wrong bandwidth: float = option(-1.0, 'x')
 wrong time_step: float = option(float('nan'), 'x')
-wrong robot: int = 3
 wrong robot: str = option('[/x]', 'x')
 wrong mounting: str = option('x', 'y')
 each  def __post_init__(self): {}
 """)
 RUNS = parts(r"""
 right return held(config)
-right print('said'); return held(config)
 each  failure
 wrong return None
 wrong return 3
 wrong yield held(config)
 wrong return Config
-wrong return object.__new__(type(held(config)))
 wrong return replace(held(config), q=None)
 open  return replace(held(config), controller='[/x]' * 9)
-open  return replace(held(config), tau=np.zeros(3))
 open  log = held(config); log.q[:] = np.nan; return log
 open  return replace(held(config), robot=None)
-open  return replace(held(config), arrays={3: 'x'})
 open  return replace(held(config), steps_per_period=0)
 """)
 METRICS = parts(r"""
@@ -108,14 +97,12 @@ right return (Metric('x' * 5000, -1e308, '😀', 0, 'why'),)
 each  failure
 wrong return (Metric('a', float('nan'), 'm', 1.0, 'x'),)
 wrong return (Metric('a', 2.0, 'm', 1.0, 'x'),)
-wrong return (Metric('a', 0.0, 'm', np.nan, 'x'),)
 wrong return (Metric('a', 'text', 'm', None, 'x'),)
 wrong return (Metric('a', np.zeros(3), 'm', 1.0, 'x'),)
 wrong return (Metric(3, 0.0, 'm', 1.0, 'x'),)
 wrong return (Metric('a', 0.0, 'm', 'high', 'x'),)
 wrong return None
 wrong return 3
-wrong return (1, 2)
 wrong yield 3
 open  return (Metric('a', 0.0, None, 1.0, None),)
 open  return (Metric('a\nb', Decimal(1), 'm', 1.0, b'x'),)
@@ -124,44 +111,34 @@ open  return (Metric('\x1b[2J', 0.0, 'm', 1.0, 3),)
 """)
 ENDS = parts(r"""
 right
-right OTHER = 3
 wrong Config = 3
 wrong del run
-wrong Config = Config()
 wrong run = None
 wrong sys.exit(0)
 wrong raise Interrupt()
-wrong Config = base.Config, 1
 open  class Config(Config): x = 1
-open  __doc__ = 3
 open  VARIANTS = 3
 """)
 LAWS = parts(r"""
 right return np.array(TORQUE[:2])
-right return [0, 1]
 right return (0.0, True)
 each  failure
 wrong return None
 wrong pass
-wrong return 0.0
 wrong return 'ab'
 wrong return np.zeros(3)
-wrong return {}
 wrong return np.zeros((1, 2))
 wrong return [np.nan, 0]
-wrong return [None, 0]
 wrong yield 0
 wrong return [[0], [1, 2]]
 open  return [1e308, -1e308]
 open  return np.ma.array([0, 1], mask=[1, 0])
 open  state.q[:] = 7; return [0, 1]
 open  return [10 ** 400, 0]
-open  return np.array([0, 1], 'M8[s]')
 """)
 NAMED = parts(r"""
 right
 open  law.name = '[/x]'
 open  law.reset = fail
 wrong law = 3
-wrong law = None
 """)

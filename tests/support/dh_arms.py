@@ -8,10 +8,10 @@ TURN = 2 * np.pi
 
 
 def dh_frames(dh, theta):
-    """Return the poses of the six DH frames as plain products of the four elementary transforms."""
+    """Return the poses of all DH frames as plain products of the four elementary transforms."""
     T = np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4)
     frames = []
-    for i in range(6):
+    for i in range(len(dh.d)):
         turn, shift, twist = (np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4) for _ in range(3))
         c, s = np.cos(theta[..., i]), np.sin(theta[..., i])
         turn[..., 0, 0], turn[..., 0, 1], turn[..., 1, 0], turn[..., 1, 1] = c, -s, s, c

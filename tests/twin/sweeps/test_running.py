@@ -90,13 +90,12 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, da
     assert np.all(np.diff(report) > 0)
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
+def test_a_chunk_is_done_again_if_its_worker_is_killed_and_ends_the_sweep_if_it_kills_every_worker(
+    whole, pool, tmp_path
+):
     table = run_points(sweep_experiments.Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
     assert (tmp_path / "died").exists()
     assert table.tobytes() == whole.tobytes()
-
-
-def test_a_chunk_that_kills_every_worker_ends_the_sweep(pool):
     with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
         run_points(sweep_experiments.Fatal(), POINTS, pool=pool)
 
