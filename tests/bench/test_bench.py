@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.bench.__main__ import main, noise, verdict
-from tests.bench.instructions import MISSING, run_again, total
+from tests.bench.__main__ import noise, verdict
+from tests.bench.instructions import run_again
 from tests.bench.timing import Meter, Row, heading, peer, same
 
 
@@ -49,21 +49,6 @@ def test_meter_with_another_unit_gives_rows_in_that_unit():
     assert not meter.timed
 
 
-def test_total_reads_the_count_of_a_callgrind_file():
-    assert total("summary: 5\n\nfn=(1)\n+3 12\n\ntotals: 12345\n") == 12345
-    with pytest.raises(ValueError, match="no total"):
-        total("summary: 5\n")
-
-
-def test_missing_valgrind_is_reported_with_exit_status_2(monkeypatch, capsys):
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr("sys.argv", ["bench", "--instructions"])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err == f"{MISSING}\n"
-
-
 COUNT = """
 import json
 from tests.bench.instructions import instructions
@@ -98,14 +83,3 @@ def test_different_results_stop_the_run():
 def test_missing_library_is_reported(capsys):
     assert peer("no_such_library") is None
     assert "no rows against no_such_library" in capsys.readouterr().out
-
-
-def test_invalid_options_are_rejected_before_measuring(monkeypatch, capsys):
-    for options, message in (
-        (["--rounds", "-1"], "--rounds of at least 1, got -1"),
-        (["--json", "no/such/f.json"], "the folder no/such does not exist"),
-    ):
-        monkeypatch.setattr("sys.argv", ["bench", *options])
-        with pytest.raises(SystemExit, match="2"):
-            main()
-        assert message in capsys.readouterr().err

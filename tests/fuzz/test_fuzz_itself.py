@@ -1,11 +1,8 @@
 """The fuzz suite detects crashes, hangs, tracebacks, and deviations of the engine."""
 
-import sys
-
 import numpy as np
 
-from tests.fuzz import cases, robots_judged, workers
-from tests.fuzz.__main__ import main
+from tests.fuzz import robots_judged, workers
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.misbehaving import misbehaving_judge
 from tests.fuzz.robots_judged import robot_file
@@ -54,11 +51,3 @@ def test_relative_engine_error_of_1e_10_is_a_fault(tmp_path, monkeypatch):
 
         monkeypatch.setattr(robots_judged, "_in_engine", off)
         assert judged_robot(tmp_path, small_robots.SOUND).sort == f"engine and model differ in a {sort}"
-
-
-def test_command_line_repeats_a_case(tmp_path, monkeypatch, capsys):
-    arguments = ["--kind", "csv", "--seed", "1", "--case", "3", "--out", str(tmp_path / "case")]
-    monkeypatch.setattr(sys, "argv", ["fuzz", *arguments])
-    assert main() == 0
-    assert (tmp_path / "case" / "path.csv").read_bytes() == cases.make(CaseId("csv", 1, 3)).files["path.csv"]
-    assert capsys.readouterr().out.startswith(("accepted", "refused"))

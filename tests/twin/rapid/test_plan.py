@@ -52,12 +52,11 @@ def test_the_time_law_agrees_with_another_implementation():
     path = toppra.SplineInterpolator(s, rng.uniform(-1, 1, (6, 6)))
     grid = np.linspace(0, 1, 801)
     speed, acceleration = np.full(6, 3.0), np.full(6, 12.0)
+    speeds, accelerations = (np.stack([-one, one], axis=1) for one in (speed, acceleration))
+    exact = {"discretization_scheme": constraint.DiscretizationType.Interpolation}
     limits = [
-        constraint.JointVelocityConstraint(np.stack([-speed, speed], axis=1)),
-        constraint.JointAccelerationConstraint(
-            np.stack([-acceleration, acceleration], axis=1),
-            discretization_scheme=constraint.DiscretizationType.Interpolation,
-        ),
+        constraint.JointVelocityConstraint(speeds),
+        constraint.JointAccelerationConstraint(accelerations, **exact),
     ]
     profile = algorithm.TOPPRA(limits, path, gridpoints=grid).compute_parameterization(0, 0)[1]
     dq, ddq = path(grid, 1), path(grid, 2)

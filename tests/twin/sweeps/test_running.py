@@ -90,16 +90,6 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, da
     assert np.all(np.diff(report) > 0)
 
 
-def test_a_chunk_is_done_again_if_its_worker_is_killed_and_ends_the_sweep_if_it_kills_every_worker(
-    whole, pool, tmp_path
-):
-    table = run_points(sweep_experiments.Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
-    assert (tmp_path / "died").exists()
-    assert table.tobytes() == whole.tobytes()
-    with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
-        run_points(sweep_experiments.Fatal(), POINTS, pool=pool)
-
-
 def test_a_worker_ends_with_whoever_started_it():
     """Whatever it is doing, and with the processes that it began; the terminal's signals do not end it."""
     with Workers(1, tries=1) as workers:
@@ -133,10 +123,7 @@ def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
 def test_workers_of_another_version_are_refused(pool, monkeypatch):
     here = dependencies.surroundings()
     monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
-    with pytest.raises(
-        ClusterError,
-        match=r"differ from the process that began the sweep: version of numpy \(was 9.9, is .*\)",
-    ):
+    with pytest.raises(ClusterError, match=r"began the sweep: version of numpy \(was 9.9, is .*\)"):
         run_points(Swing(), POINTS, pool=pool)
 
 
