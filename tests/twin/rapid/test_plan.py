@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support import rapid_programs
 from twin.rapid.language import parse
 from twin.rapid.paths import export, fit, stop_times
 from twin.rapid.planning import Limits
@@ -20,10 +21,9 @@ START = f"MoveAbsJ [[0,20,-20,0,60,0],{EXT}],v500,fine,tool0;\nConfL \\Off;\n"
 
 
 def planned(body, robot=ROBOT, limits=None, before=""):
-    source = parse(f"MODULE M\n{before}\nPROC main()\n{body}\nENDPROC\nENDMODULE", "a.mod")
-    program = interpret(source, robot)
-    assert program.fault is None, program.fault
-    return check(program, robot, limits)
+    made = rapid_programs.program(body, robot, before)
+    assert made.fault is None, made.fault
+    return check(made, robot, limits)
 
 
 def torque_shares(robot, q, qd, qdd):
@@ -79,8 +79,8 @@ def test_samples_of_the_motion_keep_torques_and_speeds(name, share, most):
     q = rng.uniform(-0.5, 0.5, (6, 6)) + np.array([0, 0.2, -0.2, 0, 0.6, 0])
     q = np.clip(q, robot.q_min, robot.q_max)
     for zone in ("fine", "z50"):
-        program = interpret(parse(export(robot, q, speed="v7000", zone=zone)), robot, start=q[0])
-        plan, fault = check(program, robot, Limits(share=share))
+        made = interpret(parse(export(robot, q, speed="v7000", zone=zone)), robot, start=q[0])
+        plan, fault = check(made, robot, Limits(share=share))
         assert fault is None
         t = np.arange(0.0, plan.motion.duration, 1e-3)
         samples, qd, qdd = plan.motion(t)
@@ -208,19 +208,19 @@ def test_a_short_move_of_a_millimetre_needs_few_points():
 
 def test_a_fault_ends_the_plan_and_moves_before_it_are_judged():
     move = f"{START}MoveAbsJ [[200,0,0,0,0,0],{EXT}],v100,fine,tool0;"
-    program = interpret(parse(f"MODULE M\nPROC main()\n{move}\nENDPROC\nENDMODULE"), ROBOT)
-    plan, fault = check(program, ROBOT)
+    made = rapid_programs.program(move, ROBOT)
+    plan, fault = check(made, ROBOT)
     assert len(plan.moves) == 1
-    assert fault is program.fault
+    assert fault is made.fault
 
 
 @pytest.mark.parametrize("name", ["irb140", "irb1400"])
 def test_export_is_read_back(name):
     robot = twin.load(name)
     q = np.random.default_rng(2).uniform(-0.4, 0.4, (7, 6)) + np.array([0, 0.1, -0.1, 0, 0.5, 0])
-    program = interpret(parse(export(robot, q)), robot)
-    assert program.fault is None
-    found = np.array([segment.q[-1] for segment in program.segments])
+    made = interpret(parse(export(robot, q)), robot)
+    assert made.fault is None
+    found = np.array([segment.q[-1] for segment in made.segments])
     p = [twin.forward_kinematics(robot, one)[:, :3, 3] for one in (q, found)]
     assert np.abs(p[0] - p[1]).max() < 2e-11  # m; half of the last of nine decimals, in degrees, at 1.5 m
     with pytest.raises(ValueError, match="expected predefined speeddata such as v100 or z10, got 'v123'"):
@@ -230,10 +230,10 @@ def test_export_is_read_back(name):
 def test_fit_finds_share_and_settling_time():
     rng = np.random.default_rng(0)
     q = rng.uniform(-0.6, 0.6, (13, 6))
-    program = interpret(parse(export(ROBOT, q, speed="v7000", zone="fine")), ROBOT)
-    exact = stop_times(check(program, ROBOT, Limits(share=0.8))[0], 0.2)
+    made = interpret(parse(export(ROBOT, q, speed="v7000", zone="fine")), ROBOT)
+    exact = stop_times(check(made, ROBOT, Limits(share=0.8))[0], 0.2)
     noisy = {line: time * (1 + 0.01 * rng.standard_normal()) for line, time in exact.items()}
-    limits, left = fit(program, ROBOT, noisy)
+    limits, left = fit(made, ROBOT, noisy)
     assert limits.share == pytest.approx(0.8, rel=0.05)
     assert limits.settling == pytest.approx(0.2, rel=0.05)
     assert np.abs(left).max() < 0.03

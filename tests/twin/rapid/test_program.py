@@ -2,14 +2,14 @@
 
 import pytest
 
+from tests.support import rapid_programs
 from twin.rapid.language import Source, parse
 from twin.rapid.programs import interpret
 
 
 def run(body, before="", **options):
     """Return the program of a `main` with these lines, and the texts that it writes."""
-    source = parse(f"MODULE M\n{before}\nPROC main()\n{body}\nENDPROC\nENDMODULE", "a.mod")
-    program = interpret(source, **options)
+    program = rapid_programs.program(body, before=before, **options)
     return program, [note.text.removeprefix("TPWrite: ") for note in program.notes]
 
 
