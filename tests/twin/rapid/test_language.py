@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.rapid_programs import module
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.language import parse, read_source
@@ -9,7 +10,7 @@ from twin.rapid.language import parse, read_source
 
 def block(text):
     """Return the statements of a procedure with these lines."""
-    return parse(f"MODULE M\nPROC main()\n{text}\nENDPROC\nENDMODULE", "a.mod").modules[0].items[0].block
+    return module(text).modules[0].items[0].block
 
 
 def test_declarations_keep_scope_kind_type_and_line():
@@ -66,16 +67,13 @@ def test_every_statement():
 
 
 def test_not_binds_weaker_than_and_which_is_remarked():
-    source = parse(
-        "MODULE M\nPROC main()\nx := NOT a AND b;\ny := (NOT a) AND b;\nENDPROC\nENDMODULE", "a.mod"
-    )
+    source = module("x := NOT a AND b;\ny := (NOT a) AND b;")
     first, second = source.modules[0].items[0].block
     assert first.value.operator == "NOT"
     assert first.value.operand.operator == "AND"
     assert second.value.operator == "AND"
-    assert source.remarks == (
-        "a.mod, line 3: NOT applies to all that AND joins behind it; parentheses would show it",
-    )
+    told = "a.mod, line 4: NOT applies to all that AND joins behind it; parentheses would show it"
+    assert source.remarks == (told,)
 
 
 def test_header_comments_and_text_behind_the_end_keep_line_numbers():
@@ -88,7 +86,7 @@ def test_header_comments_and_text_behind_the_end_keep_line_numbers():
 
 @pytest.mark.parametrize(
     ("text", "line", "found"),
-    [("MoveL p1, v100 z1;", 3, "'z1'"), ("x := 2 * -1;", 3, "'-'"), ("IF x THEN\ngo;", 5, "'ENDPROC'")],
+    [("MoveL p1, v100 z1;", 4, "'z1'"), ("x := 2 * -1;", 4, "'-'"), ("IF x THEN\ngo;", 6, "'ENDPROC'")],
 )
 def test_bad_text_gets_a_sentence_with_its_line(text, line, found):
     told = f"^a.mod, line {line}: {found} is not RAPID here, expected "

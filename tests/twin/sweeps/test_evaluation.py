@@ -67,6 +67,7 @@ def table(trials):
 def test_figures_are_those_of_the_samples(trials, table):
     """Every figure again, from the samples of each rollout alone, as `run_closed_loop` has it to the bit."""
     for trial, row in zip(trials[:-1], table[:-1], strict=True):
+        assert outcomes([trial], threads=1)[0].tobytes() == row.tobytes()
         reference = trial.reference
         run = run_rollouts(trial.plant, trial.controller, reference, sensors=trial.sensors)
         error = np.abs(reference.q - run.q)
@@ -104,11 +105,6 @@ def test_what_ended_early_has_errors_without_end_and_does_not_hold(table, refere
     assert np.isinf(last["joint_error"])
     assert np.isnan(last["tool_error"])  # nobody asked
     assert last["duration"] == reference.t[21]
-
-
-def test_one_row_alone_has_the_bits_of_the_batch(trials, table):
-    for number, trial in enumerate(trials):
-        assert outcomes([trial], threads=1).tobytes() == table[number : number + 1].tobytes()
 
 
 def test_verdicts(arm, reference):
