@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fuzz import cases
@@ -30,13 +29,11 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="folder for the files of the case or of each new fault")
     given = parser.parse_args()
     if given.case is not None:
-        return judge_one(
-            CaseId(given.kind[0], given.seed, given.case), given.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
-        )
-    found = 0
-    for kind in given.kind:
-        found += judge_many(kind, given.seed, given.seconds / len(given.kind), given.workers, given.out)
-    return 1 if found else 0
+        folder = given.out or Path(tempfile.mkdtemp(prefix="fuzz-"))
+        return judge_one(CaseId(given.kind[0], given.seed, given.case), folder)
+    seconds = given.seconds / len(given.kind)
+    found = [judge_many(kind, given.seed, seconds, given.workers, given.out) for kind in given.kind]
+    return 1 if any(found) else 0
 
 
 def judge_one(id: CaseId, folder: Path) -> int:
@@ -51,16 +48,11 @@ def judge_one(id: CaseId, folder: Path) -> int:
 def judge_many(kind: str, seed: int, seconds: float, workers: int, out: Path | None) -> int:
     """Judge cases of a kind for some time, print each sort of fault once, and return the number of sorts."""
     end = time.monotonic() + seconds
-    outcomes: Counter[str] = Counter()
-    sorts: Counter[str] = Counter()
+    outcomes, sorts = Counter(), Counter()
 
-    def numbers() -> Iterator[CaseId]:
-        for number in itertools.count():
-            if time.monotonic() > end:
-                return
-            yield CaseId(kind, seed, number)
-
-    for id, verdict in judged(judge, numbers(), workers):
+    ids = (CaseId(kind, seed, number) for number in itertools.count())
+    in_time = itertools.takewhile(lambda _: time.monotonic() < end, ids)
+    for id, verdict in judged(judge, in_time, workers):
         outcomes[verdict.outcome] += 1
         if verdict.is_fault:
             sorts[verdict.sort] += 1

@@ -68,6 +68,6 @@ def make(id: CaseId) -> Case:
     """Make the case of an identity; equal identities give equal cases."""
     rng = np.random.default_rng([id.seed, zlib.crc32(id.kind.encode()), id.number])
     if id.kind in PROGRAMS:
-        program = PROGRAMS[id.kind](rng)
-        return Case(id, {"program.py": program.text}, program.right, rng)
+        content, right = PROGRAMS[id.kind](rng)
+        return Case(id, {"program.py": content}, right, rng)
     return Case(id, FILES[id.kind](rng), None, rng)

@@ -10,7 +10,7 @@ import numpy as np
 
 import twin
 from tests.fuzz import raw, unusual
-from twin.logs.log import Log
+from tests.support.example_logs import made_log
 from twin.robot.evaluation import uncompiled
 
 IN_MM = {"x": "x_mm", "y": "y [mm]", "z": "z(mm)", "t": "t[ms]", "a": "a[1]"}
@@ -154,22 +154,8 @@ def _log(which: int) -> dict[str, np.ndarray]:
         robot = robot.with_payload(twin.Payload(2.0, (0.0, 0.1, 0.05)))
     if which == 2:
         robot = twin.dh_robot("mine", twin.load("two_link").dh)
-    rng = np.random.default_rng(which)
-    N, n = 5, robot.n
-    names = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau")
-    series = {name: rng.uniform(-0.2, 0.2, (N, n)) for name in names}
-    log = Log(
-        robot=uncompiled(robot),
-        controller="pd",
-        time_step=1e-3,
-        steps_per_period=1,
-        t=np.arange(N) * 1e-3,
-        tau_demand=series["tau"],
-        saturated=np.zeros((N, n), dtype=bool),
-        loop_gap=np.zeros(N),
-        arrays={"bandwidth": np.array(20.0)},
-        **series,
-    )
+    q, tau = np.random.default_rng(which).uniform(-0.2, 0.2, (2, 5, robot.n))
+    log = made_log(uncompiled(robot), q, 0.9 * q, tau=tau, arrays={"bandwidth": np.array(20.0)})
     with tempfile.TemporaryDirectory() as folder:
         log.save(path := Path(folder) / "run.npz")
         with np.load(path) as archive:

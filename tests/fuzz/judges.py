@@ -169,13 +169,6 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not valid JSON")
 
 
-JUDGES = {
-    "urdf": robot_file,
-    "robot_toml": robot_file,
-    "dh_toml": robot_file,
-    "csv": recording_file,
-    "npz": log_file,
-    "check_model": checked_model,
-    "scenario": program,
-    "controller": program,
-}
+JUDGES = dict.fromkeys(("urdf", "robot_toml", "dh_toml"), robot_file)
+JUDGES |= {"csv": recording_file, "npz": log_file, "check_model": checked_model}
+JUDGES |= dict.fromkeys(("scenario", "controller"), program)

@@ -1,7 +1,5 @@
 """Fuzz cases of programs: scenario files with unusual or wrong parts, and control laws in them."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tests.fuzz import program_parts as part
@@ -59,15 +57,8 @@ PLACES = {
 }
 
 
-class Program(NamedTuple):
-    """Program text, and whether it is valid; `None` if that is not known."""
-
-    text: bytes
-    right: bool | None
-
-
-def scenario(rng: np.random.Generator) -> Program:
-    """Make a scenario file in which one or two parts are replaced by other entries of their lists."""
+def scenario(rng: np.random.Generator) -> tuple[bytes, bool | None]:
+    """Make a scenario file with one or two other parts; return it, and whether it is valid, if known."""
     parts = {place: known[0] for place, known in PLACES.items()}
     for _ in range(rng.integers(1, 3)):
         place = unusual.one_of(rng, list(PLACES))
@@ -75,7 +66,7 @@ def scenario(rng: np.random.Generator) -> Program:
     return _program(rng, parts)
 
 
-def controller(rng: np.random.Generator) -> Program:
+def controller(rng: np.random.Generator) -> tuple[bytes, bool | None]:
     """Make a scenario file that is valid apart from its control law."""
     parts = {place: known[0] for place, known in PLACES.items()}
     law = unusual.one_of(rng, part.LAWS)
@@ -84,13 +75,13 @@ def controller(rng: np.random.Generator) -> Program:
     return _program(rng, parts)
 
 
-def _program(rng: np.random.Generator, parts: dict[str, Part]) -> Program:
+def _program(rng: np.random.Generator, parts: dict[str, Part]) -> tuple[bytes, bool | None]:
     """Put parts together; rarely damage the bytes, which makes the expectation unknown."""
     text = PROGRAM.format(**{place: chosen.text for place, chosen in parts.items()})
     content, verdict = text.encode("utf-8", "surrogatepass"), _both(list(parts.values()))
     if rng.random() < 0.05:
-        return Program(raw.damaged(rng, content), None)
-    return Program(content, verdict)
+        return raw.damaged(rng, content), None
+    return content, verdict
 
 
 def _both(parts: list[Part]) -> bool | None:

@@ -59,20 +59,10 @@ def lines(rng, content):
 
 def encoded(rng, content):
     """Change the encoding, the line ends or the byte-order mark."""
-    content_text = content.decode("utf-8", "replace")
-    match rng.integers(6):
-        case 0:
-            return content_text.encode("utf-16")
-        case 1:
-            return content_text.encode("latin-1", "replace")
-        case 2:
-            return content.replace(b"\n", b"\r\n")
-        case 3:
-            return content.replace(b"\n", b"\r")
-        case 4:
-            return b"\xef\xbb\xbf" + content
-        case _:
-            return content + b"\0"
+    text = content.decode("utf-8", "replace")
+    forms = (text.encode("utf-16"), text.encode("latin-1", "replace"), content.replace(b"\n", b"\r\n"))
+    forms += (content.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + content, content + b"\0")
+    return unusual.one_of(rng, forms)
 
 
 def replaced(pattern, make):

@@ -1,6 +1,5 @@
 """Judge of robot files: rejected with a one-line message, or read alike by PyBullet and the model."""
 
-import re
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -16,21 +15,11 @@ from twin.errors import DriveWarning, LimitError, ShapeWarning, TwinError
 from twin.robot.drives.drive_step import drive_numbers
 from twin.robot.evaluation import uncompiled
 from twin.robot.loading.model_check import check_model
-from twin.robot.loading.urdf_reader import read_document
 from twin.robot.robot import Robot
 
 CLOSE = 1e-11  # see `scenarios/checks/engine_agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)
 ACCELERATION = 50.0
-NUMBER = re.compile(r"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf|infinity)", re.ASCII | re.IGNORECASE)
-NUMERIC = {
-    "link/inertial/origin": ("xyz", "rpy"),
-    "link/inertial/mass": ("value",),
-    "link/inertial/inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
-    "joint/origin": ("xyz", "rpy"),
-    "joint/axis": ("xyz",),
-    "joint/limit": ("lower", "upper", "effort", "velocity"),
-}
 
 
 def robot_file(case: Case, path: Path) -> Verdict:
@@ -45,8 +34,6 @@ def robot_file(case: Case, path: Path) -> Verdict:
     checked = _check_model_verdict(case, path, Verdict("accepted"))
     if checked.is_fault:
         return checked
-    if path.suffix == ".urdf" and (number := python_only_number(path)):
-        return fault("a number that only Python reads", number)
     if not robot.has_inertia:
         return checked
     if robot.drives is not None:
@@ -71,17 +58,6 @@ def _check_model_verdict(case: Case, path: Path, loaded: Verdict) -> Verdict:
     if loaded.outcome == "accepted" and check.robot is None:
         return fault("check_model rejects a file that load accepts", str(check.findings))
     return loaded
-
-
-def python_only_number(path: Path) -> str:
-    """Return a number of an accepted URDF that C would read differently from Python, or ""."""
-    root = read_document(path)
-    for place, names in NUMERIC.items():
-        for element in root.iterfind(place):
-            for word in " ".join(element.get(name, "") for name in names).split(" "):
-                if word.strip("\t\r\n") and not NUMBER.fullmatch(word.strip("\t\r\n")):
-                    return f"{place}: {word[:80]!r}"
-    return ""
 
 
 def _compared(case: Case, robot: Robot) -> Verdict:

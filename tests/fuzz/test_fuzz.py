@@ -9,16 +9,7 @@ from tests.fuzz.judges import judge
 from tests.fuzz.workers import judged
 
 SEED = 1
-CASES = {
-    "urdf": 60,
-    "robot_toml": 25,
-    "dh_toml": 50,
-    "csv": 100,
-    "npz": 30,
-    "check_model": 4,
-    "scenario": 40,
-    "controller": 20,
-}
+CASES = dict(zip(KINDS, (60, 25, 50, 100, 30, 4, 40, 20), strict=True))
 
 
 def test_every_file_is_rejected_with_one_line_or_read_correctly():

@@ -1,14 +1,13 @@
 """Verdicts on fuzz cases; a valid rejection is a `TwinError` with a one-line message that names the file."""
 
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from twin.errors import TwinError
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("twin", "urdf", "controllers", "scenarios")
+PACKAGES = tuple(f"{ROOT / name}/" for name in ("twin", "urdf", "controllers", "scenarios"))
 
 
 @dataclass(frozen=True)
@@ -38,21 +37,11 @@ def fault(sort: str, text: str = "") -> Verdict:
 
 def raised(error: BaseException) -> Verdict:
     """Return the fault of an unexpected error; its sort is its type and the project's innermost function."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = last_place([(frame.filename, frame.name) for frame in frames])
-    return fault(f"{type(error).__name__} from {place}", f"{type(error).__name__}: {str(error)[:300]}")
-
-
-def last_place(frames: Sequence[tuple[str, str]]) -> str:
-    """Return the last of the (file, function) pairs, from outer to inner, that belongs to the project."""
-    places = [(_relative(file), name) for file, name in frames]
-    places = [f"{file}, {name}" for file, name in places if file.split("/")[0] in PACKAGES]
-    return places[-1] if places else "outside"
-
-
-def _relative(file: str) -> str:
-    path = Path(file)
-    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else file
+    places = ["outside"]
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename.startswith(PACKAGES):
+            places.append(f"{Path(frame.filename).relative_to(ROOT).as_posix()}, {frame.name}")
+    return fault(f"{type(error).__name__} from {places[-1]}", f"{type(error).__name__}: {str(error)[:300]}")
 
 
 def refusal(error: Exception, files: list[str]) -> Verdict:

@@ -10,8 +10,6 @@ from tests.support.random_trees import random_inertial
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical", "Revolute", "")
 OF_LINKS = (
     '<contact><inertia_scaling value="3"/><lateral_friction value="9"/></contact>',
-    '<contact><inertia_scaling value="0.5"/></contact>',
-    '<inertial><mass value="1"/></inertial>',
     '<inertial><inertia ixx="1" iyy="1" izz="3" ixy="0" ixz="0" iyz="0"/></inertial>',
     '<visual><geometry><capsule radius="0.1" length="0.2"/></geometry></visual>',
     '<collision><geometry><cylinder radius="-1" length="nan"/></geometry></collision>',
@@ -39,7 +37,6 @@ MESHES = {
     "broken.dae": b"<COLLADA><library_geometries><geometry><mesh><source>",
     "short.stl": b"solid x" + bytes(80),
     "false_count.stl": bytes(80) + b"\xff\xff\xff\x7f" + bytes(50),
-    "empty.obj": b"",
 }
 CHAINS = (5, 40, 119, 129, 400, 1_000)
 

@@ -28,9 +28,8 @@ def browser(folder):
     from websockets.sync.client import connect
 
     command = [PROGRAM, *OPTIONS, f"--user-data-dir={folder}", "about:blank"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, start_new_session=True, **silent)
     try:
         port, path = _poll(lambda: _port_file(folder), "the browser's port")
         with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None) as socket:
@@ -70,13 +69,8 @@ class Page:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Page.navigate", url=url)
 
     def call(self, method, session=None, **parameters):
@@ -123,14 +117,9 @@ class Page:
 
     def requests(self):
         """Return the addresses of all requests of any frame or worker, except inline data."""
-        addresses = [
-            event["params"]["request"]["url"]
-            for event in self.events
-            if event["method"] == "Network.requestWillBeSent"
-        ]
-        addresses += [
-            event["params"]["url"] for event in self.events if event["method"] == "Network.webSocketCreated"
-        ]
+        sent = ("Network.requestWillBeSent", "Network.webSocketCreated")
+        about = [event["params"] for event in self.events if event["method"] in sent]
+        addresses = [one["request"]["url"] if "request" in one else one["url"] for one in about]
         return [url for url in addresses if not url.startswith(("data:", "blob:", "about:"))]
 
     def complaints(self):

@@ -109,7 +109,7 @@ def covers(mesh, most):
         gains = []
         for k, part in enumerate(parts):
             split = best_split(part)
-            gain = -np.inf if split is None else volume(part) - split[0]
+            gain = -np.inf if split is None else rough(part.reshape(-1, 3)) - split[0]
             gains.append((gain, k, split))
         gain, k, split = max(gains, key=lambda one: one[0])
         if split is None or gain <= 0:
@@ -131,11 +131,6 @@ def outside(shape, points):
             [np.abs(along) - np.linalg.norm(end - start) / 2, across - shape["cylinder"]]
         )
     return np.linalg.norm(np.maximum(beyond, 0), axis=1) + np.minimum(beyond.max(axis=1), 0)
-
-
-def volume(triangles):
-    """Return the volume of the smaller cover of triangles (k, 3, 3)."""
-    return rough(triangles.reshape(-1, 3))
 
 
 def surface(shape):

@@ -9,10 +9,10 @@ T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 
 
 
 def dh_frames(dh, theta):
-    """Return the poses of the six DH frames as plain products of the four elementary transforms."""
+    """Return the poses of all DH frames as plain products of the four elementary transforms."""
     T = np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4)
     frames = []
-    for i in range(6):
+    for i in range(len(dh.d)):
         turn, shift, twist = (np.zeros((*theta.shape[:-1], 4, 4)) + np.eye(4) for _ in range(3))
         c, s = np.cos(theta[..., i]), np.sin(theta[..., i])
         turn[..., 0, 0], turn[..., 0, 1], turn[..., 1, 0], turn[..., 1, 1] = c, -s, s, c

@@ -10,8 +10,8 @@ If a drive is rigid, T is the constraint torque of thetad = qd.  The module shar
 `twin/robot/drives/`.
 """
 
+from collections import namedtuple
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,40 +21,14 @@ AT_REST = 1e-12
 """Speed in [rad/s] up to which a shaft is at rest."""
 
 
-class Case(NamedTuple):
-    """Drives, their mode, and the state of an arm before a step."""
+Case = namedtuple("Case", "drives mode dt M h tau q qd q_motor qd_motor tau_before")
+"""Drives, their mode, and the state of an arm before a step."""
 
-    drives: Drives
-    mode: str
-    dt: float
-    M: np.ndarray
-    h: np.ndarray
-    tau: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    q_motor: np.ndarray
-    qd_motor: np.ndarray
-    tau_before: np.ndarray
+Step = namedtuple("Step", "qd qd_motor tau_joint sticks misfit")
+"""State after a step, torques of the joints, sticking shafts, and violation of the law of friction."""
 
-
-class Step(NamedTuple):
-    """State after a step, torques of the joints, sticking shafts, and violation of the law of friction."""
-
-    qd: np.ndarray
-    qd_motor: np.ndarray
-    tau_joint: np.ndarray
-    sticks: np.ndarray
-    misfit: float
-
-
-class Equations(NamedTuple):
-    """Equations `H z = b - dt S^T f` of the speeds z after a step; S z are the speeds of the shafts."""
-
-    H: np.ndarray
-    b: np.ndarray
-    S: np.ndarray
-    Z: np.ndarray
-    level: np.ndarray
+Equations = namedtuple("Equations", "H b S Z level")
+"""Equations `H z = b - dt S^T f` of the speeds z after a step; S z are the speeds of the shafts."""
 
 
 def levels(drives, w, load):
@@ -87,12 +61,8 @@ def equations(case):
     pushed = np.concatenate([-case.h, case.tau]) - stretch.T @ known
     b = inertia @ np.concatenate([case.qd, thetad]) + dt * pushed
     Z = np.vstack([np.hstack([one, none[:, sprung]]), np.hstack([np.diag(1.0 - sprung), one[:, sprung]])])
-    S = np.array(
-        [
-            np.concatenate([one[i], 0 * one[i]] if side == "joint" else [0 * one[i], drives.coupling[i]])
-            for i, side in enumerate(drives.friction_at)
-        ]
-    )
+    at_joint = np.array(drives.friction_at)[:, None] == "joint"
+    S = np.hstack([one * at_joint, drives.coupling * ~at_joint])
     w = S @ np.concatenate([case.qd, thetad])
     level = levels(drives, w, loads(case))
     b -= dt * S.T @ (drives.offset + drives.viscous_difference * np.abs(w))
@@ -164,9 +134,8 @@ def random_case(rng, n, mode, coupled=False, roughness=1.0):
     h, tau = rng.normal(size=(2, n)) * 10.0 ** rng.uniform(-1, 3, (2, 1))
     tau_before = rng.normal(size=n) * 10.0 ** rng.uniform(-1, 2)
     twist = rng.normal(size=n) * 10.0 ** rng.uniform(-6, -2)
-    case = Case(
-        drives, mode, float(rng.choice([1e-3, 2.5e-4])), M, h, tau, q, qd, q + twist, qd_motor, tau_before
-    )
+    dt = float(rng.choice([1e-3, 2.5e-4]))
+    case = Case(drives, mode, dt, M, h, tau, q, qd, q + twist, qd_motor, tau_before)
     return at_breakaway(case, rng) if rng.random() < 0.3 else case
 
 
@@ -176,8 +145,7 @@ def at_breakaway(case, rng):
     still = case._replace(tau=case.h, qd=rest, qd_motor=rest, q_motor=case.q)
     sprung = np.isfinite(case.drives.stiffness) & (case.mode == "elastic")
     bent = np.where(sprung, case.h / np.where(sprung, case.drives.stiffness, 1.0), 0.0)
-    turns = np.where(
-        np.array(case.drives.friction_at)[:, None] == "motor", case.drives.coupling, np.eye(len(rest))
-    )
+    at_motor = np.array(case.drives.friction_at)[:, None] == "motor"
+    turns = np.where(at_motor, case.drives.coupling, np.eye(len(rest)))
     held = share * levels(case.drives, rest, loads(case)) + case.drives.offset
     return still._replace(q_motor=case.q + bent, tau=case.h + turns.T @ held)

@@ -3,9 +3,8 @@
 from scenarios import joint_tracking, parallelogram, payload_mismatch, pose_path
 
 BEYOND_FLANGE = 0.080  # m
-OFF_AXIS_6 = 4.91 / (
-    6.0 * 9.81
-)  # m: a load of 6 kg then reaches 4.91 N m, the rating of the IRB 140's axis 6
+OFF_AXIS_6 = 4.91 / (6.0 * 9.81)
+"""Distance in [m] at which a load of 6 kg reaches 4.91 N m, the rating of the IRB 140's axis 6."""
 
 
 def paths_of(robot):

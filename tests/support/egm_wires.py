@@ -124,11 +124,10 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
     plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
     law = controllers.make("computed_torque", robot) if law is None else law
     guidance = make_guidance(robot, settings, tool, path)
-    begin = getattr(guidance, "start", None)
     start = np.zeros(robot.n) if start is None else start
     arm = GuidedArm(robot, law, start, keep=plan.keep, **options)
-    ends = {"partner": "the client", "T_flange_tool": tool, "start": begin}
-    made = Session(arm, settings, guidance, wire, CycleByCycle(), plan, **ends)
+    named = {"partner": "the client", "T_flange_tool": tool, "start": getattr(guidance, "start", None)}
+    made = Session(arm, settings, guidance, wire, CycleByCycle(), plan, **named)
     made.rehearse()
     try:
         yield made

@@ -17,13 +17,10 @@ def made_log(robot, q, q_ref=None, *, controller="pd", time_step=0.01, start=0.0
     q = np.asarray(q, dtype=float)
     N, n = q.shape
     zeros = np.zeros((N, n))
-    fields = dict.fromkeys(("qd_ref", "qdd_ref", "qd", "tau", "tau_demand"), zeros) | {
-        "t": start + time_step * np.arange(N),
-        "q_ref": q.copy() if q_ref is None else np.asarray(q_ref, dtype=float),
-        "q": q,
-        "saturated": np.zeros((N, n), dtype=bool),
-        "loop_gap": np.zeros(N),
-    }
+    fields = dict.fromkeys(("qd_ref", "qdd_ref", "qd", "tau", "tau_demand"), zeros)
+    fields |= {"t": start + time_step * np.arange(N), "q": q, "loop_gap": np.zeros(N)}
+    fields["q_ref"] = q.copy() if q_ref is None else np.asarray(q_ref, dtype=float)
+    fields["saturated"] = np.zeros((N, n), dtype=bool)
     return Log(robot, controller, time_step, 1, **(fields | others))
 
 
@@ -44,11 +41,9 @@ def log_of(robot, controller="pd", period=PERIOD, samples=N, error=0.01, scale=1
     tau = 10.0 * numbers * np.cos(np.outer(t, 7.0 * numbers))
     saturated = np.zeros(q_ref.shape, dtype=bool)
     saturated[3:9, 1] = True
-    return Log(
-        robot=robot, controller=controller, time_step=period, steps_per_period=1, t=t, q_ref=q_ref,
-        qd_ref=qd, qdd_ref=-q_ref, q=q_ref - off, qd=qd + off, tau=tau, tau_demand=1.5 * tau,
-        saturated=saturated, loop_gap=np.zeros(samples),
-    )  # fmt: skip
+    arrays = {"qd_ref": qd, "qdd_ref": -q_ref, "qd": qd + off, "tau": tau, "tau_demand": 1.5 * tau}
+    settings = {"controller": controller, "time_step": period, "start": 0.5, "saturated": saturated}
+    return made_log(robot, q_ref - off, q_ref, **arrays, **settings)
 
 
 def irb140_log(controller="pd", **settings):

@@ -6,7 +6,7 @@ from rich.console import Console
 import twin
 from scenarios.base import Config, Metric
 from scenarios.running.runs import Run
-from twin.logs.log import Log
+from tests.support.example_logs import made_log
 
 N = 50
 
@@ -17,14 +17,10 @@ def made_up_log(controller, error=0.01):
     t = 1e-3 * np.arange(N)
     q_ref = 0.2 + np.outer(t, np.ones(6))
     q = q_ref + np.outer((-1.0) ** np.arange(N), error * np.arange(1, 7))
-    still = np.zeros_like(q)
     saturated = np.zeros(q.shape, dtype=bool)
     saturated[:7, 1] = True
-    return Log(
-        robot=robot, controller=controller, time_step=1e-3, steps_per_period=1, t=t, q_ref=q_ref,
-        qd_ref=still, qdd_ref=still, q=q, qd=still, tau=still - 12.5, tau_demand=still, saturated=saturated,
-        loop_gap=np.zeros(N),
-    )  # fmt: skip
+    arrays = {"tau": np.full(q.shape, -12.5), "saturated": saturated}
+    return made_log(robot, q, q_ref, controller=controller, time_step=1e-3, **arrays)
 
 
 def made_up_run(controller="pd", *metrics, error=0.01):

@@ -27,9 +27,8 @@ def measured(robot, noise=0.0, count=400, seed=1):
     q, qd, qdd = rng.uniform(-2, 2, (count, robot.n)), *rng.normal(size=(2, count, robot.n))
     tau = twin.drive_inverse_dynamics(robot, q, qd, qdd) + noise * rng.normal(size=q.shape)
     t = 0.01 * np.arange(count, dtype=np.float64)
-    return Measurements(
-        "noise", t, q, qd, qdd, qd, tau, np.ones(q.shape, dtype=bool), None, 100.0, "as it is"
-    )
+    known = np.ones(q.shape, dtype=bool)
+    return Measurements("noise", t, q, qd, qdd, qd, tau, known, None, 100.0, "as it is")
 
 
 def believed(robot):

@@ -22,11 +22,9 @@ def installed(folder, modules, entry_points, name="my-things"):
     info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
-    lines = [
-        line
-        for group, entries in entry_points.items()
-        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in entries.items()))
-    ]
+    lines = []
+    for group, entries in entry_points.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     sys.path.insert(0, str(folder))
     plugins.plugin_entries.cache_clear()

@@ -9,18 +9,7 @@ import numpy as np
 import twin
 from tests.support.random_trees import interpreted
 
-RX90 = {
-    "theta0": [0, 0, 0, 0, 0, 0],
-    "d": [0, 0, 0, 0.45, 0, 0.085],
-    "a": [0, 0.45, 0, 0, 0, 0],
-    "alpha_deg": [-90, 0, 90, -90, 90, 0],
-}
-YOUBOT = {
-    "theta0": [0, -np.pi / 2, 0, np.pi / 2, 0],
-    "d": [0.147, 0, 0, 0, 0.117],
-    "a": [0.033, 0.155, 0.135, 0, 0],
-    "alpha_deg": [-90, 0, 0, 90, 0],
-}
+RIGHT = np.pi / 2
 SOME_BODY = (
     '<inertial><origin xyz="0 0 0"/><mass value="1"/>'
     '<inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -49,13 +38,15 @@ def urdf_of(dh) -> str:
     return "\n".join([*parts, "</robot>"])
 
 
-SEVEN = {
-    "theta0": [0.0] * 7,
-    "d": [0.34, 0, 0.4, 0, 0.4, 0, 0.126],
-    "a": [0.0] * 7,
-    "alpha_deg": [-90, 90, 90, -90, -90, 90, 0],
-}
-TABLES = {"youbot": YOUBOT, "rx90": RX90, "seven": SEVEN}
+COLUMNS = ("theta0", "d", "a", "alpha_deg")
+ROWS = {
+    "rx90": ([0] * 6, [0, 0, 0, 0.45, 0, 0.085], [0, 0.45, 0, 0, 0, 0], [-90, 0, 90, -90, 90, 0]),
+    "youbot": ([0, -RIGHT, 0, RIGHT, 0], [0.147, 0, 0, 0, 0.117], [0.033, 0.155, 0.135, 0, 0],
+               [-90, 0, 0, 90, 0]),
+    "seven": ([0.0] * 7, [0.34, 0, 0.4, 0, 0.4, 0, 0.126], [0.0] * 7, [-90, 90, 90, -90, -90, 90, 0]),
+}  # fmt: skip
+TABLES = {name: dict(zip(COLUMNS, rows, strict=True)) for name, rows in ROWS.items()}
+SEVEN = TABLES["seven"]
 
 
 @cache

@@ -12,8 +12,7 @@ In the modes +1 and -1 friction is Coulomb and viscous, `F = mode Fc + Fv v`.  I
 F is the constraint torque.  A mode ends when v passes zero, or when F exceeds the static friction.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -22,52 +21,24 @@ from scipy.optimize import brentq
 R = 250.0  # Ohm: resistance of the armature, whose inductance L is R / (2 damping w)
 
 
-class Motor(NamedTuple):
-    """Motors (n,): torque constant in [N m/A], bandwidth in [rad/s] and damping of the current loop."""
+Motor = namedtuple("Motor", "k w damping")
+"""Motors (n,): torque constant in [N m/A], bandwidth in [rad/s] and damping of the current loop."""
 
-    k: np.ndarray
-    w: np.ndarray
-    damping: np.ndarray
+Control = namedtuple("Control", "kp ks Ts")
+"""Gains of the controllers of all axes, in [1/s], [A s/rad] and [s]."""
 
+Arm = namedtuple("Arm", "mass_matrix bias")
+"""Mass matrix M(q) (n, n), and h(q, qd) (n,), the Coriolis and gravity torque."""
 
-class Control(NamedTuple):
-    """Gains of the controllers of all axes, in [1/s], [A s/rad] and [s]."""
+State = namedtuple("State", "q qd qm qmd i v x")
+"""Parts (..., n) of the integrated vector; i, v of the current loop, x of the speed controller."""
 
-    kp: float
-    ks: float
-    Ts: float
+ModeChange = namedtuple("ModeChange", "t axis before after")
+"""Change of a friction mode at time t.
 
-
-class Arm(NamedTuple):
-    """Mass matrix M(q) (n, n), and h(q, qd) (n,), the Coriolis and gravity torque."""
-
-    mass_matrix: Callable
-    bias: Callable
-
-
-class State(NamedTuple):
-    """Parts (..., n) of the integrated vector; i, v of the current loop, x of the speed controller."""
-
-    q: np.ndarray
-    qd: np.ndarray
-    qm: np.ndarray
-    qmd: np.ndarray
-    i: np.ndarray
-    v: np.ndarray
-    x: np.ndarray
-
-
-class ModeChange(NamedTuple):
-    """Change of a friction mode at time t.
-
-    Axes count from 1.  Modes are +1 and -1 for sliding in the joint's positive and negative direction, and 0
-    for sticking.
-    """
-
-    t: float
-    axis: int
-    before: int
-    after: int
+Axes count from 1.  Modes are +1 and -1 for sliding in the joint's positive and negative direction, and 0
+for sticking.
+"""
 
 
 class Simulation:

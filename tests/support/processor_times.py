@@ -1,8 +1,7 @@
 """Processor times of the tests: which files cost most, and which tests `pytest --quick` leaves out.
 
 The processes that a test starts count too.  `tests/slow.txt` lists the slow tests, above `SLOW`.  A run of
-all tests prints the most expensive files, and the tests that the list lacks or has without need; with
-`--write-slow` it writes the list.
+all tests prints the most expensive files; with `--write-slow` it writes the list.
 """
 
 import functools
@@ -17,9 +16,6 @@ from twin import fork_server
 
 SLOW = 0.05
 """Least processor time of a slow test, in [s]; that of a function with parameters is its longest case's."""
-
-CERTAIN = 4.0
-"""Factor of `SLOW` beyond which a test is in the wrong list, on any machine and under any load."""
 
 SHOWN = 10
 """Number of expensive files that a run prints."""
@@ -116,13 +112,6 @@ class Times:
             terminalreporter.write_line(f"{time:8.1f} s  {name}")
         total, count = sum(self.files.values()), len(self.files)
         terminalreporter.write_line(f"{total:8.1f} s  in all {count} files, without starting and collecting")
-        missing = {name for name, time in self.tests.items() if time > CERTAIN * SLOW} - self.listed
-        needless = {name for name, time in self.tests.items() if time < SLOW / CERTAIN} & self.listed
-        unknown = self.listed - self.tests.keys()
-        for names, reason in ((missing, "lacks slow tests"), (needless | unknown, "has others")):
-            if names:
-                terminalreporter.write_line(f"{LIST.name} {reason}, --write-slow mends it:")
-                terminalreporter.write_line("\n".join(f"    {name}" for name in sorted(names)[:SHOWN]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,8 @@
 """Programs in RAPID for tests."""
 
+from twin.rapid.language import parse
+from twin.rapid.programs import interpret
+
 HEAD = """MODULE Pick
   PERS tooldata grip:=[TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
   PERS tooldata heavy:=[TRUE,[[0,0,200],[1,0,0,0]],[2,[10,0,60],[1,0,0,0],0.01,0.01,0.02]];
@@ -28,3 +31,13 @@ PICK = (
 ENDMODULE
 """
 )
+
+
+def module(body, before=""):
+    """Return the source of a module with declarations and a `main`, whose lines begin at 4."""
+    return parse(f"MODULE M\n{before}\nPROC main()\n{body}\nENDPROC\nENDMODULE", "a.mod")
+
+
+def program(body, robot=None, before="", **options):
+    """Return the program of such a module, as it has run."""
+    return interpret(module(body, before), robot, **options)

@@ -8,16 +8,8 @@ import pytest
 from twin.robot.drives.drives import Drives
 from twin.robot.drives.sensors import Sensors
 
-COUPLING = np.array(
-    [
-        [1, 0, 0, 0, 0, 0],
-        [0, 1, 0, 0, 0, 0],
-        [0, 0, 1, 0, 0, 0],
-        [0, 0, 0, 1, 0, 0],
-        [0, 0, 0, 0.3, 1, 0],
-        [0, 0, 0, -0.2, 0.5, 1],
-    ]
-)
+COUPLING = np.eye(6)
+COUPLING[4, 3], COUPLING[5, 3], COUPLING[5, 4] = 0.3, -0.2, 0.5
 RUBBING = Drives(
     ratio=[-100, 100, 80, -60, 60, 40],
     rotor_inertia=[2e-4, 7e-4, 3e-4, 2e-5, 3e-5, 4e-5],

@@ -2,11 +2,13 @@
 
 import xml.etree.ElementTree as ET
 from functools import cached_property
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from tests.support.dh_arms import dh_frames
 from urdf import build
 from urdf.facts import read
 
@@ -78,14 +80,9 @@ class UrdfFile:
 
 def dh_tool_pose(dh, q):
     """Product of the DH matrices of the facts (4, 4), independently of the builder's exact one."""
-    T = np.eye(4)
     theta = np.array(dh.get("coupling", np.eye(6))) @ q + np.deg2rad(dh["theta0_deg"])
-    for angle, d, a, alpha in zip(theta, dh["d"], dh["a"], np.deg2rad(dh["alpha_deg"]), strict=True):
-        A, B = np.eye(4), np.eye(4)
-        A[:3, :3], A[2, 3] = Rotation.from_rotvec([0, 0, angle]).as_matrix(), d
-        B[:3, :3], B[0, 3] = Rotation.from_rotvec([alpha, 0, 0]).as_matrix(), a
-        T = T @ A @ B
-    return T
+    table = SimpleNamespace(d=dh["d"], a=dh["a"], alpha=np.deg2rad(dh["alpha_deg"]))
+    return dh_frames(table, theta)[-1]
 
 
 def numbers(element, attribute):

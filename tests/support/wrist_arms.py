@@ -50,16 +50,13 @@ def urdf_text(rng, dh, digits=17):
     for i in range(7):
         T = np.linalg.inv(links[i]) @ links[i + 1]
         rpy = Rotation.from_matrix(T[:3, :3]).as_euler("xyz")
-        kind = "revolute" if i < 6 else "fixed"
-        text.append(
-            f'<joint name="joint_{i + 1}" type="{kind}"><parent link="{names[i]}"/>'
-            f'<child link="{names[i + 1]}"/>'
-            f'<origin xyz="{written(T[:3, 3])}" rpy="{written(rpy)}"/>'
-        )
-        if i < 6:
-            text.append(f'<axis xyz="{written(axes[i])}"/>')
-            text.append('<limit lower="-3.1" upper="3.1" effort="0" velocity="0"/>')
-        text.append("</joint>")
+        text += [
+            f'<joint name="joint_{i + 1}" type="{"revolute" if i < 6 else "fixed"}">',
+            f'<parent link="{names[i]}"/><child link="{names[i + 1]}"/>',
+            f'<origin xyz="{written(T[:3, 3])}" rpy="{written(rpy)}"/>',
+            f'<axis xyz="{written([*axes, (0, 0, 1)][i])}"/>',
+            '<limit lower="-3.1" upper="3.1" effort="0" velocity="0"/></joint>',
+        ]
     return "\n".join([*text, "</robot>"])
 
 

@@ -1,7 +1,5 @@
 """Damaged files of the cache, a full disk and processes side by side: slower at worst, never wrong."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -74,22 +72,17 @@ def flipped(content, rng):
     return (np.frombuffer(content, np.uint8) ^ np.packbits(flips)).tobytes()
 
 
+ALONE = (".nbc", ".nbi", ".code", "SHA256SUMS")
+
+
 def test_damaged_files_are_created_again(cache, rng):
-    """Return the cached files of every kind: machine code, its index, modules, and their byte code."""
-    for damage in (cut_short, flipped):
-        whole = files(cache, ".nbc", ".nbi", ".py", ".code")
-        assert len(whole) == 8  # two of each of three functions, a module and its code
-        for path in whole:
+    """Machine code, its index, modules, their byte code and the list: all damaged, or one kind of them."""
+    kinds = (".nbc", ".nbi", ".py", ".code")
+    assert len(files(cache, *kinds)) == 8  # two of each of three functions, a module and its code
+    for damage, damaged in ((cut_short, kinds), (flipped, kinds), *((flipped, kind) for kind in ALONE)):
+        for path in files(cache, *np.atleast_1d(damaged)):
             path.write_bytes(damage(path.read_bytes(), rng))
-        assert found(started(cache)) == 0, damage
-    assert found(started(cache)) == KEPT
-
-
-def test_one_kind_of_file_may_be_damaged(cache, rng):
-    for kind in (".nbc", ".nbi", ".code", "SHA256SUMS"):
-        for path in files(cache, kind):
-            path.write_bytes(flipped(path.read_bytes(), rng))
-        assert found(started(cache)) == (KEPT if kind == ".code" else 0), kind
+        assert found(started(cache)) == (KEPT if damaged == ".code" else 0), damaged
     assert found(started(cache)) == KEPT
 
 
@@ -101,10 +94,7 @@ def test_a_full_disk_is_no_reason_to_fail(tmp_path):
     assert not files(tmp_path, ".nbc", ".draft")
     assert found(started(tmp_path)) == 0
     assert found(started(tmp_path)) == KEPT
-
-
-def test_where_nothing_can_be_written_functions_are_compiled_all_the_same():
-    assert found(started(__file__)) == 0
+    assert found(started(__file__)) == 0, "nothing can be written there"
 
 
 SIDE_BY_SIDE = """
@@ -123,11 +113,3 @@ def test_processes_fill_the_cache_side_by_side(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
     found(started(tmp_path))  # what two wrote at once may not be on the list
     assert found(started(tmp_path)) == KEPT
-
-
-def test_a_process_that_is_killed_harms_nobody(tmp_path):
-    process = started(tmp_path)
-    while process.running() and not files(tmp_path, ".nbi"):
-        time.sleep(0.001)
-    process.kill()
-    assert found(started(tmp_path)) < KEPT

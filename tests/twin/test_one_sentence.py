@@ -10,19 +10,6 @@ from twin.control.plant import AnalyticPlant
 from twin.errors import PluginError, TwinError, UnknownNameError
 
 
-def test_a_pose_that_has_another_name(irb140):
-    with pytest.raises(
-        UnknownNameError, match=r"unknown pose 'tset_1', did you mean 'test_1'\?: known are zero"
-    ):
-        irb140.poses["tset_1"]
-    assert "home" not in irb140.poses
-
-
-def test_a_name_in_the_place_of_a_robot():
-    with pytest.raises(ValueError, match=r"expected a Robot, as twin\.load gives it, got 'irb140'"):
-        twin.forward_kinematics("irb140", [0.0] * 6)
-
-
 def test_a_robot_loads_from_a_folder_whose_name_is_not_utf_8(tmp_path, monkeypatch):
     folder = os.path.join(os.fsencode(tmp_path), b"odd\xff")
     os.mkdir(folder)
@@ -30,22 +17,18 @@ def test_a_robot_loads_from_a_folder_whose_name_is_not_utf_8(tmp_path, monkeypat
     assert twin.load("irb140").n == 6
 
 
-def test_a_payload_that_is_none(irb140):
-    with pytest.raises(ValueError, match=r"expected a twin\.Payload or None, got 3: write"):
-        irb140.with_payload(3)
-    with pytest.raises(ValueError, match="expected the payload's mass to be real numbers, got text"):
-        twin.Payload("2")
-
-
-def test_a_name_that_is_near():
-    with pytest.raises(UnknownNameError, match="unknown robot 'IRB140', did you mean 'irb140'"):
-        twin.load("IRB140")
-
-
-@pytest.mark.parametrize("plant", [AnalyticPlant, twin.Simulation])
-def test_a_time_step_in_text(plant, irb140):
-    with pytest.raises(ValueError, match="expected the time step to be real numbers, got text"):
-        plant(irb140, time_step="1e-3")
+def test_arguments_of_another_kind_and_names_that_are_near(irb140):
+    for call, told in (
+        (lambda: irb140.poses["tset_1"], r"unknown pose 'tset_1', did you mean 'test_1'\?: known are zero"),
+        (lambda: twin.load("IRB140"), "unknown robot 'IRB140', did you mean 'irb140'"),
+        (lambda: twin.forward_kinematics("irb140", [0.0] * 6), r"expected a Robot, as twin\.load gives it"),
+        (lambda: irb140.with_payload(3), r"expected a twin\.Payload or None, got 3: write"),
+        (lambda: twin.Payload("2"), "expected the payload's mass to be real numbers, got text"),
+        (lambda: AnalyticPlant(irb140, time_step="1e-3"), "the time step to be real numbers, got text"),
+        (lambda: twin.Simulation(irb140, time_step="1e-3"), "the time step to be real numbers, got text"),
+    ):
+        with pytest.raises((UnknownNameError, ValueError), match=told):
+            call()
 
 
 def test_torques_that_overflow(irb140):

@@ -14,13 +14,10 @@ def test_the_variable_sets_the_number(monkeypatch):
     assert thread_count() >= 1
     monkeypatch.setenv(VARIABLE, "3")
     assert thread_count() == 3
-
-
-@pytest.mark.parametrize("text", ["0", "two", "1.5", "²"])
-def test_a_number_that_makes_no_sense_is_refused(monkeypatch, text):
-    monkeypatch.setenv(VARIABLE, text)
-    with pytest.raises(ValueError, match=f"expected {VARIABLE} to be a whole number above 0"):
-        thread_count()
+    for text in ("0", "two", "1.5", "²"):
+        monkeypatch.setenv(VARIABLE, text)
+        with pytest.raises(ValueError, match=f"expected {VARIABLE} to be a whole number above 0"):
+            thread_count()
 
 
 @pytest.mark.parametrize(("threads", "count", "workers"), [(1, 100, 1), (4, 100, 4), (4, 25, 2), (4, 19, 1)])

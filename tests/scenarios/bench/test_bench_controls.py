@@ -75,23 +75,17 @@ def chosen(irb140, **settings):
     return ChosenLaw(config, lambda given: given.control_law(irb140))
 
 
-def test_chosen_law_equals_its_controller_without_user_input(irb140):
-    law = chosen(irb140, controller="pid")
-    assert law.name == "pid"
-    plain = controllers.make("pid", irb140)
-    for _ in range(3):
-        np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
-    law.reset()
-    plain.reset()
-    np.testing.assert_array_equal(law(REST, WANTED), plain(REST, WANTED))
-
-
-def test_scaling_gains_preserves_the_integral(irb140):
+def test_chosen_law_equals_its_controller_and_scaling_gains_preserves_the_integral(irb140):
     law = chosen(irb140, controller="pid", law_settings=(("Kd", 2.0),))
+    plain, set_law = (controllers.make("pid", irb140, **gains) for gains in ({}, {"Kd": 2.0}))
+    assert law.name == "pid"
+    for _ in range(3):
+        np.testing.assert_array_equal(law(REST, WANTED), set_law(REST, WANTED))
+    law.reset()
+    set_law.reset()
     for _ in range(5):
-        law(REST, WANTED)
+        np.testing.assert_array_equal(law(REST, WANTED), set_law(REST, WANTED))
     law.scale_gains({"Kp": 3.0, "Ki": 1.0, "Kd": 0.5})
-    plain = controllers.make("pid", irb140)
     expected = controllers.make("pid", irb140, Kp=3.0 * plain.gains.Kp, Kd=1.0)
     for _ in range(5):
         expected(REST, WANTED)  # no torque is saturated, so that the integral does not depend on the gains
@@ -116,11 +110,9 @@ def test_panel_selects_controllers_and_scales_gains(irb140, bench):
         bench.panel.down.add("l")
         assert panel.act() == f"law {name}"
         assert law.label == name
-        assert [widget.name for widget in bench.panel.widgets] == [
-            f"law: {name} (next: l)",
-            "bandwidth [rad/s]",
-            *(f"{gain} x 10^" for gain in law.gains),
-        ]
+        gains = [f"{gain} x 10^" for gain in law.gains]
+        shown = [widget.name for widget in bench.panel.widgets]
+        assert shown == [f"law: {name} (next: l)", "bandwidth [rad/s]", *gains]
     assert law.name == "pd", "logs are named after the law that the run began with"
 
 
@@ -161,9 +153,7 @@ def test_sliders_and_keys_jog_joints_and_tool(irb140, bench):
     assert follower.target[1] == pytest.approx(moved)
     bench.panel.holding.clear()
     jog.act(0.05)
-    assert bench.panel["joint_2 [deg]"].value == pytest.approx(np.degrees(moved)), (
-        "the slider follows the key"
-    )
+    assert bench.panel["joint_2 [deg]"].value == pytest.approx(np.degrees(moved))  # follows the key
     follower.restart(follower.target)
     bench.panel.down.add("j")
     jog.act(0.05)
@@ -185,34 +175,28 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
     seen = []
 
     def run_one(scenario, config, progress):
-        seen.append((scenario.name, config.controller, config.gui, [name for name, _ in config.beside]))
+        seen.append((config.controller, config.gui, [name for name, _ in config.beside]))
         return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
 
     monkeypatch.setattr("scenarios.running.execute.run_one", run_one)
     scenario = registry.find("joint_tracking")
     plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
     runs = run_sequence(plan, lambda name: None)
-    assert seen == [
-        ("joint_tracking", "pid", False, []),
-        ("joint_tracking", "cascade", False, []),
-        ("joint_tracking", "pd", True, ["pid", "cascade"]),
-    ]
+    assert seen == [("pid", False, []), ("cascade", False, []), ("pd", True, ["pid", "cascade"])]
     assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_wrong_use_prints_one_sentence(capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    for words, message in (
         ([], "no display to open the window on (DISPLAY is not set)"),
         (["--poses", "a.txt"], "expected a file name that ends in .csv"),
         (["--start", "nowhere"], "unknown pose of irb140 'nowhere': known are zero"),
-        (["--browser", "--log", "a.npz"], "--browser excludes --poses, --log and --cell"),
         (["--browser", "--poses", "a.csv"], "--browser excludes --poses, --log and --cell"),
-    ],
-)
-def test_wrong_use_of_the_bench_prints_one_sentence(words, message, capsys, monkeypatch):
-    monkeypatch.delenv("DISPLAY", raising=False)
-    assert main(["gui", *words]) == 2
-    error = capsys.readouterr().err.strip()
-    assert message in error
-    assert "\n" not in error
+    ):
+        assert main(["gui", *words]) == 2
+        error = capsys.readouterr().err.strip()
+        assert message in error
+        assert "\n" not in error
+    assert main(["replay", "a.npz", "--browser", "--loop"]) == 2
+    assert "--browser excludes --film, --loop and --speed" in capsys.readouterr().err

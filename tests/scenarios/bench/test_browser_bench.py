@@ -19,7 +19,6 @@ from websockets.sync.client import connect
 import twin
 from scenarios.base import Config
 from scenarios.bench.browser_bench import LATEST, PART, jog
-from scenarios.cli.command_line import main
 from scenarios.cli.output import announce_page
 from tests.support.browser import browser
 from tests.support.command_lines import wait
@@ -40,40 +39,31 @@ def view():
 
 def sockets_of(view, origin):
     """Return whether the server accepts a web socket of a page from `origin`."""
+    address, protocols = view.url.replace("http", "ws"), [f"viser-v{viser.__version__}"]
     try:
-        with connect(
-            view.url.replace("http", "ws"),
-            origin=origin,
-            subprotocols=[f"viser-v{viser.__version__}"],
-            proxy=None,
-        ):
+        with connect(address, origin=origin, subprotocols=protocols, proxy=None):
             return True
     except InvalidStatus as error:
         return error.response.status_code != 403
 
 
-def test_only_pages_of_this_machine_may_open_a_socket(view):
+def test_only_pages_of_this_machine_may_open_a_socket_and_none_can_ask_for_a_public_address(view):
     port = view.server.get_port()
     for origin in (f"http://127.0.0.1:{port}", f"http://localhost:{port}", "http://localhost:9000", None):
         assert sockets_of(view, origin)
     for origin in ("https://example.com", "http://127.0.0.1.example.com", "null", "http://10.0.0.1"):
         assert not sockets_of(view, origin)
+    handlers = view.server._websock_server._incoming_handlers
+    assert handlers
+    assert not {_messages.ShareUrlRequest, _messages.ShareUrlDisconnect} & handlers.keys()
 
 
 def test_server_listens_on_the_loopback_only(view):
     assert view.url.startswith("http://127.0.0.1:")
-    addresses = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {
-        "127.0.0.1"
-    }
-    for address in (*addresses, "127.0.0.2"):
+    known = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+    for address in {info[4][0] for info in known} - {"127.0.0.1"} | {"127.0.0.2"}:
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((address, view.server.get_port()), timeout=2).close()
-
-
-def test_nobody_can_ask_for_a_public_address(view):
-    handlers = view.server._websock_server._incoming_handlers
-    assert handlers
-    assert not {_messages.ShareUrlRequest, _messages.ShareUrlDisconnect} & handlers.keys()
 
 
 def test_view_shows_positions_and_has_the_ranges_of_the_joints(view):
@@ -89,9 +79,8 @@ def test_arm_follows_the_target_in_real_time(monkeypatch):
     goal = np.array([0.2, 0.1, 0.0, 0.0, 0.1, 0.0])
     monkeypatch.setattr(View, "target", property(lambda view: goal))
     pictures = []
-    monkeypatch.setattr(
-        View, "show", lambda view, q, text="": pictures.append((time.perf_counter(), q, text))
-    )
+    show = lambda view, q, text="": pictures.append((time.perf_counter(), q, text))  # noqa: E731
+    monkeypatch.setattr(View, "show", show)
     q = jog(Config(drives="rigid"), np.zeros(6), 1.5, 0, lambda url: None)
     np.testing.assert_allclose(q, goal, atol=1e-4)
     late = [picture for picture in pictures if picture[0] > pictures[1][0] + LATEST]  # the first compiles
@@ -114,10 +103,8 @@ def started(words):
 
 @pytest.mark.browser
 def test_slider_in_the_page_moves_the_arm(tmp_path):
-    with (
-        started(["gui", "irb140", "--drives", "rigid", "--browser"]) as (_, url),
-        browser(tmp_path) as open_page,
-    ):
+    words = ["gui", "irb140", "--drives", "rigid", "--browser"]
+    with started(words) as (_, url), browser(tmp_path) as open_page:
         page = open_page(url)
         page.wait_for("document.body?.innerText.includes('joint_1: 0.00 deg')")
         page.evaluate("{ const box = document.querySelector('input[type=text]'); box.focus(); box.select() }")
@@ -128,8 +115,7 @@ def test_slider_in_the_page_moves_the_arm(tmp_path):
 
 
 def test_replay_is_served_until_it_is_interrupted(tmp_path):
-    log = irb140_log()
-    log.save(tmp_path / "run.npz")
+    irb140_log().save(tmp_path / "run.npz")
     with started(["replay", str(tmp_path / "run.npz"), "--browser"]) as (process, url):
         with urlopen(url) as answer:
             assert answer.read().decode().startswith("<!")
@@ -143,8 +129,3 @@ def test_over_ssh_the_address_of_a_tunnel_is_printed(monkeypatch, capsys):
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
     announce_page("http://127.0.0.1:8123/")
     assert "ssh -L 8123:127.0.0.1:8123 " in capsys.readouterr().out
-
-
-def test_replay_in_a_browser_excludes_options_of_the_window(capsys):
-    assert main(["replay", "a.npz", "--browser", "--loop"]) == 2
-    assert "--browser excludes --film, --loop and --speed" in capsys.readouterr().err

@@ -43,19 +43,11 @@ def test_description_of_sample_agrees_with_log(robot):
     tau[1] = robot.tau_max * [0.1, -0.8, 0.2, 0, 0, 0]
     saturated[1, [1, 4]] = True
     track = Track(made_log(robot, q, q_ref, tau=tau, saturated=saturated), "pd")
-    text = describe_sample(track, 1)
     distance = 1e3 * np.linalg.norm(track.log.pose[1, :3] - track.log.pose_ref[1, :3])
     assert distance > 1.0
-    assert text == (
-        f"error 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2; "
-        "saturated joint_2, joint_5"
-    )
+    told = f"error 0.025 rad in joint_3; tool {distance:.3g} mm; torque 80 % in joint_2"
+    assert describe_sample(track, 1) == f"{told}; saturated joint_2, joint_5"
     assert describe_sample(track, 0).startswith("error 0 rad in joint_1; tool 0 mm; torque 0 %")
-
-
-def test_description_reports_torque_of_nan(robot):
-    log = swing(robot, 0, 1.0, tau=np.full((51, 6), np.nan))
-    assert "torque nan % in joint_1" in describe_sample(Track(log, "pd"), 0)
 
 
 def is_arm(picture):

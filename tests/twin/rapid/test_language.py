@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.rapid_programs import module
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.language import parse, read_source
@@ -9,7 +10,7 @@ from twin.rapid.language import parse, read_source
 
 def block(text):
     """Return the statements of a procedure with these lines."""
-    return parse(f"MODULE M\nPROC main()\n{text}\nENDPROC\nENDMODULE", "a.mod").modules[0].items[0].block
+    return module(text).modules[0].items[0].block
 
 
 def test_declarations_keep_scope_kind_type_and_line():
@@ -43,21 +44,15 @@ ENDMODULE"""
 
 def test_an_aggregate_of_numbers_is_one_token():
     (move,) = block("MoveL [[1.5,-2,+3.],[1,0,0,0],[0,0,0,0],[9E9,9E+09,.5,9e9,9E9,9E9]], v100, fine, tool0;")
-    assert move.arguments[0].value.items == [
-        [1.5, -2, 3.0],
-        [1, 0, 0, 0],
-        [0, 0, 0, 0],
-        [9e9, 9e9, 0.5, 9e9, 9e9, 9e9],
-    ]
+    position, *turns, external = move.arguments[0].value.items
+    assert (position, turns) == ([1.5, -2, 3.0], [[1, 0, 0, 0], [0, 0, 0, 0]])
+    assert external == [9e9, 9e9, 0.5, 9e9, 9e9, 9e9]
 
 
 def test_optional_arguments_stand_with_and_without_commas():
     (call,) = block("MoveAbsJ p\\NoEOffs, v10, \\T:=2, fine, tool0 \\WObj:=w\\on?given;")
-    names = [(one.name, one.passed_on) for one in call.arguments]
-    assert names == [
-        (None, None), ("noeoffs", None), (None, None), ("t", None), (None, None), (None, None),
-        ("wobj", None), ("on", "given"),
-    ]  # fmt: skip
+    assert [one.name for one in call.arguments] == [None, "noeoffs", None, "t", None, None, "wobj", "on"]
+    assert [one.passed_on for one in call.arguments] == [*[None] * 7, "given"]
 
 
 STATEMENTS = """
@@ -72,22 +67,18 @@ def test_every_statement():
 
 
 def test_not_binds_weaker_than_and_which_is_remarked():
-    source = parse(
-        "MODULE M\nPROC main()\nx := NOT a AND b;\ny := (NOT a) AND b;\nENDPROC\nENDMODULE", "a.mod"
-    )
+    source = module("x := NOT a AND b;\ny := (NOT a) AND b;")
     first, second = source.modules[0].items[0].block
     assert first.value.operator == "NOT"
     assert first.value.operand.operator == "AND"
     assert second.value.operator == "AND"
-    assert source.remarks == (
-        "a.mod, line 3: NOT applies to all that AND joins behind it; parentheses would show it",
-    )
+    told = "a.mod, line 4: NOT applies to all that AND joins behind it; parentheses would show it"
+    assert source.remarks == (told,)
 
 
 def test_header_comments_and_text_behind_the_end_keep_line_numbers():
-    source = parse(
-        '%%%\nVERSION:1\n%%%\nMODULE M ! ENDMODULE\nVAR string s := "a""b";\nENDMODULE\n\nrest', "a.mod"
-    )
+    text = '%%%\nVERSION:1\n%%%\nMODULE M ! ENDMODULE\nVAR string s := "a""b";\nENDMODULE\n\nrest'
+    source = parse(text, "a.mod")
     assert source.modules[0].items[0].line == 5
     assert source.modules[0].items[0].initial.value == 'a"b'
     assert source.remarks == ("a.mod, line 8: text behind the last ENDMODULE is ignored",)
@@ -95,11 +86,7 @@ def test_header_comments_and_text_behind_the_end_keep_line_numbers():
 
 @pytest.mark.parametrize(
     ("text", "line", "found"),
-    [
-        ("MoveL p1, v100 z1;", 3, "'z1'"),
-        ("x := 2 * -1;", 3, "'-'"),
-        ("IF x THEN\ngo;", 5, "'ENDPROC'"),
-    ],
+    [("MoveL p1, v100 z1;", 4, "'z1'"), ("x := 2 * -1;", 4, "'-'"), ("IF x THEN\ngo;", 6, "'ENDPROC'")],
 )
 def test_bad_text_gets_a_sentence_with_its_line(text, line, found):
     told = f"^a.mod, line {line}: {found} is not RAPID here, expected "

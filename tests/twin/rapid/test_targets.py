@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from twin.rapid.language import parse
-from twin.rapid.programs import interpret
+from tests.support import rapid_programs
 from twin.rapid.targets import payload_of
 
 ROBOT = twin.load("irb140")
@@ -13,9 +12,8 @@ EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 POSE = "[515.02,200,711.97],[0.7071,0,0.7071,0]"
 
 
-def run(body, robot=ROBOT, start=None):
-    source = parse(f"MODULE M\nPROC main()\n{body}\nENDPROC\nENDMODULE", "a.mod")
-    return interpret(source, robot, start=start)
+def run(body, robot=ROBOT, before=""):
+    return rapid_programs.program(body, robot, before)
 
 
 def pose_text(T):
@@ -50,7 +48,7 @@ def test_confdata_names_one_of_eight_solutions(conf, degrees):
 
 def test_an_impossible_confdata_lists_those_there_are():
     fault = run(f"MoveJ [{POSE},[-2,0,-1,0],{EXT}],v100,fine,tool0;").fault
-    assert str(fault).startswith("a.mod, line 3: no solution has confdata [-2,0,-1,0]; this pose has [")
+    assert str(fault).startswith("a.mod, line 4: no solution has confdata [-2,0,-1,0]; this pose has [")
     assert "[0,-1,0,0]" in str(fault)
     assert fault.kind == "target"
 
@@ -72,14 +70,11 @@ def test_tool_and_work_object_chain():
     body = f"""MoveAbsJ [[10,20,-20,30,50,60],{EXT}],v100,fine,tool0;
         ConfL \\Off;
         MoveL Offs(CRobT(\\Tool:=grip \\WObj:=bench), 10, -20, 30), v100, fine, grip \\WObj:=bench;"""
-    source = parse(
-        "MODULE M\n"
+    before = (
         "PERS tooldata grip := [TRUE,[[10,20,100],[0.7071068,0,0.7071068,0]],[0,[0,0,0],[1,0,0,0],0,0,0]];\n"
-        'PERS wobjdata bench := [FALSE,TRUE,"",[[100,0,50],[0.7071068,0,0,0.7071068]],[[5,6,7],[1,0,0,0]]];\n'
-        f"PROC main()\n{body}\nENDPROC\nENDMODULE",
-        "a.mod",
+        'PERS wobjdata bench := [FALSE,TRUE,"",[[100,0,50],[0.7071068,0,0,0.7071068]],[[5,6,7],[1,0,0,0]]];'
     )
-    q = ends(interpret(source, ROBOT))
+    q = ends(run(body, before=before))
     T_tool = twin.pose_matrix([0.01, 0.02, 0.1, 0.5**0.5, 0, 0.5**0.5, 0])
     T_object = twin.pose_matrix([0.1, 0, 0.05, 0.5**0.5, 0, 0, 0.5**0.5])
     before, after = (twin.forward_kinematics(ROBOT, one, T_tool) for one in q)
@@ -101,35 +96,21 @@ def test_a_line_is_straight_and_a_circle_round():
     assert program.segments[1].length == pytest.approx(0.05 * np.pi, abs=1e-6)
 
 
+START = f"MoveAbsJ [[0,20,-20,0,{{}},0],{EXT}],v100,fine,tool0; ConfL \\Off; "
+FAR = "MoveL Offs(CRobT(),900,0,0), v100, fine, tool0;"
+IN_LINE = "MoveC Offs(CRobT(),0,50,0), Offs(CRobT(),0,100,0), v100, fine, tool0;"
+FOLDED = "MoveL RelTool(CRobT(),0,0,0 \\Ry:=-80), v100, fine, tool0;"
+
+
 @pytest.mark.parametrize(
     ("body", "message", "kind"),
     [
         (f"MoveAbsJ [[190,0,0,0,0,0],{EXT}],v100,fine,tool0;", "joint_1 would be at 190 deg", "target"),
         (f"MoveJ [[2000,0,500],[1,0,0,0],[0,0,0,0],{EXT}],v100,fine,tool0;", "is out of reach", "target"),
         (f"MoveJ [[500,0,500],[1,1,0,0],[0,0,0,0],{EXT}],v100,fine,tool0;", "has length 1.41421", "target"),
-        (
-            f"MoveJ [{POSE},[0,-1,0,0],[10,9E9,9E9,9E9,9E9,9E9]],v100,fine,tool0;",
-            "external axes (10)",
-            "refusal",
-        ),
-        (
-            f"MoveAbsJ [[0,20,-20,0,60,0],{EXT}],v100,fine,tool0; ConfL \\Off;"
-            "MoveL Offs(CRobT(),900,0,0), v100, fine, tool0;",
-            "leaves the reach after",
-            "path",
-        ),
-        (
-            f"MoveAbsJ [[0,20,-20,0,60,0],{EXT}],v100,fine,tool0;"
-            "MoveC Offs(CRobT(),0,50,0), Offs(CRobT(),0,100,0), v100, fine, tool0;",
-            "three points of the circle are in a line",
-            "path",
-        ),
-        (
-            f"MoveAbsJ [[0,20,-20,0,40,0],{EXT}],v100,fine,tool0; ConfL \\Off;"
-            "MoveL RelTool(CRobT(),0,0,0 \\Ry:=-80), v100, fine, tool0;",
-            "passes a singularity after",
-            "path",
-        ),
+        (START.format(60) + FAR, "leaves the reach after", "path"),
+        (START.format(60) + IN_LINE, "three points of the circle are in a line", "path"),
+        (START.format(40) + FOLDED, "passes a singularity after", "path"),
     ],
 )
 def test_impossible_moves_state_the_reason(body, message, kind):
@@ -137,7 +118,7 @@ def test_impossible_moves_state_the_reason(body, message, kind):
     assert fault is not None
     assert message in str(fault)
     assert fault.kind == kind
-    assert str(fault).startswith("a.mod, line 3: ")
+    assert str(fault).startswith("a.mod, line 4: ")
 
 
 def test_the_coupled_range_of_the_parallelogram_holds(irb1400):
@@ -155,12 +136,9 @@ def test_the_coupled_range_of_the_parallelogram_holds(irb1400):
 
 def test_loads_of_tool_and_gripper_are_one_payload():
     """Two points of 1 kg each, at the flange and 0.2 m from it along the tool, are a dumb-bell."""
-    source = parse(
-        "MODULE M\nPERS tooldata grip := [TRUE,[[0,0,200],[1,0,0,0]],[1,[0,0,0.001],[1,0,0,0],0,0,0]];\n"
-        "CONST loaddata part := [1,[0,0,0],[1,0,0,0],0,0,0.03];\n"
-        f"PROC main() GripLoad part; MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,grip; ENDPROC\nENDMODULE"
-    )
-    (move,) = interpret(source, ROBOT).moves
+    before = "PERS tooldata grip := [TRUE,[[0,0,200],[1,0,0,0]],[1,[0,0,0.001],[1,0,0,0],0,0,0]];\n"
+    before += "CONST loaddata part := [1,[0,0,0],[1,0,0,0],0,0,0.03];"
+    (move,) = run(f"GripLoad part; MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,grip;", before=before).moves
     load = payload_of(move.tool, move.settings.load)
     assert load.mass == 2.0
     np.testing.assert_allclose(load.com, [0, 0, 0.1], atol=1e-6)

@@ -9,7 +9,7 @@ import controllers
 from twin import Payload, Sensors, load, run_rollouts
 from twin.control.control_law import ControlLaw
 from twin.kinematics.forward import forward_kinematics
-from twin.sweeps.evaluation import engine_outcomes, outcomes, unmade, verdict
+from twin.sweeps.evaluation import engine_outcomes, outcomes, verdict
 from twin.sweeps.trial import OUTCOME, TROUBLES, Trial
 from twin.trajectories.joint_trajectories import hold, sines
 from twin.trajectories.sampling import Samples, sample_semi_implicit
@@ -67,10 +67,9 @@ def table(trials):
 def test_figures_are_those_of_the_samples(trials, table):
     """Every figure again, from the samples of each rollout alone, as `run_closed_loop` has it to the bit."""
     for trial, row in zip(trials[:-1], table[:-1], strict=True):
+        assert outcomes([trial], threads=1)[0].tobytes() == row.tobytes()
         reference = trial.reference
-        run = run_rollouts(
-            trial.plant, trial.controller, reference, sensors=trial.sensors, keep_failures=True
-        )
+        run = run_rollouts(trial.plant, trial.controller, reference, sensors=trial.sensors)
         error = np.abs(reference.q - run.q)
         sample, joint = np.unravel_index(np.argmax(error), error.shape)
         assert row["joint_error"] == error[sample, joint]
@@ -108,11 +107,6 @@ def test_what_ended_early_has_errors_without_end_and_does_not_hold(table, refere
     assert last["duration"] == reference.t[21]
 
 
-def test_one_row_alone_has_the_bits_of_the_batch(trials, table):
-    for number, trial in enumerate(trials):
-        assert outcomes([trial], threads=1).tobytes() == table[number : number + 1].tobytes()
-
-
 def test_verdicts(arm, reference):
     """Range, speed, torque and error: each alone makes a trial fail, and the arm that may leave them not."""
     law = controllers.make("computed_torque", arm, bandwidth=20.0, period=PERIOD)
@@ -121,32 +115,21 @@ def test_verdicts(arm, reference):
     peak, fastest = reference.q[:, 0].max(), np.abs(reference.qd[:, 1]).max()
     narrow = replace(arm, q_max=np.where(np.arange(arm.n) == 0, peak - 1e-3, arm.q_max))
     slow = replace(arm, qd_max=np.where(np.arange(arm.n) == 1, fastest * 0.99, arm.qd_max))
-    weak = replace(
-        arm, drives=replace(arm.drives, motor_torque_max=arm.drives.motor_torque_max * [1, 0.05, 1, 1, 1, 1])
-    )
-    rows = outcomes(
-        [
-            fine,
-            fine._replace(plant=narrow),
-            fine._replace(plant=narrow, leaves_limits=True),
-            fine._replace(plant=slow),
-            fine._replace(plant=weak),
-            fine._replace(error_limit=1e-10),
-            fine._replace(controller=soft, error_limit=1e-6),
-        ]
-    )
+    motors = arm.drives.motor_torque_max * [1, 0.05, 1, 1, 1, 1]
+    weak = replace(arm, drives=replace(arm.drives, motor_torque_max=motors))
+    changes = (
+        {}, {"plant": narrow}, {"plant": narrow, "leaves_limits": True}, {"plant": slow}, {"plant": weak},
+        {"error_limit": 1e-10}, {"controller": soft, "error_limit": 1e-6},
+    )  # fmt: skip
+    rows = outcomes([fine._replace(**change) for change in changes])
     assert rows["passes"].tolist() == [True, False, True, False, False, True, False]
     assert np.isclose(rows["beyond_range"][1], 1e-3, atol=1e-10)
     assert np.isclose(rows["speed_ratio"][3], 1 / 0.99, rtol=1e-9)
     (beyond,) = run_rollouts(slow, law, reference).violations  # of the other limits none
     assert (beyond.quantity, beyond.joint) == ("speed", "joint_2")
     assert rows["saturated"][4] > 0
-    given = run_rollouts(weak, law, reference).tau  # which is less than what was demanded
-    share = np.sqrt(np.mean((given / weak.drive_torque_max) ** 2))
-    assert np.isclose(rows["rms_torque"][4], share, rtol=1e-13, atol=0.0)
     assert verdict(rows, {"speed_ratio": rows["speed_ratio"][0] - 1e-6})["passes"].tolist() == [False] * 7
-    kept = verdict(rows, {"joint_error": 1e-6})
-    assert kept["passes"][0]
+    assert verdict(rows, {"joint_error": 1e-6})["passes"][0]
     assert not verdict(rows, {"tool_error": 1.0})["passes"].any()  # which nobody asked for
 
 
@@ -157,12 +140,6 @@ def test_a_loop_that_folds_ends_the_trial(irb1400):
     (row,), (engine,) = (run([Trial(irb1400, falls, reference)]) for run in (outcomes, engine_outcomes))
     assert TROUBLES[row["trouble"]] == TROUBLES[engine["trouble"]] == "loop folded"
     assert 0.1 < row["duration"] == engine["duration"]
-
-
-def test_what_cannot_be_made_does_not_hold():
-    row = unmade()
-    assert not row["passes"]
-    assert TROUBLES[row["trouble"]] == "cannot be made"
 
 
 def test_a_law_that_is_not_compiled_is_left_to_the_engine(arm, reference):

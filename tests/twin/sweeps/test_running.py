@@ -13,18 +13,7 @@ import pytest
 from numpy.lib.recfunctions import repack_fields
 
 from tests.support import sweep_experiments
-from tests.support.sweep_experiments import (
-    COUNT,
-    LIMITS,
-    NAMES,
-    POINTS,
-    Deadly,
-    Fatal,
-    Faulty,
-    Slow,
-    Swing,
-    Warned,
-)
+from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Slow, Swing
 from twin.errors import ClusterError, VariationError
 from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
@@ -74,10 +63,9 @@ def dask():
 
 def test_a_row_is_the_outcome_of_its_point(whole):
     assert whole.dtype.names == ("draw", "replicate", *NAMES, *OUTCOME.names)
-    assert np.array_equal(whole["draw"], POINTS.draw)
-    assert np.array_equal(whole["replicate"], POINTS.replicate)
-    for place, name in enumerate(NAMES):
-        assert np.array_equal(whole[name], POINTS.values[:, place])
+    inputs = (POINTS.draw, POINTS.replicate, *POINTS.values.T)
+    for name, values in zip(("draw", "replicate", *NAMES), inputs, strict=True):
+        assert np.array_equal(whole[name], values)
     outcomes, unmade = repack_fields(whole[list(OUTCOME.names)]), POINTS.values[:, 0] < 0
     assert 0 < np.count_nonzero(unmade) < COUNT
     assert np.array_equal(whole["trouble"] == 4, unmade)
@@ -102,17 +90,6 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, da
     assert np.all(np.diff(report) > 0)
 
 
-def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
-    table = run_points(Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
-    assert (tmp_path / "died").exists()
-    assert table.tobytes() == whole.tobytes()
-
-
-def test_a_chunk_that_kills_every_worker_ends_the_sweep(pool):
-    with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
-        run_points(Fatal(), POINTS, pool=pool)
-
-
 def test_a_worker_ends_with_whoever_started_it():
     """Whatever it is doing, and with the processes that it began; the terminal's signals do not end it."""
     with Workers(1, tries=1) as workers:
@@ -134,13 +111,11 @@ def test_a_worker_ends_with_whoever_started_it():
 
 def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
     with pytest.raises(ZeroDivisionError, match="a mistake of mine") as caught:
-        run_points(Faulty(), POINTS, pool=pool)
+        run_points(sweep_experiments.Faulty(), POINTS, pool=pool)
     assert "sweep_experiments.py" in str(caught.value.__cause__)
-    with pytest.raises(ZeroDivisionError, match="a mistake of mine"):
-        run_points(Faulty(), POINTS, pool=LocalThreads(2))
     capfd.readouterr()
     with pytest.warns(UserWarning) as given:  # noqa: PT030 - which ones is asked below
-        run_points(Warned(), POINTS, pool=pool)
+        run_points(sweep_experiments.Warned(), POINTS, pool=pool)
     assert [str(one.message) for one in given] == ["beware"] * 2  # of the nominal trial, and of the workers
     assert capfd.readouterr().out == "loud\n"
 
@@ -148,10 +123,7 @@ def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
 def test_workers_of_another_version_are_refused(pool, monkeypatch):
     here = dependencies.surroundings()
     monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
-    with pytest.raises(
-        ClusterError,
-        match=r"differ from the process that began the sweep: version of numpy \(was 9.9, is .*\)",
-    ):
+    with pytest.raises(ClusterError, match=r"began the sweep: version of numpy \(was 9.9, is .*\)"):
         run_points(Swing(), POINTS, pool=pool)
 
 
@@ -215,7 +187,7 @@ def running(pid):
     return stat.exists() and ") Z " not in stat.read_text()
 
 
-def test_a_scheduler_that_does_not_answer(monkeypatch):
+def test_a_scheduler_that_does_not_answer_or_has_no_workers(monkeypatch):
     monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as dumb:
         address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
@@ -226,13 +198,9 @@ def test_a_scheduler_that_does_not_answer(monkeypatch):
     for wrong in ("nonsense", "foo://127.0.0.1:1"):
         with pytest.raises(ClusterError, match=f"expected a scheduler as tcp://host:port, got '{wrong}'"):
             run_points(Swing(), POINTS, scheduler=wrong)
-
-
-def test_a_scheduler_without_workers(monkeypatch):
     import distributed
 
     own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
     with (
         distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
         pytest.raises(ClusterError, match=r"had no workers within 0.5 s$"),

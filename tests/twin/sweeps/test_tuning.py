@@ -98,15 +98,8 @@ def test_what_runs_away_has_no_figure():
 
 
 def test_the_default_stays_where_nothing_is_better(known):
-    generations = []
-
-    def least_at_1(values):
-        generations.append(values["law.Kp"])
-        return table(values["load"] > 0, 1.0 + np.log(values["law.Kp"]) ** 2)
-
-    best = known(least_at_1, evaluations=40)
+    best = known(lambda v: table(v["load"] > 0, 1.0 + np.log(v["law.Kp"]) ** 2), evaluations=40)
     assert best.best == best.default
-    assert 1.0 in generations[1]  # others are bred of it, too
     flat = known(lambda v: table(v["load"] > 0, v["load"]), evaluations=40)
     assert flat.values == {"law.Kp": 1.0}
     hopeless = known(lambda v: table(v["load"] < 0, np.inf), evaluations=40)
@@ -127,9 +120,8 @@ def test_a_seed_gives_the_same_bits(known):
     assert first.best != other.best
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+def test_a_search_that_makes_no_sense_is_a_sentence(known):
+    for settings, told in (
         ({"gains": ()}, "no gains"),
         ({"gains": (KP, KP)}, "twice"),
         ({"gains": (Gain("load", 1, 2),)}, "it varies from draw to draw"),
@@ -137,11 +129,9 @@ def test_a_seed_gives_the_same_bits(known):
         ({"gains": (Gain("law.Kp", 2, 2),)}, "a non-empty range"),
         ({"minimise": "duration"}, "cannot minimise 'duration': known are joint_error"),
         ({"evaluations": 4}, "at least 5 evaluations"),
-    ],
-)
-def test_a_search_that_makes_no_sense_is_a_sentence(known, settings, told):
-    with pytest.raises(VariationError, match=told):
-        known(saturating, **settings)
+    ):
+        with pytest.raises(VariationError, match=told):
+            known(saturating, **settings)
 
 
 def side(failing, figure, runs=100):
@@ -164,26 +154,13 @@ def test_the_conclusions_are_honest():
     better, worse = [(0, 0.3), (0, 0.1)], [(0, 0.3), (1, 0.2)]
     rounding, same = [(0, 3e-14), (0, 1e-14)], [(0, 0.3), (0, 0.3)]
     for draws, fresh, more, told in (
-        (
-            better,
-            better,
-            {},
-            "0.1 instead of 0.3 rad, 0.33 of it. With 95 % confidence, the tuned gains pass",
-        ),
-        (
-            [(9, 0.3), (0, 0.4)],
-            [(8, 0.3), (2, 0.4)],
-            {},
-            "fresh draws 98.0 % of the runs pass instead of 92.0 %",
-        ),
-        ([(9, 0.3), (0, 0.4)], [(8, 0.3), (2, 0.4)], {}, "2 of 100 fresh runs fail"),
+        (better, better, {}, "0.1 instead of 0.3 rad, 0.33 of it. With 95 % confidence, the tuned gains"),
+        ([(9, 0.3), (0, 0.4)], [(8, 0.3), (2, 0.4)], {}, "98.0 % of the runs pass instead of 92.0 %"),
         (same, [(0, 0.3), (0, 0.299)], {}, "no gains are better than the default gains"),
         (same, same, {"fixed": (0, 0.5)}, "--gains bandwidth tunes them without fixing them"),
         (better, worse, {}, "(1 instead of 0 of 100 fail, worst joint error 0.2 instead of 0.3 rad)"),
-        (better, worse, {}, "Tuning does not help: tuned gains are better on the draws of the search"),
         (rounding, rounding, {}, "is a rounding error: tuning does not help"),
         ([(100, 0.3), (100, 0.1)], [(100, 0.3), (100, 0.1)], {}, "all 100 runs of the search fail"),
-        ([(9, 0.3), (4, 0.1)], [(9, 0.3), (4, 0.1)], {}, "with the tuned gains 4 fail."),
         (better, better, {"at_ends": ((KP, 10.0),)}, "Kp is at the end of its range, 10: a wider range may"),
         (better, better, {"settled": False}, "had not converged after 241"),
     ):
