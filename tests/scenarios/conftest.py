@@ -1,5 +1,6 @@
 import pytest
 
+from scenarios.cli.command_line import main
 from scenarios.running import execute
 
 
@@ -7,3 +8,14 @@ from scenarios.running import execute
 def in_this_process(monkeypatch):
     """Run user code, and all runs of `validate`, in this process, without workers, which take a second."""
     monkeypatch.setattr(execute, "_task", lambda *_, **__: None)
+
+
+@pytest.fixture
+def command(capsys):
+    """Function that runs a command, checks its exit status, and returns what it printed, `out` and `err`."""
+
+    def run(words, status=0):
+        assert main(words) == status
+        return capsys.readouterr()
+
+    return run

@@ -71,10 +71,9 @@ def test_user_code_that_exits_fails_its_run_only(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["import", "run"])
-def test_single_run_that_exits_has_status_1(place, tmp_path, capsys):
+def test_single_run_that_exits_has_status_1(place, tmp_path, command):
     file = user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])
-    assert main(["run", file]) == 1
-    assert "SystemExit" in capsys.readouterr().out
+    assert "SystemExit" in command(["run", file], 1).out
 
 
 def setting(line):
@@ -138,21 +137,19 @@ def test_rejected_settings_are_wrong_use_and_in_the_results(tmp_path, capsys):
     assert "unknown robot 'irb99'" in run["error"]
 
 
-def test_help_prints_per_cent_signs(tmp_path, capsys):
+def test_help_prints_per_cent_signs(tmp_path, command):
     own = user_scenarios.write(tmp_path / "own.py", **setting("speed: str = option('50%', '100% sure')"))
-    assert main(["run", own, "--help"]) == 0
-    assert "100% sure (default 50%)" in capsys.readouterr().out
+    assert "100% sure (default 50%)" in command(["run", own, "--help"]).out
 
 
-def test_files_of_equal_name_get_unique_names(tmp_path, capsys, small_pictures):
+def test_files_of_equal_name_get_unique_names(tmp_path, command, small_pictures):
     value = user_scenarios.PARTS["metrics"]
     first, second = (
         user_scenarios.write(tmp_path / folder / "nod.py", metrics=value.replace("length", name))
         for folder, name in (("a", "first"), ("b", "second"))
     )
     words = ["--log", str(tmp_path / "x.npz"), "--picture", str(tmp_path / "x.png")]
-    assert main(["run", first, f"{tmp_path}/a/../a/nod.py", second, *words]) == 0
-    text = capsys.readouterr().out
+    text = command(["run", first, f"{tmp_path}/a/../a/nod.py", second, *words]).out
     assert text.index("a-nod: ") < text.index("first") < text.index("b-nod: ") < text.index("second")
     names = [f"x-{name}-nod{end}" for name in "ab" for end in ("-computed_torque.npz", ".png")]
     assert sorted(path.name for path in tmp_path.glob("x*")) == names
@@ -167,14 +164,13 @@ def package(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys):
+def test_package_files_with_an_error_appear_in_the_list_and_fail(package, capsys, command):
     """In this process, because others know another package."""
     user_scenarios.write(package / "broken_syntax.py", config="class Config(:\n")
     user_scenarios.write(package / "broken_exit.py", head="raise SystemExit\n")
     user_scenarios.write(package / "sound.py")
     assert main(["run", "--help"]) == 0
-    assert main(["list"]) == 0
-    assert "broken_" in capsys.readouterr().out
+    assert "broken_" in command(["list"]).out
     junit = package / "a.xml"
     assert main(["validate", "--robot", "irb140", "--jobs", "1", "--junit", str(junit)]) == 1
     assert "10 runs, 16 checks" in capsys.readouterr().out

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.cli.command_line import main
 from scenarios.cli.output import Files
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
@@ -125,7 +124,7 @@ def test_worker_processes_end_with_the_command(number, jobs, tmp_path):
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, capsys):
+def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, command):
     """Writing is possible again after each file, so that each of them has its message."""
     write = Files.write
 
@@ -137,8 +136,7 @@ def test_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Files, "write", limited)
     user_scenarios.write(tmp_path / "mine.py")
     words = "validate ./mine.py --robot irb140 --controller pd --json a.json --junit a.xml --markdown a.md"
-    assert main(words.split()) == 1
-    printed = capsys.readouterr()
+    printed = command(words.split(), 1)
     said = {f"irb-twin: cannot write {name}: File too large" for name in ("a.json", "a.xml", "a.md")}
     assert set(printed.err.splitlines()) == said
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.py"]

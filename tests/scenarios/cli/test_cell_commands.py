@@ -36,25 +36,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_cell_lists_frames_and_pairs_and_draws(capsys):
-    assert main(["cell", "cell.toml", "--picture", "cell.png"]) == 0
-    out = capsys.readouterr().out
+def test_cell_lists_frames_and_pairs_and_draws(command):
+    out = command(["cell", "cell.toml", "--picture", "cell.png"]).out
     assert "frame bench: origin 500.0, -200.0, 300.0 mm in the world" in out
     assert "tool - post" in out
     with open("cell.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
-    assert main(["cell", "cell.toml", "--pose", "nowhere"]) == 2
-    assert "has no pose 'nowhere'" in capsys.readouterr().err
+    assert "has no pose 'nowhere'" in command(["cell", "cell.toml", "--pose", "nowhere"], 2).err
 
 
-def test_run_checks_the_distance_with_tool_and_payload(folder, capsys):
+def test_run_checks_the_distance_with_tool_and_payload(folder, capsys, command):
     assert main([*SHORT, "--log", "run.npz", "--json", "run.json"]) == 0
     log = twin.Log.load("run.npz")
     assert np.allclose(log.T_flange_tool[:3, 3], [0, 0, 0.15])
     assert log.robot.payload.mass == pytest.approx(1.2)
     assert "margin less distance" in capsys.readouterr().out
-    assert main(["collide", "run.npz", "--cell", "cell.toml", "--plot", "d.png", "--json", "d.json"]) == 0
-    out = capsys.readouterr().out
+    out = command(["collide", "run.npz", "--cell", "cell.toml", "--plot", "d.png", "--json", "d.json"]).out
     assert "proven between samples: nowhere below" in out
     assert "passes" in out
     (result,) = json.loads((folder / "d.json").read_text(encoding="utf-8"))
@@ -75,14 +72,12 @@ def test_a_wall_before_the_arm_fails(folder, capsys):
     assert "--controller computed_torque --duration 0.3 --cell cell.toml" in out
 
 
-def test_unverified_shapes_are_not_judged(folder, capsys):
+def test_unverified_shapes_are_not_judged(folder, command):
     (folder / "cell.toml").write_text(
         "[objects.post]\nbox = [0.1, 0.1, 1]\nat = [2.5, 0, 0.5]\n", encoding="utf-8"
     )
-    assert main(["run", "gravity_hold", "--robot", "irb1400", "--duration", "0.05", "--log", "a.npz"]) == 0
-    capsys.readouterr()
-    assert main(["collide", "a.npz", "--cell", "cell.toml"]) == 0
-    out = capsys.readouterr().out
+    command(["run", "gravity_hold", "--robot", "irb1400", "--duration", "0.05", "--log", "a.npz"])
+    out = command(["collide", "a.npz", "--cell", "cell.toml"]).out
     assert "not judged" in out
     assert "the shapes of irb1400 are unverified" in out
 
@@ -94,7 +89,7 @@ def test_a_log_with_another_tool_is_refused(capsys):
     assert said in capsys.readouterr().err
 
 
-def test_rapid_check_names_the_line_that_comes_too_near(folder, capsys):
+def test_rapid_check_names_the_line_that_comes_too_near(folder, command):
     text = """MODULE M
         PROC main()
         MoveAbsJ [[0,0,0,0,60,0],[9E9,9E9,9E9,9E9,9E9,9E9]], vmax, fine, tool0;
@@ -103,8 +98,7 @@ def test_rapid_check_names_the_line_that_comes_too_near(folder, capsys):
         ENDMODULE"""
     (folder / "m.mod").write_text(text, encoding="utf-8")
     words = ["rapid", "check", "m.mod", "--cell", "cell.toml", "--junit", "m.xml", "--json", "m.json"]
-    assert main(words) == 1
-    out = capsys.readouterr().out
+    out = command(words, 1).out
     assert "nearest" in out.splitlines()[2]
     assert "FAULT m.mod, line 4: MoveAbsJ comes too near: " in out
     assert any(case.find("failure") is not None for case in ET.parse("m.xml").iter("testcase"))
@@ -114,9 +108,8 @@ def test_rapid_check_names_the_line_that_comes_too_near(folder, capsys):
     assert main(words) == 0
 
 
-def test_reach_prints_and_draws(capsys):
+def test_reach_prints_and_draws(command):
     words = ["--plane", "bench", "--step", "0.2", "--picture", "r.png", "--tool-down"]
-    assert main(["reach", "--cell", "cell.toml", *words]) == 0
-    out = capsys.readouterr().out
+    out = command(["reach", "--cell", "cell.toml", *words]).out
     assert "wrist centre of irb140: 810.0 mm in front of axis 1, 670.0 mm behind it, 1092.0 mm high" in out
     assert "of 36 poses can be reached" in out

@@ -49,9 +49,8 @@ def scenario_file(tmp_path):
     return str(path)
 
 
-def test_help_of_a_scenario_shows_description_and_settings(capsys):
-    assert main(["run", "pose_path", "--help"]) == 0
-    text = capsys.readouterr().out
+def test_help_of_a_scenario_shows_description_and_settings(command):
+    text = command(["run", "pose_path", "--help"]).out
     assert "What must hold:" in text
     assert "--csv STR" in text
     assert "--bandwidth FLOAT" in text
@@ -88,19 +87,17 @@ def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, c
     assert all(line.startswith("  irb-twin ") for line in examples.splitlines())
 
 
-def test_list_names_everything_with_a_line_each(capsys):
-    assert main(["list"]) == 0
-    text = capsys.readouterr().out
+def test_list_names_everything_with_a_line_each(command):
+    text = command(["list"]).out
     for name in ("irb140", *controllers.NAMES, *registry.titles()):
         assert name in text
     assert "Spring and damper at every joint." in text
 
 
-def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp_path, capsys):
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp_path, command):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
-    assert main(["run", scenario_file, "--controller", "computed_torque", *files]) == 0
-    printed = capsys.readouterr()
+    printed = command(["run", scenario_file, "--controller", "computed_torque", *files])
     shown = ("A short swing of my own.", "joint_6", "tool d", "Peak torque", "swing error", "passes")
     assert [text for text in shown if text not in printed.out] == []
     assert printed.err == ""
@@ -113,11 +110,10 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, capsys):
+def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, command):
     """One limit does not hold, and one does."""
     laws = ["--controller", "pd", "computed_torque"]
-    assert main(["run", scenario_file, *laws, "--swing", "0.2", "--log", str(tmp_path / "a.npz")]) == 1
-    text = capsys.readouterr().out
+    text = command(["run", scenario_file, *laws, "--swing", "0.2", "--log", str(tmp_path / "a.npz")], 1).out
     header = next(line for line in text.splitlines() if " pd" in line)
     assert "computed_torque" in header
     assert "FAILS" in text
@@ -157,7 +153,7 @@ def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, capsys):
+def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, command):
     """The start exceeds the speed limit by far, so the log has no sample."""
     path, results = tmp_path / "mine.py", tmp_path / "a.json"
     text = OWN.replace(
@@ -166,8 +162,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
     imports = "sines\nfrom twin.trajectories.sampling import sample\n"
     path.write_text(text.replace("quintic\n", imports), encoding="utf-8")
     files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]
-    assert main(["run", str(path), *files]) == 1
-    printed = capsys.readouterr()
+    printed = command(["run", str(path), *files], 1)
     assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
     assert printed.err == ""
     assert "runs away" in json.loads(results.read_text(encoding="utf-8"))["runs"][0]["error"]
@@ -175,13 +170,12 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, ca
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, capsys):
+def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, command):
     """One quick scenario stands in for all; it holds under one law of two."""
     monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
-    assert main(["validate", "--robot", "irb140", *words]) == 1
-    text = capsys.readouterr().out
+    text = command(["validate", "--robot", "irb140", *words], 1).out
     assert "2 runs, 6 checks" in text
     assert "1 run fails" in text
     assert "irb140, mine, pd: swing error is" in text

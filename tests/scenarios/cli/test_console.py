@@ -57,10 +57,9 @@ def without_reader():
 
 @pytest.mark.parametrize("columns", ["0", "-5", "abc", "", "²", "1", "9" * 5000])
 @pytest.mark.parametrize("words", [["list"], ["--help"]])
-def test_columns_that_are_none_are_not_believed(columns, words, monkeypatch, capsys):
+def test_columns_that_are_none_are_not_believed(columns, words, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", columns)
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = command(words).out
     assert "pose_path" in text
     assert max(map(len, text.splitlines())) < 200
 
@@ -115,14 +114,13 @@ def test_a_process_that_cannot_print_fails_only_on_a_full_disk(line, unread, sta
 NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
 
 
-def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, capsys, in_this_process):
+def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, command, in_this_process):
     metrics = f"""def metrics(log):
     return tuple(Metric(name, 1.0, "", None, f"why {{name}}") for name in {NAMES})
 """
     own = user_scenarios.write(tmp_path / "own [rad] [bold] :smile:.py", metrics=metrics)
     results = tmp_path / "[rad] [bold] :smile:.json"
-    assert main(["run", own, "--explain", "--json", str(results)]) == 0
-    text = capsys.readouterr().out
+    text = command(["run", own, "--explain", "--json", str(results)]).out
     assert [name for name in NAMES if f" {name} " not in text or f"why {name}" not in text] == []
     assert f"wrote {results}" in text.replace("\n", "")
 

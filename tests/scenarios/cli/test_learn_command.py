@@ -48,10 +48,9 @@ def test_run_with_the_input_has_less_error_and_no_claimed_bound(learned, tmp_pat
         (["--learned", "missing.npz"], "cannot read missing.npz: No such file or directory"),
     ],
 )
-def test_input_of_another_motion_or_robot_is_refused(words, message, learned, capsys):
+def test_input_of_another_motion_or_robot_is_refused(words, message, learned, command):
     path = str(learned[1] / "learned-lead-motor.npz")
-    assert main(["run", *SHORT, "--learned", path, *words]) == 2
-    assert message in capsys.readouterr().err
+    assert message in command(["run", *SHORT, "--learned", path, *words], 2).err
 
 
 def test_learning_that_does_not_improve_ends_with_1_and_writes_nothing(tmp_path, capsys):

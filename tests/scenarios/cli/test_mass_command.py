@@ -26,10 +26,9 @@ def parts(tmp_path, monkeypatch):
     )
 
 
-def test_meshes_have_one_density_each_and_are_joined(parts, capsys):
+def test_meshes_have_one_density_each_and_are_joined(parts, command):
     words = ["--unit", "m", "--density", "1000", "500", "--json", "m.json"]
-    assert main(["mass", "a.stl", "b.stl", *words]) == 0
-    assert "together" in capsys.readouterr().out
+    assert "together" in command(["mass", "a.stl", "b.stl", *words]).out
     with open("m.json", encoding="utf-8") as file:
         bodies = json.load(file)["bodies"]
     assert [round(body["mass_kg"], 6) for body in bodies.values()] == [1.0, 4.0, 5.0]
@@ -37,9 +36,8 @@ def test_meshes_have_one_density_each_and_are_joined(parts, capsys):
     assert main(["mass", "a.stl", "--unit", "mm", "--mass", "3"]) == 0
 
 
-def test_total_is_shared_by_volume_and_written(parts, capsys):
-    assert main(["mass", "arm.urdf", "--total", "9", "--out", "weighed.urdf"]) == 0
-    assert "9 kg in 2 links" in capsys.readouterr().out
+def test_total_is_shared_by_volume_and_written(parts, command):
+    assert "9 kg in 2 links" in command(["mass", "arm.urdf", "--total", "9", "--out", "weighed.urdf"]).out
     robot = twin.load("weighed.urdf")
     np.testing.assert_allclose([robot.tree.base_inertia[0], robot.tree.inertias[0, 0]], [8.0, 1.0], rtol=1e-6)
 

@@ -194,9 +194,8 @@ def test_the_robots_of_this_project(name):
     assert name not in twin.robot_names() or report.findings == []
 
 
-def test_passive_joints_and_loops_are_shown(irb1400, capsys):
-    assert main(["check-model", str(irb1400.file)]) == 0
-    printed = capsys.readouterr().out
+def test_passive_joints_and_loops_are_shown(irb1400, command):
+    printed = command(["check-model", str(irb1400.file)]).out
     assert "revolute, passive" in printed
     assert "closed loops: parallelogram (link_rod and link_3 share a point)" in printed
 

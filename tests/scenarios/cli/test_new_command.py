@@ -59,10 +59,9 @@ def test_what_is_written_passes_its_tests_outside_the_house(folder):
         ("robot", "validate --robot ./mine/big_swing/robot.toml"),
     ],
 )
-def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, folder, capsys):
+def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, folder, command):
     (folder / "mine").mkdir()
-    assert main(["new", kind, "big_swing", "--folder", "mine"]) == 0
-    out = capsys.readouterr().out
+    out = command(["new", kind, "big_swing", "--folder", "mine"]).out
     for file in found(folder):
         assert f"wrote {file}\n" in out
         text = (folder / file).read_text(encoding="utf-8")
@@ -72,21 +71,18 @@ def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, fol
     assert f"  irb-twin {told}" in out
 
 
-def test_printed_commands_run_controller_and_scenario(capsys):
+def test_printed_commands_run_controller_and_scenario(command):
     """The law beside one of ours, in the scenario: the commands that were told."""
     assert main(["new", "controller", "swaying"]) == 0
-    assert main(["new", "scenario", "nodding"]) == 0
-    capsys.readouterr()
-    assert main(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]) == 0
-    out = capsys.readouterr().out
+    command(["new", "scenario", "nodding"])
+    out = command(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]).out
     assert "Nod with the arm" in out
     assert "Swaying" in out
 
 
 @pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
-def test_bad_name_is_rejected(name, folder, capsys):
-    assert main(["new", "controller", name]) == 2
-    err = capsys.readouterr().err
+def test_bad_name_is_rejected(name, folder, command):
+    err = command(["new", "controller", name], 2).err
     assert "expected a name of lower-case letters, digits and _, as in sliding_mode, got" in err
     assert err.count("\n") == 1
     assert not found(folder)
@@ -116,11 +112,10 @@ def test_missing_folder_is_rejected(capsys):
 
 
 @pytest.mark.parametrize("size", [0, 2000, 5000])
-def test_all_files_or_none(size, folder, capsys):
+def test_all_files_or_none(size, folder, command):
     """The disk is full at once, or after one of the three files."""
     with disk_full_after(size):
-        assert main(["new", "robot", "swing"]) == 1
-    err = capsys.readouterr().err
+        err = command(["new", "robot", "swing"], 1).err
     assert re.fullmatch(r"irb-twin: cannot write swing/\S+: File too large\n", err), err
     assert not list(folder.iterdir())
 

@@ -32,10 +32,9 @@ def program(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_check_prints_moves_and_writes_files(program, capsys):
+def test_check_prints_moves_and_writes_files(program, command):
     files = ["--json", "r.json", "--junit", "r.xml", "--markdown", "r.md"]
-    assert main(["rapid", "check", "weld.mod", *files]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command(["rapid", "check", "weld.mod", *files]).out.splitlines()
     assert lines[0] == "weld.mod: main, 3 moves, irb140, rigid drives"
     assert [line.split()[:2] for line in lines[3:6]] == [["3", "MoveAbsJ"], ["6", "MoveL"], ["7", "MoveL"]]
     assert "  line 4: SetDO torch (logged)" in lines
@@ -51,11 +50,10 @@ def test_check_prints_moves_and_writes_files(program, capsys):
     assert "| 6 | MoveL | 100 | 200 | z10 |" in (program / "r.md").read_text(encoding="utf-8")
 
 
-def test_a_fault_has_its_line_and_status_1(program, capsys):
+def test_a_fault_has_its_line_and_status_1(program, command):
     bad = GOOD.replace("0, 100, 0", "900, 0, 0")
     (program / "weld.mod").write_text(bad, encoding="utf-8")
-    assert main(["rapid", "check", "weld.mod", "--junit", "r.xml"]) == 1
-    out = capsys.readouterr().out
+    out = command(["rapid", "check", "weld.mod", "--junit", "r.xml"], 1).out
     assert "weld.mod: main, 1 moves" in out
     assert "FAULT weld.mod, line 6: MoveL leaves the reach after" in out
     assert ET.parse(program / "r.xml").getroot().attrib["failures"] == "1"
@@ -67,23 +65,20 @@ def test_a_fault_of_the_language_has_status_1(program, capsys):
     assert "FAULT weld.mod, line 3: the end of the file is not RAPID here" in capsys.readouterr().err
 
 
-def test_a_folder_is_a_task(program, capsys):
+def test_a_folder_is_a_task(program, command):
     task = program / "TASK1"
     move = f"MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;"
     for file, name, body in (("PROGMOD/a.mod", "main", "go;"), ("SYSMOD/b.sys", "go", move)):
         text = f"MODULE {file[-5]}\nPROC {name}()\n{body}\nENDPROC\nENDMODULE"
         (task / file).parent.mkdir(parents=True)
         (task / file).write_text(text, encoding="utf-8")
-    assert main(["rapid", "check", "TASK1"]) == 0
-    assert "TASK1: main, 1 moves" in capsys.readouterr().out
+    assert "TASK1: main, 1 moves" in command(["rapid", "check", "TASK1"]).out
 
 
-def test_export_prints_a_module_that_follows_the_log(program, capsys):
-    assert main(["run", "joint_tracking", "--duration", "0.2", "--log", "run.npz"]) == 0
-    capsys.readouterr()
+def test_export_prints_a_module_that_follows_the_log(program, command):
+    command(["run", "joint_tracking", "--duration", "0.2", "--log", "run.npz"])
     words = ["--every", "50", "--speed", "v200", "--zone", "z5", "--name", "Again"]
-    assert main(["rapid", "export", "run.npz", *words]) == 0
-    text = capsys.readouterr().out
+    text = command(["rapid", "export", "run.npz", *words]).out
     (program / "again.mod").write_text(text, encoding="utf-8")
     log = twin.Log.load("run.npz")
     found = interpret(read("again.mod"), log.robot)
@@ -93,14 +88,13 @@ def test_export_prints_a_module_that_follows_the_log(program, capsys):
     assert text.count(",v200,z5,") == 4
 
 
-def test_fit_prints_both_numbers(program, capsys):
+def test_fit_prints_both_numbers(program, command):
     robot = twin.load("irb140").with_drives("rigid")
     q = np.random.default_rng(4).uniform(-0.5, 0.5, (5, 6))
     (program / "stops.mod").write_text(export(robot, q, speed="v7000", zone="fine"), encoding="utf-8")
     times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0], 0.1)
     rows = [f"{line},{time:.6f}" for line, time in times.items()]
     (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
-    assert main(["rapid", "fit", "stops.mod", "--times", "stops.csv"]) == 0
-    words = capsys.readouterr().out.split()
+    words = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out.split()
     assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
     assert float(words[3]) == pytest.approx(0.1, abs=0.01)

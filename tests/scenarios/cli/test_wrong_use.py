@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from scenarios.cli.command_line import main
 from tests.support import user_scenarios
 from tests.support.example_logs import irb140_log
 
@@ -159,12 +158,11 @@ def folder(tmp_path_factory):
         ("learn --runs 3", "name one scenario"),
     ],
 )
-def test_wrong_use_is_one_sentence_and_status_2(line, told, folder, monkeypatch, capsys):
+def test_wrong_use_is_one_sentence_and_status_2(line, told, folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
     before = sorted(path.name for path in folder.iterdir() if path.is_file())
-    assert main(line.split()) == 2
-    printed = capsys.readouterr()
+    printed = command(line.split(), 2)
     assert printed.out == ""
     assert printed.err.startswith("irb-twin: ")
     assert printed.err.count("\n") == 1
@@ -180,7 +178,6 @@ def test_wrong_use_is_one_sentence_and_status_2(line, told, folder, monkeypatch,
         ("learn joint_tracking --gamma 2", "gamma above 0 and at most 1"),
     ],
 )
-def test_wrong_use_that_is_found_later_is_the_last_sentence(line, told, folder, monkeypatch, capsys):
+def test_wrong_use_that_is_found_later_is_the_last_sentence(line, told, folder, monkeypatch, command):
     monkeypatch.chdir(folder)
-    assert main(line.split()) == 2
-    assert told in capsys.readouterr().err.splitlines()[-1]
+    assert told in command(line.split(), 2).err.splitlines()[-1]

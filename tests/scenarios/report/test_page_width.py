@@ -88,10 +88,9 @@ def test_labels_too_long_for_the_page_stay_apart():
     assert len(heads) == 3
 
 
-def test_what_is_piped_is_as_wide_as_its_content_and_has_no_blanks_at_the_ends(monkeypatch, capsys):
+def test_what_is_piped_is_as_wide_as_its_content_and_has_no_blanks_at_the_ends(monkeypatch, capsys, command):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = command(["list"]).out.splitlines()
     assert max(map(len, lines)) > 100
     assert all(line == line.rstrip() for line in lines)
     assert all(len(line.split()) > 1 for line in lines)

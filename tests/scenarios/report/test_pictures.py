@@ -99,10 +99,9 @@ def test_friction_is_drawn_as_it_is_computed():
         friction_plot(twin.load("irb140"))
 
 
-def test_friction_command_lists_and_draws(tmp_path, capsys):
+def test_friction_command_lists_and_draws(tmp_path, command):
     path = tmp_path / "friction.png"
-    assert main(["friction", "irb1400", "--picture", str(path)]) == 0
-    out = capsys.readouterr().out
+    out = command(["friction", "irb1400", "--picture", str(path)]).out
     assert "Coulomb N m" in out
     assert len(out.splitlines()) == 8
     assert path.read_bytes().startswith(b"\x89PNG")
