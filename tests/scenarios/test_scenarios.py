@@ -10,6 +10,7 @@ import controllers
 import twin
 from scenarios.base import Metric
 from scenarios.checks.motion_range import beyond_passive_range, random_positions
+from scenarios.pose_path import from_printed
 from scenarios.running import registry
 from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED, full_run, suited
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
@@ -132,6 +133,8 @@ def test_pose_path_visits_printed_poses():
     for name, printed in log.robot.published.items():
         near = np.abs(log.pose_ref[resting] - printed.flange).max(axis=1)
         assert near.min() < 1e-6, name
+        other_sign = printed.flange * np.array([1, 1, 1, -1, -1, -1, -1])  # the same orientation
+        assert from_printed(log.robot, name, other_sign) == 0.0
     q_1 = twin.load("irb140").poses["test_1"]
     assert np.abs(log.q_ref - q_1).max(axis=1).min() < 1e-6  # on the branch of the printed angles
 
