@@ -125,7 +125,8 @@ def test_gravity_torque_is_the_slope_of_the_energy(robot, rng):
 def test_identification_gives_all_values_back(robot, log, tmp_path):
     """Values that the given file has wrong come back from the log, to 1e-8, and from the written file.
 
-    A fit without the further friction that the robot has would count it twice in the written file.
+    A fit without the further friction that the robot has would count it twice in the written file.  It takes
+    6 s, half of them for the run of the engine, which two other tests share.
     """
     wrong = tuple(one.with_values([0.5 * value for value in one.values]) for one in robot.tree.torques)
     believed = replace(robot, tree=replace(robot.tree, torques=wrong))
