@@ -50,13 +50,14 @@ class Forked:
     """
 
     def __init__(self, server: _Server, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
-        self._server, self._status = server, RUNNING
+        self._server, self._status, self._polling = server, RUNNING, Lock()
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
 
     def poll(self) -> int | None:
         """Return the exit status, minus the number of the signal that ended it; `None` while it runs."""
-        if self._status == RUNNING:
-            self._status = self._server.status(self.pid)
+        with self._polling:  # the server tells the status once
+            if self._status == RUNNING:
+                self._status = self._server.status(self.pid)
         return None if self._status == RUNNING else self._status
 
     def wait(self, timeout: float) -> int:

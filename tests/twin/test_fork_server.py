@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,14 @@ def test_status_of_a_running_and_of_a_killed_process():
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait(10.0) == -signal.SIGKILL
     process.stdout.close()
+
+
+def test_threads_may_ask_for_a_status_at_once():
+    process = forked("print_place", FORK_TEST="1")
+    with process.stdout, ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(process.wait, 50 * [10.0])) == {3}
+    with (other := forked("print_place", FORK_TEST="1")).stdout:
+        assert other.wait(10.0) == 3  # the server goes on
 
 
 def test_variables_that_modules_read_on_import_start_a_new_server():
