@@ -1,6 +1,7 @@
 """Cheap experiments for tests of sweeps: a short swing under PD control."""
 
 import os
+import signal
 import subprocess
 import time
 import warnings
@@ -39,6 +40,26 @@ class Swing:
         robot, reference = _parts()
         arm = robot.with_payload(twin.Payload(values["payload"]))
         return Trial(arm, controllers.make("pd_gravity", robot, bandwidth=values["bandwidth"]), reference)
+
+
+class Deadly(Swing):
+    """Experiment with a trial that kills its process on the first attempt."""
+
+    def trial(self, values):
+        mark = Path(self.folder, "died")
+        if values["payload"] > 0.59 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().trial(values)
+
+
+class Fatal(Swing):
+    """Experiment with a trial that kills its process on every attempt."""
+
+    def trial(self, values):
+        if values["payload"] > 0.59:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().trial(values)
 
 
 class Slow(Swing):

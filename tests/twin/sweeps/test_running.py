@@ -13,7 +13,7 @@ import pytest
 from numpy.lib.recfunctions import repack_fields
 
 from tests.support import sweep_experiments
-from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Slow, Swing
+from tests.support.sweep_experiments import COUNT, LIMITS, NAMES, POINTS, Deadly, Fatal, Slow, Swing
 from twin.errors import ClusterError, VariationError
 from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
@@ -88,6 +88,17 @@ def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, da
         assert run_points(Swing(), POINTS, limits=LIMITS, **settings).tobytes() == whole.tobytes()
     assert (report[0], report[-1]) == (0, COUNT)
     assert np.all(np.diff(report) > 0)
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, pool, tmp_path):
+    table = run_points(Deadly(str(tmp_path)), POINTS, limits=LIMITS, pool=pool)
+    assert (tmp_path / "died").exists()
+    assert table.tobytes() == whole.tobytes()
+
+
+def test_a_chunk_that_kills_every_worker_ends_the_sweep(pool):
+    with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
+        run_points(Fatal(), POINTS, pool=pool)
 
 
 def test_a_worker_ends_with_whoever_started_it():
