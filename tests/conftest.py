@@ -50,7 +50,13 @@ The first module compiles the functions that most other modules need.  The modul
 need few of these functions, so a second worker does not compile the same functions at the same time.
 """
 
-SHARING = ("test_scenarios", "test_drive_scenarios", "test_drive_check", "test_verdicts")
+SHARING = (
+    "test_scenarios",
+    "test_scenario_runs",
+    "test_drive_scenarios",
+    "test_drive_check",
+    "test_verdicts",
+)
 """Modules that share scenario runs, which one process caches with `scenario_cases.full_run`."""
 
 

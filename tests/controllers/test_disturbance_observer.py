@@ -72,6 +72,7 @@ def test_estimate_of_an_exact_model_at_rest_is_rounding():
 @pytest.mark.parametrize(
     ("settings", "limit"),
     [
+        ({"drives": "rigid", "law_settings": (("K", 300.0),)}, 0.0025),
         ({"drives": "rigid", "law_settings": (("K", 300.0),), "encoder": True, "speed_cutoff": 100.0}, 0.007),
         ({"drives": "elastic", "encoder": True, "speed_cutoff": 100.0, "delay": 2}, 0.02),
     ],

@@ -9,13 +9,17 @@ import os
 import resource
 from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from twin import fork_server
 
 SLOW = 0.05
-"""Least processor time of a slow test, in [s]; that of a function with parameters is its longest case's."""
+"""Least processor time of a slow test, in [s]; that of a function is the median of its cases."""
+
+CERTAIN = 4.0
+"""Factor of `SLOW` beyond which a test is in the wrong list, on any machine and under any load."""
 
 SHOWN = 10
 """Number of expensive files that a run prints."""
@@ -82,7 +86,12 @@ class Times:
     def __init__(self, config):
         self.config = config
         self.listed = set(LIST.read_text(encoding="utf-8").split()) if LIST.exists() else set()
-        self.tests, self.files = defaultdict(float), defaultdict(float)
+        self.cases, self.files = defaultdict(list), defaultdict(float)
+
+    @property
+    def tests(self):
+        """Median processor time of the cases of each test function, in [s]."""
+        return {name: median(times) for name, times in self.cases.items()}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config, items):
@@ -95,8 +104,7 @@ class Times:
         if hasattr(report, "spent"):
             self.files[report.nodeid.partition("::")[0]] += report.spent
         if report.when == "call":
-            name = function_of(report.nodeid)
-            self.tests[name] = max(self.tests[name], report.processor_time)
+            self.cases[function_of(report.nodeid)].append(report.processor_time)
 
     def pytest_sessionfinish(self):
         fork_server.close()
@@ -112,6 +120,11 @@ class Times:
             terminalreporter.write_line(f"{time:8.1f} s  {name}")
         total, count = sum(self.files.values()), len(self.files)
         terminalreporter.write_line(f"{total:8.1f} s  in all {count} files, without starting and collecting")
+        missing = {name for name, time in self.tests.items() if time > CERTAIN * SLOW} - self.listed
+        needless = {name for name, time in self.tests.items() if time < SLOW / CERTAIN} & self.listed
+        wrong = sorted(missing | needless | self.listed - self.tests.keys())
+        if wrong:
+            terminalreporter.write_line(f"{LIST.name} is outdated; --write-slow writes it: {' '.join(wrong)}")
 
 
 @pytest.hookimpl(wrapper=True)
