@@ -11,6 +11,7 @@ Only Linux forks; elsewhere libraries of the system do not allow it.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import pickle
 import random
@@ -60,7 +61,7 @@ class Forked:
                 self._status = self._server.status(self.pid)
         return None if self._status == RUNNING else self._status
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = math.inf) -> int:
         """Wait for the end of the process, and return its exit status.
 
         Raises:
@@ -114,7 +115,7 @@ class _Server:
         self._asking = Lock()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", ENTRY, *sys.path], stdin=theirs, stdout=subprocess.DEVNULL,
+                [sys.executable, "-c", ENTRY, *sys.path], stdin=theirs.fileno(), stdout=subprocess.DEVNULL,
                 env=environment, start_new_session=True,
             )  # fmt: skip
         ours = [

@@ -143,10 +143,11 @@ def _verify_cache(dispatcher: Any) -> None:
 
 def prepare() -> None:
     """Load what numba otherwise loads with the first function that a process calls, in 0.3 s."""
-    from numba.core.registry import cpu_target
+    from numba.core import registry
 
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
+    target: Any = registry.cpu_target
+    target.typing_context.refresh()
+    target.target_context.refresh()
 
 
 def imported(name: str, text: Callable[[], str]) -> ModuleType:
