@@ -94,7 +94,9 @@ def test_list_names_everything_with_a_line_each(command):
     assert "Spring and damper at every joint." in text
 
 
-def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp_path, command):
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(
+    scenario_file, tmp_path, command, small_pictures
+):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
     printed = command(["run", scenario_file, "--controller", "computed_torque", *files])

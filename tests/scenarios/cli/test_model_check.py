@@ -152,12 +152,12 @@ def test_links_of_a_table_have_their_moments_about_their_centres():
 @pytest.mark.usefixtures("in_a_process")
 def test_a_damaged_mesh_is_an_error_and_a_missing_one_a_warning(write):
     """A missing mesh is not drawn; the motion is compared nevertheless."""
-    path = write(SOUND.replace(CYLINDER, MESH))
-    report = Report(path)
+    report = Report(write(SOUND.replace(CYLINDER, MESH)))
     assert report.passes
     assert report.agreement is not None
     assert "'one.stl': no such file" in report.findings[0].text
-    path.with_name("one.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
+    path = write(SOUND.replace(CYLINDER, MESH.replace("one", "cut")))
+    path.with_name("cut.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
     report = Report(path)
     assert not report.passes
     assert "cannot be drawn: the mesh file" in report.findings[0].text
@@ -194,6 +194,7 @@ def test_the_robots_of_this_project(name):
     assert name not in twin.robot_names() or report.findings == []
 
 
+@pytest.mark.usefixtures("in_a_process")
 def test_passive_joints_and_loops_are_shown(irb1400, command):
     printed = command(["check-model", str(irb1400.file)]).out
     assert "revolute, passive" in printed

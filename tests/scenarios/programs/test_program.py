@@ -191,10 +191,10 @@ def test_file_that_is_not_rapid_is_a_fault_with_its_line(program, capsys):
 def test_waits_have_their_lines_and_many_moves_a_row_per_line(program, picked):
     assert np.count_nonzero(picked.log.arrays["line"] == 21) == 100
     moves = "MoveAbsJ a, vmax, z10, tool0;\nMoveAbsJ b, vmax, z10, tool0;"
-    loop = f"{HEAD}PROC main()\nFOR i FROM 1 TO 40 DO\n{moves}\nENDFOR\nENDPROC\nENDMODULE\n"
+    loop = f"{HEAD}PROC main()\nFOR i FROM 1 TO 31 DO\n{moves}\nENDFOR\nENDPROC\nENDMODULE\n"
     caption, rows = run(program(loop, "loop.mod")).table
-    assert "80 moves" in caption
-    assert [row[1] for row in rows] == ["move", "MoveAbsJ x 40", "MoveAbsJ x 40"]
+    assert "62 moves" in caption
+    assert [row[1] for row in rows] == ["move", "MoveAbsJ x 31", "MoveAbsJ x 31"]
 
 
 def test_settings_survive_a_pickle_and_the_command_repeats_the_run(program):

@@ -68,7 +68,7 @@ def test_mismatch_draws_points_only_at_their_values(saved, tmp_path):
 @pytest.mark.parametrize(
     ("errors", "alike"), [((1e-2, 2e-2), True), ((1e-2, 1e-15), False), ((0.0, 0.0), True)]
 )
-def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike):
+def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike, small_pictures):
     robot, path = twin.load("irb140"), tmp_path / "runs.png"
     logs = [log_of(robot, name, error=error) for name, error in zip(("pd", "pid"), errors, strict=True)]
     picture.draw([Run("joint_tracking", Config(), log, (), 0.0) for log in logs], path)
