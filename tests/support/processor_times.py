@@ -15,7 +15,7 @@ import pytest
 
 from twin import fork_server
 
-SLOW = 0.05
+SLOW = 0.1
 """Least processor time of a slow test, in [s]; that of a function is the median of its cases."""
 
 CERTAIN = 4.0

@@ -1,10 +1,12 @@
 """Violations of ranges and speed limits in closed loops, rollouts and sweeps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import controllers
-from scenarios.checks.motion_range import arm_metrics
+from scenarios.checks.motion_range import arm_metrics, beyond_passive_range
 from tests.support.example_logs import made_log
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
@@ -41,6 +43,19 @@ def test_violations_name_largest_excess_of_each_limit(irb140):
     assert str(speed).startswith("joint_6 moves at -675 deg/s")
 
 
+def test_excess_of_passive_joints_counts_at_both_ends_of_their_ranges(irb1400):
+    q = np.random.default_rng(0).uniform(irb1400.q_min, irb1400.q_max, (200, 6))
+    angles = irb1400.passive_angles(q)
+    endless = np.full(angles.shape[1], np.inf)
+    for arm, outside in (
+        (replace(irb1400, passive_max=endless), angles < irb1400.passive_min),
+        (replace(irb1400, passive_min=-endless), angles > irb1400.passive_max),
+    ):
+        beyond = outside.any(axis=1)
+        assert 0 < np.count_nonzero(beyond) < len(q)
+        np.testing.assert_array_equal(beyond_passive_range(arm, q) > 0, beyond)
+
+
 def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
     """A move of minimum duration ends on its limits up to rounding."""
     q = np.stack([irb140.q_min - 1e-10, irb140.q_max + 1e-10])
@@ -49,14 +64,17 @@ def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
     assert [found.quantity for found in beyond] == ["position", "speed"]
 
 
-def test_rollout_and_closed_loop_report_equal_violations(irb140):
+@pytest.mark.parametrize("direction", [1.0, -3.0])  # beyond the upper and the lower end of joint 2
+def test_rollout_and_closed_loop_report_equal_violations(irb140, direction):
     """The violations do not depend on the number of stored samples."""
-    pull = ControlLaw(irb140, pulled, [[0, 60.0, 0, 0, 0, -1e-3]])
+    pull = ControlLaw(irb140, pulled, [[0, 60.0 * direction, 0, 0, 0, -1e-3]])
     reference = sample(sines(np.zeros(6), np.zeros(6), np.ones(6), 0.4), 1e-3)
     rollout = run_rollouts(irb140, pull, reference, every=50)
     log = run_closed_loop(AnalyticPlant(irb140), pull, reference)
     assert rollout.violations == log.violations()
     assert {found.quantity for found in rollout.violations} == {"position", "speed"}
+    (position,) = (found for found in rollout.violations if found.quantity == "position")
+    assert (position.joint, position.value * direction > 0) == ("joint_2", True)
     assert rollout.failures == ()
 
 

@@ -47,7 +47,11 @@ def same_with_drives(rolled, log, index=()):
 def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(robot, mode, wrist, sensors):
     """With a load, a start off the reference, motors at their limits, and torques held for several steps."""
     drives = robot.drives if wrist == "alone" else coupled(robot)
-    weak = replace(drives, motor_torque_max=0.3 * drives.motor_torque_max)
+    weak = replace(  # the torque left depends on the motors' speeds
+        drives,
+        motor_torque_max=0.3 * drives.motor_torque_max,
+        motor_speed_rated=0.01 * drives.motor_speed_rated,
+    )
     plant = robot.with_drives(mode, weak).with_payload(Payload(2.0, [0.02, 0.01, 0.08]))
     controller = controllers.make("computed_torque", robot, bandwidth=25.0)
     reference, start = sample(path(robot), PERIOD), (robot.poses["zero"] + 0.02, np.full(6, -0.05))
