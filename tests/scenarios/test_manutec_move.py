@@ -44,6 +44,16 @@ def test_engine_agrees_with_reference_run_at_its_instants_and_in_a_file_of_it(re
     assert np.max(np.abs(log.q - log.arrays["q_model"])) < 1e-14
 
 
+def test_engine_agrees_with_reference_run_in_fine_steps():
+    """Some seconds of 23,000 steps: at 1 ms their error hides where the motors start under their load."""
+    (fine,) = (config for config in manutec_move.VARIANTS if config.reference == "consistent")
+    log = manutec_move.run(fine)
+    metrics = manutec_move.metrics(log)
+    assert not [metric for metric in metrics if not metric.passes]
+    assert metrics[0].value > 0.15 * metrics[0].limit
+    assert np.max(np.abs(log.q - log.arrays["q_model"])) < 1e-14
+
+
 def test_error_is_proportional_to_step(arm):
     """Beside the current loop's 5e-5 rad at these instants, which steps have no part in."""
     coarse, middle, fine = (distance(arm, sample, step) for step in (1e-3, 5e-4, 1e-4))
