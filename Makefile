@@ -21,7 +21,7 @@ test: $(VENV)/.test  ## all tests
 	$(PYTEST)
 
 quick: $(VENV)/.test  ## all tests but those of tests/slow.txt: for every save
-	$(PYTEST) --quick -n 0  # one process: collecting in several takes as long as they save
+	$(PYTEST) --quick -n 2  # collecting in more processes takes as long as they save
 
 mutants: $(VENV)/.test  ## change lines of the product, and see a test fail for each; MUTANTS chooses some
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(MUTANTS)
