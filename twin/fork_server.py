@@ -176,6 +176,12 @@ def close() -> None:
             _servers.pop().close()
 
 
+def kill() -> None:
+    """Kill all servers, also those that still import; the processes that they forked go on."""
+    for server in _servers:
+        server.process.kill()
+
+
 atexit.register(close)
 
 
@@ -206,7 +212,10 @@ def serve() -> Callable[[], Any]:
                 return _begin(files, *content)
         for file in files:
             os.close(file)
-        connection.sendall(_NUMBER.pack(answer))
+        try:
+            connection.sendall(_NUMBER.pack(answer))
+        except OSError:  # the parent was interrupted meanwhile
+            os._exit(0)
 
 
 def _request(connection: socket.socket) -> tuple[Any, list[int]]:

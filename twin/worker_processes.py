@@ -193,14 +193,15 @@ class _Worker:
     def __init__(self, threads: int, modules: tuple[str, ...]) -> None:
         self._sending = Lock()
         environment = os.environ | {VARIABLE: str(threads)}
+        # Without the lock, for which Ctrl-C would wait: a process that misses its signal ends with its input.
+        if fork_server.AVAILABLE:
+            self._process = fork_server.fork(f"{__name__}:serve", modules, environment)
+        else:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                env=environment, start_new_session=True,
+            )  # fmt: skip
         with _lock:
-            if fork_server.AVAILABLE:
-                self._process = fork_server.fork(f"{__name__}:serve", modules, environment)
-            else:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", ENTRY, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    env=environment, start_new_session=True,
-                )  # fmt: skip
             _running.add(self)
 
     def ask(self, content: bytes, report: Callable[[Message], object]) -> Answer | None:
@@ -261,10 +262,11 @@ _lock = Lock()
 
 
 def kill_all() -> None:
-    """Kill every worker."""
+    """Kill every worker, and what would start others."""
     with _lock:
         for worker in _running:
             worker.kill()
+    fork_server.kill()
 
 
 def _send(stream: IO[bytes] | None, content: bytes) -> None:

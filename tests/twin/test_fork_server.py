@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.command_lines import wait
+from tests.support import user_scenarios
+from tests.support.command_lines import COMMAND, wait
 from twin import fork_server
 
 
@@ -84,3 +85,23 @@ def test_the_server_ends_when_its_parent_is_killed():
         parent.kill()
     state = Path(f"/proc/{server}/stat")
     wait(lambda: not state.exists() or ") Z " in state.read_text(), 10.0)
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_still_imports(tmp_path):
+    """The command's output ends too: no process that it started keeps it open."""
+    file = user_scenarios.write(tmp_path / "mine.py")
+    with subprocess.Popen(
+        [*COMMAND, "validate", file, "--robot", "irb140"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), text=True,
+    ) as process:  # fmt: skip
+        wait(lambda: any(list_of_children(process.pid)))
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        assert process.returncode == 130
+        assert time.monotonic() - began < 0.8
+
+
+def list_of_children(pid):
+    """Return the processes that any thread of a process has started."""
+    return [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/children")]
