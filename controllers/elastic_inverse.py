@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 
-from controllers.computed_torque import computed_torque, computed_torque_with_drives
+from controllers.computed_torque import computed_torque
 from controllers.gains import AccelerationGains, acceleration_gains, diagonal_inertia, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
+from twin.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.errors import LimitError
 from twin.robot.drives.drive_step import add_drive_torque
@@ -54,12 +54,11 @@ def elastic_inverse(
     if len(table) == 0:  # a part of a run
         qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
         tau = np.empty(len(qdd))
-        model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
-        add_drive_torque(model.drives, state.qd, qdd, model.period, tau)
+        motor_torque(model, state.q, state.qd, qdd, memory, tau)
         return tau
     feedback = Kv * (table[THETAD] - state.qd) + Kp * (table[THETA] - state.q)
     tau = table[T_ARM] + inertia * feedback
-    add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau)
+    add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau, tau)
     return tau
 
 
@@ -84,10 +83,9 @@ class ElasticInverse(ControlLaw):
         gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
         drives = robot.active_drives
         if drives is None or robot.drive_mode != "elastic" or not np.any(np.isfinite(drives.stiffness)):
-            law = computed_torque if drives is None else computed_torque_with_drives
-            super().__init__(robot, law, gains, period=period)
+            super().__init__(robot, computed_torque, gains, memory=load_memory(robot), period=period)
         else:
-            inertia = diagonal_inertia(robot) - np.diagonal(drives.reflected_inertia)
+            inertia = diagonal_inertia(robot.arm)
             super().__init__(robot, elastic_inverse, (*gains, inertia), period=period)
 
     @property
@@ -109,7 +107,7 @@ class ElasticInverse(ControlLaw):
         drives = self.robot.active_drives
         if self.law is not elastic_inverse or drives is None:
             return None
-        T = inverse_dynamics(self.robot.with_drives("ideal"), *reference[1:])
+        T = inverse_dynamics(self.robot.arm, *reference[1:])
         e = twists(T, drives.stiffness, drives.damping, self.period)
         ed = np.diff(e, axis=0, prepend=e[:1]) / self.period
         edd = np.diff(ed, axis=0, append=ed[-1:]) / self.period

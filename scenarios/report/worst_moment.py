@@ -91,11 +91,11 @@ class WorstMoment:
         """
         from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 
-        log, k, i = self.log, self.sample, self.joint
-        q, qd, still = log.q[k], log.qd[k], np.zeros(log.robot.n)
-        weight = gravity_torque(log.robot, q)
-        moving = inverse_dynamics(log.robot, q, qd, still)
-        M, driving = mass_matrix(log.robot, q), log.tau_joint[k] - moving
+        log, k, i, arm = self.log, self.sample, self.joint, self.log.robot.arm
+        q, qd, still = log.q[k], log.qd[k], np.zeros(arm.n)
+        weight = gravity_torque(arm, q)
+        moving = inverse_dynamics(arm, q, qd, still)
+        M, driving = mass_matrix(arm, q), log.tau_joint[k] - moving
         joint_share = M[i, i] * np.linalg.solve(M, driving)[i]
         parts = {
             "the arm's weight": weight[i],

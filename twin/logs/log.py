@@ -162,7 +162,7 @@ class Log:
         Before sample 0 it is the torque that holds the arm.  With several steps in a control period, it is
         that of the first step of the period before.
         """
-        first = inverse_dynamics(self.robot, self.q[0], self.qd[0], np.zeros(self.robot.n))
+        first = inverse_dynamics(self.robot.arm, self.q[0], self.qd[0], np.zeros(self.robot.n))
         return np.concatenate([first[None], self.tau_joint[:-1]])
 
     def model_residuals(self) -> PlantState:

@@ -23,6 +23,7 @@ from twin.robot.limits import joint_unit, shown
 if TYPE_CHECKING:
     from twin.logs.views.plots import Plot
     from twin.multibody.single_sample import SingleSample
+    from twin.robot.drives.drive_step import DriveModel
 
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -164,7 +165,7 @@ class Robot(Portable):
         has_inertia: whether the masses of the links are known; without them there are no dynamics.
         drives: drive trains, `None` if unknown.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
-            demanded torque, up to `tau_max`.
+            demanded torque, up to `tau_max`, and the robot is its rigid body alone.
 
     Example:
         >>> import twin
@@ -279,8 +280,27 @@ class Robot(Portable):
 
     @property
     def drive_torque_max(self) -> np.ndarray:
-        """Torque limits (n,) of the active drives at standstill, in [N m]; `tau_max` for ideal drives."""
-        return self.tau_max if self.active_drives is None else self.active_drives.torque_max
+        """Torque limits (n,) at standstill, in [N m]; infinite where no limit is known.
+
+        They are those of the active drives' motors, and `tau_max` for ideal drives and for unknown motors.
+        """
+        return self.tau_max if self.active_drives is None else self.active_drives.torque_limits(self.tau_max)
+
+    @cached_property
+    def arm(self) -> Robot:
+        """Rigid body of the robot, `with_drives("ideal")`, with the same compiled functions."""
+        if self.active_drives is None:
+            return self
+        arm = replace(self, drive_mode="ideal")
+        arm.__dict__["kernels"] = self.kernels  # the value of the cached property
+        return arm
+
+    @cached_property
+    def drive_model(self) -> DriveModel:
+        """Rotors and friction of the active drives, for compiled functions."""
+        from twin.robot.drives.drive_step import DriveModel
+
+        return DriveModel.of(self.active_drives, self.n)
 
     @cached_property
     def passive(self) -> tuple[int, ...]:

@@ -15,7 +15,6 @@ from tests.published.ljubljana.arms import Floats, arm, configurations, table
 from tests.published.ljubljana.newton_euler import LabArm, lab_torques, robot_of
 from tests.published.norrlof.jacobians import times
 from twin.dynamics.equation_of_motion import (
-    drive_inverse_dynamics,
     forward_dynamics,
     friction_torque,
     inverse_dynamics,
@@ -55,7 +54,7 @@ def by_library(robot: Robot, test: Item) -> Floats:
     if test.id == "B-inertia3":
         return mass_matrix(robot, q)
     qd, qdd = (np.array(test.inputs.get(key, REST), dtype=float) for key in ("qd", "qdd"))
-    return drive_inverse_dynamics(with_friction(robot, printed_arm().fv), q, qd, qdd)
+    return inverse_dynamics(with_friction(robot, printed_arm().fv), q, qd, qdd)
 
 
 def by_manual(lab: LabArm, test: Item) -> Floats:
@@ -200,7 +199,7 @@ def direct_dynamics(item: Item) -> Finding:
         found = forward_dynamics(robot, q, qd, tau - friction_torque(frictional, qd))[..., None]
         errors += [
             B - mass_matrix(robot, q),
-            (drive_inverse_dynamics(frictional, q, qd, qdd) - tau) / largest(tau),
+            (inverse_dynamics(frictional, q, qd, qdd) - tau) / largest(tau),
             B @ (found - solved) / largest(tau),
         ]
     return Finding(f"{len(q)} states of two arms", largest(*errors))

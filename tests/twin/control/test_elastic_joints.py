@@ -42,7 +42,7 @@ def integrated(robot, tau, seconds, q=START, samples=20):
     def rate(_, x):
         q, theta, qd, thetad = x.reshape(4, n)
         T = k * (theta - q) + d * (thetad - qd)
-        qdd = twin.forward_dynamics(robot, q, qd, T)
+        qdd = twin.forward_dynamics(robot.arm, q, qd, T)
         return np.concatenate([qd, thetad, qdd, (tau - T - drives.viscous * thetad) / A])
 
     start = np.concatenate([q, q + twin.gravity_torque(robot, q) / k, np.zeros(2 * n)])
@@ -104,7 +104,7 @@ def test_undamped_vibration_keeps_its_amplitude(stiffness, irb140):
     plant = AnalyticPlant(robot, dt)
     plant.reset(np.zeros(6))
     plant.step(np.array([1e-3, 0, 0, 0, 0, 0]))  # so small that the arm's inertia stays what it is
-    kept, M, A = [], twin.mass_matrix(robot, np.zeros(6)), drives.reflected_inertia
+    kept, M, A = [], twin.mass_matrix(robot.arm, np.zeros(6)), drives.reflected_inertia
     for _ in range(2000):
         (q, qd), (theta, thetad) = plant.state(), plant.motor_state()
         bend = theta - q - dt * (thetad - qd) / 2  # half a step before the positions

@@ -25,7 +25,7 @@ LINEAR = replace(RUBBING, static=RUBBING.coulomb)
 def agrees(robot, rng, shape=(40,), span=3.0):
     """Whether `Y pi` is inverse dynamics, drives included, to 1e-12."""
     q, qd, qdd = rng.uniform(-span, span, (3, *shape, robot.n))
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd)
     pi = twin.dynamics.dynamic_parameters(robot)
     Y = twin.dynamics_regressor(robot, q, qd, qdd)
     assert Y.shape == (*shape, robot.n, len(pi.values))
@@ -114,7 +114,7 @@ def test_static_friction_keeps_its_distance_and_counts_at_low_speed_only(irb140)
     pi = twin.dynamics.dynamic_parameters(robot).values
     for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
         qd = np.full(6, speed)
-        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+        tau = twin.inverse_dynamics(robot, q, qd, qdd)
         assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
     pi[62::4] += 1.0  # Coulomb friction
     drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives

@@ -28,7 +28,7 @@ def planned(body, robot=ROBOT, limits=None, before=""):
 
 def torque_shares(robot, q, qd, qdd):
     """Return the torques of the drives in parts of the largest ones, from the inverse dynamics."""
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd)
     return np.abs(np.linalg.solve(robot.drives.coupling.T, tau.T).T / robot.drives.torque_max)
 
 
