@@ -5,7 +5,8 @@ With the tracking error `e = q_ref - q`, the law is
     v = qd_ref + L e,    a = qdd_ref + L ed,    s = v - qd,
     tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
-with the nominal model, the rotors' inertia A, and the drives' friction F in the coming step.  The changes d
+with the nominal model, whose g includes springs, cylinders and columns, the rotors' inertia A, and the drives'
+friction F in the coming step.  The changes d
 of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
 units) start at 0.  They follow
 
@@ -106,7 +107,9 @@ def adaptive(
     nominal = np.zeros(p)
     nominal[:links] = inertias
     added[:] = Y @ changed
-    tau += Y @ nominal + added
+    beside = np.empty(n)  # springs, cylinders and columns: what remains of links without masses
+    model.bias(state.q, state.qd, np.zeros_like(model.inertias), model.gravity, beside)
+    tau += Y @ nominal + beside + added
     add_drive_torque(model.drives, state.qd, a, model.period, tau, tau)
     rows = min(n, PAYLOAD)
     payload[:rows] = tables[3 : 3 + rows] @ changes

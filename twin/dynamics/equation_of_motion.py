@@ -58,9 +58,9 @@ def inverse_dynamics(
         >>> robot = twin.load("two_link").mounted("wall")  # two level rods of 1 kg and 1 m
         >>> twin.inverse_dynamics(robot, [0, 0], [0, 0], [1, 0]).round(4).tolist()
         [22.2867, 5.7383]
-        >>> robot, ahead = twin.load("irb140"), [1, 0, 0, 0, 0, 0]
+        >>> robot, still, ahead = twin.load("irb140"), [0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]
         >>> arms = robot, robot.with_drives("rigid")
-        >>> [round(float(twin.inverse_dynamics(arm, robot.poses["zero"], ahead, ahead)[0]), 2) for arm in arms]
+        >>> [round(float(twin.inverse_dynamics(arm, still, ahead, ahead)[0]), 2) for arm in arms]
         [6.88, 26.36]
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
@@ -231,7 +231,7 @@ def require_rigid(robot: Robot, what: str) -> None:
     if drives is not None and robot.drive_mode == "elastic" and np.any(np.isfinite(drives.stiffness)):
         raise RobotError(
             f"{what} needs the state of the motors of robot {robot.name!r}, whose drives are elastic: "
-            "expected rigid or ideal ones, as robot.with_drives('rigid'); twin.AnalyticPlant simulates springs"
+            "expected rigid or ideal ones, as robot.with_drives('rigid')"
         )
 
 

@@ -286,6 +286,13 @@ class Robot(Portable):
         """
         return self.tau_max if self.active_drives is None else self.active_drives.torque_limits(self.tau_max)
 
+    @property
+    def joints_without_torque_limit(self) -> tuple[str, ...]:
+        """Names of the joints of which neither the motor's torque limit nor the effort is known."""
+        return tuple(
+            name for name, most in zip(self.joint_names, self.drive_torque_max, strict=True) if most == np.inf
+        )
+
     @cached_property
     def arm(self) -> Robot:
         """Rigid body of the robot, `with_drives("ideal")`, with the same compiled functions."""
