@@ -317,10 +317,10 @@ class Config:
     def known_law(self) -> bool:
         """Whether a bound of the tracking error may apply.
 
-        True for a built-in controller with derived gains and no learned input, whose model is the plant.
+        True for a built-in controller without a learned input, whose model is the plant.
         """
         exact_model = self.model_payload is None and not self.changes
-        return self.builtin_law and not self.law_settings and self.learned is None and exact_model
+        return self.builtin_law and self.learned is None and exact_model
 
     @property
     def builtin_law(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from controllers import Controller
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
+from scenarios.checks.feedback import feedback_arrays, feedback_metrics
 from scenarios.checks.motion_range import beyond_passive_range
 from scenarios.checks.replay import STATES, agreement_metrics, differing_samples, rounding_arrays
 from twin.errors import DivergenceError, TouchedError
@@ -89,7 +90,8 @@ def follow(
           is a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`,
           whether a bound of the tracking error may apply; `model_drives`, the drives of the controller's
           model; `sensors`, whether there are any,
-        - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`.
+        - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`,
+        - `feedback` and others, see `scenarios.checks.feedback`, if the error can only be rounding.
 
     Raises:
         DivergenceError: the simulation diverged; the log of the error has the gains and `model_drives`.
@@ -156,7 +158,7 @@ def follow(
         model_plant, law, reference, steps_per_period=steps, sensors=sensors,
         at_sample=partial(change_load, model_plant), learn=False,
     )  # fmt: skip
-    return with_arrays(
+    log = with_arrays(
         log,
         q_model=predicted.q,
         start_model=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
@@ -168,8 +170,14 @@ def follow(
         bandwidth=np.array(config.bandwidth),
         consistent=np.array(config.reference == "consistent"),
         known_law=np.array(config.known_law),
+        derived_gains=np.array(not config.law_settings),
         sensors=np.array(sensors is not None),
     )
+    if bounds.is_exact(log):
+        names = zip(law_arrays["gain_names"].tolist(), law_arrays["gains"], strict=True)
+        model_plant.change_payload(plant.payload)
+        log = with_arrays(log, **feedback_arrays(log, model_plant, law, reference, dict(names)))
+    return log
 
 
 def shown(
@@ -285,6 +293,7 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
             place_of_largest(log, tool_distance(log)),
         ),
         *motor_metrics(log),
+        *feedback_metrics(log),
         *((bound_metric(log),) if bounds.has_bound(log) else ()),
     )
 
@@ -329,6 +338,16 @@ def bound_metric(log: Log) -> Metric:
     return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
 
 
+def torque_limit_metric(log: Log, why: str) -> Metric:
+    """Return the check that no motor reached its torque limit; not judged if a limit is not known."""
+    saturated, limit = log.saturated, 0.0
+    unknown = log.robot.joints_without_torque_limit
+    if unknown and not np.any(saturated):
+        limit, why = None, f"not judged: no torque limit is known of {', '.join(unknown)}"
+    where = place_of_largest(log, saturated.astype(float))  # the first saturated sample
+    return Metric("samples at the torque limit", float(np.count_nonzero(saturated)), "", limit, why, where)
+
+
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
     """Return the checks that a real arm could make the motion: its torques, ranges and speed limits.
 
@@ -347,14 +366,7 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
     beyond = np.maximum(np.max(excess), np.max(beyond_passive_range(robot, log.q_ref)))
     ratio = log.qd_ref / robot.qd_max
     return (
-        Metric(
-            "samples at the torque limit",
-            float(np.count_nonzero(log.saturated)),
-            "",
-            0.0,
-            "the motion should stay within the torque limits of the drives",
-            place_of_largest(log, log.saturated.astype(float)),  # the first saturated sample
-        ),
+        torque_limit_metric(log, "the motion should stay within the torque limits of the drives"),
         Metric(
             "reference beyond the range",
             float(np.maximum(beyond, 0.0)),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.base import Config
+from scenarios.checks.feedback import DECAY, RADIUS
 from scenarios.running.runs import repeat_command
 from twin.robot.limits import joint_unit
 
@@ -62,6 +63,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
         return "the twin: in the engine's steps the drives violate the friction law of the robot's file"
     if REPLAY_CHECK in failed:
         return f"the controller: {controller} gives other torques when it runs again on the same states"
+    if any(name in failed for name in (RADIUS, DECAY)):
+        return f"the gains of {controller}: with them an error grows, or does not decay"
     if any(name.startswith(REFERENCE_CHECKS) for name in failed):
         return (
             "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "

@@ -193,7 +193,7 @@ class ScenarioExperiment:
     def _is_exact(self, config: Config, plant: Robot, law: ControlLaw) -> bool:
         """Return whether the tracking error consists of rounding errors only, see `bounds.is_exact`."""
         undisturbed = config.steps_per_period == 1 and config.reference == "consistent"
-        if not (config.known_law and undisturbed and config.sensors is None):
+        if not (config.known_law and not config.law_settings and undisturbed and config.sensors is None):
             return False
         return bounds.makes_exact(config.controller, plant.drive_mode, law.robot.drive_mode)
 

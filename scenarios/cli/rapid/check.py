@@ -88,7 +88,8 @@ class Check(Command):
         )
         for line in _table(plan, robot, near, len({one.move.file for one in plan.moves}) > 1):
             page.print(line, highlight=False, soft_wrap=True, markup=False)
-        closing = _closing(plan, program, remarks, limits, fault)
+        unknown = () if limits.accelerations is not None else robot.joints_without_torque_limit
+        closing = _closing(plan, program, remarks, limits, unknown, fault)
         for line in closing:
             page.print(line, highlight=False, soft_wrap=True, markup=False)
         files = Files()
@@ -202,12 +203,19 @@ def _table(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bo
 
 
 def _closing(
-    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, fault: RapidError | None
-) -> list[str]:
-    """Return the lines below the table: times, what was not done, and the fault."""
+    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, unknown: Sequence[str],
+    fault: RapidError | None,
+) -> list[str]:  # fmt: skip
+    """Return the lines below the table: times, what was not done, and the fault.
+
+    `unknown` are the joints of which no torque limit is known.
+    """
+    at_limits = f"{plan.bound:.2f} s at the limits (a lower bound)"
+    if unknown:
+        at_limits = f"not judged at the limits (no torque limit is known of {', '.join(unknown)})"
     lines = [
         "",
-        f"time: {plan.by_speed:.2f} s by speeds alone, {plan.bound:.2f} s at the limits (a lower bound), "
+        f"time: {plan.by_speed:.2f} s by speeds alone, {at_limits}, "
         f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
     ]
     if program.notes:
@@ -244,7 +252,7 @@ def _write_json(
             "speed_mm_s": one.move.speed[0],
             "stops": one.move.stops,
             "time_s": one.time,
-            "bound_s": one.bound,
+            "bound_s": figure(one.bound),
             "by_speed_s": one.by_speed,
             "joint_speed": {"share": figure(one.joint_speed[0]), "joint": one.joint_speed[1] + 1},
             "torque": {"share": figure(one.torque[0]), "joint": one.torque[1] + 1},
@@ -264,7 +272,7 @@ def _write_json(
         "fault": None
         if fault is None
         else {"kind": fault.kind, "file": fault.file, "line": fault.line, "message": str(fault)},
-        "time_s": {"by_speed": plan.by_speed, "bound": plan.bound, "estimate": plan.time},
+        "time_s": {"by_speed": plan.by_speed, "bound": figure(plan.bound), "estimate": plan.time},
         "share": limits.share,
         "settling_s": limits.settling,
         "moves": moves,
