@@ -195,16 +195,19 @@ def torque_law(
     """
     motors, drives = MotorLimits.of(robot.active_drives, robot.tau_max), robot.active_drives
     A = np.zeros((robot.n, robot.n)) if drives is None else drives.reflected_inertia
-    a, b = (motor_side(motors.coupling, 1, one) for one in (torques.a + dq @ A, torques.b + torques.ddq @ A))
     used = share[:, None, None]
     x, u = np.minimum(x_max, 1.0), np.zeros((len(width), 1, 1))
-    held, up, down = (np.empty_like(a) for _ in range(3))
+    a, b, held, up, down = (np.empty_like(dq) for _ in range(5))
     for _ in range(PASSES):
         path_speed = np.sqrt(both_ends(x))[..., None]
         speeds = dq * path_speed
         rest = torques.g + _columns(robot, torques.q, speeds)
         before, load = x.copy(), rest + torques.a * u + torques.b * path_speed**2
-        resisted = [motor_side(motors.coupling, 1, rest + F) for F in _friction(drives, dq, speeds, load)]
+        friction = _friction(drives, dq, speeds)
+        by_load = [_friction_by_load(drives, dq, load, one) for one in (torques.a, torques.b, rest)]
+        a = motor_side(motors.coupling, 1, torques.a + by_load[0] + dq @ A)
+        b = motor_side(motors.coupling, 1, torques.b + by_load[1] + torques.ddq @ A)
+        resisted = [motor_side(motors.coupling, 1, rest + by_load[2] + one) for one in friction]
         held = resisted[0]
         motor_speed = motor_side(motors.coupling, 0, speeds)
         up, down = (
@@ -228,21 +231,37 @@ def torque_law(
     return Law(x, torque, np.where(torque > 0, up, down))
 
 
-def _friction(drives: Drives | None, dq: Floats, speeds: Floats, load: Floats) -> list[Floats]:
-    """Return the friction torques, first the present ones, that act somewhere on the intervals.
+def _directions(drives: Drives, dq: Floats) -> Floats:
+    """Return the directions (N, 2, n) in which the shafts with friction turn, 0 for one that rests.
+
+    At rest the direction is that of the motion which begins or ends there.
+    """
+    direction = np.sign(np.round(dq @ drives.friction_matrix.T, 12))
+    return np.where(direction == 0.0, direction[:, ::-1], direction)
+
+
+def _friction_by_load(drives: Drives | None, dq: Floats, load: Floats, part: Floats) -> Floats:
+    """Return the friction (N, 2, n) that a part of the torque on the arm causes; `load` is about its sum."""
+    if drives is None or not np.any(drives.coulomb_per_load):
+        return np.zeros_like(part)
+    W, R = drives.transmission, drives.friction_matrix
+    rub = drives.coulomb_per_load * _directions(drives, dq) * np.sign(load @ W.T)
+    return (rub * (part @ W.T)) @ R
+
+
+def _friction(drives: Drives | None, dq: Floats, speeds: Floats) -> list[Floats]:
+    """Return the friction torques without those by load, first the present ones, that act on the intervals.
 
     The level lies between those of both ends.  Where a joint reverses within an interval, both directions
-    act.  At rest the direction is that of the motion which begins or ends there.
+    act.
     """
     if drives is None:
         return [np.zeros_like(speeds)]
     R = drives.friction_matrix
-    direction, w = np.sign(np.round(dq @ R.T, 12)), speeds @ R.T
-    direction = np.where(direction == 0.0, direction[:, ::-1], direction)
+    direction, w = _directions(drives, dq), speeds @ R.T
     gone = np.minimum(np.abs(w) / np.maximum(drives.stribeck_speed, 1e-300), GONE)
     level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-(gone**2))
     level += drives.viscous_root * np.sqrt(np.abs(w))
-    level += drives.coulomb_per_load * np.abs(load @ drives.transmission.T)
     smooth = drives.viscous * w + drives.viscous_difference * np.abs(w) + drives.offset
     levels, directions = (level, level[:, ::-1]), (direction, direction[:, ::-1])
     return [(size * sign + smooth) @ R for size in levels for sign in directions]

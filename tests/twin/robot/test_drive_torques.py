@@ -116,6 +116,7 @@ def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
 def test_ideal_drives_add_nothing(irb140, rng):
     qd = rng.uniform(-1, 1, 6)
     robot = interpreted(irb140.with_drives("ideal"))
-    assert robot.drives is not None and robot.arm is robot
+    assert robot.drives is not None
+    assert robot.arm is robot
     np.testing.assert_array_equal(twin.friction_torque(robot, qd), np.zeros(6))
     np.testing.assert_array_equal(twin.dynamics.reflected_inertia(robot), np.zeros((6, 6)))
