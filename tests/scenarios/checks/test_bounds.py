@@ -77,3 +77,34 @@ def test_bound_of_a_resting_joint_includes_coupling_torques():
     missing = inverse_dynamics(robot, log.q_ref, log.qd_ref, log.qdd_ref) - gravity_torque(robot, log.q_ref)
     uncoupled = bounds.MARGIN * np.abs(missing).max(axis=0) / (20.0**2 * diagonal_inertia(robot))
     assert error[5] > 10 * uncoupled[5]
+
+
+FRICTION = {
+    "static": {"static": [60.0, 90, 45, 12, 15, 9]},
+    "root": {"viscous_root": [40.0, 90, 40, 5, 8, 5]},
+    "offset": {"offset": [-30.0, 80, 40, -5, 6, 4]},
+    "difference": {"viscous": [40.0, 90, 40, 5, 8, 5], "viscous_difference": [40.0, -90, 40, 5, -8, 5]},
+    "load": {"coulomb_per_load": [0.3, 0.5, 0.4, 0.3, 0.3, 0.2]},
+}
+
+
+@pytest.mark.parametrize(
+    ("law", "part"),
+    [
+        ("pd", "static"), ("pid", "root"), ("pd_gravity", "offset"), ("pd", "difference"),
+        ("cascade", "load"), ("pd", "all"), ("cascade", "all"), ("pid", "all"),
+    ],
+)  # fmt: skip
+def test_bound_knows_every_friction(irb140, law, part):
+    """Errors of half a second under strong friction stay within the bound, which every part raises."""
+    every = {}
+    for one in FRICTION.values() if part == "all" else [FRICTION[part]]:
+        every |= one
+    plain = irb140.with_drives("rigid")
+    robot = irb140.with_drives("rigid", dataclasses.replace(irb140.drives, **every))
+    config = Config(controller=law, drives="rigid")
+    path = sines(np.full(6, 0.3), np.full(6, 0.15), np.full(6, 1.0), 0.5, phase=-np.pi / 2)
+    log = follow(config, sampled(config, path), robot)
+    bound = bounds.tracking_bound(log)[0]
+    assert np.all(np.abs(joint_error(log)).max(axis=0) <= bound)
+    assert np.sum(bound) > 1.01 * np.sum(bounds.tracking_bound(dataclasses.replace(log, robot=plain))[0])
