@@ -37,8 +37,7 @@ def with_cell(config: Config, cell: Cell) -> Config:
             raise CellError(
                 f"the payload is given twice: by --payload {config.payload} and by tool.mass of {cell.file}"
             )
-        numbers = [cell.tool.mass, *cell.tool.com.tolist(), *cell.tool.inertia.tolist()]
-        config = replace(config, payload=",".join(map(repr, numbers)))
+        config = replace(config, payload=cell.tool.payload)
     down = cell.T_world_base[2, :3]  # the world's z axis in the base frame
     if abs(down[2] - 1.0) > 1e-12:
         if abs(down[1]) > 1e-12:

@@ -101,6 +101,7 @@ class Collide(Command):
 
         import twin
         from scenarios.checks.clearance import clearance_metric, lines
+        from twin.cell.cell import LARGEST_MARGIN
 
         if self.cell is None:
             raise WrongUse("--cell CELL.toml is required")
@@ -108,8 +109,8 @@ class Collide(Command):
             raise WrongUse("--plot works with one log")
         cell = twin.load_cell(self.cell)
         if self.margin is not None:
-            if not 0 <= self.margin < 20:
-                raise WrongUse(f"--margin {self.margin:g}: expected 0 to 20 m")
+            if not 0 <= self.margin < LARGEST_MARGIN:
+                raise WrongUse(f"--margin {self.margin:g}: expected 0 to {LARGEST_MARGIN:g} m")
             cell = replace(cell, margin=self.margin)
         page, files, results = console(), Files(), []
         for path in self.logs:
