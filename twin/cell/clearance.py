@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from twin.arrays import Floats
 from twin.cell.cell import Cell
 from twin.cell.shapes import Solid, arm_solids, body_name, coal, solids_of, touching_links, triangles_of
-from twin.errors import CellError, near
+from twin.errors import CellError, near, printable
 from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
@@ -51,6 +51,11 @@ class Nearest(NamedTuple):
     def clearance(self) -> float:
         """Distance less the margin, in [m]."""
         return self.distance - self.margin
+
+    @property
+    def names(self) -> str:
+        """The names of the pair on one line, unprintable characters escaped."""
+        return printable(" - ".join(self.pair))
 
     @property
     def text(self) -> str:
