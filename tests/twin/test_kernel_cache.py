@@ -4,6 +4,8 @@ import os
 import shutil
 import sys
 import time
+import warnings
+from pathlib import Path
 
 import platformdirs
 import pytest
@@ -108,3 +110,63 @@ def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder)
     sys.modules.pop("irb_twin_new", None)
     imported("irb_twin_new", lambda: TEXT)
     assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
+
+
+MINE = "kernels/irb_twin_mine"
+LEVELS = ("", "kernels", MINE, f"{MINE}/irb_twin_mine.py", f"{MINE}/SHA256SUMS", f"{MINE}/__pycache__")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to_do(
+    level, kernels_folder, monkeypatch
+):
+    """Nor what lies behind a link, where nothing is removed either."""
+    path, elsewhere = kernels_folder.parent / level, kernels_folder.parent.parent / "elsewhere"
+    text, lstat = TEXT if level == LEVELS[-1] else "value = {}\n", Path.lstat
+
+    def as_a_new_process(value):
+        for forget in (jit._folder, verified_cache.verified_cache):
+            forget.cache_clear()
+        sys.modules.pop("irb_twin_mine", None)
+        monkeypatch.setattr(verified_cache, "_faults", [])
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            module = imported("irb_twin_mine", lambda: text.format(value))
+        if text == TEXT:
+            module.twice(1.0)
+        cached = module.twice.stats.cache_path if text == TEXT else module.value != value
+        return bool(cached), [str(one.message) for one in given]
+
+    def foreign(this):
+        status = lstat(this)
+        return os.stat_result((*status[:4], status.st_uid + (this == path), *status[5:]))
+
+    as_a_new_process(1)
+    mode = path.stat().st_mode
+    assert as_a_new_process(2) == (True, [])
+    path.chmod(mode | 0o020)
+    cached, (sentence,) = as_a_new_process(3)
+    assert not cached
+    assert sentence.endswith(f"other users can write to {path}; run: chmod -R go-w {path}")
+    path.chmod(mode)
+    monkeypatch.setattr(Path, "lstat", foreign)
+    cached, (sentence,) = as_a_new_process(4)
+    assert not cached
+    assert f"{path} belongs to another user; remove it, or set" in sentence
+    monkeypatch.setattr(Path, "lstat", lstat)
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    aged(old := next(elsewhere.rglob("irb_twin_mine"), elsewhere), jit.UNUSED_FOR + 60)
+    cached, (sentence,) = as_a_new_process(5)
+    assert not cached
+    assert sentence.endswith(f"{path} is a symbolic link; remove it")
+    assert old.exists()
+
+
+def test_a_umask_that_lets_a_group_write_costs_no_cache(kernels_folder):
+    before = os.umask(0o002)
+    try:
+        imported("irb_twin_umask", lambda: TEXT).twice(1.0)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o077 for path in (kernels_folder.parent).rglob("*")} == {0}

@@ -491,7 +491,7 @@ def read_excitation(path: str | Path) -> FourierMotion:
     from urdf.schema import tomllib
 
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         arrays = [np.asarray(content[name], dtype=np.float64) for name in ("start", "a", "b")]
         return FourierMotion(*arrays, period=float(content["period"]))
     except KeyError as error:

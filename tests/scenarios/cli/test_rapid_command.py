@@ -1,6 +1,7 @@
 """`irb-twin rapid` prints figures of every move, writes them, and ends with the status of the verdict."""
 
 import json
+import os
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -98,3 +99,43 @@ def test_fit_prints_both_numbers(program, command):
     words = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out.split()
     assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
     assert float(words[3]) == pytest.approx(0.1, abs=0.01)
+
+
+CELL = '[objects."{}"]\nbox = [0.1, 0.1, 0.1]\nat = [0.515, 0, 0.55]\n'
+
+
+def test_texts_of_strangers_are_escaped_in_every_output(program, command):
+    """Names of files, which need not be UTF-8, texts of the program, and names of objects of the cell."""
+    said = "x\x1b[31m<i>|`a"
+    file = os.fsdecode(b"w\xff\x1b|<i>.mod")
+    (program / file).write_text(GOOD.replace("ConfL", f'TPWrite "{said}";\nConfL'), encoding="utf-8")
+    (program / "cell.toml").write_text(CELL.format(r"a|<i>\u001b[31m\nno fault"), encoding="utf-8")
+    files = ["--json", "r.json", "--junit", "r.xml", "--markdown", "r.md", "--cell", "cell.toml"]
+    out = command(["rapid", "check", file, *files]).out
+    markdown = (program / "r.md").read_text(encoding="utf-8")
+    suite = ET.parse(program / "r.xml").getroot()[0]
+    assert suite.attrib["name"] == "w??|<i>.mod"
+    assert r"w\udcff\x1b|<i>.mod: main, 3 moves" in out
+    assert r"  line 5: TPWrite: x\x1b[31m<i>|`a" in out
+    assert r"a|<i>\x1b[31m no fault" in out
+    assert r"w\\udcff\\x1b\|\<i\>.mod" in markdown
+    assert r"TPWrite: x\\x1b\[31m\<i\>\|\`a" in markdown
+    assert r"a\|\<i\>\\x1b\[31m no fault" in markdown
+    assert not any("\x1b" in text for text in (out, markdown, ET.tostring(suite, "unicode")))
+
+
+def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command, monkeypatch):
+    """The statistics of the JUnit suite are computed once, not for every move."""
+    from junitparser import TestSuite
+
+    counted, update = [], TestSuite.update_statistics
+    monkeypatch.setattr(TestSuite, "update_statistics", lambda suite: counted.append(update(suite)))
+    files = ["--moves", "2", "--json", "r.json", "--junit", "r.xml"]
+    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files]).out
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert (result["passes"], result["fault"]) == (False, None)
+    assert result["stopped"] == "stopped after 2 moves (--moves), before line 7"
+    assert ET.parse(program / "r.xml").getroot().attrib["skipped"] == "1"
+    assert len(counted) == 1
+    command(["rapid", "check", "weld.mod", "--moves", "3", "--json", "r.json"])
+    assert json.loads((program / "r.json").read_text(encoding="utf-8"))["passes"]

@@ -62,7 +62,7 @@ def robot_title(name: str) -> str:
     if file.suffix == ".urdf":
         return file.name
     try:
-        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
+        return str(tomllib.loads(file.read_text(encoding="utf-8-sig").partition("\n[")[0])["title"])
     except (OSError, ValueError, KeyError):  # reading the whole file reports the error
         return robot_facts(file)["title"]
 
