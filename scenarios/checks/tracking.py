@@ -63,6 +63,7 @@ def follow(
     """Let the engine's robot follow a reference under the controller of the settings.
 
     The same controller then drives the analytic plant through the same loop. This is the model's prediction.
+    If the settings have the log of a draw of a sweep, it is completed instead, without such a comparison.
 
     Args:
         config: controller, bandwidth, periods, drives of its model, sensors, window.
@@ -107,6 +108,7 @@ def follow(
     from twin.control.closed_loop import run_closed_loop
     from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
+    from twin.kinematics.forward import forward_kinematics
     from twin.rotations.rotations import pose_vector
 
     nominal, plant = plant if model is None else model, config.with_plant_changes(plant)
@@ -135,6 +137,18 @@ def follow(
         arrays = law_arrays | (load_arrays(loads, len(log.t)) if changes else {})
         return with_arrays(replace(log, robot=plant, T_flange_tool=config.T_flange_tool), **arrays)
 
+    settings = {
+        "stops": np.array(stops, dtype=int),
+        "repeatable": np.array(is_repeatable(law)),
+        "bandwidth": np.array(config.bandwidth),
+        "consistent": np.array(config.reference == "consistent"),
+        "known_law": np.array(config.known_law),
+        "sensors": np.array(sensors is not None),
+    }
+    if config.simulated is not None:
+        log = known(config.simulated[1])
+        poses = forward_kinematics(plant, log.q[np.array(stops, dtype=int)], config.T_flange_tool)
+        return with_arrays(log, tool_at_stops=pose_vector(poses), **settings)
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
 
         def sampled_state(k: int) -> None:
@@ -161,14 +175,9 @@ def follow(
         q_model=predicted.q,
         start_model=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
         replay_differs=differing_samples(log, law, reference, sensors),
-        repeatable=np.array(is_repeatable(law)),
-        stops=np.array(stops, dtype=int),
         tool_at_stops=tool,
         **rounding_arrays(log, predicted, law, reference, sensors),
-        bandwidth=np.array(config.bandwidth),
-        consistent=np.array(config.reference == "consistent"),
-        known_law=np.array(config.known_law),
-        sensors=np.array(sensors is not None),
+        **settings,
     )
 
 
