@@ -12,7 +12,7 @@ import numpy as np
 from controllers import Controller
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.checks.motion_range import beyond_passive_range, finite_range
 from scenarios.checks.replay import STATES, agreement_metrics, differing_samples, rounding_arrays
 from twin.errors import DivergenceError, TouchedError
 from twin.formatting import figure
@@ -24,6 +24,7 @@ from twin.logs.figures import (
     unit_of_largest,
 )
 from twin.logs.payload_changes import LoadChange, load_arrays
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -322,6 +323,9 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
 def bound_metric(log: Log) -> Metric:
     """Return the check of the largest error of a joint over its bound.
 
+    A bound beyond the range of its joint says nothing: the figure is then not judged, unless the error of
+    another joint exceeds its bound.
+
     Example:
         >>> from scenarios.checks.tracking import bound_metric
         >>> from scenarios.gravity_hold import Config, run
@@ -330,12 +334,18 @@ def bound_metric(log: Log) -> Metric:
         (True, 0.1926, 1.0)
     """
     bound, why = bounds.tracking_bound(log)
-    ratio = joint_error(log) / bound
-    joint = int(np.argmax(largest(ratio)))
-    unit = "rad" if log.robot.joint_kinds[joint] == "revolute" else "m"
-    where = place_of_largest(log, ratio)
+    low, high = finite_range(log.robot)
+    silent = bound > high - low
+    ratio = joint_error(log) / np.where(silent, np.inf, bound)
+    value, where = float(np.max(largest(ratio))), place_of_largest(log, ratio)
+    judged = not (silent.any() and value <= 1.0)
+    joint = int(np.argmax(largest(ratio) if judged else silent))
+    name, unit = log.robot.joint_names[joint], joint_unit(log.robot.joint_kinds[joint])
+    if not judged:
+        where, why = name, f"the bound of {name} is beyond its range"
+        value = float(np.max(largest(joint_error(log)) / bound))
     where += f", whose bound is {figure(float(bound[joint]))} {unit}" if where else ""
-    return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
+    return Metric("joint error / its bound", value, "", 1.0 if judged else None, why, where)
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
