@@ -23,7 +23,7 @@ from twin.errors import DriveWarning
 from twin.logs.figures import joint_error
 from twin.robot.limits import joint_unit
 
-ENGINE_CHECKS = "PyBullet against the model"
+ENGINE_CHECKS = "PyBullet against the model, whether rounding decides"
 """Checks that no draw has; the worst runs, which are repeated in PyBullet, have them."""
 TIMED = 10
 """Number of runs in the compiled call that measures the time per run, so that they share its overhead."""

@@ -12,6 +12,7 @@ from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
+from scenarios.sweeping.tuning import TunedLaw
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
 from twin.control.rollout import run_rollouts
@@ -144,6 +145,7 @@ def test_draw_passes_if_the_checks_of_its_run_pass(tmp_path, controller):
     assert rows["passes"].tolist() == [run.passes for run in runs] == [True, False]
     assert [[name] if name else [] for name in rows["check"].tolist()] == failed
     assert failed[1] == ["error at the end"]
+    assert evaluate([TunedLaw(it).trial(draws[1])])["check"].tolist() == failed[1], "in `tune`, too"
 
 
 def test_checks_that_need_the_engine_are_named_as_not_judged(tmp_path):

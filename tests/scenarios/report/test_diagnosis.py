@@ -102,6 +102,13 @@ def test_error_is_blamed_on_the_code_that_raised_it(tmp_path, fault):
     assert diagnose(run, [run]).endswith(blamed)
 
 
+def test_error_of_the_twin_is_not_blamed_on_the_user(monkeypatch):
+    monkeypatch.setattr("scenarios.checks.tracking.found_payload", lambda log: log.arrays["tables"])
+    scenario = registry.find("joint_tracking")
+    run = run_one(scenario, scenario.Config(duration=0.02))
+    assert diagnose(run, [run]).startswith("the twin: the code of ")
+
+
 def test_commands_of_a_diagnosis_are_valid():
     """Settings of another controller are left out, and changes that the scenario cannot have."""
     config = registry.find("joint_tracking").Config(controller="pid", law_settings=(("Ki", 2.0),))
