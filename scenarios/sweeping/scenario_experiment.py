@@ -13,7 +13,7 @@ import controllers
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.closed_loop import Arms
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.checks.motion_range import within_limits
 from scenarios.cli.arguments import fields, kind_of
 from scenarios.running import registry
 from scenarios.running.diagnosis import FRICTION_CHECK
@@ -82,7 +82,7 @@ class ScenarioExperiment:
         )
         self._law = Memoized[Any](self._made_law, OTHERS)
         self._within_limits = Memoized[bool](
-            lambda config: _within_limits(self._robot(config), self._reference(config)), REFERENCES
+            lambda config: within_limits(self._robot(config), self._reference(config)), REFERENCES
         )
         self._judging = Lock()
 
@@ -299,13 +299,6 @@ class ScenarioExperiment:
 
 OF_THE_REFERENCE = {"reference beyond the range", "reference speed / its limit"}
 """Checks that all draws with one reference share."""
-
-
-def _within_limits(robot: Robot, reference: Samples) -> bool:
-    """Return whether a reference stays within the ranges and the speed limits of all joints."""
-    q, qd = reference.q, reference.qd
-    within = np.all((q >= robot.q_min) & (q <= robot.q_max)) and np.all(np.abs(qd) <= robot.qd_max)
-    return bool(within and np.all(beyond_passive_range(robot, q) <= 0))
 
 
 PAYLOADS = {
