@@ -92,8 +92,7 @@ def _diagnose_exact(run: Run, failed: list[str]) -> str:
     if TORQUE_CHECK in failed:
         joints = _saturated(run)
         return (
-            f"the torque limits in the robot's file{joints}, or the motion: it needs more torque than "
-            "the limits allow, even with exact knowledge of the arm's dynamics"
+            f"the torque limits in the robot's file{joints}, the motion, or a bandwidth too high for the period"
             + _check_model(run.config.robot, "shows the limits")
         )
     if any(part in metric.name for metric in run.metrics for part in ENGINE_CHECKS):
