@@ -165,6 +165,10 @@ class DriveWarning(UserWarning):
     """Drive parameters that are simulated as given but are probably a mistake."""
 
 
+class PayloadWarning(UserWarning):
+    """Payload that is heavier than the rating of the robot, as one in grams is."""
+
+
 class EgmWarning(UserWarning):
     """Datagrams that an EGM client ignores: those of other senders, and malformed ones."""
 

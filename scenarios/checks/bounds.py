@@ -209,4 +209,4 @@ def _sampling_bound(log: Log) -> tuple[NDArray, str]:
     a = 2 * omega * p * np.max(np.abs(qdd), axis=0) + share / 2 * lag
     margin = 1 + omega * T  # effect of the sampling on the loop itself
     why = "control period x largest acceleration / omega, and the lag of a torque held over several steps"
-    return margin * a / omega**2, why
+    return np.maximum(margin * a / omega**2, ROUND_OFF), why  # at rest rounding remains

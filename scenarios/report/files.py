@@ -141,8 +141,9 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
         broken = broken_run(run, results.runs)
         advice = f"cause: {broken.cause}\nrepeat: {broken.repeat}"
     checks = judged(run)
+    share = run.seconds / max(len(checks) + (run.error is not None), 1)  # so that the run counts once
     for metric in checks:
-        case = TestCase(xml_text(metric.name), where, run.seconds / len(checks))
+        case = TestCase(xml_text(metric.name), where, share)
         if not metric.passes:
             case.result = [_failure(failure(metric), advice)]
         suite.append(case)
@@ -154,7 +155,7 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
     if run.tracking is not None:
         suite.append(_tracking(run.tracking, where, advice))
     if run.error is not None:
-        case = TestCase("finishes", where, run.seconds)
+        case = TestCase("finishes", where, share)
         case.result = [_failure(run.error, advice)]
         suite.append(case)
 

@@ -221,8 +221,10 @@ def _drive(moment: WorstMoment) -> Iterator[str]:
     if len(small) == 0:
         return
     growth = slice(int(small[-1]), k + 1)
-    lost = float(np.sum(np.abs(log.tau[growth, i] - log.tau_joint[growth, i])))
-    applied = float(np.sum(np.abs(log.tau[growth, i])))
+    tau, tau_joint = log.tau[growth, i], log.tau_joint[growth, i]
+    # Never more than all of it: an arm that drives the motor transmits the opposite torque, or more.
+    lost = float(np.sum(np.clip((tau - tau_joint) * np.sign(tau), 0.0, np.abs(tau))))
+    applied = float(np.sum(np.abs(tau)))
     if log.drives != "ideal" and np.isfinite(applied) and lost > applied / 2:
         yield (
             f"In the last {moment.t - log.t[growth.start]:.3g} s most of the torque that the motor applied "

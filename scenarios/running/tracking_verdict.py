@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -113,7 +114,7 @@ def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> T
         kind, judge.outcome, error.span or (value, value),
         joint_unit(log.robot.joint_kinds[joint]), log.robot.joint_names[joint],
         limit, None if since is None else float(since),
-        "" if limit is not None else _reason(config, log) if ERROR in named else NO_CHECK,
+        "" if limit is not None else _reason(config, log, named),
         _feedback(named) if kind == "exact" else "",
     )  # fmt: skip
 
@@ -130,8 +131,12 @@ def _feedback(named: Mapping[str, Metric]) -> str:
     return "; feedback not judged" if judges.outcome == "not judged" else "; 1 mrad decays slowly"
 
 
-def _reason(config: Config, log: Log) -> str:
+def _reason(config: Config, log: Log, named: Mapping[str, Metric]) -> str:
     """Return why no limit of the tracking error is known: the first reason that applies."""
+    if ERROR not in named:
+        return NO_CHECK
+    if RATIO in named:
+        return named[RATIO].why
     other = not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives
     whys = {
         "for this controller": not config.builtin_law,

@@ -46,7 +46,7 @@ def test_scenario_docstring_and_options_are_complete(name):
     assert len(scenario.title) <= 90
     assert "What it shows:" in scenario.doc
     assert "What must hold:" in scenario.doc
-    without_help = ("progress", "law_settings", "beside", "changes", "limits")
+    without_help = ("progress", "law_settings", "simulated", "beside", "changes", "limits")
     assert all(
         item.name in without_help or item.metadata["help"] for item in dataclasses.fields(scenario.Config)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, float_array, real_array
-from twin.errors import RobotError, UnknownNameError, near
+from twin.errors import PayloadWarning, RobotError, UnknownNameError, near
 from twin.formatting import html_table
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives, known_mode
-from twin.robot.limits import joint_unit, shown
+from twin.robot.limits import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
     from twin.logs.views.plots import Plot
@@ -112,6 +113,7 @@ class Payload(Portable):
             raise ValueError(f"expected a payload mass of at least 0 kg, got {self.mass}")
         if com.shape != (3,) or not np.all(np.isfinite(com)):
             raise ValueError(f"expected a payload centre of mass of 3 finite numbers, got {com.tolist()}")
+        within_reach(com, "the payload's centre of mass")
         largest = np.max(np.abs(inertia), initial=0.0)
         if inertia.shape != (3, 3) or not np.all(np.abs(inertia - inertia.T) <= 1e-12 * largest):
             raise ValueError("expected a payload inertia of shape (3, 3), symmetric and finite")
@@ -338,12 +340,20 @@ class Robot(Portable):
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
     def with_payload(self, payload: Payload | None) -> Robot:
-        """Return the robot with another payload, or without one for `None`."""
+        """Return the robot with another payload, or without one for `None`.
+
+        Warns:
+            PayloadWarning: the payload is heavier than the rating of the robot.
+        """
         bare = self.tree if self.bare is None else self.bare
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
         if not isinstance(payload, Payload):
             raise ValueError(f"expected a twin.Payload or None, got {payload!r}: write twin.Payload(mass)")
+        if self.rating is not None and payload.mass > self.rating.payload:
+            # Without the mass, so that a sweep over masses says it once.
+            sentence = f"the payload is above {self.rating.payload:g} kg, the rating of {self.name}"
+            warnings.warn(sentence, PayloadWarning, stacklevel=2)
         body = inertial_parameters(payload.mass, np.asarray(payload.com), np.asarray(payload.inertia))
         loaded = bare.with_body(bare.flange_joint, transformed_parameters(body, bare.T_joint_flange))
         return replace(self, tree=loaded, payload=payload, bare=bare)

@@ -137,7 +137,14 @@ def test_junit_has_a_case_per_check_with_the_reason_of_failure(tmp_path):
     path = tmp_path / "a.xml"
     broken = Metric("check", 2.0, "rad", 1.0, "< & >")
     lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
+    both = dataclasses.replace(
+        made_up_run("pid", broken, dataclasses.replace(broken, name="other")), error="its table failed"
+    )
     write_junit(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]), path)
+    assert float(ET.parse(path).getroot().attrib["time"]) == pytest.approx(1.1)
+    write_junit(Results([both]), tmp_path / "b.xml")
+    times = [case.attrib["time"] for case in ET.parse(tmp_path / "b.xml").getroot().iter("testcase")]
+    assert sum(map(float, times)) == pytest.approx(both.seconds), "once, with the case of its error"
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]

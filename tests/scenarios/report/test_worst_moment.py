@@ -1,5 +1,6 @@
 """The report's account of the worst moment: torques that add up, and the causes of the error."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -65,6 +66,13 @@ def test_friction_that_the_law_does_not_know_is_found(pd):
     _, told = moment_and_text(pd)
     assert "remained in the drive (friction, rotor, spring)" in told
     assert "at its limit" not in told
+
+
+def test_no_more_torque_remains_in_the_drive_than_the_motor_applied(pd):
+    """The arm drives the motor against friction: the torque behind the gear has the opposite sign."""
+    driven = replace(pd, tau_joint=-0.5 * pd.tau)
+    lost, applied = re.search(r"on average (\S+) of (\S+) N m", moment_and_text(driven)[1]).groups()
+    assert float(lost) == float(applied)
 
 
 def test_a_delay_is_found():

@@ -153,6 +153,11 @@ def test_the_first_pose_out_of_reach_is_named_with_the_nearest_pose(robot):
     with pytest.raises(UnreachableError) as alone:
         numerical_inverse_kinematics(robot, T[0, 2], near=q[0, 2], restarts=2)
     distance = float(re.search(r"within (\S+) m", str(alone.value)).group(1))
+    assert "millimetres" not in str(alone.value)
+    in_mm = twin.forward_kinematics(robot, q[0, 0])
+    in_mm[:3, 3] *= 1e3
+    with pytest.raises(UnreachableError, match=r"; are these millimetres\?$"):
+        numerical_inverse_kinematics(robot, in_mm, restarts=0)
     assert 1.1 <= distance < 1.4  # 0.81 m is what the wrist reaches, and the tool 0.065 m more
     with pytest.raises(UnreachableError, match=re.escape(f"sample [2]: {alone.value}")):
         numerical_inverse_kinematics(robot, T[0], near=q[0], restarts=2)

@@ -171,6 +171,8 @@ def test_out_of_reach_names_sample_time_and_distance():
     assert 0.74 < distance < 0.745
     with pytest.raises(UnreachableError, match="sample 0 at t = 0 s"):
         joint_path(ROBOT, through_poses(poses[::-1], durations=1.0), near=HERE)
+    with pytest.raises(UnreachableError, match=r"0\.74 m; are these millimetres\?$"):
+        joint_path(ROBOT, through_poses([shifted(HERE, 600.0), at(HERE)], durations=1.0), near=HERE)
 
 
 @dataclass(frozen=True)
