@@ -58,6 +58,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
         )
     if run.raised:
         return run.raised
+    if run.error is not None and run.figures is None:
+        return "not determined: the run ended before anything was recorded"
     if any(part in name for name in failed for part in ENGINE_CHECKS):
         return (
             "the twin or the robot's file: PyBullet and the analytic model disagree on this robot, whatever "
@@ -95,8 +97,8 @@ def _diagnose_exact(run: Run, failed: list[str]) -> str:
     if TORQUE_CHECK in failed:
         joints = _saturated(run)
         return (
-            f"the torque limits in the robot's file{joints}, the motion, or a bandwidth too high for the period"
-            + _check_model(run.config.robot, "shows the limits")
+            f"the torque limits in the robot's file{joints}, the motion, or a bandwidth too high for the "
+            "period" + _check_model(run.config.robot, "shows the limits")
         )
     if any(part in metric.name for metric in run.metrics for part in ENGINE_CHECKS):
         return (

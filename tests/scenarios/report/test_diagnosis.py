@@ -109,6 +109,11 @@ def test_error_of_the_twin_is_not_blamed_on_the_user(monkeypatch):
     assert diagnose(run, [run]).startswith("the twin: the code of ")
 
 
+def test_run_whose_process_ended_has_no_known_cause():
+    run = Run("swing", Config(), None, (), 0.0, "its process ended")
+    assert diagnose(run, [run]) == "not determined: the run ended before anything was recorded"
+
+
 def test_commands_of_a_diagnosis_are_valid():
     """Settings of another controller are left out, and changes that the scenario cannot have."""
     config = registry.find("joint_tracking").Config(controller="pid", law_settings=(("Ki", 2.0),))
