@@ -5,9 +5,8 @@ With the tracking error `e = q_ref - q`, the law is
     v = qd_ref + L e,    a = qdd_ref + L ed,    s = v - qd,
     tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
-with the nominal model, whose g includes springs, cylinders and columns, the rotors' inertia A, and the drives'
-friction F in the coming step.  The changes d
-of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
+with the nominal model, whose g includes springs, cylinders and columns, the rotors' inertia A, and the
+drives' friction F in the coming step.  The changes d of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
 units) start at 0.  They follow
 
     dd/dt = G Y^T s_D.

@@ -98,7 +98,8 @@ def feedback_metrics(log: Log) -> tuple[Metric, ...]:
         why = f"not judged: the second run {'reaches a torque limit' if saturates else 'is short'}"
     if "feedback_gains" not in log.arrays:
         return (Metric(DECAY, time, "s", None if saturates or not judged else longest, why),)
-    A = recursion(*log.arrays["feedback_gains"], T)
+    Kp, Kv = log.arrays["feedback_gains"]
+    A = recursion(Kp, Kv, T)
     count, state = max(len(d), int(longest / T)), np.zeros((log.robot.n, 2, 1))
     expected, state[:, 0] = np.full((count, log.robot.n), np.inf), START
     with np.errstate(over="ignore", invalid="ignore"):

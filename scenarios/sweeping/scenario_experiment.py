@@ -187,7 +187,8 @@ class ScenarioExperiment:
 
         Its log is judged by the scenario's `metrics` if these have other limits than the figures of a trial.
         """
-        own = self.own_checks - (set() if config.known_law else {RATIO})
+        bounded = config.known_law and not config.law_settings
+        own = self.own_checks - (set() if bounded else {RATIO})
         if not own and self._within_limits(config):
             return self._trial(config)
         return self._trial(config, partial(self._failed_check, config))
