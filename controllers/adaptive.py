@@ -6,8 +6,8 @@ With the tracking error `e = q_ref - q`, the law is
     tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
 with the nominal model, whose g includes springs, cylinders and columns, the rotors' inertia A, and the
-drives' friction F in the coming step.  The changes d of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
-units) start at 0.  They follow
+drives' friction F in the coming step.  The changes d of the dynamic parameters of all links and drives
+(`twin.dynamics.dynamic_parameters`, with rotors in joint units) start at 0.  They follow
 
     dd/dt = G Y^T s_D.
 

@@ -171,6 +171,20 @@ def test_elastic_gears_act_as_rigid_ones_or_are_refused(irb140):
         twin.forward_dynamics(elastic, q, qd, qdd)
 
 
+def test_operational_space_has_the_rotors_and_no_friction(irb140):
+    q, qd, still = START, np.full(6, 0.3), np.zeros(6)
+    found = twin.operational_space(irb140.with_drives("rigid"), q, qd)
+    J = twin.jacobian(irb140, q)
+    mobility = J @ np.linalg.solve(twin.mass_matrix(irb140.with_drives("rigid"), q), J.T)
+    np.testing.assert_allclose(found.Lambda @ mobility, np.eye(6), rtol=0, atol=1e-9)
+    rubbing, arm = (
+        twin.operational_space(robot, q, qd)
+        for robot in (irb140.with_drives("rigid", irb140.drives.without_rotors()), irb140)
+    )
+    np.testing.assert_allclose(rubbing.mu, arm.mu, rtol=1e-12)
+    np.testing.assert_allclose(twin.operational_space(irb140, q, still).mu, 0.0, atol=1e-12)
+
+
 def test_constraints_are_refused_where_they_would_decide_on_friction(irb140):
     rigid, moving, resting = irb140.with_drives("rigid"), np.full(6, 0.3), np.zeros(6)
     held = twin.dynamics.surface_constraint(rigid, START, moving, Plane([0, 0, 0.4], [0, 0, 1]))

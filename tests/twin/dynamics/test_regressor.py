@@ -67,6 +67,14 @@ def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
     np.testing.assert_array_equal(at_rest[:, 62::4], 0)  # Coulomb friction
 
 
+def test_coulomb_friction_at_rest_opposes_the_acceleration(irb140, rng):
+    robot, still = irb140.with_drives("rigid", LINEAR), np.zeros((20, 6))
+    q, qdd = rng.uniform(-1, 1, (2, 20, 6))
+    Y = twin.dynamics_regressor(robot, q, still, qdd)
+    tau = Y @ twin.dynamics.dynamic_parameters(robot).values
+    np.testing.assert_allclose(tau, twin.inverse_dynamics(robot, q, still, qdd), rtol=0, atol=1e-11)
+
+
 def test_many_samples_in_threads_are_those_of_one_thread(irb140, rng, monkeypatch):
     robot = irb140.with_drives("rigid", LINEAR)
     q, qd, qdd = rng.uniform(-1, 1, (3, 10_000, 6))
