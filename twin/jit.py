@@ -197,7 +197,7 @@ def _folder(name: str) -> Path | None:
     given = user_cache_path("irb-twin")
     # A link above is the user's choice. It is followed once, so that it cannot change after the check.
     folder = Path(os.path.realpath(given.parent), given.name, "kernels", name)
-    is_new = not folder.exists()
+    is_new = not os.path.lexists(folder)
     if not is_own(folder):
         return None
     if is_new:

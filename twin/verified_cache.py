@@ -73,11 +73,12 @@ def _fault(path: Path, *, above: bool = False) -> str:
     """
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
-        return f"{path} is a symbolic link; remove it"
+        return f"{path} is a symbolic link, expected a folder or file"
     if status.st_uid != os.geteuid() and not (above and status.st_uid == 0):
-        return f"{path} belongs to another user; remove it, or set XDG_CACHE_HOME to a folder of your own"
+        return f"{path} belongs to another user; set XDG_CACHE_HOME to a folder of your own"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not (above and status.st_mode & stat.S_ISVTX):
-        return f"other users can write to {path}; run: chmod -R go-w {shlex.quote(str(path))}"
+        options = "-R go-w" if "irb-twin" in path.parts else "go-w"
+        return f"other users can write to {path}; run: chmod {options} {shlex.quote(str(path))}"
     return ""
 
 

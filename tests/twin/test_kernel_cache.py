@@ -152,15 +152,24 @@ def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to
     monkeypatch.setattr(Path, "lstat", foreign)
     cached, (sentence,) = as_a_new_process(4)
     assert not cached
-    assert f"{path} belongs to another user; remove it, or set" in sentence
+    assert f"{path} belongs to another user; set XDG_CACHE_HOME" in sentence
     monkeypatch.setattr(Path, "lstat", lstat)
     path.rename(elsewhere)
     path.symlink_to(elsewhere)
     aged(old := next(elsewhere.rglob("irb_twin_mine"), elsewhere), jit.UNUSED_FOR + 60)
     cached, (sentence,) = as_a_new_process(5)
     assert not cached
-    assert sentence.endswith(f"{path} is a symbolic link; remove it")
+    assert sentence.endswith(f"{path} is a symbolic link, expected a folder or file")
     assert old.exists()
+
+
+def test_a_cache_that_cannot_be_entered_is_not_used(kernels_folder, monkeypatch):
+    def no_entry(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for function in ("stat", "lstat", "mkdir"):
+        monkeypatch.setattr(os, function, no_entry)
+    assert jit._folder("one") is None
 
 
 def test_a_umask_that_lets_a_group_write_costs_no_cache(kernels_folder):

@@ -148,6 +148,7 @@ def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(progr
     urdf = (folder / "irb140.urdf").read_text(encoding="utf-8")
     text = (folder / "robot.toml").read_text(encoding="utf-8")
     text = text.replace("motor_torque_max = [3.0, 7.6,", "motor_torque_max = [3.0, inf,")
+    text = text.replace("effort = [282, 755,", "effort = [282, inf,")
     (program / "irb140.urdf").write_text(urdf.replace('effort="755"', 'effort="inf"'), encoding="utf-8")
     (program / "robot.toml").write_text(text, encoding="utf-8")
     out = command(["rapid", "check", "weld.mod", "--robot", "robot.toml", "--json", "r.json"]).out
