@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 
+from scenarios import gravity_hold
 from scenarios.checks.replay import whole_run_limit
-from scenarios.checks.tracking import agreement_metrics, tracking_metrics
+from scenarios.checks.tracking import agreement_metrics, torque_limit_metric, tracking_metrics
 from scenarios.running import registry
 from tests.support.scenario_cases import full_run
 
@@ -98,3 +99,12 @@ def test_printed_pose_outside_the_tour_is_compared_with_the_engine():
     log = dataclasses.replace(log, arrays={**log.arrays, "tool_when_put": moved})
     (row,) = (m for m in registry.find("pose_path").metrics(log) if m.name.startswith("tool put"))
     assert not row.passes
+
+
+def test_torques_are_not_judged_where_no_limit_is_known():
+    log = gravity_hold.run(gravity_hold.Config(duration=0.05))
+    limits = np.where(np.arange(6) == 1, np.inf, log.robot.tau_max)
+    unknown = dataclasses.replace(log, robot=dataclasses.replace(log.robot, tau_max=limits))
+    for one, outcome in ((log, "passes"), (unknown, "not judged")):
+        assert torque_limit_metric(one, "the limits").outcome == outcome
+    assert torque_limit_metric(unknown, "").why == "not judged: no torque limit is known of joint_2"

@@ -3,6 +3,7 @@
 import json
 import os
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from scenarios.cli.command_line import main
 from twin.rapid.paths import export, stop_times
 from twin.rapid.planning import Limits
 from twin.rapid.programs import check, interpret, read
-from twin.sibling_packages import PROJECT
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 GOOD = f"""MODULE weld
@@ -142,16 +142,13 @@ def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command
     assert json.loads((program / "r.json").read_text(encoding="utf-8"))["passes"]
 
 
-def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(program, command):
+def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(program, command, monkeypatch):
     """Neither the motor's limit nor the joint's effort is known of joint 2."""
-    folder = PROJECT / "urdf" / "irb140"
-    urdf = (folder / "irb140.urdf").read_text(encoding="utf-8")
-    text = (folder / "robot.toml").read_text(encoding="utf-8")
-    text = text.replace("motor_torque_max = [3.0, 7.6,", "motor_torque_max = [3.0, inf,")
-    text = text.replace("effort = [282, 755,", "effort = [282, inf,")
-    (program / "irb140.urdf").write_text(urdf.replace('effort="755"', 'effort="inf"'), encoding="utf-8")
-    (program / "robot.toml").write_text(text, encoding="utf-8")
-    out = command(["rapid", "check", "weld.mod", "--robot", "robot.toml", "--json", "r.json"]).out
+    given = twin.load("irb140")
+    drives = replace(given.drives, motor_torque_max=[3.0, np.inf, 4.2, 0.75, 1.0, 1.0])
+    arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
+    monkeypatch.setattr("scenarios.cli.rapid.check.robot_of", lambda *_: arm)
+    out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
     assert "not judged at the limits (no torque limit is known of joint_2)" in out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
     assert result["time_s"]["bound"] is None
