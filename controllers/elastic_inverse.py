@@ -16,7 +16,8 @@ smaller.
 In the engine's steps the torque of a spring is the mean of three twists with the weights 1/4, 1/2, 1/4, and
 that of a damper belongs to the speed over two steps (`twin.robot.drives.drive_step`).  The trapezoidal rule
 for K and D gives twists whose torque is such a mean B of the torque that is put in.  Therefore `2 T - B T` is
-put in, which leaves an error of the fourth order in the period.
+put in, which leaves an error of the fourth order in the period.  This requires one engine step in a period:
+with two, the error of an IRB 140 that moves to a pose in 1 s is 1.7e-4 rad instead of 7e-8.
 
 Without springs in the model, and in parts of a run, whose rest is unknown, the law is computed torque.
 

@@ -19,6 +19,7 @@ from tests.bench import (
     rollouts,
     start_up,
     sweeps,
+    time_laws,
 )
 from tests.bench.instructions import instructions, repeated, run_again
 from tests.bench.timing import Meter, Row, heading
@@ -54,6 +55,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from closed_loop.drive_rows(robot, meter)
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
+    yield from time_laws.rows(robot, meter)
     if meter.timed:
         yield from egm.rows(robot)
         yield from sweeps.rows(robot, meter)
