@@ -15,7 +15,7 @@ from urdf.facts import TABLES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_instructions_of_a_page_work(page, tmp_path, monkeypatch):
+def test_instructions_of_a_page_work(page, tmp_path, monkeypatch, small_pictures):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     mpl.use("Agg")

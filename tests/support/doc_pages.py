@@ -3,7 +3,8 @@
 - A fenced block after a line that ends with "Save this as `name`:" is written to that file.
 - Any other ```` ```python ```` block is run; the blocks of a page share one namespace.
 - An indented or ```` ```console ```` block whose first word is `irb-twin` is run by the program in this
-  process.  A new process would take two seconds to import the same modules.  Such a run uses one process.
+  process.  A new process would take two seconds to import the same modules.  Such a run uses one process,
+  and the motion of `joint_tracking` lasts `DURATION` if the command does not state how long.
 - A block that needs a shell, or begins with `python`, is run by bash.
 - `<!-- not run: reason -->` before a block skips it; `<!-- exit status 1 -->` sets the expected status.
 """
@@ -33,6 +34,7 @@ PAGES = [
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
 WITHOUT_SHELL = re.compile(r"irb-twin [^|&;<>$`?(){}\[\]#~!\\]+")
+DURATION = "0.5"  # s
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
 
 
@@ -155,6 +157,8 @@ def run_in_process(commands, status, place):
             warnings.simplefilter("default")  # as in a new process
             try:
                 words = shlex.split(line)[1:]
+                if "joint_tracking" in words and "--duration" not in words:
+                    words += ["--duration", DURATION]
                 ended = main([name for word in words for name in sorted(glob.glob(word)) or [word]])
             except SystemExit as end:  # as after --help
                 ended = end.code or 0
