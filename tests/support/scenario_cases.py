@@ -9,18 +9,18 @@ NAMES = tuple(registry.titles())
 ROBOTS = twin.robot_names()
 SUITED = [(robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).suits(twin.load(robot))]
 SHORT = {
-    "drive_check": {"duration": 0.4, "states": 50},
+    "drive_check": {"duration": 0.4, "states": 20},
     "drive_mismatch": {"duration": 0.4},
     "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
-    "identify_joint": {"duration": 1.0},
+    "identify_joint": {"duration": 1.0, "time_step": 0.002},
     "joint_tracking": {"duration": 0.4},
-    "laboratory": {"speed": 0.3, "acceleration": 1.0, "distance": 0.18},
+    "laboratory": {"time_step": 0.002, "speed": 0.3, "acceleration": 1.0, "distance": 0.18},
     "manutec_move": {},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
     "parallelogram": {"free_time": 0.05, "duration": 0.5},
-    "payload_mismatch": {},
-    "pose_path": {"speed": 0.8, "angular_speed": 2.5},
+    "payload_mismatch": {"time_step": 0.002},
+    "pose_path": {"time_step": 0.002, "speed": 0.8, "angular_speed": 2.5},
 }
 
 
