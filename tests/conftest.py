@@ -54,7 +54,6 @@ SHARING = (
     "test_scenarios",
     "test_scenario_runs",
     "test_drive_scenarios",
-    "test_drive_check",
     "test_verdicts",
 )
 """Modules that share scenario runs, which one process caches with `scenario_cases.full_run`."""

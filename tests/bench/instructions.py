@@ -5,8 +5,6 @@ call is measured, so that imports and checks remain fast.  All instructions coun
 cache miss, and threads run in turn.  Counts show changes between two versions, not which version is faster.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -11,13 +11,9 @@ import numpy as np
 import controllers
 from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
-from twin.control.control_law import ControlLaw
-from twin.control.rollout import run_rollouts
+from twin import ControlLaw, Robot, Sensors, run_rollouts, sines
 from twin.errors import DriveWarning
-from twin.robot.drives.sensors import Sensors
-from twin.robot.robot import Robot
 from twin.threads import VARIABLE
-from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, sample
 
 STEPS = 4000

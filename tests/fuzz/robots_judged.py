@@ -10,12 +10,10 @@ import twin
 from scenarios.checks.motion_range import random_positions
 from tests.fuzz.cases import Case
 from tests.fuzz.verdicts import Verdict, fault, refusal
-from twin.engine.simulation import Simulation
+from twin import Robot, Simulation, check_model
 from twin.errors import DriveWarning, LimitError, ShapeWarning, TwinError
 from twin.robot.drives.drive_step import drive_numbers
 from twin.robot.evaluation import uncompiled
-from twin.robot.loading.model_check import check_model
-from twin.robot.robot import Robot
 
 CLOSE = 1e-11  # see `scenarios/checks/engine_agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)

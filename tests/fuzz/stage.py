@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from twin.control.closed_loop import run_closed_loop
-from twin.control.plant import AnalyticPlant
-from twin.logs.log import Log
+from twin import AnalyticPlant, Log, hold, run_closed_loop, sample
 from twin.robot.evaluation import uncompiled
-from twin.trajectories.joint_trajectories import hold
-from twin.trajectories.sampling import sample
 
 TORQUE = (0.0, 1.0, 0.5, 0.0, 0.1, 0.0)
 

@@ -10,10 +10,8 @@ import twin
 from scenarios import manutec_move
 from scenarios.checks.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from scenarios.manutec_move import Config
-from twin.control.rollout import run_rollouts
+from twin import hold, run_rollouts, sample, sample_semi_implicit, sequence
 from twin.errors import RecordingError, RobotError
-from twin.trajectories.joint_trajectories import hold, sequence
-from twin.trajectories.sampling import sample, sample_semi_implicit
 
 
 def distance(robot, take, step, law=None):
