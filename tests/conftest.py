@@ -18,7 +18,6 @@ os.environ["COLUMNS"] = "100"  # the width that is used without a terminal; pyte
 
 NEEDED = {
     "display": ("Xvfb",),
-    "valgrind": ("valgrind",),
     "locale": ("localedef",),
     "browser": browser.PROGRAMS,
 }

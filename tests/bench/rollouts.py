@@ -60,8 +60,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
         )  # fmt: skip
     if robot.drives is not None:
         yield from _with_drives(robot, laws, short, meter)
-    if meter.timed:
-        yield _two_cores(robot, meter)
+    yield _two_cores(robot, meter)
 
 
 def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:
