@@ -34,15 +34,9 @@ if shared_folder() is None:
     DESELECTED["shared"] = "they need the measured data in ../shared/data, which does not exist"
 
 FIRST = (
-    "test_scenarios",
-    "test_fuzz",
-    "test_damaged_kernels",
-    "test_wheel_project",
-    "test_docs_build",
-    "test_model_check",
-    "test_symbolic_trees",
-    "test_symbolic",
-)
+    "test_scenarios", "test_fuzz", "test_damaged_kernels", "test_wheel_project", "test_docs_build",
+    "test_model_check", "test_symbolic_trees", "test_symbolic",
+)  # fmt: skip
 """Modules that run first, in this order.
 
 The first module compiles the functions that most other modules need.  The modules after it take as long but

@@ -45,18 +45,12 @@ class Case:
         return folder / next(iter(self.files))
 
 
-def _any_robot(rng: np.random.Generator) -> dict[str, bytes]:
-    makers = (robot_files.urdf_case, robot_files.robot_toml_case, robot_files.dh_toml_case)
-    return makers[rng.integers(len(makers))](rng)
-
-
 FILES: dict[str, Callable[[np.random.Generator], dict[str, bytes]]] = {
     "urdf": robot_files.urdf_case,
     "robot_toml": robot_files.robot_toml_case,
     "dh_toml": robot_files.dh_toml_case,
     "csv": data_files.csv_case,
     "npz": data_files.npz_case,
-    "check_model": _any_robot,
 }
 KINDS = tuple(FILES)
 

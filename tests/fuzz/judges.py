@@ -2,16 +2,13 @@
 
 import csv
 import io
-import json
 import re
 import tempfile
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 
-from scenarios.cli.command_line import main
 from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.robots_judged import robot_file
@@ -120,28 +117,5 @@ def log_file(case: Case, path: Path) -> Verdict:
     return Verdict("accepted")
 
 
-def checked_model(case: Case, path: Path) -> Verdict:
-    """Check a robot file with `check-model`: exit status, one-line error for status 2, and JSON file."""
-    out, err, results = io.StringIO(), io.StringIO(), path.with_name("results.json")
-    with redirect_stdout(out), redirect_stderr(err):
-        status = main(["check-model", str(path), "--json", str(results)])
-    printed, errors = out.getvalue(), err.getvalue()
-    if status not in (0, 1, 2, 130):
-        return fault("an invalid exit status", repr(status))
-    if "Traceback (most recent" in printed + errors:
-        return fault("a traceback", errors or printed)
-    if status >= 2 and not re.fullmatch(r"irb-twin: [^\n]+\n", errors):
-        return fault("not one sentence on standard error", repr(errors)[:300])
-    if status == 1 and not printed.strip():
-        return fault("status 1 without output", repr(errors)[:300])
-    if results.exists():
-        json.loads(results.read_text(encoding="utf-8"), parse_constant=_no_constant)
-    return Verdict("accepted" if status < 2 else "refused", errors.strip())
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not valid JSON")
-
-
 JUDGES = dict.fromkeys(("urdf", "robot_toml", "dh_toml"), robot_file)
-JUDGES |= {"csv": recording_file, "npz": log_file, "check_model": checked_model}
+JUDGES |= {"csv": recording_file, "npz": log_file}

@@ -17,7 +17,7 @@ from tests.support import small_robots
 from twin.errors import RobotError
 
 SEED = 1
-CASES = dict(zip(KINDS, (60, 25, 50, 100, 30, 4), strict=True))
+CASES = dict(zip(KINDS, (60, 25, 50, 100, 30), strict=True))
 
 
 def test_every_file_is_rejected_with_one_line_or_read_correctly():

@@ -50,25 +50,20 @@ def test_computed_torque_is_exact_with_rigid_drives(robot):
 @pytest.mark.parametrize(
     ("settings", "exact", "bounded"),
     [
-        ({}, True, False),
-        ({"controller": "cascade"}, True, False),
+        ({}, True, False), ({"controller": "cascade"}, True, False),
         ({"controller": "cascade", "reference": "continuous"}, False, False),
-        ({"controller": "pid"}, False, True),
-        ({"controller": "pid", "noise": 1e-9}, False, False),
-        ({"reference": "continuous"}, False, True),
-        ({"encoder": True}, False, False),
-        ({"delay": 1}, False, False),
-        ({"drives": "rigid"}, True, False),
+        ({"controller": "pid"}, False, True), ({"controller": "pid", "noise": 1e-9}, False, False),
+        ({"reference": "continuous"}, False, True), ({"encoder": True}, False, False),
+        ({"delay": 1}, False, False), ({"drives": "rigid"}, True, False),
         ({"drives": "rigid", "steps_per_period": 2}, False, False),
         ({"drives": "rigid", "model_drives": "ideal"}, False, False),
         ({"drives": "rigid", "controller": "cascade"}, False, True),
         ({"drives": "rigid", "controller": "pid"}, False, True),
         ({"drives": "rigid", "controller": "pid", "delay": 1}, False, False),
         ({"drives": "rigid", "controller": "pd", "model_drives": "ideal"}, False, False),
-        ({"model_drives": "rigid"}, False, False),
-        ({"drives": "elastic"}, False, False),
+        ({"model_drives": "rigid"}, False, False), ({"drives": "elastic"}, False, False),
     ],
-)
+)  # fmt: skip
 def test_error_limits_match_settings(settings, exact, bounded):
     """A limit where only rounding is left, a bound where its derivation holds, a figure elsewhere."""
     log = swung(**settings)

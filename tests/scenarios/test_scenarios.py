@@ -217,21 +217,14 @@ def test_path_too_fast_for_the_arm_raises():
 @pytest.mark.parametrize(
     ("value", "limit", "span", "outcome"),
     [
-        (1.0, 1.0, None, "passes"),
-        (np.nextafter(1, 2), 1.0, None, "fails"),
-        (np.inf, 1.0, None, "fails"),
-        (3.0, None, None, "not judged"),
-        (np.nan, None, None, "not computed"),
-        (np.nan, 2.0, None, "not computed"),
-        (np.nan, 2.0, (1.0, 1.5), "not computed"),
-        (1.0, 2.0, (1.0, 2.0), "passes"),
-        (1.0, 2.0, (1.0, 2.1), "undetermined"),
-        (1.0, 2.0, (1.0, np.inf), "undetermined"),
-        (3.0, 2.0, (2.0, 3.0), "undetermined"),
-        (3.0, 2.0, (2.1, 3.0), "fails"),
-        (3.0, None, (2.1, 3.0), "not judged"),
+        (1.0, 1.0, None, "passes"), (np.nextafter(1, 2), 1.0, None, "fails"), (np.inf, 1.0, None, "fails"),
+        (3.0, None, None, "not judged"), (np.nan, None, None, "not computed"),
+        (np.nan, 2.0, None, "not computed"), (np.nan, 2.0, (1.0, 1.5), "not computed"),
+        (1.0, 2.0, (1.0, 2.0), "passes"), (1.0, 2.0, (1.0, 2.1), "undetermined"),
+        (1.0, 2.0, (1.0, np.inf), "undetermined"), (3.0, 2.0, (2.0, 3.0), "undetermined"),
+        (3.0, 2.0, (2.1, 3.0), "fails"), (3.0, None, (2.1, 3.0), "not judged"),
     ],
-)
+)  # fmt: skip
 def test_outcome_requires_every_figure_of_the_span(value, limit, span, outcome):
     metric = Metric("x", value, "rad", limit, "why", span=span)
     assert metric.outcome == outcome
