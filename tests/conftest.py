@@ -16,11 +16,7 @@ pytest_plugins = ("tests.support.processor_times",)
 
 os.environ["COLUMNS"] = "100"  # the width that is used without a terminal; pytest-xdist sets 80
 
-NEEDED = {
-    "display": ("Xvfb",),
-    "locale": ("localedef",),
-    "browser": browser.PROGRAMS,
-}
+NEEDED = {"display": ("Xvfb",), "locale": ("localedef",), "browser": browser.PROGRAMS}
 """Programs that the tests of each mark need; without any of them, the tests are deselected with a notice."""
 
 DESELECTED = {
@@ -43,12 +39,7 @@ The first module compiles the functions that most other modules need.  The modul
 need few of these functions, so a second worker does not compile the same functions at the same time.
 """
 
-SHARING = (
-    "test_scenarios",
-    "test_scenario_runs",
-    "test_drive_scenarios",
-    "test_verdicts",
-)
+SHARING = ("test_scenarios", "test_scenario_runs", "test_drive_scenarios", "test_verdicts")
 """Modules that share scenario runs, which one process caches with `scenario_cases.full_run`."""
 
 

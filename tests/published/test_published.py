@@ -8,14 +8,7 @@ import pytest
 
 import twin
 from tests.published import __main__ as program
-from tests.published.items import (
-    Finding,
-    Item,
-    Row,
-    computations,
-    items,
-    rows,
-)
+from tests.published.items import Finding, Item, Row, computations, items, rows
 from tests.published.norrlof import closed_form
 from tests.published.norrlof import inverse as norrlof_inverse
 from tests.support.random_trees import interpreted
@@ -100,11 +93,7 @@ STATE = closed_form.MainAxes(
     *(0.03, 0.24, 0.11, 0.07, 0.0, 0.31, -0.09, 0.02),
 )
 Q, QD = np.array([[0.3, -0.4, 0.7], [0.8, -1.1, 0.5]])
-D_STATE = [
-    [4.538867475792382, 0, 0],
-    [0, 15.9146, -1.0935264790977486],
-    [0, -1.0935264790977486, 2.5329],
-]
+D_STATE = [[4.538867475792382, 0, 0], [0, 15.9146, -1.0935264790977486], [0, -1.0935264790977486, 2.5329]]
 C_STATE = [
     [-1.3824426241950283, 0.9955060985746411, -0.021794781847834777],
     [-0.9955060985746411, 0, -1.1030089391650553],

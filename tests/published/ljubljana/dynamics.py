@@ -287,9 +287,7 @@ def tensors(item: Item) -> Finding:
     by_sum = by_moment @ np.linalg.pinv(sums)
     fit = np.linalg.lstsq(by_sum, printed - empty, rcond=None)[0]
     residual = largest(
-        by_sum @ sums - by_moment,
-        empty + by_sum @ fit - printed,
-        fit - sums @ np.ravel(item.inputs["I"]),
+        by_sum @ sums - by_moment, empty + by_sum @ fit - printed, fit - sums @ np.ravel(item.inputs["I"])
     )
     return Finding(fit, residual, largest(empty - printed))
 

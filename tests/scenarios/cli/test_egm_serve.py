@@ -252,6 +252,7 @@ def test_worker_process_ends_with_its_parent(client):
 
 @pytest.mark.display
 def test_window_shows_the_guided_arm(display):
+    """It takes 3 to 5 s of processor time: pictures are drawn without a graphics card."""
     passes(
         """
         import io, contextlib
