@@ -170,10 +170,6 @@ def test_the_parallelogram_is_of_homogeneous_solids_and_closed_in_every_pose():
 # The decimal trigonometry and principal axes behind the byte-identical URDF, against numpy and scipy.
 
 
-def relative_error(a, b):
-    return np.max(np.abs(np.asarray(a) - b)) / np.max(np.abs(b))
-
-
 def test_roll_pitch_yaw_of_quarter_turns():
     """Exact, also at a pitch of 90 degrees, where roll and yaw are one turn."""
     for turns in product((-90, 0, 90, 180), repeat=3):
@@ -196,7 +192,7 @@ def test_principal_axes_of_hard_tensors():
                 rpy = np.array(decimal_math.roll_pitch_yaw(axes), float)
             rebuilt = Rotation.from_euler("xyz", rpy).as_matrix()
             assert np.linalg.det(np.array(axes, float)) == pytest.approx(1, abs=1e-15)
-            assert relative_error(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15
+            assert relative(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15
 
 
 # The effort limits of the URDFs follow from the scenarios by the rule that the robot.toml files state.

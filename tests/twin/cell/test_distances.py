@@ -165,15 +165,9 @@ ROD = "[objects.rod]\ncylinder = 0.002\nfrom = [{0}, {1}, 0.3]\nto = [{0}, {1}, 
 FLOOR = "[objects.floor]\nbox = [2, 2, 0.1]\nat = [0, 0, -0.3]\n"
 
 
-def cell_with(folder, text):
-    path = folder / "cell.toml"
-    path.write_text(text, encoding="utf-8")
-    return twin.load_cell(path)
-
-
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory):
-    return cell_with(tmp_path_factory.mktemp("cell"), TOOL + ROD.format(0.65, 0.05) + FLOOR)
+    return cell_of(tmp_path_factory.mktemp("cell"), TOOL + ROD.format(0.65, 0.05) + FLOOR)
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +215,7 @@ def test_a_rod_beside_the_first_of_two_samples_is_found(tmp_path):
     q = np.zeros((2, 6))
     q[:, 0], q[:, 1], q[:, 2] = (-0.045, 0.045), np.pi / 2, -np.pi / 2
     found = closest(
-        Clearance(ROBOT, cell_with(tmp_path, TOOL + rod + touching)), np.arange(2.0), q, np.zeros(6)
+        Clearance(ROBOT, cell_of(tmp_path, TOOL + rod + touching)), np.arange(2.0), q, np.zeros(6)
     )
     assert found.nearest.distance < -0.003
 

@@ -155,26 +155,6 @@ def test_sequence_runs_its_parts_in_turn():
     np.testing.assert_array_equal(both(-1.0)[0], Q0)
 
 
-def test_misuse_message_states_the_expectation():
-    refused(
-        (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
-        (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
-        (
-            lambda: sequence(*[quintic(Q0, Q1, 1.0)] * 2),
-            "position of joint 6 jumps from 4 to 0 rad .* t = 1 s",
-        ),
-        (lambda: sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0)), "speed of joint"),
-        (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
-        (lambda: sequence(), "at least one"),
-        (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
-        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
-        (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
-        (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
-        (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
-        (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
-    )
-
-
 joint_angles = st.lists(st.floats(-7, 7).map(lambda q: round(q, 12)), min_size=3, max_size=3)
 limits = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
 
@@ -267,16 +247,6 @@ def test_what_a_refusal_advises_is_accepted(rng):
         timed_trapezoid([0.0], [way], longer, a)
 
 
-def test_misuse_of_trapezoids_is_told():
-    refused(
-        (lambda: cruising_trapezoid([0.0], [1.0, 2.0], 1.0, 1.0), "expected q1 of shape (1,), got (2,)"),
-        (lambda: cruising_trapezoid([0.0], [1.0], np.nan, 1.0), "expected finite speed, got [nan]"),
-        (lambda: cruising_trapezoid([0.0], [1.0], 0.1, 0.0), "expected positive acceleration, got [0.]"),
-        (lambda: timed_trapezoid([0.0], [1.0], np.nan, 1.0), "expected a positive, finite duration in s"),
-        (lambda: acceleration_time(np.nan, 1.0, 1.0), "expected finite distance, got [nan]"),
-    )
-
-
 # sampling
 
 
@@ -342,8 +312,28 @@ def test_positions_before_and_after_give_the_speeds_at_the_ends():
     np.testing.assert_array_equal([one.q, one.qd, one.qdd], [[Q0], [0 * Q0], [0 * Q0]])
 
 
-def test_misuse_of_sampling_is_told():
+def test_misuse_message_states_the_expectation():
     refused(
+        (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
+        (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
+        (
+            lambda: sequence(*[quintic(Q0, Q1, 1.0)] * 2),
+            "position of joint 6 jumps from 4 to 0 rad .* t = 1 s",
+        ),
+        (lambda: sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0)), "speed of joint"),
+        (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
+        (lambda: sequence(), "at least one"),
+        (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
+        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
+        (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
+        (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
+        (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
+        (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
+        (lambda: cruising_trapezoid([0.0], [1.0, 2.0], 1.0, 1.0), "expected q1 of shape (1,), got (2,)"),
+        (lambda: cruising_trapezoid([0.0], [1.0], np.nan, 1.0), "expected finite speed, got [nan]"),
+        (lambda: cruising_trapezoid([0.0], [1.0], 0.1, 0.0), "expected positive acceleration, got [0.]"),
+        (lambda: timed_trapezoid([0.0], [1.0], np.nan, 1.0), "expected a positive, finite duration in s"),
+        (lambda: acceleration_time(np.nan, 1.0, 1.0), "expected finite distance, got [nan]"),
         (lambda: sample_semi_implicit(WAVES, 0.0), "expected a positive period in s, got 0"),
         (lambda: sample(WAVES, np.nan), "expected a positive period in s, got nan"),
         (lambda: semi_implicit_from_positions([Q0], np.inf), "expected a positive period in s, got inf"),
