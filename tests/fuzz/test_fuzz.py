@@ -7,10 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.fuzz import robots_judged, workers
+from tests.fuzz import judges, workers
 from tests.fuzz.cases import KINDS, Case, CaseId
-from tests.fuzz.judges import judge
-from tests.fuzz.robots_judged import robot_file
+from tests.fuzz.judges import judge, robot_file
 from tests.fuzz.verdicts import refusal
 from tests.fuzz.workers import judged
 from tests.support import small_robots
@@ -69,7 +68,7 @@ def judged_robot(tmp_path, text):
 
 def test_relative_engine_error_of_1e_10_is_a_fault(tmp_path, monkeypatch):
     assert judged_robot(tmp_path, small_robots.SOUND).outcome == "compared"
-    in_engine = robots_judged._in_engine
+    in_engine = judges._in_engine
     for part, sort in enumerate(("step", "pose")):
 
         def off(*arguments, part=part):
@@ -77,5 +76,5 @@ def test_relative_engine_error_of_1e_10_is_a_fault(tmp_path, monkeypatch):
             answers[part] = answers[part] * (1 + 1e-10)
             return answers
 
-        monkeypatch.setattr(robots_judged, "_in_engine", off)
+        monkeypatch.setattr(judges, "_in_engine", off)
         assert judged_robot(tmp_path, small_robots.SOUND).sort == f"engine and model differ in a {sort}"

@@ -28,7 +28,7 @@ from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
-from tests.support.example_runs import made_up_run, rendered
+from tests.support.example_logs import made_up_run, rendered
 from twin import jit
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"

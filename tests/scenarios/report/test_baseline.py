@@ -21,7 +21,7 @@ from scenarios.running.runs import Run
 from scenarios.sweeping.findings import Swept, failures, findings, percent
 from scenarios.sweeping.pictures import FEW, draw
 from tests.support import user_scenarios
-from tests.support.example_runs import made_up_run
+from tests.support.example_logs import made_up_run
 from twin.errors import TwinError
 from twin.logs import columns as log_files
 from twin.logs.figures import joint_error

@@ -32,8 +32,7 @@ from scenarios.report.report import (
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from scenarios.sweeping.execute import WorstCase
-from tests.support.example_logs import log_of, made_log
-from tests.support.example_runs import made_up_log, made_up_run, rendered
+from tests.support.example_logs import log_of, made_log, made_up_log, made_up_run, rendered
 from tests.support.random_trees import random_urdf
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message

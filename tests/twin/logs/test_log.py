@@ -17,7 +17,7 @@ import pytest
 
 import controllers
 import twin
-from tests.support.example_runs import made_up_log
+from tests.support.example_logs import made_up_log
 from tests.support.sample_drives import SLOWLY, WRIST
 from twin import Sensors, run_closed_loop
 from twin.errors import RobotError, TwinError
