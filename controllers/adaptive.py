@@ -5,9 +5,9 @@ With the tracking error `e = q_ref - q`, the law is
     v = qd_ref + L e,    a = qdd_ref + L ed,    s = v - qd,
     tau = M a + C v + g + A a + F + Y(q, qd, v, a) d + K s,
 
-with the nominal model, the rotors' inertia A, and the drives' friction F in the coming step.  The changes d
-of the dynamic parameters of all links and drives (`twin.dynamics.dynamic_parameters`, with rotors in joint
-units) start at 0.  They follow
+with the nominal model, whose g includes springs, cylinders and columns, the rotors' inertia A, and the
+drives' friction F in the coming step.  The changes d of the dynamic parameters of all links and drives
+(`twin.dynamics.dynamic_parameters`, with rotors in joint units) start at 0.  They follow
 
     dd/dt = G Y^T s_D.
 
@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from controllers.gains import AdaptiveGains, diagonal_inertia, natural_frequencies, with_chosen
 from twin.control.control_law import ControlLaw, Model, compiled_law
 from twin.dynamics.regressor import dynamics_regressor, regressor
-from twin.robot.drives.drive_step import DriveModel, add_drive_torque
+from twin.robot.drives.drive_step import add_drive_torque
 from twin.robot.drives.friction import COULOMB, EXCESS, VISCOUS
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
@@ -106,8 +106,10 @@ def adaptive(
     nominal = np.zeros(p)
     nominal[:links] = inertias
     added[:] = Y @ changed
-    tau += Y @ nominal + added
-    add_drive_torque(model.drives, state.qd, a, model.period, tau)
+    beside = np.empty(n)  # springs, cylinders and columns: what remains of links without masses
+    model.bias(state.q, state.qd, np.zeros_like(model.inertias), model.gravity, beside)
+    tau += Y @ nominal + beside + added
+    add_drive_torque(model.drives, state.qd, a, model.period, tau, tau)
     rows = min(n, PAYLOAD)
     payload[:rows] = tables[3 : 3 + rows] @ changes
     return tau
@@ -193,7 +195,7 @@ def parameters_and_sizes(robot: Robot) -> tuple[NDArray, NDArray]:
     """Return the values (p,) of the dynamic parameters in a model, and the sizes (p,) of expected changes."""
     links = robot.inertias
     of_links = np.broadcast_to(np.repeat(SIZES, (1, 3, 6)), links.shape)
-    drives = DriveModel.of(robot.active_drives, robot.n)
+    drives = robot.drive_model
     of_drives = np.zeros((robot.n, 4))  # rotor in joint units, viscous, Coulomb, offset
     of_drives[:, 0], of_drives[:, 1] = np.diagonal(drives.inertia), drives.friction[VISCOUS]
     of_drives[:, 2] = drives.friction[COULOMB]
@@ -213,7 +215,7 @@ def sampled_regressors(robot: Robot, L: NDArray) -> tuple[NDArray, NDArray]:
         `STATES` matrices (n, links), and the magnitudes (n, links) of those whose row i belongs to a unit
         acceleration of joint i alone.
     """
-    n, arm = robot.n, robot.with_drives("ideal")
+    n, arm = robot.n, robot.arm
     draws = np.random.default_rng(0).uniform(-1.0, 1.0, (3, STATES, n))
     speed = 0.5 * np.where(np.isfinite(robot.qd_max), robot.qd_max, 1.0)
     q = np.clip(np.pi * draws[0], robot.q_min, robot.q_max)

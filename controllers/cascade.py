@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import CascadeGains, cascade_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
-from twin.robot.drives.drive_step import add_drive_torque
+from twin.control.control_law import ControlLaw, Model, compiled_law, motor_torque
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
@@ -40,10 +39,7 @@ def cascade(
     given = hold
     if share[0] != 0.0:
         forward = np.empty(len(kp))
-        model.inverse_dynamics(
-            reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, forward
-        )
-        add_drive_torque(model.drives, reference.qd, reference.qdd, model.period, forward)
+        motor_torque(model, reference.q, reference.qd, reference.qdd, memory[1:], forward)
         given = hold + forward
     u = reference.qd + kp * (reference.q - state.q) - state.qd
     advanced = memory[0] + u * model.period

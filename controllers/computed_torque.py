@@ -4,10 +4,10 @@
     Kp = diag(omega_i^2),  Kv = diag(2 omega_i)                 (Aliaga 2019, eqs. (2.28)-(2.29))
 
 If the model is exact, every joint obeys `edd + 2 omega ed + omega^2 e = 0`, independent of the others.  The
-right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one call of the
-recursive Newton-Euler kernel; no mass matrix is formed.
+right-hand side is the inverse dynamics of the commanded acceleration, so the whole law is one call of
+`twin.control.control_law.motor_torque`; no mass matrix is formed.
 
-For a model with drives, the torque of rotors and friction is added (elastic drives are treated as rigid):
+For a model with drives, the torque of rotors and friction belongs to it (elastic drives act as rigid ones):
 
     tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
 
@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
-from twin.robot.drives.drive_step import add_drive_torque
+from twin.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, State
 
@@ -34,20 +33,7 @@ def computed_torque(
     Kp, Kv = parameters[0], parameters[1]
     qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
     tau = np.empty(len(qdd))
-    model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
-    return tau
-
-
-@compiled_law
-def computed_torque_with_drives(
-    state: State, reference: Reference, parameters: NDArray, memory: NDArray, model: Model
-) -> NDArray:
-    """Return the torque for a model with rotors and friction; Kp and Kv are the parameters."""
-    Kp, Kv = parameters[0], parameters[1]
-    qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
-    tau = np.empty(len(qdd))
-    model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
-    add_drive_torque(model.drives, state.qd, qdd, model.period, tau)
+    motor_torque(model, state.q, state.qd, qdd, memory, tau)
     return tau
 
 
@@ -70,8 +56,7 @@ class ComputedTorque(ControlLaw):
             Kv: speed gain, scalar or (n,), in [1/s].
         """
         gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
-        law = computed_torque if robot.active_drives is None else computed_torque_with_drives
-        super().__init__(robot, law, gains, period=period)
+        super().__init__(robot, computed_torque, gains, memory=load_memory(robot), period=period)
 
     @property
     def gains(self) -> AccelerationGains:

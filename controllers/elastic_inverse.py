@@ -16,7 +16,8 @@ smaller.
 In the engine's steps the torque of a spring is the mean of three twists with the weights 1/4, 1/2, 1/4, and
 that of a damper belongs to the speed over two steps (`twin.robot.drives.drive_step`).  The trapezoidal rule
 for K and D gives twists whose torque is such a mean B of the torque that is put in.  Therefore `2 T - B T` is
-put in, which leaves an error of the fourth order in the period.
+put in, which leaves an error of the fourth order in the period.  This requires one engine step in a period:
+with two, the error of an IRB 140 that moves to a pose in 1 s is 1.7e-4 rad instead of 7e-8.
 
 Without springs in the model, and in parts of a run, whose rest is unknown, the law is computed torque.
 
@@ -28,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 
-from controllers.computed_torque import computed_torque, computed_torque_with_drives
+from controllers.computed_torque import computed_torque
 from controllers.gains import AccelerationGains, acceleration_gains, diagonal_inertia, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
+from twin.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.errors import LimitError
 from twin.robot.drives.drive_step import add_drive_torque
@@ -54,12 +55,11 @@ def elastic_inverse(
     if len(table) == 0:  # a part of a run
         qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
         tau = np.empty(len(qdd))
-        model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
-        add_drive_torque(model.drives, state.qd, qdd, model.period, tau)
+        motor_torque(model, state.q, state.qd, qdd, memory, tau)
         return tau
     feedback = Kv * (table[THETAD] - state.qd) + Kp * (table[THETA] - state.q)
     tau = table[T_ARM] + inertia * feedback
-    add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau)
+    add_drive_torque(model.drives, state.qd, table[THETADD] + feedback, model.period, tau, tau)
     return tau
 
 
@@ -84,10 +84,9 @@ class ElasticInverse(ControlLaw):
         gains = with_chosen(acceleration_gains(robot, bandwidth), Kp=Kp, Kv=Kv)
         drives = robot.active_drives
         if drives is None or robot.drive_mode != "elastic" or not np.any(np.isfinite(drives.stiffness)):
-            law = computed_torque if drives is None else computed_torque_with_drives
-            super().__init__(robot, law, gains, period=period)
+            super().__init__(robot, computed_torque, gains, memory=load_memory(robot), period=period)
         else:
-            inertia = diagonal_inertia(robot) - np.diagonal(drives.reflected_inertia)
+            inertia = diagonal_inertia(robot.arm)
             super().__init__(robot, elastic_inverse, (*gains, inertia), period=period)
 
     @property
@@ -109,7 +108,7 @@ class ElasticInverse(ControlLaw):
         drives = self.robot.active_drives
         if self.law is not elastic_inverse or drives is None:
             return None
-        T = inverse_dynamics(self.robot.with_drives("ideal"), *reference[1:])
+        T = inverse_dynamics(self.robot.arm, *reference[1:])
         e = twists(T, drives.stiffness, drives.damping, self.period)
         ed = np.diff(e, axis=0, prepend=e[:1]) / self.period
         edd = np.diff(ed, axis=0, append=ed[-1:]) / self.period

@@ -149,7 +149,7 @@ def natural_frequencies(bandwidth: ArrayLike, n: int) -> NDArray:
 def diagonal_inertia(robot: Robot) -> NDArray:
     """Return Mbar (n,), in [kg m^2]: the inertia at each joint at the zero pose, the other joints locked.
 
-    It is the diagonal of M(0), plus that of the rotors' reflected inertia if the drives are not ideal.
+    It is the diagonal of the mass matrix, with the rotors if the drives are not ideal.
 
     Example:
         >>> import twin
@@ -159,10 +159,7 @@ def diagonal_inertia(robot: Robot) -> NDArray:
     """
     from twin.dynamics.equation_of_motion import mass_matrix  # slow to import: it compiles the model
 
-    inertia = np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
-    if robot.active_drives is not None:
-        inertia += np.diagonal(robot.active_drives.reflected_inertia)
-    return inertia
+    return np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
 
 
 def pd_gains(robot: Robot, bandwidth: ArrayLike) -> PDGains:

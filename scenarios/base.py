@@ -188,6 +188,11 @@ class Config:
     close_window: bool = option(False, "with --gui: close the window at the end of the run")
     progress: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
     """Function called repeatedly with the fraction done, 0 to 1; not an option of the command line."""
+    simulated: Any = field(default=None, repr=False, compare=False)
+    """Bare robot and log of a draw of a sweep, which `follow` completes instead of a run in the engine.
+
+    `None` otherwise; not an option of the command line.
+    """
     beside: tuple[tuple[str, Any], ...] = field(default=(), repr=False, compare=False)
     """Names and logs of runs with other controllers, shown as ghosts in the window; not an option of the
     command line."""
@@ -278,6 +283,8 @@ class Config:
         Raises:
             RobotError: the robot's file does not describe the requested drives.
         """
+        if self.simulated is not None:
+            return self.simulated[0]
         import twin  # imported here because it reads files
 
         return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
@@ -317,10 +324,10 @@ class Config:
     def known_law(self) -> bool:
         """Whether a bound of the tracking error may apply.
 
-        True for a built-in controller with derived gains and no learned input, whose model is the plant.
+        True for a built-in controller without a learned input, whose model is the plant.
         """
         exact_model = self.model_payload is None and not self.changes
-        return self.builtin_law and not self.law_settings and self.learned is None and exact_model
+        return self.builtin_law and self.learned is None and exact_model
 
     @property
     def builtin_law(self) -> bool:

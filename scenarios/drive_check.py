@@ -99,12 +99,12 @@ def fastest_swings(robot: Robot, config: Config) -> Samples:
     Raises:
         RobotError: there is no such speed.
     """
-    from twin.dynamics.equation_of_motion import drive_inverse_dynamics
+    from twin.dynamics.equation_of_motion import inverse_dynamics
 
     swings = joint_tracking.Config(duration=config.duration, speed_fraction=config.speed_fraction)
     while swings.speed_fraction > SLOWEST:
         samples = sampled(config, joint_tracking.trajectory(robot, swings))
-        tau = drive_inverse_dynamics(robot, samples.q, samples.qd, samples.qdd)
+        tau = inverse_dynamics(robot, samples.q, samples.qd, samples.qdd)
         if np.all(np.abs(tau) <= TORQUE_SHARE * robot.drive_torque_max):
             return samples
         swings = replace(swings, speed_fraction=SLOWER * swings.speed_fraction)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from scenarios import base
 from scenarios.base import Metric, named_pose, option, positive
-from scenarios.checks.bounds import ideal_drives
+from scenarios.checks.bounds import has_derived_gains, ideal_drives
 from scenarios.checks.closed_loop import closed_loop
 from scenarios.checks.motion_range import middle_and_half
 from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
@@ -147,7 +147,7 @@ def settled_metrics(log: Log) -> tuple[Metric, ...]:
 
     Empty if no rest position can be predicted, as with friction or a user's controller.
     """
-    if not (ideal_drives(log) and log.arrays["known_law"]):
+    if not (ideal_drives(log) and log.arrays["known_law"] and has_derived_gains(log)):
         return ()
     predicted = settled_error(log)
     if predicted is None:

@@ -30,7 +30,7 @@ from scenarios import base
 from scenarios.base import Metric, one_of, option, positive
 from scenarios.checks import joint_experiment as experiment
 from scenarios.checks.joint_experiment import Estimates, picture
-from scenarios.checks.tracking import sampled, shown, with_arrays
+from scenarios.checks.tracking import sampled, shown, torque_limit_metric, with_arrays
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -174,8 +174,7 @@ def metrics(log: Log) -> tuple[Metric, ...]:
                "1 - deviation of the error / deviation of the measured speed, noise included"),
         Metric("largest motion of the braked joints", float(np.max(displacement)), "rad", 0.0,
                "the static friction is larger than every torque on the braked joints"),
-        Metric("samples at the torque limit", float(np.count_nonzero(log.saturated)), "", 0.0,
-               "controller and excitation together stay within the motor's torque"),
+        torque_limit_metric(log, "controller and excitation together stay within the motor's torque"),
     )  # fmt: skip
 
 

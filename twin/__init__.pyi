@@ -18,7 +18,6 @@ from .control.control_law import ControlLaw as ControlLaw
 from .control.plant import AnalyticPlant as AnalyticPlant
 from .control.rollout import run_rollouts as run_rollouts
 from .dynamics.equation_of_motion import coriolis_matrix as coriolis_matrix
-from .dynamics.equation_of_motion import drive_inverse_dynamics as drive_inverse_dynamics
 from .dynamics.equation_of_motion import energy as energy
 from .dynamics.equation_of_motion import forward_dynamics as forward_dynamics
 from .dynamics.equation_of_motion import friction_torque as friction_torque

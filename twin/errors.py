@@ -135,8 +135,12 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def printable(text: str) -> str:
     """Return a text from a file on one line, with unprintable characters escaped."""
-    line = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in line)
+    return escaped(" ".join(text.split()))
+
+
+def escaped(text: str) -> str:
+    """Return a text with characters escaped that would control a terminal, and with those of no encoding."""
+    return "".join(one if one.isprintable() or one in "\n\t\xa0" else repr(one)[1:-1] for one in text)
 
 
 class Closed:
@@ -159,6 +163,10 @@ class ShapeWarning(UserWarning):
 
 class DriveWarning(UserWarning):
     """Drive parameters that are simulated as given but are probably a mistake."""
+
+
+class PayloadWarning(UserWarning):
+    """Payload that is heavier than the rating of the robot, as one in grams is."""
 
 
 class EgmWarning(UserWarning):

@@ -20,6 +20,7 @@ import struct
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from threading import Lock
@@ -195,11 +196,13 @@ def serve() -> Callable[[], Any]:
     connection = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     modules, _ = _request(connection)
-    for name in modules:
-        try:
-            _call(name) if ":" in name else import_module(name)
-        except Exception:  # the process that needs it reports it
-            continue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the parent process imports the same and shows them
+        for name in modules:
+            try:
+                _call(name) if ":" in name else import_module(name)
+            except Exception:  # the process that needs it reports it
+                continue
     while True:
         content, files = _request(connection)
         if isinstance(content, int):

@@ -2,10 +2,10 @@
 
 numba stores the machine code of a function in a folder.  This module chooses one in the user's cache whose
 name contains a digest of everything that the machine code depends on, so that its content is never out of
-date.  A file may be damaged, and damaged machine code does anything; `twin/verified_cache.py` checks for
-that.
+date.  A file may be damaged or foreign, and such machine code does anything; `twin/verified_cache.py` checks
+for that.
 
-Where the cache cannot be written, functions are compiled without being stored.
+Where the cache cannot be written, or other users can write it, functions are compiled without being stored.
 
 A program may show its user that it compiles: `on_compiling`.  By default nothing is shown.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from twin.verified_cache import verified_cache, write
+from twin.verified_cache import is_own, verified_cache, write
 
 PACKAGES = ("twin", "controllers")
 """Packages of this project, whose functions are cached."""
@@ -60,6 +60,8 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     sources = source_digest("twin") + source_digest(package)
     digest = hashlib.sha256(sources + repr(sorted(options.items())).encode())
     folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
+    if folder is None:
+        return njit(nogil=True, **options)(function)
     with _CACHE_DIR_LOCK:  # numba's cache folder is a setting of the whole process
         previous, config.CACHE_DIR = config.CACHE_DIR, str(folder)
         try:
@@ -116,19 +118,25 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             dispatcher = njit(cache=True, **options)(function)
         except (RuntimeError, OSError):  # the file does not exist, or its folder cannot be read or written
             return njit(**options)(function)
-        if is_jitted(dispatcher):
-            _verify_cache(dispatcher)
-        return dispatcher
+        if not is_jitted(dispatcher):
+            return dispatcher
+        return dispatcher if _verify_cache(dispatcher) else njit(**options)(function)
 
     return decorate
 
 
-def _verify_cache(dispatcher: Any) -> None:
-    """Verify the cache of a function and register each file that numba adds to it."""
-    files, numba_compile = (
-        verified_cache(Path(dispatcher.stats.cache_path)),
-        dispatcher.compile,
-    )
+def _verify_cache(dispatcher: Any) -> bool:
+    """Verify the cache of a function and register each file that numba adds to it; return whether it is own.
+
+    numba makes the folder as the umask says, which may let a group write.
+    """
+    folder, numba_compile = Path(dispatcher.stats.cache_path), dispatcher.compile
+    with suppress(OSError):
+        if not folder.is_symlink() and not any(folder.iterdir()):
+            folder.chmod(0o700)
+    if not is_own(folder):
+        return False
+    files = verified_cache(folder)
 
     def compile_and_add(signature: Any) -> Any:
         try:
@@ -139,6 +147,7 @@ def _verify_cache(dispatcher: Any) -> None:
             files.add_new()
 
     dispatcher.compile = compile_and_add
+    return True
 
 
 def prepare() -> None:
@@ -162,6 +171,8 @@ def imported(name: str, text: Callable[[], str]) -> ModuleType:
 def _code(name: str, text: Callable[[], str]) -> CodeType:
     """Return the code of a generated module; reading it takes a hundredth of the time of generating it."""
     folder = _folder(name)
+    if folder is None:
+        return compile(text(), f"<{name}>", "exec")  # numba caches no function of a file that does not exist
     files = verified_cache(folder)
     path, code_path = folder / f"{name}.py", folder / f"{name}.{sys.implementation.cache_tag}.code"
     stored = files.read(code_path.name)
@@ -176,17 +187,23 @@ def _code(name: str, text: Callable[[], str]) -> CodeType:
 
 
 @cache  # unbounded: a process uses few folders
-def _folder(name: str) -> Path:
-    """Return the cache folder of that name and mark it as used now; remove unused folders if it is new."""
+def _folder(name: str) -> Path | None:
+    """Return the cache folder of that name, marked as used now, or `None` if other users can write to it.
+
+    Unused folders are removed if it is new.
+    """
     from platformdirs import user_cache_path
 
-    folder = user_cache_path("irb-twin") / "kernels" / name
-    try:
-        os.utime(folder)
-    except FileNotFoundError:
+    given = user_cache_path("irb-twin")
+    # A link above is the user's choice. It is followed once, so that it cannot change after the check.
+    folder = Path(os.path.realpath(given.parent), given.name, "kernels", name)
+    is_new = not os.path.lexists(folder)
+    if not is_own(folder):
+        return None
+    if is_new:
         _remove_unused(folder.parent)
-    except OSError:  # it cannot be written, but it may be readable
-        pass
+    with suppress(OSError):  # it may be readable only
+        os.utime(folder)
     return folder
 
 

@@ -36,6 +36,8 @@ SOLIDS = {
 }
 UNITS = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254}
 """Units of length of mesh files, in [m]."""
+SHORTEST = 1e-9
+"""Length of a cylinder, in [m], up to which its ends are the same point."""
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -60,7 +62,7 @@ def read_checked(
         FactsError: the message contains the file, the table, the key and what is valid.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise FactsError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:  # bytes that are not UTF-8
@@ -174,7 +176,7 @@ def check_shape(where: str, shape: Any, known: dict[str, dict[str, Any]], colore
     check_table(where, shape, keys, 0)
     if "unit" in shape and shape["unit"] not in UNITS:
         raise FactsError(f"{where}: unknown unit {shape['unit']!r}: known are {', '.join(UNITS)}")
-    if kinds == ["cylinder"] and shape["from"] == shape["to"]:
+    if kinds == ["cylinder"] and not math.dist(shape["from"], shape["to"]) > SHORTEST:
         raise FactsError(f"{where}: a cylinder from {shape['from']} to the same point has no length")
     if kinds[0] in ("box", "hollow_box"):
         sides = shape[kinds[0]]

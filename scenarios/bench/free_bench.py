@@ -183,7 +183,7 @@ class FreeBench:
             self._jog.act(seconds)
         self._bench.write_line("law", self._law.description)
         if self._clearance is not None and (nearest := self._clearance.nearest(self._desired)) is not None:
-            near = f"{nearest.pair[0]} - {nearest.pair[1]}: {nearest.text}"
+            near = f"{nearest.names}: {nearest.text}"
             self._bench.write_line("cell", near + (" TOO NEAR" if nearest.clearance < 0 else ""))
         self._view.show(0, self._desired)
 

@@ -45,7 +45,11 @@ Fs each,
 
 because dry friction is bounded, sticking or sliding, under any friction law, and (1) only requires a bounded
 disturbance. `V ed` is a damper in the joint's loop; that of the other joints is a disturbance of at most
-`|V_ij| |d_j| / (omega Mbar_j)`, since `|ed| <= 2 exp(-1) max|a| / omega`. `M + A` replaces M.
+`|V_ij| |d_j| / (omega Mbar_j)`, since `|ed| <= 2 exp(-1) max|a| / omega`. `M + A` replaces M. The offset F0
+and, at the reference's speed, `Fd |w|` and `Fr sqrt|w| sgn w` belong to d. The latter two grow with the speed
+as viscous friction does, so that they damp, too; V takes `Fv + Fd`. Friction by load adds `mu |T|` to Fs,
+where T is the torque on the arm: that of the reference, and that of the error, at most `|d|` in turn, so that
+all is divided by `1 - mu`.
 
 **Cascade** with its torque feed-forward, on an exact model with ideal drives and a recursive reference, is
 exact: torque and speed of the reference leave its loops nothing to correct. With rigid drives the
@@ -85,6 +89,8 @@ EXACT = {
     "elastic": (),
 }
 """Controllers that an exact model makes exact, by the drives of plant and model."""
+RECURSIVE = ("computed_torque", "dob")
+"""Controllers whose error obeys a linear recursion with an exact model, whatever their gains are."""
 BOUNDED = {
     "ideal": ("pd", "pd_gravity", "pid", "computed_torque"),
     "rigid": ("pd", "pd_gravity", "pid", "cascade"),
@@ -109,7 +115,13 @@ def is_exact(log: Log) -> bool:
     """
     undisturbed = log.steps_per_period == 1 and log.arrays["consistent"] and not log.arrays["sensors"]
     exact = makes_exact(log.controller, log.drives, str(log.arrays["model_drives"]))
-    return bool(exact and log.arrays["known_law"] and undisturbed)
+    any_gains = log.controller in RECURSIVE or has_derived_gains(log)
+    return bool(exact and log.arrays["known_law"] and undisturbed and any_gains)
+
+
+def has_derived_gains(log: Log) -> bool:
+    """Return whether the controller's gains follow from its bandwidth, as its bounds require."""
+    return bool(log.arrays.get("derived_gains", True))
 
 
 def makes_exact(controller: str, drives: str, model_drives: str) -> bool:
@@ -121,7 +133,8 @@ def has_bound(log: Log) -> bool:
     """Return whether `tracking_bound` is known for the run."""
     bounded = log.drives == log.arrays["model_drives"] and log.controller in BOUNDED[log.drives]
     bounded = bounded and LOAD not in log.arrays  # the bounds hold for one payload
-    return bool(bounded and log.arrays["known_law"] and not log.arrays["sensors"] and not is_exact(log))
+    bounded = bounded and log.arrays["known_law"] and has_derived_gains(log)
+    return bool(bounded and not log.arrays["sensors"] and not is_exact(log))
 
 
 def ideal_drives(log: Log) -> bool:
@@ -151,20 +164,25 @@ def _missing_torque_bound(log: Log) -> tuple[NDArray, str]:
     robot, law, omega = log.robot, log.controller, float(log.arrays["bandwidth"])
     missing = np.zeros_like(log.q_ref)
     if law != "cascade":  # its feed-forward supplies this torque
-        missing = inverse_dynamics(robot, log.q_ref, log.qd_ref, log.qdd_ref)
+        missing = inverse_dynamics(robot.arm, log.q_ref, log.qd_ref, log.qdd_ref)
     if law == "pd_gravity":
         missing = missing - gravity_torque(robot, log.q_ref)
     coupling, what = np.abs(mass_matrix(robot, log.q_ref)), "the largest torque"
     if (drives := robot.active_drives) is not None:
-        R, A = drives.friction_matrix, drives.reflected_inertia
-        V = R.T @ (drives.viscous[:, None] * R)
-        dry = np.abs(R.T) @ drives.static
+        R, w = drives.friction_matrix, log.qd_ref @ drives.friction_matrix.T
+        V = R.T @ ((drives.viscous + np.abs(drives.viscous_difference))[:, None] * R)
+        load = inverse_dynamics(robot.arm, log.q_ref, log.qd_ref, log.qdd_ref) @ drives.transmission.T
+        dry = (drives.static + drives.coulomb_per_load * np.abs(load)) @ np.abs(R)
         if law == "cascade":
             missing, what = missing + 2 * dry, "twice the static friction"
         else:
-            missing = np.abs(missing + log.qdd_ref @ A + log.qd_ref @ V) + dry
+            smooth = drives.viscous * w + drives.viscous_difference * np.abs(w) + drives.offset
+            smooth += drives.viscous_root * np.sqrt(np.abs(w)) * np.sign(w)
+            rotors = log.qdd_ref @ drives.reflected_inertia
+            missing = np.abs(missing + rotors + smooth @ R) + dry
             what = "the largest torque, with rotors and friction,"
-        coupling = np.abs(mass_matrix(robot, log.q_ref) + A) + np.abs(V) / omega
+        missing = missing / (1 - np.max(drives.coulomb_per_load))
+        coupling = coupling + np.abs(V) / omega
     coupling = coupling * (1 - np.eye(robot.n))
     Mbar, disturbing = diagonal_inertia(robot), np.abs(missing)
     for _ in range(robot.n):
@@ -191,4 +209,4 @@ def _sampling_bound(log: Log) -> tuple[NDArray, str]:
     a = 2 * omega * p * np.max(np.abs(qdd), axis=0) + share / 2 * lag
     margin = 1 + omega * T  # effect of the sampling on the loop itself
     why = "control period x largest acceleration / omega, and the lag of a torque held over several steps"
-    return margin * a / omega**2, why
+    return np.maximum(margin * a / omega**2, ROUND_OFF), why  # at rest rounding remains

@@ -37,8 +37,7 @@ def with_cell(config: Config, cell: Cell) -> Config:
             raise CellError(
                 f"the payload is given twice: by --payload {config.payload} and by tool.mass of {cell.file}"
             )
-        numbers = [cell.tool.mass, *cell.tool.com.tolist(), *cell.tool.inertia.tolist()]
-        config = replace(config, payload=",".join(map(repr, numbers)))
+        config = replace(config, payload=cell.tool.payload)
     down = cell.T_world_base[2, :3]  # the world's z axis in the base frame
     if abs(down[2] - 1.0) > 1e-12:
         if abs(down[1]) > 1e-12:
@@ -84,7 +83,7 @@ def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
 def place(closest: Closest) -> str:
     """Return the nearest pair with its distance and time."""
     one = closest.nearest
-    return f"{one.pair[0]} - {one.pair[1]}, {one.text} at {closest.t:.6g} s, margin {1e3 * one.margin:g} mm"
+    return f"{one.names}, {one.text} at {closest.t:.6g} s, margin {1e3 * one.margin:g} mm"
 
 
 def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
@@ -95,7 +94,7 @@ def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
     angles = ", ".join(f"{np.degrees(angle):.1f}" for angle in closest.q)
     outcome = {"passes": "passes", "fails": "FAILS"}.get(metric.outcome, metric.outcome)
     found = [
-        f"least distance   {one.text}   {one.pair[0]} - {one.pair[1]}   at {closest.t:.3f} s, "
+        f"least distance   {one.text}   {one.names}   at {closest.t:.3f} s, "
         f"q = {angles} deg   margin {1e3 * one.margin:g} mm   {outcome}"
     ]
     bound = 1e3 * (closest.bound + one.margin)

@@ -92,7 +92,7 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
     to_motors = np.linalg.inv(drives.coupling)  # maps rows of joint torques to motor torques
     q = random_positions(robot, np.random.default_rng(seed), states)
     gravity = np.abs(gravity_torque(robot, q) @ to_motors)
-    inertia = np.diagonal(to_motors.T @ mass_matrix(robot, q), axis1=1, axis2=2)
+    inertia = np.diagonal(to_motors.T @ mass_matrix(robot.arm, q), axis1=1, axis2=2)
     rotor = np.diagonal(to_motors.T @ drives.reflected_inertia)
     friction = np.diagonal(friction_torque(robot, np.diag(v)) @ to_motors)
     limits = MotorLimits.of(drives, robot.tau_max).limits
@@ -159,7 +159,7 @@ def friction_errors(log: Log) -> NDArray:
     assert drives is not None
     q, qd, qd_next = log.q[:-1], log.qd[:-1], log.qd[1:]
     motor, speed, speed_next = log.q_motor[:-1], log.qd_motor[:-1], log.qd_motor[1:]
-    arm = inverse_dynamics(robot, q, qd, (qd_next - qd) / dt)
+    arm = inverse_dynamics(robot.arm, q, qd, (qd_next - qd) / dt)
     rotors = (speed_next - speed) / dt @ drives.reflected_inertia
     elastic = np.isfinite(drives.stiffness) & (robot.drive_mode == "elastic")
     at_motor = np.array([side == MOTOR for side in drives.friction_at])

@@ -115,7 +115,7 @@ def two_masses(robot: Robot) -> FlexibleJoint:
     N = float(drives.ratio[0])
     return FlexibleJoint(
         Jm=float(drives.rotor_inertia[0]),
-        Ja=float(mass_matrix(robot, np.deg2rad(POSE_DEG))[0, 0]),
+        Ja=float(mass_matrix(robot.arm, np.deg2rad(POSE_DEG))[0, 0]),
         k=float(drives.stiffness[0]),
         r=1 / N,
         fm=float(drives.viscous[0]) / N**2,

@@ -17,6 +17,7 @@ from twin.robot.robot import Robot
 if TYPE_CHECKING:
     from twin.logs.log import Log
     from twin.trajectories.joint_trajectories import Trajectory
+    from twin.trajectories.sampling import Samples
 
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
@@ -107,6 +108,13 @@ def beyond_passive_range(robot: Robot, q: NDArray) -> NDArray:
     angles = robot.passive_angles(q)
     beyond = np.maximum(angles - robot.passive_max, robot.passive_min - angles)
     return np.max(beyond, axis=1, initial=-np.inf)
+
+
+def within_limits(robot: Robot, reference: Samples) -> bool:
+    """Return whether a reference stays within the ranges and the speed limits of all joints."""
+    q, qd = reference.q, reference.qd
+    within = np.all((q >= robot.q_min) & (q <= robot.q_max)) and np.all(np.abs(qd) <= robot.qd_max)
+    return bool(within and np.all(beyond_passive_range(robot, q) <= 0))
 
 
 def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:

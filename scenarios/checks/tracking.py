@@ -12,7 +12,8 @@ import numpy as np
 from controllers import Controller
 from scenarios.base import Config, Metric
 from scenarios.checks import bounds
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.checks.feedback import feedback_arrays, feedback_metrics
+from scenarios.checks.motion_range import beyond_passive_range, finite_range
 from scenarios.checks.replay import STATES, agreement_metrics, differing_samples, rounding_arrays
 from twin.errors import DivergenceError, TouchedError
 from twin.formatting import figure
@@ -24,6 +25,7 @@ from twin.logs.figures import (
     unit_of_largest,
 )
 from twin.logs.payload_changes import LoadChange, load_arrays
+from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def follow(
     """Let the engine's robot follow a reference under the controller of the settings.
 
     The same controller then drives the analytic plant through the same loop. This is the model's prediction.
+    If the settings have the log of a draw of a sweep, it is completed instead, without such a comparison.
 
     Args:
         config: controller, bandwidth, periods, drives of its model, sensors, window.
@@ -89,7 +92,8 @@ def follow(
           is a `ControlLaw`; `consistent`, whether the reference obeys the engine's recursion; `known_law`,
           whether a bound of the tracking error may apply; `model_drives`, the drives of the controller's
           model; `sensors`, whether there are any,
-        - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`.
+        - `gain_names` and `gains` of the controller, see `scenarios.checks.closed_loop`,
+        - `feedback` and others, see `scenarios.checks.feedback`, if the error can only be rounding.
 
     Raises:
         DivergenceError: the simulation diverged; the log of the error has the gains and `model_drives`.
@@ -107,6 +111,7 @@ def follow(
     from twin.control.closed_loop import run_closed_loop
     from twin.control.plant import AnalyticPlant
     from twin.engine.simulation import Simulation
+    from twin.kinematics.forward import forward_kinematics
     from twin.rotations.rotations import pose_vector
 
     nominal, plant = plant if model is None else model, config.with_plant_changes(plant)
@@ -135,6 +140,19 @@ def follow(
         arrays = law_arrays | (load_arrays(loads, len(log.t)) if changes else {})
         return with_arrays(replace(log, robot=plant, T_flange_tool=config.T_flange_tool), **arrays)
 
+    settings = {
+        "stops": np.array(stops, dtype=int),
+        "repeatable": np.array(is_repeatable(law)),
+        "bandwidth": np.array(config.bandwidth),
+        "consistent": np.array(config.reference == "consistent"),
+        "known_law": np.array(config.known_law),
+        "derived_gains": np.array(not config.law_settings),
+        "sensors": np.array(sensors is not None),
+    }
+    if config.simulated is not None:
+        log = known(config.simulated[1])
+        poses = forward_kinematics(plant, log.q[np.array(stops, dtype=int)], config.T_flange_tool)
+        return with_arrays(log, tool_at_stops=pose_vector(poses), **settings)
     with Simulation(plant, time_step=config.time_step, gui=config.gui) as simulation:
 
         def sampled_state(k: int) -> None:
@@ -156,20 +174,20 @@ def follow(
         model_plant, law, reference, steps_per_period=steps, sensors=sensors,
         at_sample=partial(change_load, model_plant), learn=False,
     )  # fmt: skip
-    return with_arrays(
+    log = with_arrays(
         log,
         q_model=predicted.q,
         start_model=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
         replay_differs=differing_samples(log, law, reference, sensors),
-        repeatable=np.array(is_repeatable(law)),
-        stops=np.array(stops, dtype=int),
         tool_at_stops=tool,
         **rounding_arrays(log, predicted, law, reference, sensors),
-        bandwidth=np.array(config.bandwidth),
-        consistent=np.array(config.reference == "consistent"),
-        known_law=np.array(config.known_law),
-        sensors=np.array(sensors is not None),
+        **settings,
     )
+    if bounds.is_exact(log):
+        names = zip(law_arrays["gain_names"].tolist(), law_arrays["gains"], strict=True)
+        model_plant.change_payload(plant.payload)
+        log = with_arrays(log, **feedback_arrays(log, model_plant, law, reference, dict(names)))
+    return log
 
 
 def shown(
@@ -285,6 +303,7 @@ def error_metrics(log: Log) -> tuple[Metric, ...]:
             place_of_largest(log, tool_distance(log)),
         ),
         *motor_metrics(log),
+        *feedback_metrics(log),
         *((bound_metric(log),) if bounds.has_bound(log) else ()),
     )
 
@@ -313,6 +332,9 @@ def motor_metrics(log: Log) -> tuple[Metric, ...]:
 def bound_metric(log: Log) -> Metric:
     """Return the check of the largest error of a joint over its bound.
 
+    A bound beyond the range of its joint says nothing: the figure is then not judged, unless the error of
+    another joint exceeds its bound.
+
     Example:
         >>> from scenarios.checks.tracking import bound_metric
         >>> from scenarios.gravity_hold import Config, run
@@ -321,12 +343,28 @@ def bound_metric(log: Log) -> Metric:
         (True, 0.1926, 1.0)
     """
     bound, why = bounds.tracking_bound(log)
-    ratio = joint_error(log) / bound
-    joint = int(np.argmax(largest(ratio)))
-    unit = "rad" if log.robot.joint_kinds[joint] == "revolute" else "m"
-    where = place_of_largest(log, ratio)
+    low, high = finite_range(log.robot)
+    silent = bound > high - low
+    ratio = joint_error(log) / np.where(silent, np.inf, bound)
+    value, where = float(np.max(largest(ratio))), place_of_largest(log, ratio)
+    judged = not (silent.any() and value <= 1.0)
+    joint = int(np.argmax(largest(ratio) if judged else silent))
+    name, unit = log.robot.joint_names[joint], joint_unit(log.robot.joint_kinds[joint])
+    if not judged:
+        where, why = name, f"the bound of {name} is beyond its range"
+        value = float(np.max(largest(joint_error(log)) / bound))
     where += f", whose bound is {figure(float(bound[joint]))} {unit}" if where else ""
-    return Metric("joint error / its bound", float(np.max(largest(ratio))), "", 1.0, why, where)
+    return Metric("joint error / its bound", value, "", 1.0 if judged else None, why, where)
+
+
+def torque_limit_metric(log: Log, why: str) -> Metric:
+    """Return the check that no motor reached its torque limit; not judged if a limit is not known."""
+    saturated, limit = log.saturated, 0.0
+    unknown = log.robot.joints_without_torque_limit
+    if unknown and not np.any(saturated):
+        limit, why = None, f"not judged: no torque limit is known of {', '.join(unknown)}"
+    where = place_of_largest(log, saturated.astype(float))  # the first saturated sample
+    return Metric("samples at the torque limit", float(np.count_nonzero(saturated)), "", limit, why, where)
 
 
 def validity_metrics(log: Log) -> tuple[Metric, ...]:
@@ -347,14 +385,7 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
     beyond = np.maximum(np.max(excess), np.max(beyond_passive_range(robot, log.q_ref)))
     ratio = log.qd_ref / robot.qd_max
     return (
-        Metric(
-            "samples at the torque limit",
-            float(np.count_nonzero(log.saturated)),
-            "",
-            0.0,
-            "the motion should stay within the torque limits of the drives",
-            place_of_largest(log, log.saturated.astype(float)),  # the first saturated sample
-        ),
+        torque_limit_metric(log, "the motion should stay within the torque limits of the drives"),
         Metric(
             "reference beyond the range",
             float(np.maximum(beyond, 0.0)),

@@ -12,7 +12,8 @@ import numpy as np
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, option, output_file
 from scenarios.cli.output import Files, console
-from twin.errors import CellError
+from twin.errors import CellError, printable
+from twin.formatting import literal
 
 if TYPE_CHECKING:
     from scenarios.metric import Metric
@@ -55,7 +56,9 @@ class ShowCell(Command):
         page = console()
         for name, T in cell.frames.items():
             at = ", ".join(f"{1e3 * value:.1f}" for value in T[:3, 3])
-            page.print(f"frame {name}: origin {at} mm in the world", highlight=False, soft_wrap=True)
+            page.print(
+                f"frame {printable(name)}: origin {at} mm in the world", highlight=False, soft_wrap=True
+            )
         skipped = len([rule for rule in cell.rules if rule.margin is None])
         page.print(
             f"{len(clearance.solids)} convex shapes, {len(clearance.pairs)} pairs judged, "
@@ -67,7 +70,7 @@ class ShowCell(Command):
             shown = f"{1e3 * one.distance:7.1f}" if one.distance > -0.02 else "   < -20"
             near = "  TOO NEAR" if one.clearance < 0 else ""
             page.print(
-                f"{shown}  {1e3 * one.margin:6.1f}  {one.pair[0]} - {one.pair[1]}{near}",
+                f"{shown}  {1e3 * one.margin:6.1f}  {one.names}{near}",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -101,6 +104,7 @@ class Collide(Command):
 
         import twin
         from scenarios.checks.clearance import clearance_metric, lines
+        from twin.cell.cell import LARGEST_MARGIN
 
         if self.cell is None:
             raise WrongUse("--cell CELL.toml is required")
@@ -108,8 +112,8 @@ class Collide(Command):
             raise WrongUse("--plot works with one log")
         cell = twin.load_cell(self.cell)
         if self.margin is not None:
-            if not 0 <= self.margin < 20:
-                raise WrongUse(f"--margin {self.margin:g}: expected 0 to 20 m")
+            if not 0 <= self.margin < LARGEST_MARGIN:
+                raise WrongUse(f"--margin {self.margin:g}: expected 0 to {LARGEST_MARGIN:g} m")
             cell = replace(cell, margin=self.margin)
         page, files, results = console(), Files(), []
         for path in self.logs:
@@ -261,7 +265,7 @@ def _plot(cell: Cell, log: Log, closest: Closest, path: Path) -> None:
     axes.plot(closest.t, worst, "o", color="#d62728", ms=5)
     late = closest.t > 0.5 * (log.t[0] + log.t[-1])
     axes.annotate(
-        f"{closest.nearest.pair[0]} - {closest.nearest.pair[1]}, {closest.nearest.text}",
+        f"{literal(closest.nearest.names)}, {closest.nearest.text}",
         (closest.t, worst),
         xytext=(-6, 8) if late else (6, 8),
         ha="right" if late else "left",

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.cli.arguments import Unprintable, WrongUse
-from twin.errors import describe_error
+from twin.errors import describe_error, escaped
+from twin.errors import printable as one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -126,7 +127,7 @@ def print_to_stderr(sentence: str) -> None:
     _last[0] = sentence
     if sys.stderr is not None:
         with suppress(OSError):
-            print(f"irb-twin: {' '.join(sentence.split())}", file=sys.stderr)  # noqa: T201
+            print(f"irb-twin: {one_line(sentence)}", file=sys.stderr)  # noqa: T201
 
 
 def announce_page(address: str) -> None:
@@ -158,12 +159,19 @@ def warnings_printed() -> Iterator[None]:
 def console(stream: TextIO | None = None) -> Any:
     """Return a page on standard output or on `stream`, which prints texts as they are, without markup.
 
+    Characters that would control the terminal are escaped.
+
     Its width is COLUMNS or the terminal's width; if neither is known, as in a pipe, lines are not wrapped. If
     the reader closes the pipe, further output is discarded; a full disk raises `Unprintable`.
     """
     from rich.console import Console
+    from rich.segment import Segment
 
     class Page(Console):
+        def render(self, *objects: Any, **settings: Any) -> Iterator[Segment]:
+            for one in super().render(*objects, **settings):
+                yield one if one.control or one.text.isprintable() else Segment(escaped(one.text), one.style)
+
         def print(self, *objects: Any, **settings: Any) -> None:
             try:
                 super().print(*objects, **{"crop": False, **settings})  # long lines are not cut

@@ -244,7 +244,7 @@ def of_file(path: Path) -> list[Setting]:
         import tomli as tomllib
 
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"it is not valid TOML: {error}"
         raise WrongUse(f"--settings {path}: cannot be read: {reason}") from error

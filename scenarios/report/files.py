@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
+from twin.errors import printable
 from twin.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _suite(name: str) -> TestSuite:
     """Return a suite whose properties are the versions of all software."""
     from junitparser import TestSuite
 
-    suite = TestSuite(_text(name))
+    suite = TestSuite(xml_text(name))
     for what, value in provenance().items():
         suite.add_property(what, value)
     return suite
@@ -132,30 +133,31 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
     from junitparser import TestCase
 
     settings = "".join(f", {key}={value}" for key, value in run.settings.items() if key != "robot")
-    where = _text(f"{name}.{run.label}{settings}")
+    where = xml_text(f"{name}.{run.label}{settings}")
     every = ", ".join(f"{key}={value}" for key, value in all_settings(run).items())
-    suite.add_property(_text(f"settings of {run.name}"), _text(every))
+    suite.add_property(xml_text(f"settings of {run.name}"), xml_text(every))
     advice = ""
     if not run.passes:
         broken = broken_run(run, results.runs)
         advice = f"cause: {broken.cause}\nrepeat: {broken.repeat}"
     checks = judged(run)
+    share = run.seconds / max(len(checks) + (run.error is not None), 1)  # so that the run counts once
     for metric in checks:
-        case = TestCase(_text(metric.name), where, run.seconds / len(checks))
+        case = TestCase(xml_text(metric.name), where, share)
         if not metric.passes:
             case.result = [_failure(failure(metric), advice)]
-        suite.add_testcase(case)
+        suite.append(case)
     for part, title, seconds, sentence in run.cases:
-        case = TestCase(_text(title), _text(f"{where}.{part}") if part else where, seconds)
+        case = TestCase(xml_text(title), xml_text(f"{where}.{part}") if part else where, seconds)
         if sentence:
             case.result = [_failure(sentence, advice)]
-        suite.add_testcase(case)
+        suite.append(case)
     if run.tracking is not None:
-        suite.add_testcase(_tracking(run.tracking, where, advice))
+        suite.append(_tracking(run.tracking, where, advice))
     if run.error is not None:
-        case = TestCase("finishes", where, run.seconds)
+        case = TestCase("finishes", where, share)
         case.result = [_failure(run.error, advice)]
-        suite.add_testcase(case)
+        suite.append(case)
 
 
 def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
@@ -164,7 +166,7 @@ def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
 
     case = TestCase("tracking", where, 0.0)
     if tracking.verdict in ("not_judged", "undetermined"):
-        case.result = [Skipped(_text(tracking.sentence))]
+        case.result = [Skipped(xml_text(tracking.sentence))]
     elif tracking.outcome != "passes":
         case.result = [_failure(tracking.sentence, advice)]
     return case
@@ -173,12 +175,12 @@ def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:
 def _failure(sentence: str, advice: str) -> Failure:
     from junitparser import Failure
 
-    found = Failure(_text(sentence))
-    found.text = _text(advice)
+    found = Failure(xml_text(sentence))
+    found.text = xml_text(advice)
     return found
 
 
-def _text(text: str) -> str:
+def xml_text(text: str) -> str:
     """Replace the characters that are invalid in XML, such as most control characters."""
     return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
 
@@ -236,12 +238,12 @@ def _table(results: Results) -> Iterator[str]:
 
 def plain(text: str) -> str:
     """Return the text on one line, with special characters of Markdown escaped."""
-    one_line = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in one_line)
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#&~" else letter for letter in printable(text))
 
 
 def code(text: str) -> str:
-    """Return the text as inline code of Markdown, which may contain backquotes."""
+    """Return the text on one line as inline code of Markdown, which may contain backquotes."""
+    text = printable(text)
     longest = max(map(len, "".join(sign if sign == "`" else " " for sign in text).split()), default=0)
     fence = "`" * (longest + 1)
     return f"{fence} {text} {fence}" if longest else f"`{text}`"

@@ -91,11 +91,11 @@ class WorstMoment:
         """
         from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 
-        log, k, i = self.log, self.sample, self.joint
-        q, qd, still = log.q[k], log.qd[k], np.zeros(log.robot.n)
-        weight = gravity_torque(log.robot, q)
-        moving = inverse_dynamics(log.robot, q, qd, still)
-        M, driving = mass_matrix(log.robot, q), log.tau_joint[k] - moving
+        log, k, i, arm = self.log, self.sample, self.joint, self.log.robot.arm
+        q, qd, still = log.q[k], log.qd[k], np.zeros(arm.n)
+        weight = gravity_torque(arm, q)
+        moving = inverse_dynamics(arm, q, qd, still)
+        M, driving = mass_matrix(arm, q), log.tau_joint[k] - moving
         joint_share = M[i, i] * np.linalg.solve(M, driving)[i]
         parts = {
             "the arm's weight": weight[i],
@@ -221,8 +221,10 @@ def _drive(moment: WorstMoment) -> Iterator[str]:
     if len(small) == 0:
         return
     growth = slice(int(small[-1]), k + 1)
-    lost = float(np.sum(np.abs(log.tau[growth, i] - log.tau_joint[growth, i])))
-    applied = float(np.sum(np.abs(log.tau[growth, i])))
+    tau, tau_joint = log.tau[growth, i], log.tau_joint[growth, i]
+    # Never more than all of it: an arm that drives the motor transmits the opposite torque, or more.
+    lost = float(np.sum(np.clip((tau - tau_joint) * np.sign(tau), 0.0, np.abs(tau))))
+    applied = float(np.sum(np.abs(tau)))
     if log.drives != "ideal" and np.isfinite(applied) and lost > applied / 2:
         yield (
             f"In the last {moment.t - log.t[growth.start]:.3g} s most of the torque that the motor applied "

@@ -1,8 +1,7 @@
 """Attribute a failed check to the robot's file, the controller, the settings or the twin.
 
-The reference is the run of computed torque on the same robot in the same scenario, if there is one. Of all
-controllers of this project, computed torque uses most of the arm's model: a motion that it follows is
-feasible, and a motion that it fails to follow may be too demanding for the arm.
+A cause is named only where a check or a traceback shows it. The reference is the run of computed torque on
+the same robot in the same scenario, if there is one: a motion that it follows is feasible.
 """
 
 from __future__ import annotations
@@ -14,7 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scenarios.base import Config
+from scenarios.checks.feedback import DECAY, RADIUS
+from scenarios.running import registry
 from scenarios.running.runs import repeat_command
+from twin.errors import TwinError
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ TORQUE_CHECK = "samples at the torque limit"
 
 
 def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
-    """Return the most likely cause of a failed run and the remedy, in a sentence or two; "" if it passes.
+    """Return the cause of a failed run or what excludes one, in a sentence or two; "" if it passes.
 
     Args:
         run: the run.
@@ -41,18 +43,23 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
     robot, controller = run.config.robot, run.config.controller
     failed = [metric.name for metric in run.metrics if not metric.passes]
     if run.outcome == "undetermined":
-        return (
-            "rounding: runs that differ by rounding alone are on both sides of the limit. Rounding no longer "
-            "decides with an inexact controller model, as on a real arm: --with model.drives.coulomb=0.99"
-        )
+        advice = ""
+        if run.config.controller_drives != "ideal" and _can_change(run):
+            advice = (
+                ". Rounding no longer decides with an inexact controller model, as on a real arm: "
+                "--with model.drives.coulomb=0.99"
+            )
+        return f"rounding: runs that differ by rounding alone are on both sides of the limit{advice}"
     if run.touched:
         return "the window: a person changed the motion or closed the window, so no check applies to the run"
     if run.refused:
         return "a setting or the robot: the scenario cannot run with them" + _check_model(
             robot, "shows what the robot has"
         )
+    if run.raised:
+        return run.raised
     if run.error is not None and run.figures is None:
-        return "the code of the scenario or of the controller, where the error occurred"
+        return "not determined: the run ended before anything was recorded"
     if any(part in name for name in failed for part in ENGINE_CHECKS):
         return (
             "the twin or the robot's file: PyBullet and the analytic model disagree on this robot, whatever "
@@ -62,6 +69,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
         return "the twin: in the engine's steps the drives violate the friction law of the robot's file"
     if REPLAY_CHECK in failed:
         return f"the controller: {controller} gives other torques when it runs again on the same states"
+    if any(name in failed for name in (RADIUS, DECAY)):
+        return f"the gains of {controller}: with them an error grows, or does not decay"
     if any(name.startswith(REFERENCE_CHECKS) for name in failed):
         return (
             "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "
@@ -69,8 +78,8 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
         )
     if has_imperfect_knowledge(run.config):
         return (
-            f"the settings: the model of {controller} differs from the plant, or {controller} measures "
-            "through sensors, and the error follows from that"
+            f"not determined: the model of {controller} differs from the plant, or {controller} measures "
+            "through sensors, which changes the error by an unknown amount"
         )
     if controller == EXACT:
         return _diagnose_exact(run, failed)
@@ -88,23 +97,29 @@ def _diagnose_exact(run: Run, failed: list[str]) -> str:
     if TORQUE_CHECK in failed:
         joints = _saturated(run)
         return (
-            f"the torque limits in the robot's file{joints}, or the motion: it needs more torque than "
-            "the limits allow, even with exact knowledge of the arm's dynamics"
-            + _check_model(run.config.robot, "shows the limits")
+            f"the torque limits in the robot's file{joints}, the motion, or a bandwidth too high for the "
+            "period" + _check_model(run.config.robot, "shows the limits")
         )
-    return f"the scenario, its settings or the robot's file: {EXACT} knows the arm's dynamics" + _check_model(
-        run.config.robot, "lists suspicious entries of the file"
+    if any(part in metric.name for metric in run.metrics for part in ENGINE_CHECKS):
+        return (
+            f"the law of {EXACT}, the scenario or its limits; not the robot's file, on which PyBullet and "
+            "the analytic model agree in every step"
+        )
+    return "not determined: no check compares PyBullet with the model" + _check_model(
+        run.config.robot, "compares the two on the robot alone"
     )
 
 
 def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
     """Return the cause of a failure under another controller, by comparison with computed torque."""
-    exact = dataclasses.replace(run, config=dataclasses.replace(run.config, controller=EXACT))
+    # Without settings of the other controller, which computed torque may lack.
+    config = dataclasses.replace(run.config, controller=EXACT, law_settings=(), learned=None)
+    exact = dataclasses.replace(run, config=config)
     compared = next((other for other in runs if other.name == exact.name), None)
     controller = run.config.controller
     if compared is None:
         return (
-            "the controller or the motion. This command shows whether the arm can follow the motion at all: "
+            "not determined. This command shows whether the arm can follow the motion at all: "
             f"{repeat_command(exact)}"
         )
     if compared.passes:
@@ -113,10 +128,15 @@ def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
             "the same motion, so that the robot's file and the scenario are correct. Try "
             f"{controller} with another --bandwidth than {run.config.bandwidth:g} rad/s, or a slower motion"
         )
-    return (
-        "the scenario, its settings or the robot's file, rather than the controller: "
-        f"{EXACT}, which knows the arm's dynamics, fails here, too"
-    )
+    return f"not determined: {EXACT} fails in the same motion, too, so that its cause comes first"
+
+
+def _can_change(run: Run) -> bool:
+    """Return whether the robot of a scenario can be changed."""
+    try:
+        return registry.find(registry.scenario_argument_text(run.file, run.scenario)).reference is not None
+    except TwinError:
+        return False
 
 
 def _saturated(run: Run) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
@@ -19,7 +20,7 @@ from scenarios.checks.motion_range import arm_metrics
 from scenarios.checks.replay import with_spans
 from scenarios.cli.arguments import fields, flag
 from scenarios.metric import Outcome
-from scenarios.running.registry import Scenario, ScenarioTable, scenario_argument_text
+from scenarios.running.registry import HERE, Scenario, ScenarioTable, scenario_argument_text
 from twin.errors import (
     DivergenceError,
     PluginError,
@@ -50,6 +51,8 @@ class Run:
         seconds: computation time, in [s].
         error: why the run did not finish; `None` if it finished.
         refused: whether the settings cannot be met by the scenario, the robot or the path.
+        raised: whose code raised the error, by its traceback; "" without an error, for a refused run, and for
+            one that diverged.
         table: additional table of the scenario: caption and rows of texts, headings first; `None` if none.
         cases: parts of the run, such as the lines of a program: class and name of a JUnit case, duration in
             [s], and failure, "" for none.
@@ -68,6 +71,7 @@ class Run:
     seconds: float
     error: str | None = None
     refused: bool = False
+    raised: str = ""
     table: ScenarioTable | None = None
     cases: tuple[tuple[str, str, float, str], ...] = ()
     label: str = ""
@@ -150,7 +154,7 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
 
     start = time.perf_counter()
     log, metrics, table, cases, tracking = None, (), None, (), None
-    fault, refused, touched = None, False, False
+    fault, refused, raised, touched = None, False, "", False
     try:
         if scenario.fault is not None:
             raise scenario.fault
@@ -164,13 +168,14 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
         fault, log = describe_error(error), log or _partial_log(error)
         touched = isinstance(error, TouchedError)
     except PluginError as error:
-        fault = describe_error(error)
+        fault, raised = describe_error(error), _raised_in(error, scenario)
     except BaseException as error:
         if is_interrupt(error):
             raise
         law = _file_of_failed_controller(error)
         program_fault = isinstance(error, RapidError)
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law and not program_fault
+        raised = "" if refused else _raised_in(error, scenario)
         fault = (
             describe_error(error)
             if refused or program_fault
@@ -179,7 +184,7 @@ def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None
     seconds = time.perf_counter() - start
     config = dataclasses.replace(config, beside=())
     return Run(
-        scenario.name, config, log, metrics, seconds, fault, refused, table, cases,
+        scenario.name, config, log, metrics, seconds, fault, refused, raised, table, cases,
         file=scenario.file, touched=touched, tracking=tracking,
     )  # fmt: skip
 
@@ -196,6 +201,25 @@ def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
     of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
     metrics = _valid_metrics((*metrics, *of_every_run), scenario)
     return limited(metrics, log, config.limits)
+
+
+def _raised_in(error: BaseException, scenario: Scenario) -> str:
+    """Return whose code raised an error: the last frame of the user's files in its traceback, or of all."""
+    if isinstance(error, RapidError):
+        return "the program"
+    frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    theirs = [frame for frame in frames if frame.filename in user_files(scenario)]
+    if isinstance(error, PluginError) and not theirs:
+        return "the file or the name that the error states"
+    frame = (theirs or frames)[-1]
+    whose = "the code of" if theirs else "the twin: the code of"
+    return f"{whose} {frame.filename}, line {frame.lineno}, in {frame.name}, raised the error"
+
+
+def user_files(scenario: Scenario) -> set[str]:
+    """Return the loaded files of the user: scenarios, controllers and the scenario itself."""
+    ours = Path(scenario.file).is_relative_to(HERE)
+    return {*plugin_files(), *([] if ours else [scenario.file])}
 
 
 def _file_of_failed_controller(error: BaseException) -> str:

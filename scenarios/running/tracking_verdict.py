@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -9,12 +10,15 @@ import numpy as np
 
 from scenarios.base import Config
 from scenarios.checks import bounds
+from scenarios.checks.feedback import DECAY, RADIUS
 from scenarios.metric import Metric, Outcome
 from twin.formatting import figure
 from twin.logs.figures import joint_error, largest
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from twin.logs.log import Log
 
 ERROR, RATIO = "largest joint error", "joint error / its bound"
@@ -38,6 +42,7 @@ class TrackingVerdict:
         limit: largest allowed error, in `unit`; None if the error is not judged.
         from_s: time from which rounding decides the path, in [s]; None if it does not.
         reason: why no limit is known; empty if there is a limit.
+        feedback: what the feedback does with an initial error, for an error that can only be rounding.
     """
 
     verdict: Literal["exact", "bounded", "limited", "not_judged", "undetermined"]
@@ -48,6 +53,7 @@ class TrackingVerdict:
     limit: float | None
     from_s: float | None
     reason: str
+    feedback: str = ""
 
     @property
     def sentence(self) -> str:
@@ -65,7 +71,8 @@ class TrackingVerdict:
             return f"tracking NOT JUDGED ({self.reason}), {error}, {self.joint}; {ADVICE}"
         passes = self.outcome == "passes"
         if self.verdict == "exact":
-            return f"{'' if passes else 'NOT '}exact, {error} (limit {figure(self.limit or 0.0)})"
+            limit = "" if passes else f" (limit {figure(self.limit or 0.0)})"
+            return f"{'' if passes else 'NOT '}exact, {error}{limit}{self.feedback}"
         what = "its estimated bound" if self.verdict == "bounded" else "the limit"
         return f"{error}, {'within' if passes else 'BEYOND'} {what} of {limit}"
 
@@ -107,12 +114,29 @@ def tracking_verdict(config: Config, log: Log, metrics: tuple[Metric, ...]) -> T
         kind, judge.outcome, error.span or (value, value),
         joint_unit(log.robot.joint_kinds[joint]), log.robot.joint_names[joint],
         limit, None if since is None else float(since),
-        "" if limit is not None else _reason(config, log) if ERROR in named else NO_CHECK,
+        "" if limit is not None else _reason(config, log, named),
+        _feedback(named) if kind == "exact" else "",
     )  # fmt: skip
 
 
-def _reason(config: Config, log: Log) -> str:
+def _feedback(named: Mapping[str, Metric]) -> str:
+    """Return what the feedback does with an initial error, as the end of a sentence."""
+    if DECAY not in named:
+        return ""
+    judges, time = named.get(RADIUS, named[DECAY]), named[DECAY].value
+    if not judges.passes:
+        return "; UNSTABLE: an error of 1 mrad does not decay"
+    if time < np.inf:
+        return f"; 1 mrad decays to a tenth in {time:.2f} s"
+    return "; feedback not judged" if judges.outcome == "not judged" else "; 1 mrad decays slowly"
+
+
+def _reason(config: Config, log: Log, named: Mapping[str, Metric]) -> str:
     """Return why no limit of the tracking error is known: the first reason that applies."""
+    if ERROR not in named:
+        return NO_CHECK
+    if RATIO in named:
+        return named[RATIO].why
     other = not config.known_law or log.arrays.get("model_drives", log.drives) != log.drives
     whys = {
         "for this controller": not config.builtin_law,

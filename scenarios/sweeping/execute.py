@@ -23,6 +23,8 @@ from twin.errors import DriveWarning
 from twin.logs.figures import joint_error
 from twin.robot.limits import joint_unit
 
+ENGINE_CHECKS = "PyBullet against the model, whether rounding decides"
+"""Checks that no draw has; the worst runs, which are repeated in PyBullet, have them."""
 TIMED = 10
 """Number of runs in the compiled call that measures the time per run, so that they share its overhead."""
 
@@ -137,6 +139,8 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal, figure: st
         leaves_limits=bool(plan.scenario.leaves_limits),
         figure=figure,
         units=units,
+        own_checks=bool(law.experiment.own_checks),
+        not_judged=(ENGINE_CHECKS, *filter(None, [law.experiment.not_judged])),
     )
 
 

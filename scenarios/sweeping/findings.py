@@ -44,6 +44,10 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
+OF_A_TRIAL = {"position beyond the range", "speed / its limit", "samples at the torque limit"}
+"""Checks of a run that the figures of a trial judge, too."""
+
+
 class Failure(NamedTuple):
     """Kind of failure: its name, and a mask (N,) of the runs that failed in this way."""
 
@@ -62,11 +66,13 @@ def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
     """
     ended = [Failure(name, table["trouble"] == k) for k, name in enumerate(TROUBLES) if k]
-    whole = table["trouble"] == 0
+    whole = (table["trouble"] == 0) & ~table["passes"]
     of_the_arm = [("beyond its range", "beyond_range", ROUND_OFF), ("too fast", "speed_ratio", 1 + ROUND_OFF)]
     judged = [*(of_the_arm if not leaves_limits else []), ("a drive saturated", "saturated", 0)]
     judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
     found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
+    checks = sorted(set(table["check"].tolist()) - {"", *OF_A_TRIAL})
+    found += [Failure(f"check fails: {name}", whole & (table["check"] == name)) for name in checks]
     explained = np.any([failure.rows for failure in found], axis=0)
     found.append(Failure("joint error above rounding errors", ~table["passes"] & ~explained))
     return found
@@ -92,6 +98,8 @@ class Swept:
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
         figure: quantity of the importances, which also ranks the worst cases.
         units: units of the inputs by name; `times nominal` for factors; inputs without a unit are missing.
+        own_checks: whether all checks of the scenario judge the draws, besides the figures.
+        not_judged: checks of a run that do not judge the draws.
     """
 
     label: str
@@ -105,6 +113,8 @@ class Swept:
     leaves_limits: bool
     figure: str
     units: Mapping[str, str] = field(default_factory=dict)
+    own_checks: bool = False
+    not_judged: tuple[str, ...] = ()
 
 
 class Spread(NamedTuple):

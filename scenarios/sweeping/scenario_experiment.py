@@ -3,20 +3,26 @@
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 import controllers
-from scenarios.base import Config
+from scenarios.base import Config, Metric
 from scenarios.checks import bounds
 from scenarios.checks.closed_loop import Arms
+from scenarios.checks.motion_range import within_limits
 from scenarios.cli.arguments import fields, kind_of
 from scenarios.running import registry
+from scenarios.running.diagnosis import FRICTION_CHECK
+from scenarios.running.runs import judged
+from scenarios.running.tracking_verdict import ERROR, RATIO
+from scenarios.sweeping.findings import OF_A_TRIAL
 from twin.control.control_law import ControlLaw
-from twin.errors import UnknownNameError, VariationError
+from twin.errors import UnknownNameError, VariationError, describe_error_with_type
+from twin.logs.log import Log
 from twin.robot.robot import Payload, Robot
 from twin.sweeps import robot_quantities
 from twin.sweeps.robot_quantities import Quantity, unknown
@@ -64,8 +70,8 @@ class ScenarioExperiment:
         absent: frozenset[str] = frozenset(),
     ) -> None:
         self.scenario, self.settings, self.engine = scenario, settings, engine
-        self.tool_error, self.loads, self.absent = tool_error, loads, absent
-        found = registry.find(scenario)
+        self.tool_error, self.loads, self.absent, self.not_judged = tool_error, loads, absent, ""
+        self._scenario = found = registry.find(scenario)
         make_reference, make_arms = found.require_closed_loop(), found.arms
         self._kinds = {name: kind_of(type(settings), name).type for name in fields(type(settings))}
         self._leaves_limits = bool(found.leaves_limits)
@@ -75,13 +81,17 @@ class ScenarioExperiment:
             lambda config: make_reference(self._robot(config), config), REFERENCES
         )
         self._law = Memoized[Any](self._made_law, OTHERS)
+        self._within_limits = Memoized[bool](
+            lambda config: within_limits(self._robot(config), self._reference(config)), REFERENCES
+        )
+        self._judging = Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return names and numbers only: another process cannot unpickle a `Config` from a user's file."""
         settings = {
             item.name: getattr(self.settings, item.name)
             for item in dataclasses.fields(self.settings)
-            if item.name not in ("progress", "beside")
+            if item.name not in ("progress", "simulated", "beside")
         }
         return {"settings": settings} | {
             name: getattr(self, name) for name in ("scenario", "tool_error", "loads", "engine", "absent")
@@ -173,7 +183,57 @@ class ScenarioExperiment:
         return self.trial_of(self.config(values))
 
     def trial_of(self, config: Config) -> Trial:
-        """Return the closed loop with these settings."""
+        """Return the closed loop with these settings.
+
+        Its log is judged by the scenario's `metrics` if these have other limits than the figures of a trial.
+        """
+        bounded = config.known_law and not config.law_settings
+        own = self.own_checks - (set() if bounded else {RATIO})
+        if not own and self._within_limits(config):
+            return self._trial(config)
+        return self._trial(config, partial(self._failed_check, config))
+
+    @cached_property
+    def own_checks(self) -> set[str]:
+        """Checks of the run with nominal settings that the figures of a trial do not judge.
+
+        Without those that compare the engine with the model. If they cannot be computed from the log of a
+        draw, the reason is in `not_judged`.
+        """
+        from twin.sweeps import evaluation
+
+        checks = set[str]()
+
+        def note(log: Log) -> str:
+            try:
+                checks.update(one.name for one in self._metrics(self.settings, log) if one.limit is not None)
+            except Exception as error:
+                self.not_judged = f"checks of the scenario ({describe_error_with_type(error)})"
+                checks.update(OF_A_TRIAL)
+            return ""
+
+        evaluate = evaluation.engine_outcomes if self.needs_engine else evaluation.outcomes
+        nominal = self._trial(self.settings, note)
+        if evaluate([nominal])[0]["trouble"]:
+            return {"checks of the scenario"}  # unknown, since the run ended early
+        exact = {ERROR} if nominal.error_limit < np.inf else set()
+        figures = OF_A_TRIAL | exact | {FRICTION_CHECK}
+        return checks - figures - OF_THE_REFERENCE if checks >= OF_A_TRIAL else checks
+
+    def _metrics(self, config: Config, log: Log) -> tuple[Metric, ...]:
+        """Return the checks of a draw, from its log in place of the engine's."""
+        run = dataclasses.replace(config, simulated=(self._robot(config), log))
+        with self._judging:  # the scenario may have a state
+            return judged(self._scenario, config, self._scenario.run(run))
+
+    def _failed_check(self, config: Config, log: Log) -> str:
+        """Return the name of the first check that a draw fails, or the error of the checks; "" if none."""
+        try:
+            return next((one.name for one in self._metrics(config, log) if not one.passes), "")
+        except Exception as error:
+            return describe_error_with_type(error)
+
+    def _trial(self, config: Config, judge: Callable[[Log], str] | None = None) -> Trial:
         plant, law = config.with_plant_changes(self._arms(config).plant), self._law(config)
         if not isinstance(law, ControlLaw):
             law = self._made_law(config)  # it may have a state, which must not outlast its run
@@ -188,12 +248,13 @@ class ScenarioExperiment:
             loads=self.loads,
             error_limit=bounds.ROUND_OFF if self._is_exact(config, plant, law) else np.inf,
             leaves_limits=self._leaves_limits,
+            judge=judge,
         )
 
     def _is_exact(self, config: Config, plant: Robot, law: ControlLaw) -> bool:
         """Return whether the tracking error consists of rounding errors only, see `bounds.is_exact`."""
         undisturbed = config.steps_per_period == 1 and config.reference == "consistent"
-        if not (config.known_law and undisturbed and config.sensors is None):
+        if not (config.known_law and not config.law_settings and undisturbed and config.sensors is None):
             return False
         return bounds.makes_exact(config.controller, plant.drive_mode, law.robot.drive_mode)
 
@@ -235,6 +296,10 @@ class ScenarioExperiment:
         if not value.is_integer():
             raise VariationError(f"{name} must be a whole number, got {value!r}")
         return int(value)
+
+
+OF_THE_REFERENCE = {"reference beyond the range", "reference speed / its limit"}
+"""Checks that all draws with one reference share."""
 
 
 PAYLOADS = {

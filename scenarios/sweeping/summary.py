@@ -45,6 +45,11 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
         if absent := [name for name in plan.names if name not in law.swept.names]:
             yield Text(f"{law.swept.label} keeps its settings: it has no {', '.join(absent)}", "dim")
     yield Text(_pass_conditions(plan), "dim")
+    for law in laws:
+        if law.swept.own_checks:
+            yield Text(f"Runs of {law.swept.label} pass if they meet all checks of the scenario", "dim")
+    missing = dict.fromkeys(name for law in laws for name in law.swept.not_judged)
+    yield Text(f"Not judged in these runs: {', '.join(missing)}", "dim")
     yield Text(f"{_chosen_figure(plan, laws)}\n", "dim")
     heads = shorten([law.swept.label for law in laws], FIGURES - 2)
     abreast = max(1, (width - NAMES) // FIGURES)
@@ -186,7 +191,7 @@ def _result(case: WorstCase, of: str) -> str:
     row = case.row
     if row["trouble"]:
         return f"{TROUBLES[row['trouble']]} after {figure(row['duration'])} s"
-    status = "passes" if row["passes"] else "fails"
+    status = "passes" if row["passes"] else "fails" + (f" ({row['check']})" if row["check"] else "")
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
     return f"{status}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
@@ -268,6 +273,7 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
     return {
         "controller": swept.config.controller,
         "label": swept.label,
+        "not_judged": swept.not_judged,
         "runs": len(swept.table),
         "nominal": _outcome(swept.nominal),
         "pass_share": found.share._asdict(),

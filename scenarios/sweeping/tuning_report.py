@@ -54,11 +54,12 @@ def task_lines(task: Task) -> list[str]:
     """Return lines that describe the robot, the draws and the objective of a task."""
     config, design = task.law.scenario.settings, task.design
     varied = " ".join(f"{one.name}={one.text}" for one in design.variations) or "nothing"
+    own = ", of all checks of the scenario" if task.law.scenario.own_checks else ""
     limits = "".join(f", {name} at most {value:g}" for name, value in task.limits.items())
     return [
         f"{config.robot}, {config.drives} drives, varied: {varied}",
         f"{design.draws} draws, {design.kind} design, seed {design.seed}",
-        f"objective: passing runs{limits}, then the least {task.of} {quantity(task.minimise)}",
+        f"objective: passing runs{own}{limits}, then the least {task.of} {quantity(task.minimise)}",
     ]
 
 

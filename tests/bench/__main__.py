@@ -19,6 +19,7 @@ from tests.bench import (
     rollouts,
     start_up,
     sweeps,
+    time_laws,
 )
 from tests.bench.timing import HEADING, Meter, Row
 from twin.threads import VARIABLE
@@ -46,6 +47,7 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from closed_loop.drive_rows(robot, meter)
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
+    yield from time_laws.rows(robot, meter)
     yield from egm.rows(robot)
     yield from sweeps.rows(robot, meter)
     yield from start_up.rows(meter.rounds)

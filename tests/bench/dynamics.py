@@ -51,6 +51,16 @@ def _inverse_dynamics(robot, model, data, sample, meter):
     yield meter.compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
     yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
 
+    rigid = robot.with_drives("rigid", robot.drives.without_friction())
+    armed = model.copy()
+    armed.armature = np.diag(robot.drives.reflected_inertia).copy()
+    same(twin.inverse_dynamics(rigid, q, qd, qdd), pin.rnea(armed, data, q, qd, qdd), 1e-12)
+    yield meter.compare(
+        "inverse dynamics with rotors, public function", "pin.rnea with armature",
+        lambda: twin.inverse_dynamics(rigid, q, qd, qdd), lambda: pin.rnea(armed, data, q, qd, qdd), **single,
+        goal=None,
+    )  # fmt: skip
+
     name = "inverse dynamics, public function"
     call = _pybullet(robot, sample)
     same(call(), expected, 1e-12)

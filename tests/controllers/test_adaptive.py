@@ -9,9 +9,11 @@ import controllers
 import twin
 from controllers.adaptive import FARTHEST, Adaptive, parameters_and_sizes
 from scenarios import joint_tracking
+from tests.support.parts_of_an_arm import torques
 from twin.control.control_law import Model
 from twin.dynamics.parameters import dynamic_parameters
 from twin.dynamics.regressor import regressor
+from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
 
 ARM = twin.load("irb140").with_drives("rigid")
@@ -117,7 +119,6 @@ def test_torque_is_the_regressor_form():
         twin.mass_matrix(ARM, q) @ a
         + twin.coriolis_matrix(ARM, q, qd) @ v
         + twin.gravity_torque(ARM, q)
-        + ARM.drives.reflected_inertia @ a
         + twin.friction_torque(ARM, qd + 1e-3 * a)
         + K * (v - qd)
     )
@@ -245,5 +246,40 @@ def test_two_pass_regressor_is_what_the_law_uses():
     q, qd, v, a = rng.uniform(-1, 1, (4, 6))
     Y = np.empty((6, 84))
     regressor(model.tree, model.drives, model.gravity, q, qd, v, a, 0.0, Y)
-    tau = twin.mass_matrix(ARM, q) @ a + twin.coriolis_matrix(ARM, q, qd) @ v + twin.gravity_torque(ARM, q)
+    tau = (
+        twin.mass_matrix(ARM.arm, q) @ a + twin.coriolis_matrix(ARM, q, qd) @ v + twin.gravity_torque(ARM, q)
+    )
     np.testing.assert_allclose(Y[:, :60] @ ARM.inertias.ravel(), tau, rtol=0, atol=1e-12)
+
+
+def changes_after(q_error, qd_ref, law):
+    """Return the changes after one call at rest."""
+    state, zeros = State(0.0, np.zeros(6), np.zeros(6)), np.zeros(6)
+    law.reset()
+    law(state, Reference(q_error * np.ones(6), qd_ref * np.ones(6), zeros))
+    return law.changes.copy()
+
+
+def test_static_friction_hides_errors_of_slow_joints_up_to_its_level():
+    """With a gain K for which the dead zone is narrower than the speeds at which it applies."""
+    level = ARM.drives.static
+    law = controllers.make("adaptive", ARM, K=level / 0.005)
+    assert np.all(ARM.drives.coulomb < 0.9 * level)
+    inside = changes_after(0.95 * 0.005 / 20.0, 0.0, law)
+    np.testing.assert_array_equal(inside, 0.0)
+    outside = changes_after(0.0, 0.015, law)
+    fast = changes_after(0.0, 0.025, law)  # nothing can hold a joint that shall move so fast
+    assert np.any(outside != 0.0)
+    assert np.max(np.abs(fast)) > 2.0 * np.max(np.abs(outside))
+
+
+def test_springs_are_no_payload(tmp_path):
+    """At rest the first torque holds arm and springs, and no payload is found where there is none."""
+    beside = torques(tmp_path)
+    robot = replace(ARM, tree=replace(ARM.tree, torques=(beside["spring"], beside["cylinder"])))
+    robot = uncompiled(robot)
+    law = controllers.make("adaptive", robot)
+    part = Samples(*(array[:100] for array in STILL))
+    log = run(robot, law, part)
+    assert error(log) < 1e-13
+    np.testing.assert_allclose(law.payload, 0.0, rtol=0, atol=1e-9)

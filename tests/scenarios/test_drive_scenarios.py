@@ -288,7 +288,7 @@ def test_drive_load_agrees_with_inverse_dynamics(irb140):
     for axis in range(6):
         qd = robot.qd_max[axis] * np.eye(6)[axis]
         for sign in (1.0, -1.0):
-            tau = twin.drive_inverse_dynamics(robot, poses, sign * np.tile(qd, (200, 1)), np.zeros((200, 6)))
+            tau = twin.inverse_dynamics(robot, poses, sign * np.tile(qd, (200, 1)), np.zeros((200, 6)))
             assert np.abs(tau[:, axis]).max() <= load.use[axis] * load.torque_max[axis] * (1 + 1e-12)
         rest = np.abs(twin.gravity_torque(robot, poses)[:, axis]).max()
         assert load.gravity[axis] == pytest.approx(rest, rel=1e-12, abs=1e-9)

@@ -12,10 +12,12 @@ from scenarios.checks.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
+from scenarios.sweeping.tuning import TunedLaw
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
 from twin.control.rollout import run_rollouts
 from twin.errors import TwinError, UnknownNameError, VariationError
+from twin.sweeps.evaluation import engine_outcomes, outcomes
 
 SHORT = {
     "joint_tracking": {"duration": 0.2},
@@ -107,6 +109,66 @@ def test_rollout_of_trial_equals_run_of_its_settings(swing):
     command = repeat_command(run)
     assert parsed_back(command)[1] == config, command
     assert all(f" {name}=" in command for name in ("mass", "model.mass", "model.drives.rotor_inertia", "Kp"))
+
+
+STRICT = """
+import numpy as np
+from scenarios.base import Metric
+from scenarios.joint_tracking import Config, reference
+from scenarios import joint_tracking
+
+def run(config):
+    return joint_tracking.run(config)
+
+def metrics(log):
+    end = Metric("error at the end", float(np.max(np.abs(log.q_ref - log.q)[-1])), "rad", 0.005, "tolerance")
+    return (*joint_tracking.metrics(log), end)
+"""
+
+
+@pytest.mark.parametrize("controller", ["pid", "computed_torque", "a Python function"])
+def test_draw_passes_if_the_checks_of_its_run_pass(tmp_path, controller):
+    """The scenario's own limit decides, in rollouts and in PyBullet, and the row names the check."""
+    (tmp_path / "strict.py").write_text(f'"""Strict scenario."""\n{STRICT}')
+    if controller.startswith("a "):
+        text = "from controllers import pid\n\ndef law(model):\n    one = pid.PID(model, bandwidth=20.0)\n"
+        (tmp_path / "law.py").write_text(text + "    return lambda state, ref: one(state, ref)\n")
+        controller = f"{tmp_path}/law.py:law"
+    scenario = registry.find(str(tmp_path / "strict.py"))
+    config = scenario.Config(duration=0.3, controller=controller)
+    it = ScenarioExperiment(str(tmp_path / "strict.py"), config)
+    draws = [{"payload": payload, "model_payload": 0.0} for payload in (0.0, 0.1)]
+    evaluate = engine_outcomes if it.needs_engine else outcomes
+    rows = evaluate([it.trial(draw) for draw in draws])
+    runs = [run_one(scenario, it.config(draw)) for draw in draws]
+    failed = [[one.name for one in run.metrics if not one.passes] for run in runs]
+    assert rows["passes"].tolist() == [run.passes for run in runs] == [True, False]
+    assert [[name] if name else [] for name in rows["check"].tolist()] == failed
+    assert failed[1] == ["error at the end"]
+    assert evaluate([TunedLaw(it).trial(draws[1])])["check"].tolist() == failed[1], "in `tune`, too"
+
+
+def test_checks_that_need_the_engine_are_named_as_not_judged(tmp_path):
+    text = STRICT.replace("    return (*", "    log.arrays['q_model']\n    return (*")
+    (tmp_path / "strict.py").write_text(f'"""Strict scenario."""\n{text}')
+    it = ScenarioExperiment(str(tmp_path / "strict.py"), registry.find(str(tmp_path / "strict.py")).Config())
+    assert it.trial({}).judge is None
+    assert it.not_judged == "checks of the scenario (KeyError: 'q_model')"
+
+
+def test_figures_alone_judge_draws_if_the_scenario_has_no_other_limits():
+    it = experiment(controller="computed_torque")
+    assert it.trial({"payload": 3.0}).judge is None
+    assert it.own_checks == set()
+    bounded = experiment(controller="pd")
+    assert "joint error / its bound" in bounded.own_checks
+    assert bounded.trial({"payload": 3.0}).judge is not None
+    assert bounded.trial({"mass": 1.1}).judge is None, "no bound is known"
+    file = str(registry.HERE / "templates/my_scenario.py")
+    nod = ScenarioExperiment(file, registry.find(file).Config())
+    assert nod.trial({"angle": 1.9}).judge is None
+    row = outcomes([nod.trial({"angle": 2.1})])[0]
+    assert (bool(row["passes"]), row["check"]) == (False, "reference beyond the range")
 
 
 def test_quantity_changes_plant_or_model_only(swing):

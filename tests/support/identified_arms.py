@@ -25,7 +25,7 @@ def measured(robot, noise=0.0, count=400, seed=1):
     """Draw random states of a robot and compute their torques, with noise of that deviation in [N m]."""
     rng = np.random.default_rng(seed)
     q, qd, qdd = rng.uniform(-2, 2, (count, robot.n)), *rng.normal(size=(2, count, robot.n))
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd) + noise * rng.normal(size=q.shape)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd) + noise * rng.normal(size=q.shape)
     t = 0.01 * np.arange(count, dtype=np.float64)
     known = np.ones(q.shape, dtype=bool)
     return Measurements("noise", t, q, qd, qdd, qd, tau, known, None, 100.0, "as it is")
@@ -46,4 +46,4 @@ def excited(robot, periods, step):
     """Return times, positions and torques of the robot's excitation motion, in continuous time."""
     t = np.arange(0.0, 5.0 * periods, step)
     q, qd, qdd = replace(stored_excitation(robot), periods=periods)(t)
-    return t, q, twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    return t, q, twin.inverse_dynamics(robot, q, qd, qdd)

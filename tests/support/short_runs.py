@@ -16,7 +16,7 @@ def nothing(state, reference, parameters, memory, model):
 def filtered(state, reference, parameters, memory, model):
     """Add terms of a filtered error and of time to the inverse dynamics torque, as a user's law might."""
     tau = np.empty(len(state.q))
-    model.inverse_dynamics(reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, tau)
+    model.arm_torque(reference.q, reference.qd, reference.qdd, model.inertias, model.gravity, tau)
     memory[0] += parameters[1] * (reference.q - state.q - memory[0])
     memory[1, 0] = state.t
     return tau + parameters[0] * memory[0] + 1e-4 * np.sin(9.0 * memory[1, 0])

@@ -20,12 +20,13 @@ from twin.dynamics.equation_of_motion import gravity_torque
 from twin.dynamics.wrenches import joint_wrenches
 from twin.engine import window_client
 from twin.engine.simulation import Simulation
-from twin.errors import DriveWarning, TwinError
+from twin.errors import DriveWarning, PayloadWarning, TwinError
 from twin.trajectories.sampling import sample
 from twin.trajectories.joint_trajectories import hold, quintic
 
 TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve
+warnings.simplefilter("ignore", PayloadWarning)
 robot = twin.load("irb140")
 hold_still = lambda state, reference: gravity_torque(robot, state.q)
 # Load what every window needs, once.

@@ -1,11 +1,11 @@
 """Cache of compiled functions: owners, lifetime, and invalidation by changes of the source.."""
 
-import hashlib
 import os
 import shutil
 import sys
 import time
-from contextlib import nullcontext
+import warnings
+from pathlib import Path
 
 import platformdirs
 import pytest
@@ -14,7 +14,6 @@ from tests.support.forks import NUMBA, Fork
 from twin import atomic_file, jit, verified_cache
 from twin.jit import compiled, imported
 from twin.rotations.rotations import rigidity_error
-from twin.verified_cache import ABANDONED_AFTER, LIST, VerifiedCache, write
 
 HEAD = "from twin.jit import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
@@ -113,96 +112,70 @@ def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder)
     assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
 
 
-# Files are used only as they were written.
+MINE = "kernels/irb_twin_mine"
+LEVELS = ("", "kernels", MINE, f"{MINE}/irb_twin_mine.py", f"{MINE}/SHA256SUMS", f"{MINE}/__pycache__")
 
 
-WRITTEN = {"a.nbc": b"first", "b.nbi": b"second"}
+@pytest.mark.parametrize("level", LEVELS)
+def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to_do(
+    level, kernels_folder, monkeypatch
+):
+    """Nor what lies behind a link, where nothing is removed either."""
+    path, elsewhere = kernels_folder.parent / level, kernels_folder.parent.parent / "elsewhere"
+    text, lstat = TEXT if level == LEVELS[-1] else "value = {}\n", Path.lstat
+
+    def as_a_new_process(value):
+        for forget in (jit._folder, verified_cache.verified_cache):
+            forget.cache_clear()
+        sys.modules.pop("irb_twin_mine", None)
+        monkeypatch.setattr(verified_cache, "_faults", [])
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            module = imported("irb_twin_mine", lambda: text.format(value))
+        if text == TEXT:
+            module.twice(1.0)
+        cached = module.twice.stats.cache_path if text == TEXT else module.value != value
+        return bool(cached), [str(one.message) for one in given]
+
+    def foreign(this):
+        status = lstat(this)
+        return os.stat_result((*status[:4], status.st_uid + (this == path), *status[5:]))
+
+    as_a_new_process(1)
+    mode = path.stat().st_mode
+    assert as_a_new_process(2) == (True, [])
+    path.chmod(mode | 0o020)
+    cached, (sentence,) = as_a_new_process(3)
+    assert not cached
+    assert sentence.endswith(f"other users can write to {path}; run: chmod -R go-w {path}")
+    path.chmod(mode)
+    monkeypatch.setattr(Path, "lstat", foreign)
+    cached, (sentence,) = as_a_new_process(4)
+    assert not cached
+    assert f"{path} belongs to another user; set XDG_CACHE_HOME" in sentence
+    monkeypatch.setattr(Path, "lstat", lstat)
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    aged(old := next(elsewhere.rglob("irb_twin_mine"), elsewhere), jit.UNUSED_FOR + 60)
+    cached, (sentence,) = as_a_new_process(5)
+    assert not cached
+    assert sentence.endswith(f"{path} is a symbolic link, expected a folder or file")
+    assert old.exists()
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with two files, both on its list."""
-    files = VerifiedCache(tmp_path)
-    for name, content in WRITTEN.items():
-        write(tmp_path / name, content)
-    files.add_new()
-    return tmp_path
+def test_a_cache_that_cannot_be_entered_is_not_used(kernels_folder, monkeypatch):
+    def no_entry(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for function in ("stat", "lstat", "mkdir"):
+        monkeypatch.setattr(os, function, no_entry)
+    assert jit._folder("one") is None
 
 
-def present(folder):
-    return {path.name for path in folder.iterdir()} - {LIST}
-
-
-def test_what_is_as_it_was_written_stays_and_what_is_not_on_the_list_is_removed(folder):
-    """The list is as `sha256sum` writes it; a process may be killed before it writes it."""
-    write(folder / "c.code", b"third")
-    files = VerifiedCache(folder)
-    assert {name: files.read(name) for name in WRITTEN} == WRITTEN
-    assert present(folder) == set(WRITTEN)
-    lines = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in WRITTEN.items()]
-    assert (folder / LIST).read_text() == "".join(lines)
-
-
-@pytest.mark.parametrize("content", [b"", b"f\0rst"])
-def test_what_differs_is_removed(folder, content):
-    (folder / "a.nbc").write_bytes(content)
-    assert VerifiedCache(folder).read("a.nbc") is None
-    assert present(folder) == {"b.nbi"}
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\0\n", None])
-def test_without_a_list_nothing_stays(folder, content):
-    (folder / LIST).unlink() if content is None else (folder / LIST).write_bytes(content)
-    VerifiedCache(folder)
-    assert present(folder) == set()
-
-
-def test_rewritten_file_is_recorded_again(folder):
-    (folder / "a.nbc").write_bytes(b"damaged")
-    files = VerifiedCache(folder)
-    write(folder / "a.nbc", b"anew")
-    write(folder / "b.nbi", b"grown")
-    files.add_new()
-    files = VerifiedCache(folder)
-    assert (files.read("a.nbc"), files.read("b.nbi")) == (b"anew", b"grown")
-
-
-def test_entries_of_other_processes_are_preserved_and_what_is_damaged_in_use_is_not_listed(folder):
-    own, other = VerifiedCache(folder), VerifiedCache(folder)
-    (folder / "a.nbc").write_bytes(b"fir#t")
-    write(folder / "c.code", b"third")
-    other.add_new()
-    write(folder / "d.code", b"fourth")
-    own.add_new()
-    VerifiedCache(folder)
-    assert present(folder) == {"b.nbi", "c.code", "d.code"}
-
-
-@pytest.mark.parametrize("name", [".x.draft.nbc", "a.nbc.tmp.0123"])
-def test_what_a_killed_process_left_half_written_goes_when_it_is_old(folder, name):
-    (folder / name).write_bytes(b"hal")
-    VerifiedCache(folder)
-    assert name in present(folder)  # another process may just be writing it
-    old = time.time() - ABANDONED_AFTER - 60
-    os.utime(folder / name, (old, old))
-    VerifiedCache(folder)
-    assert name not in present(folder)
-
-
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_write_that_is_cut_short_leaves_nothing(tmp_path, monkeypatch, error):
-    def cut_short(*_):
-        raise error
-
-    monkeypatch.setattr(os, "replace", cut_short)
-    with nullcontext() if error is OSError else pytest.raises(error):
-        assert not write(tmp_path / "a.code", b"first")
-    assert present(tmp_path) == set()
-
-
-def test_unwritable_folder_disables_the_cache(tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    files = VerifiedCache(tmp_path / "file")
-    assert not write(tmp_path / "file" / "a.code", b"first")
-    files.add_new()
-    assert files.read("a.code") is None
+def test_a_umask_that_lets_a_group_write_costs_no_cache(kernels_folder):
+    before = os.umask(0o002)
+    try:
+        imported("irb_twin_umask", lambda: TEXT).twice(1.0)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o077 for path in (kernels_folder.parent).rglob("*")} == {0}

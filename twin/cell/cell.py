@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 MARGIN = 0.0
+LARGEST, LARGEST_MARGIN = 20.0, 2.0
+"""Lengths of a cell, in [m], beyond which their unit is doubted."""
 PLACEMENT = {"at?": 3, "rpy_deg?": 3}
 SHAPES: dict[str, dict[str, Any]] = {
     "box": {"box": 3, **PLACEMENT},
@@ -54,6 +56,11 @@ class Tool(NamedTuple):
     com: Floats
     inertia: Floats
     shapes: tuple[dict[str, Any], ...]
+
+    @property
+    def payload(self) -> str:
+        """The mass, its centre and inertia as the text that `payload_of` reads."""
+        return ",".join(map(repr, [self.mass, *self.com.tolist(), *self.inertia.tolist()]))
 
 
 class Object(NamedTuple):
@@ -184,25 +191,28 @@ def _check(content: dict[str, Any]) -> None:
     check_values("", content, known, 0)
     for table in ("base", "tool"):
         if table in content:
-            check_values(
-                table, check_keys(table, content[table], TABLES[f"{table}?"]), TABLES[f"{table}?"], 0
-            )
+            _check_table(table, content[table], TABLES[f"{table}?"])
     for name, frame in _tables(content, "frames"):
-        kinds = TABLES["frames.*?"]
-        check_values(f"frames.{name}", check_keys(f"frames.{name}", frame, kinds), kinds, 0)
+        if name == "world":
+            raise FactsError("frames.world: expected another name, world is the frame of all others")
+        _check_table(f"frames.{name}", frame, TABLES["frames.*?"])
     for name, one in _tables(content, "objects"):
         shapes = one.get("shapes", [{key: one[key] for key in one if key not in ("frame", "shapes")}])
         if "shapes" in one:
             check_keys(f"objects.{name}", one, {"shapes": "any", "frame?": "text"})
+        if shapes == []:
+            raise FactsError(f"objects.{name}: expected at least one shape, got shapes = []")
         _check_shapes(f"objects.{name}", shapes)
     if "tool" in content:
         _check_shapes("tool.shapes", content["tool"].get("shapes", []))
-        tcp = content["tool"].get("tcp", {})
-        check_values("tool.tcp", check_keys("tool.tcp", tcp, PLACEMENT), PLACEMENT, 0)
+        _check_table("tool.tcp", content["tool"].get("tcp", {}), PLACEMENT)
     margins = [("margin", content.get("margin", MARGIN))]
     if "shapes_accuracy" in content:
         margins.append(("shapes_accuracy", content["shapes_accuracy"]))
-    for k, rule in enumerate(content.get("pairs", ())):
+    rules, seen = content.get("pairs", []), []
+    if not isinstance(rules, list):
+        raise FactsError(f"expected tables [[pairs]], got pairs = {rules!r}")
+    for k, rule in enumerate(rules):
         where = f"pairs, entry {k + 1}"
         check_keys(where, rule, {"between": "any", "may_touch?": "any", "margin?": "any"})
         if ("may_touch" in rule) == ("margin" in rule):
@@ -210,13 +220,40 @@ def _check(content: dict[str, Any]) -> None:
         if rule.get("may_touch", True) is not True:
             raise FactsError(f"{where}: expected may_touch = true or no such key, got {rule['may_touch']!r}")
         between = rule["between"]
-        if not isinstance(between, list) or len(between) != 2 or not all(isinstance(x, str) for x in between):
-            raise FactsError(f"{where}: expected between = two names, got {between!r}")
+        texts = isinstance(between, list) and all(isinstance(x, str) for x in between)
+        if not texts or len(between) != 2 or len(set(between)) != 2:
+            raise FactsError(f"{where}: expected between = two different names, got {between!r}")
+        if set(between) in seen:
+            raise FactsError(f"{where}: expected one rule for {between[0]} and {between[1]}, this is another")
+        seen.append(set(between))
         if "margin" in rule:
             margins.append((f"{where}: margin", rule["margin"]))
     for where, margin in margins:
-        if isinstance(margin, bool) or not isinstance(margin, int | float) or not 0 <= margin < 20:
-            raise FactsError(f"{where}: expected metres from 0 to 20, got {margin!r}")
+        if (
+            isinstance(margin, bool)
+            or not isinstance(margin, int | float)
+            or not 0 <= margin < LARGEST_MARGIN
+        ):
+            raise FactsError(f"{where}: expected metres from 0 to {LARGEST_MARGIN:g}, got {margin!r}")
+
+
+def _check_table(where: str, table: Any, kinds: dict[str, Any]) -> None:
+    """Raise `FactsError` for an unknown key, a wrong value, or a length that cannot be in metres."""
+    from urdf.schema import check_table
+
+    check_table(where, table, kinds, 0)
+    _check_lengths(where, table)
+
+
+def _check_lengths(where: str, table: dict[str, Any]) -> None:
+    from urdf.schema import FactsError
+
+    for key in {"box", "sphere", "cylinder", "at", "from", "to", "com"} & set(table):
+        if not np.all(np.abs(np.array(table[key], dtype=float)) <= LARGEST):
+            raise FactsError(
+                f"{where}.{key}: expected metres, at most {LARGEST:g}, got {table[key]}: "
+                "are these millimetres?"
+            )
 
 
 def _tables(content: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
@@ -235,11 +272,14 @@ def _check_shapes(where: str, shapes: Any) -> None:
         raise FactsError(f"{where}: expected a list of shapes, got {shapes!r}")
     for shape in shapes:
         check_shape(where, shape, SHAPES, colored=False)
+        _check_lengths(where, shape)
         if not isinstance(shape.get("convex", True), bool):
             raise FactsError(f"{where}: expected convex = true or false, got {shape['convex']!r}")
 
 
 def _cell(path: Path, content: dict[str, Any]) -> Cell:
+    from twin.robot.flange_load import payload_of
+
     frames = _frames(path, content.get("frames", {}))
     objects = []
     for name, one in content.get("objects", {}).items():
@@ -260,6 +300,10 @@ def _cell(path: Path, content: dict[str, Any]) -> Cell:
             np.array(given.get("inertia", np.zeros(6)), dtype=float),
             tuple(_located(given.get("shapes", ()), path)),
         )
+        try:
+            payload_of(tool.payload)
+        except ValueError as error:
+            raise CellError(f"{path}: tool: {error}") from None
     rules = tuple(
         PairRule(frozenset(rule["between"]), None if "may_touch" in rule else float(rule["margin"]))
         for rule in content.get("pairs", ())
@@ -287,24 +331,22 @@ def _located(shapes: Sequence[dict[str, Any]], path: Path) -> list[dict[str, Any
 def _frames(path: Path, tables: dict[str, Any]) -> dict[str, Floats]:
     """Return the poses of the frames in the world; a frame may stand in another one."""
     found = {"world": np.eye(4)}
-
-    def resolve(name: str, before: tuple[str, ...]) -> Floats:
-        if name in found:
-            return found[name]
-        if name in before:
-            raise CellError(
-                f"{path}: frames {', '.join(before)} have each other as parents, expected a path to world"
-            )
-        if name not in tables:
-            known = ["world", *tables]
-            raise CellError(
-                f"{path}: frames.{before[-1]}: there is no frame {name!r}{near(name, known)}; "
-                f"known are {', '.join(known)}"
-            )
-        table = tables[name]
-        found[name] = resolve(table.get("parent", "world"), (*before, name)) @ placement(table)
-        return found[name]
-
     for name in tables:
-        resolve(name, ())
+        path_to_world: dict[str, Floats] = {}
+        while name not in found:
+            if name in path_to_world:
+                raise CellError(
+                    f"{path}: frames {', '.join(path_to_world)} have each other as parents, "
+                    "expected a path to world"
+                )
+            if name not in tables:
+                known = ["world", *tables]
+                raise CellError(
+                    f"{path}: frames.{[*path_to_world][-1]}: there is no frame {name!r}{near(name, known)}; "
+                    f"known are {', '.join(known)}"
+                )
+            path_to_world[name] = placement(tables[name])
+            name = tables[name].get("parent", "world")
+        for one, T in reversed(path_to_world.items()):
+            found[one] = found[tables[one].get("parent", "world")] @ T
     return found

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from twin.arrays import Floats
 from twin.cell.cell import Cell
 from twin.cell.shapes import Solid, arm_solids, body_name, coal, solids_of, touching_links, triangles_of
-from twin.errors import CellError, near
+from twin.errors import CellError, near, printable
 from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
@@ -53,6 +53,11 @@ class Nearest(NamedTuple):
         return self.distance - self.margin
 
     @property
+    def names(self) -> str:
+        """The names of the pair on one line, unprintable characters escaped."""
+        return printable(" - ".join(self.pair))
+
+    @property
     def text(self) -> str:
         """The distance in millimetres, "deeper than 20 mm" for a deep overlap."""
         if self.distance < -DEEPEST:
@@ -71,7 +76,7 @@ class Clearance:
         reach: (n_tree,) largest path of any point of the arm per turn of each joint, in [m/rad], or per way.
 
     Raises:
-        CellError: a rule names what is not there, or an object's name is that of a link.
+        CellError: a rule names what is not there or is never judged, or an object's name is reserved.
     """
 
     def __init__(self, robot: Robot, cell: Cell) -> None:
@@ -87,6 +92,7 @@ class Clearance:
         arm = arm_solids(robot)
         names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
         links_of_arm = {*names, TOOL}
+        reserved = {*names, TOOL, "world"}
         if cell.tool is not None and cell.tool.shapes:
             names[TOOL] = robot.tree.flange_joint
             for shape in cell.tool.shapes:
@@ -99,9 +105,10 @@ class Clearance:
                 )
         self.solids: list[Solid] = arm
         for one in cell.objects:
-            if one.name in names:
+            if one.name in reserved:
                 raise CellError(
-                    f"{cell.file}: objects.{one.name} has the name of a part of the robot, rename it"
+                    f"{cell.file}: objects.{one.name} has the name of a part of the robot or of the world, "
+                    f"rename it: reserved are {', '.join(sorted(reserved))}"
                 )
             names[one.name] = -1
             for shape in one.shapes:
@@ -116,19 +123,28 @@ class Clearance:
                         f"known are {', '.join(names)}"
                     )
         self.pairs: dict[tuple[str, str], float] = {}
-        first, second, margins = [], [], []
+        first, second, margins, judged = [], [], [], set[frozenset[str]]()
         self._require_free_base()
         touching = touching_links(robot)
         for i, j in combinations(range(len(self.solids)), 2):
             a, b = self.solids[i], self.solids[j]
             links = a.name in links_of_arm and b.name in links_of_arm
             margin = cell.margin_of(a.name, b.name, links=links)
-            if margin is None or {a.name, b.name} in touching or not self._judged(a, b):
+            if {a.name, b.name} in touching or not self._judged(a, b):
+                continue
+            judged.add(frozenset({a.name, b.name}))
+            if margin is None:
                 continue
             self.pairs[a.name, b.name] = margin
             first.append(i)
             second.append(j)
             margins.append(margin)
+        for rule in cell.rules:
+            if rule.between not in judged:
+                raise CellError(
+                    f"{cell.file}: pairs: {' and '.join(sorted(rule.between))} are never judged, remove the "
+                    "rule: they are neighbours, or parts whose distance no joint changes, or have no shapes"
+                )
         self._first, self._second = np.array(first, dtype=int), np.array(second, dtype=int)
         self._margins = np.array(margins)
         self._bodies = np.array([solid.body for solid in self.solids])

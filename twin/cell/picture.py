@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.cell.clearance import Clearance
 from twin.cell.reach import Envelope, PlaneMap
+from twin.formatting import literal
 from twin.kinematics.forward import link_poses
 from twin.logs.views.plots import SUN, Plot
 from twin.logs.views.scene import arm_meshes
@@ -48,8 +49,7 @@ def cell_plot(clearance: Clearance, q: ArrayLike) -> Plot:
     nearest = clearance.nearest(q)
     if nearest is not None:
         axes.plot(*nearest.points.T, color="red", lw=2.5, zorder=20)
-        title = f"{nearest.pair[0]} - {nearest.pair[1]}: {nearest.text}"
-        axes.set_title(title, fontsize=10)
+        axes.set_title(f"{literal(nearest.names)}: {nearest.text}", fontsize=10)
     for axis, centre in zip("xyz", middle, strict=True):
         getattr(axes, f"set_{axis}lim")(centre - half, centre + half)
         getattr(axes, f"set_{axis}label")(f"{axis} of the base  [m]", fontsize=9)

@@ -11,15 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.arrays import Floats
-from twin.cell.cell import Cell, placement
+from twin.cell.cell import LARGEST, Cell, placement
 from twin.errors import CellError, RobotError
 from twin.kinematics.forward import link_poses
 from twin.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
 from twin.robot.robot import Robot
 
-SMALLEST, LARGEST = 1e-3, 20.0
-"""Extents of a mesh, in [m], beyond which its unit is doubted."""
+SMALLEST = 1e-3
+"""Extent of a mesh, in [m], below which its unit is doubted."""
+
+FLAT = 1e-6
+"""Thickness of a mesh, as a share of its size, below which it counts as flat."""
 
 CONVEX_SHARE = 0.995
 """Share of its hull's volume from which a mesh counts as convex."""
@@ -106,8 +109,8 @@ def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: 
     path = Path(shape["mesh"])
     try:
         vertices, faces = mesh_file(path)
-    except (FileNotFoundError, ValueError) as error:
-        missing = f"there is no mesh file {path}" if isinstance(error, FileNotFoundError) else str(error)
+    except (OSError, ValueError) as error:
+        missing = f"there is no mesh file {path}" if isinstance(error, OSError) else str(error)
         raise CellError(f"{where}: {missing}") from None
     mesh = trimesh.Trimesh(vertices * UNITS[shape["unit"]], faces)
     size = float(np.ptp(mesh.vertices, axis=0).max())
@@ -116,14 +119,16 @@ def _mesh_solids(shape: dict[str, Any], body: int, name: str, T: Floats, where: 
             f"{where}: {path.name} is {size:.3g} m large in {shape['unit']!r}, "
             f"expected {SMALLEST} m to {LARGEST:g} m: is it another unit?"
         )
-    hull = mesh.convex_hull
-    if "convex" not in shape and not (mesh.is_volume and mesh.volume >= CONVEX_SHARE * hull.volume):
-        state = "is not convex" if mesh.is_volume else "is not a closed surface"
-        raise CellError(
-            f"{where}: {path.name} {state}: expected convex = true to take its hull, "
-            "or convex = false to split it"
-        )
-    parts = [(hull.vertices, hull.faces)] if shape.get("convex", True) else _convex_parts(mesh, where)
+    centred = mesh.vertices - mesh.vertices.mean(axis=0)
+    if np.linalg.matrix_rank(centred, tol=FLAT * np.linalg.norm(centred)) < 3:
+        raise CellError(f"{where}: {path.name} is flat: expected a mesh with a volume")
+    hull, closed = mesh.convex_hull, mesh.is_watertight
+    convex = shape.get("convex", closed and abs(mesh.volume) >= CONVEX_SHARE * hull.volume)
+    if not convex and not (closed and "convex" in shape):
+        state = "is not convex" if closed else "is not a closed surface"
+        split = ", or convex = false to split it" if closed else ""
+        raise CellError(f"{where}: {path.name} {state}: expected convex = true to take its hull{split}")
+    parts = [(hull.vertices, hull.faces)] if convex else _convex_parts(mesh, where)
     return [_convex(np.asarray(points), np.asarray(triangles), body, name, T) for points, triangles in parts]
 
 

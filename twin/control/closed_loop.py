@@ -433,7 +433,7 @@ class Bounds(NamedTuple):
     def of(cls, robot: Robot) -> Bounds:
         """Return the bounds of a robot."""
         limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
-        energy = 0.5 * float(np.diag(mass_matrix(robot, np.zeros(robot.n))) @ limit**2)
+        energy = 0.5 * float(np.diag(mass_matrix(robot.arm, np.zeros(robot.n))) @ limit**2)
         return cls(copied(1.0 / limit), RUNAWAY_ENERGY * energy)
 
 
@@ -452,5 +452,5 @@ def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
     fastest = f"{names[joint]} runs away: {qd[joint]:.6g} {unit}, with a limit of {limit:.6g} {unit},"
     if not ratio[joint] <= RUNAWAY_SPEED:
         return fastest
-    kinetic = 0.5 * float(qd @ mass_matrix(robot, q) @ qd)
+    kinetic = 0.5 * float(qd @ mass_matrix(robot.arm, q) @ qd)
     return "" if kinetic <= bounds.energy else f"{fastest} and a kinetic energy of {kinetic:.6g} J"

@@ -4,7 +4,7 @@
         Kp, Kv = parameters[0], parameters[1]
         qdd = reference.qdd + Kv * (reference.qd - state.qd) + Kp * (reference.q - state.q)
         tau = np.empty(len(qdd))
-        model.inverse_dynamics(state.q, state.qd, qdd, model.inertias, model.gravity, tau)
+        motor_torque(model, state.q, state.qd, qdd, memory, tau)
         return tau
 
     controller = ControlLaw(robot, law, [Kp, Kv])
@@ -23,12 +23,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numba.extending import register_jitable
+from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import real_array
 from twin.dynamics.regressor import TreeNumbers
 from twin.formatting import html_table
-from twin.robot.drives.drive_step import DriveModel
+from twin.robot.drives.drive_step import DriveModel, add_drive_torque
 from twin.robot.evaluation import copied
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Reference, Samples, State
@@ -37,13 +38,15 @@ from twin.trajectories.sampling import Reference, Samples, State
 class Model(NamedTuple):
     """Robot model of a control law: functions, which fill their last argument, and their parameters.
 
-    It is the controller's model; the plant may differ from it.
+    It is the controller's model; the plant may differ from it.  `motor_torque` is the torque of a motion,
+    drives included.
 
     Attributes:
-        inverse_dynamics: `(q, qd, qdd, inertias, gravity, out)`, out (n,).
+        arm_torque: `(q, qd, qdd, inertias, gravity, out)`, inverse dynamics of the arm behind the drives,
+            out (n,).
         bias: `(q, qd, inertias, gravity, out)`, Coriolis and gravity torque, out (n,).
         gravity_torque: `(q, inertias, gravity, out)`, out (n,).
-        mass_matrix: `(q, inertias, out)`, out (n, n).
+        arm_inertia: `(q, inertias, out)`, mass matrix of the arm behind the drives, out (n, n).
         tool_pose: `(q, T_flange_tool, out)`, T_flange_tool (4, 4), out (4, 4).
         jacobian: `(q, T_flange_tool, out)`, `[v; omega]`, out (6, n).
         jacobian_rate: `(q, qd, T_flange_tool, out)`, out (6, n).
@@ -51,15 +54,15 @@ class Model(NamedTuple):
         gravity: (3,) acceleration of gravity, base frame, in [m/s^2].
         tau_max: (n,) torque limits of the drives at standstill, in [N m].
         period: time from one call of the law to the next, in [s].
-        drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; empty if the
+        drives: rotors and friction, see `twin.robot.drives.drive_step.add_drive_torque`; zeros if the
             model's drives are ideal.
         tree: links and joints, see `twin.dynamics.regressor.regressor`.
     """
 
-    inverse_dynamics: Any
+    arm_torque: Any
     bias: Any
     gravity_torque: Any
-    mass_matrix: Any
+    arm_inertia: Any
     tool_pose: Any
     jacobian: Any
     jacobian_rate: Any
@@ -73,20 +76,55 @@ class Model(NamedTuple):
     @classmethod
     def of(cls, robot: Robot, period: float) -> Model:
         """Return the model of a robot; `period` in [s]."""
-        functions = {name: getattr(robot.kernels, name) for name in FUNCTIONS}
         return cls(
-            **functions,
+            *(getattr(robot.kernels, kernel) for kernel in KERNELS),
             inertias=copied(robot.inertias),
             gravity=copied(robot.gravity),
             tau_max=copied(robot.drive_torque_max),
             period=period,
-            drives=DriveModel.of(robot.active_drives, robot.n),
+            drives=robot.drive_model,
             tree=TreeNumbers.of(robot),
         )
 
 
-FUNCTIONS = Model._fields[:7]
-"""Names of the functions in a `Model`, which are those of the robot's kernels."""
+KERNELS = (
+    "inverse_dynamics", "bias", "gravity_torque", "mass_matrix", "tool_pose", "jacobian", "jacobian_rate",
+)  # fmt: skip
+"""Names of the robot's kernels that are the functions of a `Model`, the first of its members."""
+
+
+@register_jitable
+def motor_torque(model: Model, q: NDArray, qd: NDArray, qdd: NDArray, load: NDArray, tau: NDArray) -> None:
+    """Fill `tau` with the torque of the motors that accelerates arm and drives during the coming period.
+
+    Friction is that of the period: its sign and its viscous part belong to the speed at its end.  Where it
+    grows with the load, the load of a period is the torque on the arm in the period before, as in the plant.
+
+    Args:
+        model: the controller's model.
+        q: (n,) positions, in [rad].
+        qd: (n,) speeds, in [rad/s].
+        qdd: (n,) desired accelerations, in [rad/s^2].
+        load: memory of that torque, (1, n), which starts as NaN and is replaced, in [N m]; or (0, n), then
+            the torque on the arm in this period is the load.
+        tau: (n,) output, in [N m].
+    """
+    model.arm_torque(q, qd, qdd, model.inertias, model.gravity, tau)
+    before = tau.copy()
+    if len(load) > 0:
+        if np.isnan(load[0, 0]):  # a plant starts with the load of an arm that is not accelerated
+            model.bias(q, qd, model.inertias, model.gravity, load[0])
+        before[:] = load[0]
+        load[0] = tau
+    add_drive_torque(model.drives, qd, qdd, model.period, before, tau)
+
+
+def load_memory(robot: Robot) -> NDArray:
+    """Return the start of the memory for `motor_torque`: one row if friction grows with the load, or none."""
+    drives = robot.active_drives
+    rows = 0 if drives is None or not np.any(drives.coulomb_per_load) else 1
+    return np.full((rows, robot.n), np.nan)
+
 
 Law = Callable[[State, Reference, Any, np.ndarray, Model], np.ndarray]
 """`(state, reference, parameters, memory, model) -> tau`; tau is a new array (n,), in [N m].

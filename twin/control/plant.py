@@ -203,7 +203,7 @@ class AnalyticPlant:
         """Return the Coriolis and gravity torque (n,), minus the joint torque of a wrench at the tool."""
         if wrench is not None:
             rest = np.zeros(self.robot.n)
-            return inverse_dynamics(self.robot, self._q, self._qd, rest, wrench, T_flange_tool)
+            return inverse_dynamics(self.robot.arm, self._q, self._qd, rest, wrench, T_flange_tool)
         one, h = self.robot.single_sample, np.empty(self.robot.n)
         self.robot.kernels.bias(self._q, self._qd, one.inertias, one.gravity, h)
         return h

@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, float_array
-from twin.dynamics.equation_of_motion import forward_dynamics
+from twin.dynamics.equation_of_motion import forward_dynamics, require_rigid
 from twin.dynamics.operational_space import mass_weighted
+from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics, jacobian, jacobian_dot
 from twin.multibody.tree import frozen
+from twin.robot.drives.friction import AT_REST
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
 
@@ -264,10 +266,13 @@ def constrained_forward_dynamics(
     constraint: Constraint,
     T_flange_tool: ArrayLike | None = None,
 ) -> ConstrainedMotion:
-    """Return the joint accelerations under joint torques, and the constraint forces.
+    """Return the joint accelerations under the torques of the motors, and the constraint forces.
+
+    With rigid drives the rotors take part, and the friction of moving shafts, which the constraint does not
+    change.
 
     Args:
-        robot: the robot.
+        robot: the robot, with ideal or rigid drives.
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s], which should satisfy the constraint.
         tau: (..., n) joint torques, in [N m].
@@ -276,6 +281,8 @@ def constrained_forward_dynamics(
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Raises:
+        RobotError: the drives are elastic, a shaft with friction rests, or friction grows with the load, so
+            that the constraint forces decide on the friction.
         SingularityError: the arm cannot move in a direction of the constraint, or two constraints are
             linearly dependent.  The constraint forces are then undetermined.  The message names the
             direction.
@@ -295,6 +302,7 @@ def constrained_forward_dynamics(
     if A.ndim < 2:
         raise ValueError(f"expected constraint.A of shape (..., m, 6), got {A.shape}")
     b = float_array(constraint.b, "constraint.b", (A.shape[-2],))
+    _require_known_friction(robot, qd)
     J_c = A @ jacobian(robot, q, T_flange_tool)
     along = A @ jacobian_dot(robot, q, qd, T_flange_tool)
     free = forward_dynamics(robot, q, qd, tau)
@@ -306,6 +314,20 @@ def constrained_forward_dynamics(
     multipliers = np.einsum("...ij,...j->...i", V, parts / values)
     qdd = free + np.linalg.solve(np.swapaxes(L, -1, -2), change[..., None])[..., 0]
     return ConstrainedMotion(qdd, multipliers, np.einsum("...ji,...j->...i", A, multipliers))
+
+
+def _require_known_friction(robot: Robot, qd: Floats) -> None:
+    """Raise `RobotError` if the constraint forces would decide on the friction of the drives."""
+    require_rigid(robot, "the dynamics of a constrained arm")
+    if (drives := robot.active_drives) is None:
+        return
+    rests = np.any((np.abs(qd @ drives.friction_matrix.T) <= AT_REST) & (drives.static > 0.0))
+    if rests or np.any(drives.coulomb_per_load):
+        why = "shafts with friction that rest" if rests else "friction that grows with the load"
+        raise RobotError(
+            f"the dynamics of a constrained arm do not know {why}, as of robot {robot.name!r}: expected "
+            "moving joints, or ideal drives, as robot.with_drives('ideal')"
+        )
 
 
 def _surface_list(surfaces: Surface | Sequence[Surface]) -> Sequence[Surface]:

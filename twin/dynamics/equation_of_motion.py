@@ -4,7 +4,17 @@
 
 where `F = [f; mu]` is the wrench that acts on the robot at the tool, in base axes.  All terms come from one
 recursive Newton-Euler kernel (`twin/multibody/recursions.py`).  Every function takes one sample `(n,)` or a
-batch `(..., n)`.  Payload and mounting belong to the robot (`Robot.with_payload`, `Robot.mounted`).
+batch `(..., n)`.
+
+The functions describe the robot that they are given.  Payload, mounting, springs and cylinders belong to it,
+and so do its drives (`Robot.with_drives`): with rigid ones the equation is
+
+    tau = (M + A) qdd + C qd + g + R^T F(R qd) - J^T F,
+
+with the rotors' inertia A, which belongs to the mass matrix, and the friction F of the shafts that turn at
+`R qd`.  Ideal drives leave the rigid body; `robot.with_drives("ideal")`, in short `robot.arm`, is that of any
+robot.  The springs of elastic drives are held relaxed, so that these drives act as rigid ones;
+`forward_dynamics` refuses them, because their motors move separately.
 """
 
 from typing import NamedTuple
@@ -13,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.robot.drives.drive_step import drive_numbers, drive_steps
+from twin.errors import RobotError
+from twin.robot.drives.drive_step import add_drive_torques, drive_numbers, drive_steps, rigid_accelerations
 from twin.robot.drives.friction import friction_rows, sliding_friction
 from twin.robot.evaluation import copied, evaluate, joint_vectors
 from twin.robot.robot import Robot
@@ -27,7 +38,9 @@ def inverse_dynamics(
     wrench: ArrayLike | None = None,
     T_flange_tool: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Return the joint torques of a motion.
+    """Return the joint torques of a motion: for the arm, its rotors and its friction.
+
+    A shaft at rest has the static friction that opposes its acceleration, and none if it stays at rest.
 
     Args:
         robot: the robot.
@@ -38,26 +51,36 @@ def inverse_dynamics(
         T_flange_tool: (4, 4) pose of the tool on the flange.
 
     Returns:
-        (..., n) `tau`, in [N m].
+        (..., n) `tau`, in [N m]; the torques at the motor shafts are N^-T tau.
 
     Example:
         >>> import twin
         >>> robot = twin.load("two_link").mounted("wall")  # two level rods of 1 kg and 1 m
         >>> twin.inverse_dynamics(robot, [0, 0], [0, 0], [1, 0]).round(4).tolist()
         [22.2867, 5.7383]
+        >>> robot, still, ahead = twin.load("irb140"), [0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]
+        >>> arms = robot, robot.with_drives("rigid")
+        >>> [round(float(twin.inverse_dynamics(arm, still, ahead, ahead)[0]), 2) for arm in arms]
+        [6.88, 26.36]
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    if wrench is None and (tau := robot.single_sample.inverse_dynamics(q, qd, qdd)) is not None:
-        return tau
-    q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
-    inertial = _inertial(robot)
-    tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), inertial, (robot.n,))
-    return tau - _wrench_torque(robot, q, wrench, T_flange_tool)
+    tau = robot.single_sample.inverse_dynamics(q, qd, qdd) if wrench is None else None
+    if tau is None:
+        q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
+        tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), _inertial(robot), (robot.n,))
+        tau = tau - _wrench_torque(robot, q, wrench, T_flange_tool)
+    if robot.active_drives is not None:
+        tau = np.ascontiguousarray(tau)
+        rows = (copied(np.broadcast_to(v, tau.shape)).reshape(-1, robot.n) for v in (qd, qdd))
+        add_drive_torques(robot.drive_model, *rows, tau.reshape(-1, robot.n))
+    return tau
 
 
 def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Return the joint-space inertia matrix `M`, whose columns are the torques of unit accelerations.
+    """Return the joint-space inertia matrix, whose columns are the torques of unit accelerations.
+
+    It includes the rotors of drives that are not ideal.
 
     Args:
         robot: the robot.
@@ -72,14 +95,16 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
         >>> twin.mass_matrix(robot, [0, 0]).round(4).tolist()
         [[2.6667, 0.8333], [0.8333, 0.3333]]
     """
-    if (M := robot.single_sample.mass_matrix(q)) is not None:
-        return M
-    (q,) = joint_vectors(robot, q=q)
-    return evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
+    if (M := robot.single_sample.mass_matrix(q)) is None:
+        (q,) = joint_vectors(robot, q=q)
+        M = evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
+    return M if robot.active_drives is None else M + robot.active_drives.reflected_inertia
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
     """Return the Coriolis matrix `C` of Christoffel symbols, for which `Mdot - 2 C` is skew-symmetric.
+
+    Rotors add nothing to it, because their inertia at the joints is constant.
 
     Args:
         robot: the robot.
@@ -105,7 +130,7 @@ def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
 
 
 def gravity_torque(robot: Robot, q: ArrayLike) -> np.ndarray:
-    """Return the joint torques `g` that hold the robot still against gravity.
+    """Return the joint torques `g` that hold the robot still against gravity, with springs, without friction.
 
     Args:
         robot: the robot.
@@ -136,19 +161,31 @@ def forward_dynamics(
     tau: ArrayLike,
     wrench: ArrayLike | None = None,
     T_flange_tool: ArrayLike | None = None,
+    *,
+    time_step: float = 0.0,
+    tau_joint: ArrayLike | None = None,
 ) -> np.ndarray:
-    """Return the joint accelerations under joint torques.
+    """Return the joint accelerations under the torques of the motors.
+
+    Friction of rigid drives may hold a joint.  With `time_step` the result is the mean acceleration over a
+    step of the engine, which may end with a joint at rest; without it, that of the instant.
 
     Args:
-        robot: the robot.
+        robot: the robot, with ideal or rigid drives.
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
-        tau: (..., n) joint torques, in [N m].
+        tau: (..., n) torques of the motors at the joints, in [N m].
         wrench: (..., 6) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m].
         T_flange_tool: (4, 4) pose of the tool on the flange.
+        time_step: length of the step, in [s]; 0 for the instant.
+        tau_joint: (..., n) torque of the drives on the arm in the step before, in [N m], for friction that
+            grows with it; by default that of an arm that was not accelerated.
 
     Returns:
         (..., n) `qdd`, in [rad/s^2].
+
+    Raises:
+        RobotError: the drives are elastic, or friction that grows with the load has no solution.
 
     Example:
         >>> import twin
@@ -156,6 +193,8 @@ def forward_dynamics(
         >>> twin.forward_dynamics(robot, [0, 0], [0, 0], [0, 0]).round(4).tolist()  # they fall
         [-12.6129, 16.8171]
     """
+    if robot.active_drives is not None:
+        return _driven_accelerations(robot, q, qd, tau, wrench, T_flange_tool, time_step, tau_joint)
     if wrench is None and (qdd := robot.single_sample.forward_dynamics(q, qd, tau)) is not None:
         return qdd
     q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
@@ -164,8 +203,42 @@ def forward_dynamics(
     return evaluate(robot.kernels.forward_dynamics_batch, (q, qd, load), inertial, (robot.n,))
 
 
+def _driven_accelerations(
+    robot: Robot, q: ArrayLike, qd: ArrayLike, tau: ArrayLike, wrench: ArrayLike | None,
+    T_flange_tool: ArrayLike | None, time_step: float, tau_joint: ArrayLike | None,
+) -> np.ndarray:  # fmt: skip
+    """Return the accelerations of a robot with rigid drives, see `forward_dynamics`."""
+    require_rigid(robot, "forward_dynamics")
+    q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
+    h = inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), wrench, T_flange_tool)
+    (load,) = (h,) if tau_joint is None else joint_vectors(robot, tau_joint=tau_joint)
+    shape = np.broadcast_shapes(*(v.shape for v in (q, tau, h, load)))
+    M = np.broadcast_to(mass_matrix(robot.arm, q), (*shape, robot.n)).reshape(-1, robot.n, robot.n)
+    h, tau, qd, load = (copied(np.broadcast_to(v, shape)).reshape(-1, robot.n) for v in (h, tau, qd, load))
+    numbers = drive_numbers(robot.active_drives, "rigid", time_step)
+    qdd = np.empty_like(h)
+    if (row := rigid_accelerations(numbers, copied(M), h, tau, qd, load, qdd)) >= 0:
+        raise RobotError(
+            f"the friction by load of robot {robot.name!r} has no solution in sample {row}: expected a "
+            "smaller coulomb_per_load"
+        )
+    return qdd.reshape(shape)
+
+
+def require_rigid(robot: Robot, what: str) -> None:
+    """Raise `RobotError` if the robot has springs in its drives, whose motors move separately."""
+    drives = robot.active_drives
+    if drives is not None and robot.drive_mode == "elastic" and np.any(np.isfinite(drives.stiffness)):
+        raise RobotError(
+            f"{what} needs the state of the motors of robot {robot.name!r}, whose drives are elastic: "
+            "expected rigid or ideal ones, as robot.with_drives('rigid')"
+        )
+
+
 def energy(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
     """Return the kinetic plus potential energy; the potential is zero for a mass at the base's origin.
+
+    It includes the rotors of drives that are not ideal.  The springs of elastic drives count as relaxed.
 
     Args:
         robot: the robot.
@@ -264,43 +337,6 @@ def friction_torque(robot: Robot, qd: ArrayLike, tau: ArrayLike | None = None) -
     return F.reshape(qd.shape) @ R
 
 
-def drive_inverse_dynamics(
-    robot: Robot,
-    q: ArrayLike,
-    qd: ArrayLike,
-    qdd: ArrayLike,
-    wrench: ArrayLike | None = None,
-    T_flange_tool: ArrayLike | None = None,
-) -> np.ndarray:
-    """Return the torques that the motors apply to the joints in a motion, for arm, rotors and friction.
-
-    Args:
-        robot: the robot, with the drives that act (`Robot.with_drives`).
-        q: (..., n) joint angles, in [rad].
-        qd: (..., n) joint velocities, in [rad/s].
-        qdd: (..., n) joint accelerations, in [rad/s^2].
-        wrench: (..., 6) `[f; mu]` on the robot at the tool's origin, base axes, in [N, N m].
-        T_flange_tool: (4, 4) pose of the tool on the flange.
-
-    Returns:
-        (..., n) `tau`, in [N m]; the torques at the motor shafts are N^-T tau.
-
-    Example:
-        >>> import twin
-        >>> robot = twin.load("irb140").with_drives("rigid")
-        >>> q = robot.poses["zero"]
-        >>> tau = twin.drive_inverse_dynamics(robot, q, [1, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0])
-        >>> round(float(tau[0]), 4)
-        29.7931
-    """
-    tau = inverse_dynamics(robot, q, qd, qdd, wrench, T_flange_tool)
-    drives = robot.active_drives
-    if drives is None:
-        return tau
-    rotors = np.asarray(qdd, dtype=np.float64) @ drives.reflected_inertia
-    return tau + rotors + friction_torque(robot, qd, tau)
-
-
 class PlantState(NamedTuple):
     """State of a plant, and the joint torque that led to it; (..., n) each.
 
@@ -353,7 +389,7 @@ def advance_period(
             qd += time_step * forward_dynamics(robot, q, qd, tau)
             q += time_step * qd
         else:
-            M, h = mass_matrix(robot, q), inverse_dynamics(robot, q, qd, np.zeros(robot.n))
+            M, h = mass_matrix(robot.arm, q), inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n))
             torque_now = h.copy() if torque_now is None else torque_now
             drive_steps(numbers, M, h, tau, q, qd, q_motor, qd_motor, torque_now)
             tau_joint = torque_now.copy() if step == 0 else tau_joint

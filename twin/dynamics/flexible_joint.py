@@ -324,7 +324,7 @@ def spring_frequencies(robot: Robot, q: ArrayLike) -> np.ndarray:
     if drives is None:
         raise RobotError(f"robot {robot.name!r} has no springs: its drives are unknown")
     A, rigid = drives.reflected_inertia, np.isinf(drives.stiffness)
-    arm = np.diag(np.linalg.inv(mass_matrix(robot, q) + np.where(np.outer(rigid, rigid), A, 0.0)))
+    arm = np.diag(np.linalg.inv(mass_matrix(robot.arm, q) + np.where(np.outer(rigid, rigid), A, 0.0)))
     with np.errstate(divide="ignore"):  # a rotor without inertia has an infinite frequency
         squared = np.where(rigid, 0.0, drives.stiffness) * (1.0 / np.diag(A) + arm)
     return np.where(rigid, 0.0, np.sqrt(squared) / (2 * np.pi))

@@ -109,7 +109,7 @@ def operational_space(
     Lambda = (V / values[..., None, :] ** 2) @ V_T
     J_bar = np.asarray(np.linalg.solve(L_T, (U / values[..., None, :]) @ V_T), dtype=np.float64)
     gravity = gravity_torque(robot, q)
-    coriolis_torque = inverse_dynamics(robot, q, qd, np.zeros_like(qd)) - gravity  # C qd
+    coriolis_torque = inverse_dynamics(robot.arm, q, qd, np.zeros_like(qd)) - gravity  # C qd
     mu = np.einsum("...ji,...j->...i", J_bar, coriolis_torque)
     mu = mu - np.einsum("...ij,...jk,...k->...i", Lambda, J_dot, qd)
     p = np.broadcast_to(np.einsum("...ji,...j->...i", J_bar, gravity), mu.shape)

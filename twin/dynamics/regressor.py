@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.jit import compiled
 from twin.multibody import recursions
+from twin.robot.drives.friction import AT_REST
 from twin.robot.evaluation import WORTH_A_THREAD, copied, joint_vectors
 from twin.robot.robot import Robot
 from twin.threads import in_chunks
@@ -38,7 +39,8 @@ def dynamics_regressor(
 ) -> Floats:
     """Return the matrix `Y` by which a motion's torques are linear in the dynamic parameters, `tau = Y pi`.
 
-    `tau` is the result of `twin.drive_inverse_dynamics`, `pi` that of `twin.dynamics.dynamic_parameters`.
+    `tau` is the result of `twin.inverse_dynamics`, `pi` that of `twin.dynamics.dynamic_parameters`.
+    Coulomb friction of a shaft at rest opposes its acceleration there and here.
     Static friction above Coulomb friction is excluded, because it is not linear in its parameters.  Springs,
     balancers and further friction of drives are excluded, too: `twin.identification.torque_model` has them.
 
@@ -48,7 +50,7 @@ def dynamics_regressor(
         qd: (..., n) joint velocities, in [rad/s].
         qdd: (..., n) joint accelerations, in [rad/s^2].
         qd_friction: (..., n) joint velocities at which friction acts, in [rad/s]; `qd` by default.  In a
-            simulation it is the velocity after the step, `qd + dt qdd`.
+            simulation it is the velocity after the step, `qd + dt qdd`, with which a shaft comes to rest.
 
     Returns:
         Y (..., n, p), with ten columns per link of the tree and four per active drive.
@@ -84,7 +86,7 @@ def dynamics_regressor(
         if drives is not None:
             matrices = copied(drives.motor_matrix), copied(drives.friction_matrix)
             motion = (rows[part] for rows in drive_motion)
-            drive_columns(*matrices, *motion, 0.0, Y[part, :, link_columns_end:])
+            drive_columns(*matrices, *motion, 0.0, qd_friction is None, Y[part, :, link_columns_end:])
 
     in_chunks(work, len(Y), WORTH_A_THREAD)
     return Y.reshape(*leading, robot.n, Y.shape[-1])
@@ -254,20 +256,24 @@ def link_columns(tree, gravity, q, qd, v, qdd, Y):
 
 
 @compiled
-def drive_columns(N, R, qdd, qd_friction, smooth, Y):
+def drive_columns(N, R, qdd, qd_friction, smooth, starts, Y):
     """Fill the columns of the drives, Y (N, n, 4 n).
 
     N (n, n) maps joint speeds to the speeds of the rotors, R (n, n) to those of the shafts with friction.
-    Below the speed `smooth`, in [rad/s], Coulomb friction is proportional to the speed.
+    Below the speed `smooth`, in [rad/s], Coulomb friction is proportional to the speed.  If `starts` is true,
+    a shaft at rest rubs against its acceleration.
     """
     n = len(N)
     for k in range(len(Y)):
         for i in range(n):
-            turning, sliding = 0.0, 0.0
+            turning, sliding, rate = 0.0, 0.0, 0.0
             for j in range(n):
                 turning += N[i, j] * qdd[k, j]
                 sliding += R[i, j] * qd_friction[k, j]
+                rate += R[i, j] * qdd[k, j]
             direction = np.sign(sliding)
+            if starts and abs(sliding) <= AT_REST:
+                direction = np.sign(rate) if abs(rate) > AT_REST else 0.0
             if abs(sliding) < smooth:
                 direction = sliding / smooth
             for j in range(n):
@@ -315,4 +321,5 @@ def regressor(tree, drives, gravity, q, qd, v, a, smooth, Y):
     columns, end = Y.reshape((1, *Y.shape)), 10 * n_tree
     link_columns(tree, gravity, motion[0], motion[1], motion[2], motion[3], columns)
     shafts = drives.shafts if len(drives.shafts) > 0 else np.eye(n)
-    drive_columns(np.eye(n), shafts, a.reshape((1, n)), v.reshape((1, n)), smooth, columns[:, :, end:])
+    motors, speeds = a.reshape((1, n)), v.reshape((1, n))
+    drive_columns(np.eye(n), shafts, motors, speeds, smooth, False, columns[:, :, end:])

@@ -1,7 +1,9 @@
 """Forces and moments in the joints of an arm, at its foundation, and at the pins of its closed loops.
 
 The recursion of Newton and Euler computes the wrench that each link receives from its parent.  The component
-along a joint's axis is the torque of its drive; the structure bears the other five.
+along a joint's axis is the torque of its drive; the structure bears the other five.  A spring over an axis
+and a user's column share the torque about it with the drive.  A cylinder, which connects two links beside
+their joint, relieves the joint of its force and its moment.
 
 The pins of a closed loop transmit a force between two links of the tree.  Passive joints have no torque,
 which determines the components of this force that they feel.  For a parallelogram these are the components in
@@ -23,6 +25,7 @@ from twin.arrays import Floats
 from twin.errors import UnknownNameError
 from twin.formatting import short_repr
 from twin.kinematics.forward import link_poses
+from twin.multibody.axis_torques import Cylinder, torque_columns
 from twin.robot.evaluation import evaluate, joint_vectors
 from twin.robot.robot import Robot
 
@@ -70,7 +73,7 @@ def joint_wrenches(
     """Return the forces and moments in all joints, at the base, and at the pins of closed loops.
 
     Args:
-        robot: robot with its payload and mounting.
+        robot: robot with its payload and mounting; its drives, which act before the joints, do not matter.
         q: (..., n) joint angles, in [rad].
         qd: (..., n) joint velocities, in [rad/s].
         qdd: (..., n) joint accelerations, in [rad/s^2].
@@ -98,6 +101,8 @@ def joint_wrenches(
     shape = (robot.tree.n + 1, 6)
     rows = evaluate(robot.kernels.joint_wrenches_batch, (q, qd, qdd), inertial, shape)
     joints, base = rows[..., :-1, :], rows[..., -1, :] + _base_weight(robot)
+    if robot.tree.torques:
+        joints = joints + _beside_joints(robot, q, qd, qdd)
     pins: dict[str, Floats] = {}
     if robot.loops or frame == "base":
         T = link_poses(robot, q)
@@ -107,6 +112,24 @@ def joint_wrenches(
         if frame == "link":
             joints = _rotated(joints, np.swapaxes(T[..., :3, :3], -1, -2))
     return JointWrenches(robot.tree.names, robot.tree.links, joints, base, MappingProxyType(pins))
+
+
+def _beside_joints(robot: Robot, q: Floats, qd: Floats, qdd: Floats) -> Floats:
+    """Return what springs, cylinders and columns add to the wrenches (..., n_tree, 6), in the links' axes."""
+    tree, driven, n = robot.tree, list(robot.driven), robot.n
+    rows = [v.reshape(-1, n) for v in (q, qd, qdd)]
+    added = np.zeros((len(rows[0]), tree.n, 6))
+    for torque in tree.torques:
+        if isinstance(torque, Cylinder):
+            joint = driven[torque.joint]
+            added[:, joint] -= torque.wrench(rows[0][:, torque.joint], tree.axes[joint])
+        else:
+            over_joints = torque_columns([torque], *rows) @ torque.values
+            along = np.linalg.solve(robot.embedding[driven].T, over_joints.T).T  # over the axes with motors
+            for k, joint in enumerate(driven):
+                part = slice(3, 6) if tree.kinds[joint] == "revolute" else slice(0, 3)
+                added[:, joint, part] += along[:, k, None] * tree.axes[joint]
+    return added.reshape(*q.shape[:-1], tree.n, 6)
 
 
 def _rotated(wrenches: Floats, R: Floats) -> Floats:

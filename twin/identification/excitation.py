@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, real_array
 from twin.atomic_file import atomic_write
-from twin.dynamics.equation_of_motion import drive_inverse_dynamics
+from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.dynamics.parameters import dynamic_parameters
 from twin.dynamics.regressor import dynamics_regressor
 from twin.errors import IdentificationError
@@ -252,7 +252,7 @@ def excitation_use(
     W = Y.reshape(-1, len(base.columns))
     norms = np.linalg.norm(W, axis=0)
     values = np.linalg.svd(np.linalg.qr(W / np.where(norms > 0, norms, 1.0), mode="r"), compute_uv=False)
-    tau = drive_inverse_dynamics(robot, q, qd, qdd)
+    tau = inverse_dynamics(robot, q, qd, qdd)
     return Use(
         condition=float(values[0] / values[-1]) if values[-1] > 0 else np.inf,
         range=_from_middle(q, robot.q_min, robot.q_max),
@@ -327,7 +327,7 @@ class _Search:
                     f"the excitation cannot start where {names[int(np.argmax(stuck))]} is at the end of "
                     "its range or beyond it; give another start"
                 )
-        share = np.abs(drive_inverse_dynamics(robot, self.start, still, still)) / robot.drive_torque_max
+        share = np.abs(inverse_dynamics(robot, self.start, still, still)) / robot.drive_torque_max
         if not np.all(share < TORQUE_SHARE):
             joint = int(np.argmax(share))
             raise IdentificationError(
@@ -402,7 +402,7 @@ class _Search:
 
         def within_limits(factor: float) -> bool:
             q, qd, qdd = (part @ (factor * C) for part in self.fine_basis)
-            tau = drive_inverse_dynamics(self.robot, self.start + q, qd, qdd)
+            tau = inverse_dynamics(self.robot, self.start + q, qd, qdd)
             return not any(np.any(part > 0) for part in self.beyond(factor * C, tau))
 
         low, high = 0.0, 1.0
@@ -491,7 +491,7 @@ def read_excitation(path: str | Path) -> FourierMotion:
     from urdf.schema import tomllib
 
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
         arrays = [np.asarray(content[name], dtype=np.float64) for name in ("start", "a", "b")]
         return FourierMotion(*arrays, period=float(content["period"]))
     except KeyError as error:

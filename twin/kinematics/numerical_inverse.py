@@ -22,7 +22,7 @@ from twin.arrays import Floats
 from twin.errors import UnreachableError
 from twin.kinematics.forward import tool_pose
 from twin.robot.evaluation import evaluate, joint_vectors
-from twin.robot.limits import folded
+from twin.robot.limits import folded, unit_doubt
 from twin.robot.robot import Robot
 from twin.rotations.rotations import rigid_poses
 
@@ -182,4 +182,5 @@ def _failure(robot: Robot, T: Floats, tool: Floats, q: Floats, low: Floats, high
         f"no joint angles found for the tool pose at x = {x:.6g} m, y = {y:.6g} m, z = {z:.6g} m: "
         f"of {starts} starts the best comes within {np.linalg.norm(error[:3]):.3g} m and "
         f"{np.rad2deg(np.linalg.norm(error[3:])):.3g} deg{held}"
+        f"{unit_doubt(T[:3, 3], arm_length(robot, tool))}"
     )

@@ -28,6 +28,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from twin.arrays import Floats, real_array
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
+from twin.errors import TwinError
 from twin.learning.learned_input import CorrectedController, LearnedInput
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples
@@ -109,6 +110,7 @@ class NormOptimal:
 
         Raises:
             ValueError: the run has other joints or samples than the responses.
+            TwinError: the equations do not converge, because the weights are too small for these responses.
         """
         if u.shape != e.shape or u.shape != self.responses.shape[::-1]:
             raise ValueError(
@@ -129,7 +131,12 @@ class NormOptimal:
 
             right = self.change * u[:, i] + transposed(lifted(u[:, i]) + e[:, i])
             equations = LinearOperator((N, N), matvec=normal, dtype=np.float64)  # type: ignore[call-arg]
-            following[:, i], _ = cg(equations, right, x0=u[:, i], rtol=TOLERANCE, maxiter=MOST_ROUNDS)
+            following[:, i], rounds = cg(equations, right, x0=u[:, i], rtol=TOLERANCE, maxiter=MOST_ROUNDS)
+            if rounds > 0:
+                raise TwinError(
+                    f"the input of joint {i + 1} did not converge in {MOST_ROUNDS} rounds with the weights "
+                    f"change {self.change:.3g} and size {self.size:.3g}: larger weights converge"
+                )
         return following
 
 

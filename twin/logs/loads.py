@@ -60,7 +60,7 @@ class Motion(NamedTuple):
         The last sample, which has no step, repeats the one before.
         """
         if not self.has_accelerations:
-            return forward_dynamics(self.robot, self.q, self.qd, self.tau_joint)
+            return forward_dynamics(self.robot.arm, self.q, self.qd, self.tau_joint)
         qdd = np.diff(self.qd, axis=0) / self.time_step
         return np.concatenate([qdd, qdd[-1:]])
 

@@ -162,7 +162,7 @@ class Log:
         Before sample 0 it is the torque that holds the arm.  With several steps in a control period, it is
         that of the first step of the period before.
         """
-        first = inverse_dynamics(self.robot, self.q[0], self.qd[0], np.zeros(self.robot.n))
+        first = inverse_dynamics(self.robot.arm, self.q[0], self.qd[0], np.zeros(self.robot.n))
         return np.concatenate([first[None], self.tau_joint[:-1]])
 
     def model_residuals(self) -> PlantState:
@@ -260,7 +260,10 @@ class Log:
         return frame(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the log atomically as a NumPy archive, usually `.npz`.
+        """Write the log atomically as a NumPy archive, usually `.npz`; as a table if the name says so.
+
+        A name that ends in `.csv` or `.parquet` gets the columns of `twin.logs.columns`, which `load` cannot
+        read.
 
         The archive contains all numbers of the robot.  Its named poses and its shapes are read from its file.
 
@@ -268,7 +271,11 @@ class Log:
             TwinError: `load` would reject the log, or its robot cannot be stored.
             OSError: the file cannot be written.
         """
+        from twin.logs.columns import write_csv, write_parquet
+
         self.require_consistent()
+        if write_table := {".csv": write_csv, ".parquet": write_parquet}.get(Path(path).suffix.lower()):
+            return write_table(path, self)
         content = robot_to_record(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
         for name, same in STANDS_FOR.items():

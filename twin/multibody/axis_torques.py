@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -101,6 +101,7 @@ class Cylinder(AxisTorque):
         length: length l0 at which it has `force`, in [m].
         force: force that pushes its ends apart, in [N].
         stiffness: decrease of the force per length, in [N/m].
+        ends: points a and b (3,) at q = 0, in the frame of the link after the joint, in [m].
     """
 
     joint: int
@@ -110,21 +111,37 @@ class Cylinder(AxisTorque):
     length: float
     force: float
     stiffness: float
+    ends: tuple[tuple[float, ...], ...] = field(default=((), ()), repr=False)
 
     value_names = ("force", "stiffness")
     units = ("N", "N/m")
 
     @classmethod
-    def between(cls, joint: int, axis: np.ndarray, a: np.ndarray, b: np.ndarray, *numbers: float) -> Cylinder:
-        """Return the cylinder between points a and b (3,), relative to a point of the axis (3,), at q = 0.
+    def between(
+        cls, joint: int, axis: np.ndarray, a: np.ndarray, b: np.ndarray, R: np.ndarray, *numbers: float
+    ) -> Cylinder:
+        """Return the cylinder between points a and b (3,), relative to the origin of the link after the axis.
 
-        `numbers` are length, force and stiffness.
+        All are given at q = 0, where the link's axes are the columns of R.  `numbers` are length, force and
+        stiffness.
         """
         along = float((a @ axis) * (b @ axis))
         return cls(
             joint, float(a @ b) - along, float(a @ np.cross(axis, b)), float(a @ a + b @ b) - 2.0 * along,
-            *numbers,
+            *numbers, ends=(tuple((a @ R).tolist()), tuple((b @ R).tolist())),
         )  # fmt: skip
+
+    def wrench(self, q: np.ndarray, axis: np.ndarray) -> np.ndarray:
+        """Return the wrench (N, 6) `[f; mu]` on the link after the joint, about its origin and in its axes.
+
+        q (N,) are angles of the joint, in [rad], and axis (3,) is its axis in the link.
+        """
+        a, b = (np.array(end) for end in self.ends)
+        c, s = np.cos(q)[:, None], -np.sin(q)[:, None]  # seen from the link, the other end turns back
+        a = c * a + s * np.cross(axis, a) + (1.0 - c) * (a @ axis) * axis
+        length = np.linalg.norm(b - a, axis=1, keepdims=True)
+        f = (self.force - self.stiffness * (length - self.length)) * (b - a) / length
+        return np.hstack([f, np.cross(b, f)])
 
     @property
     def symbols(self) -> tuple[str, ...]:

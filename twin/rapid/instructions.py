@@ -133,13 +133,17 @@ class Recorder:
         self.events.append(pause)
 
     def add(self, move: Move) -> None:
-        """Add a move."""
+        """Add a move.
+
+        Raises:
+            Stopped: the largest number of moves is made already.
+        """
+        if self.limit is not None and self.moves >= self.limit:
+            raise Stopped(f"stopped after {self.limit} moves (--moves), before line {move.line}")
         if self.arm is not None:
             self.arm.move(move)
         self.events.append(move)
         self.moves += 1
-        if self.limit is not None and self.moves >= self.limit:
-            raise Stopped(f"stopped after {self.limit} moves (--moves), at line {move.line}")
 
 
 MOVE_OPTIONS = "V", "T", "Z", "Inpos", "WObj", "TLoad", "NoEOffs", "Conc", "ID", "Corr"

@@ -82,10 +82,11 @@ class PlannedMove:
         move: the instruction.
         length: length of the tool's path in [mm].
         time: estimated duration in [s].
-        bound: duration at the limits in [s].
+        bound: duration at the limits in [s]; NaN if no torque limit of a joint is known.
         by_speed: duration by speeds alone in [s].
         joint_speed: largest share of a joint's speed limit, and the joint.
-        torque: largest share of a joint's torque limit, and the joint; NaN for a robot without masses.
+        torque: largest share of a joint's torque limit, and the joint; NaN for a robot without masses, and
+            if no torque limit of a joint is known.
         singular: name and distance of the nearest singularity, "" if it is far.
     """
 
@@ -424,11 +425,13 @@ def _figures(
     with np.errstate(divide="ignore"):
         by_speed = 0.5 * width * (1 / np.sqrt(laws.by_speed[:-1]) + 1 / np.sqrt(laws.by_speed[1:]))
     bound = interval_times(width, laws.bound.x)
+    judged = np.isfinite(laws.bound.limit).all()
+    bound = bound if judged or np.isnan(laws.bound.limit).all() else np.full_like(bound, np.nan)
     times = interval_times(width, laws.estimate.x)
     owner = _owners(pieces)
     q, dq = _ends([piece.q for piece in pieces]), _ends([piece.dq for piece in pieces])
     speed_share = np.abs(dq) * np.sqrt(both_ends(laws.estimate.x))[..., None] / robot.qd_max
-    torque_share = np.abs(laws.estimate.torque) / laws.estimate.limit
+    torque_share = np.abs(laws.estimate.torque) / (laws.estimate.limit if judged else np.nan)
     near = None
     if robot.dh:
         flat = q.reshape(-1, q.shape[-1])

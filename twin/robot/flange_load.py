@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.robot.limits import within_reach
 from twin.robot.robot import Payload
 from twin.rotations.rotations import pose_matrix
 
@@ -29,22 +30,6 @@ def numbers(text: str, what: str, counts: tuple[int, ...]) -> tuple[float, ...]:
     return values
 
 
-def within_reach(place: tuple[float, ...], what: str) -> None:
-    """Check that coordinates (3,), in [m], are at most `FARTHEST` from the flange.
-
-    Raises:
-        ValueError: one is larger, as millimetres are.
-    """
-    farthest = max(map(abs, place))
-    if farthest > FARTHEST:
-        raise ValueError(
-            f"expected {what} in metres, at most {FARTHEST:g} m from the flange, got {farthest:g}: "
-            "are these millimetres?"
-        )
-
-
-FARTHEST = 5.0
-"""Largest distance from the flange, in [m]."""
 PAYLOAD = "mass,x,y,z,Ixx,Iyy,Izz,Ixy,Ixz,Iyz"
 TOOL = "x,y,z,a,b,c,d"
 UNIT_TOLERANCE = 1e-3
@@ -64,7 +49,6 @@ def payload_of(text: str) -> Payload:
     """
     expected = f"a payload as mass, or as mass,x,y,z, or as {PAYLOAD} in kg, m and kg m^2"
     mass, *rest = numbers(text, expected, (1, 4, 10))
-    within_reach((0.0, *rest[:3]), "the payload's centre of mass")
     if len(rest) < 9:
         return Payload(mass, rest or (0.0, 0.0, 0.0))
     xx, yy, zz, xy, xz, yz = rest[3:]

@@ -234,3 +234,26 @@ def violation(
     else:
         limit = float(robot.q_max[joint] if value > robot.q_max[joint] else robot.q_min[joint])
     return Violation(quantity, robot.joint_names[joint], t, value, limit, rollout, robot.joint_kinds[joint])
+
+
+def within_reach(place: Iterable[float], what: str) -> None:
+    """Check that coordinates (3,), in [m], are at most `FARTHEST` from the flange.
+
+    Raises:
+        ValueError: one is larger, as millimetres are.
+    """
+    farthest = max(map(abs, place))
+    if farthest > FARTHEST:
+        raise ValueError(
+            f"expected {what} in metres, at most {FARTHEST:g} m from the flange, got {farthest:g}: "
+            "are these millimetres?"
+        )
+
+
+FARTHEST = 5.0
+"""Largest distance from the flange, in [m]."""
+
+
+def unit_doubt(place: Iterable[float], length: float) -> str:
+    """Return the question for a place (3,) beyond 10 lengths of an arm, in [m]; "" for a nearer one."""
+    return "; are these millimetres?" if max(map(abs, place)) > 10.0 * length else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,15 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats, float_array, real_array
-from twin.errors import RobotError, UnknownNameError, near
+from twin.errors import PayloadWarning, RobotError, UnknownNameError, near
 from twin.formatting import html_table
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives, known_mode
-from twin.robot.limits import joint_unit, shown
+from twin.robot.limits import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
     from twin.logs.views.plots import Plot
     from twin.multibody.single_sample import SingleSample
+    from twin.robot.drives.drive_step import DriveModel
 
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -111,6 +113,7 @@ class Payload(Portable):
             raise ValueError(f"expected a payload mass of at least 0 kg, got {self.mass}")
         if com.shape != (3,) or not np.all(np.isfinite(com)):
             raise ValueError(f"expected a payload centre of mass of 3 finite numbers, got {com.tolist()}")
+        within_reach(com, "the payload's centre of mass")
         largest = np.max(np.abs(inertia), initial=0.0)
         if inertia.shape != (3, 3) or not np.all(np.abs(inertia - inertia.T) <= 1e-12 * largest):
             raise ValueError("expected a payload inertia of shape (3, 3), symmetric and finite")
@@ -164,7 +167,7 @@ class Robot(Portable):
         has_inertia: whether the masses of the links are known; without them there are no dynamics.
         drives: drive trains, `None` if unknown.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
-            demanded torque, up to `tau_max`.
+            demanded torque, up to `tau_max`, and the robot is its rigid body alone.
 
     Example:
         >>> import twin
@@ -279,8 +282,34 @@ class Robot(Portable):
 
     @property
     def drive_torque_max(self) -> np.ndarray:
-        """Torque limits (n,) of the active drives at standstill, in [N m]; `tau_max` for ideal drives."""
-        return self.tau_max if self.active_drives is None else self.active_drives.torque_max
+        """Torque limits (n,) at standstill, in [N m]; infinite where no limit is known.
+
+        They are those of the active drives' motors, and `tau_max` for ideal drives and for unknown motors.
+        """
+        return self.tau_max if self.active_drives is None else self.active_drives.torque_limits(self.tau_max)
+
+    @property
+    def joints_without_torque_limit(self) -> tuple[str, ...]:
+        """Names of the joints of which neither the motor's torque limit nor the effort is known."""
+        return tuple(
+            name for name, most in zip(self.joint_names, self.drive_torque_max, strict=True) if most == np.inf
+        )
+
+    @cached_property
+    def arm(self) -> Robot:
+        """Rigid body of the robot, `with_drives("ideal")`, with the same compiled functions."""
+        if self.active_drives is None:
+            return self
+        arm = replace(self, drive_mode="ideal")
+        arm.__dict__["kernels"] = self.kernels  # the value of the cached property
+        return arm
+
+    @cached_property
+    def drive_model(self) -> DriveModel:
+        """Rotors and friction of the active drives, for compiled functions."""
+        from twin.robot.drives.drive_step import DriveModel
+
+        return DriveModel.of(self.active_drives, self.n)
 
     @cached_property
     def passive(self) -> tuple[int, ...]:
@@ -311,12 +340,20 @@ class Robot(Portable):
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
     def with_payload(self, payload: Payload | None) -> Robot:
-        """Return the robot with another payload, or without one for `None`."""
+        """Return the robot with another payload, or without one for `None`.
+
+        Warns:
+            PayloadWarning: the payload is heavier than the rating of the robot.
+        """
         bare = self.tree if self.bare is None else self.bare
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
         if not isinstance(payload, Payload):
             raise ValueError(f"expected a twin.Payload or None, got {payload!r}: write twin.Payload(mass)")
+        if self.rating is not None and payload.mass > self.rating.payload:
+            # Without the mass, so that a sweep over masses says it once.
+            sentence = f"the payload is above {self.rating.payload:g} kg, the rating of {self.name}"
+            warnings.warn(sentence, PayloadWarning, stacklevel=2)
         body = inertial_parameters(payload.mass, np.asarray(payload.com), np.asarray(payload.inertia))
         loaded = bare.with_body(bare.flange_joint, transformed_parameters(body, bare.T_joint_flange))
         return replace(self, tree=loaded, payload=payload, bare=bare)

@@ -13,11 +13,13 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.loads import Motion, load_magnitudes
-from twin.logs.log import Log
+from twin.logs.log import LAW_SIGNAL, Log
 from twin.robot.limits import ROUND_OFF
 from twin.robot.robot import Robot
 from twin.sweeps.trial import LOAD_FIGURES, OUTCOME, TROUBLES, Trial
 
+SIGNALS = ("q", "qd", "tau", "tau_demand", "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
+"""Signals of a rollout that are those of a log."""
 ERRORS = ("joint_error", "rms_error", "tool_error")
 """Figures that are infinite for a trial that ended early."""
 LOADS_AT_ONCE = 8
@@ -82,13 +84,15 @@ def _alike(trial: Trial) -> object:
     sensors = trial.sensors and replace(trial.sensors, seed=0)
     tool = None if trial.T_flange_tool is None else trial.T_flange_tool.tobytes()
     kind = trial.loads, trial.plant.drive_mode, law.law, law.parameters.shape, law.robot.drive_mode
-    return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, kind
+    judged = trial.judge is not None
+    return id(trial.reference), sensors, trial.time_step, trial.steps_per_period, tool, judged, kind
 
 
 def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
     """Return the outcomes of trials of one call."""
     first = trials[0]
-    if first.loads and len(trials) > LOADS_AT_ONCE:
+    every_sample = first.loads or first.judge is not None
+    if every_sample and len(trials) > LOADS_AT_ONCE:
         blocks = [trials[k : k + LOADS_AT_ONCE] for k in range(0, len(trials), LOADS_AT_ONCE)]
         return np.concatenate([_rolled_out(block, threads) for block in blocks])
     laws = [trial.controller for trial in trials]
@@ -99,7 +103,7 @@ def _rolled_out(trials: list[Trial], threads: int | None) -> np.ndarray:
         sensors=first.sensors,
         time_step=first.time_step,
         steps_per_period=first.steps_per_period,
-        every=1 if first.loads else len(first.reference.t),
+        every=1 if every_sample else len(first.reference.t),
         keep_failures=True,
         T_flange_tool=first.T_flange_tool,
         noise_seeds=[0 if trial.sensors is None else trial.sensors.seed for trial in trials],
@@ -129,7 +133,22 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
         _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
     table["beyond_range"], table["speed_ratio"] = figures.beyond_range, figures.speed_ratio
     table["saturated"] = rollouts.saturated.sum(axis=1)
+    for r, (row, trial) in enumerate(zip(table, trials, strict=True)):
+        if trial.judge is not None and not row["trouble"]:
+            row["check"] = trial.judge(_log(rollouts, r, trial))
     return _judged(table, trials)
+
+
+def _log(rollouts: Rollouts, r: int, trial: Trial) -> Log:
+    """Return the log of a rollout that did not end early and of which every sample was recorded."""
+    signals = {name: getattr(rollouts, name)[r] for name in SIGNALS}
+    t, q, qd, qdd = trial.reference
+    return Log(
+        robot=trial.plant, controller=trial.controller.name, time_step=trial.time_step,
+        steps_per_period=trial.steps_per_period, t=t, q_ref=q, qd_ref=qd, qdd_ref=qdd,
+        saturated=signals["tau"] != signals["tau_demand"], loop_gap=np.zeros(len(t)), **signals,
+        arrays={f"{LAW_SIGNAL}{name}": rows[r] for name, rows in rollouts.law.items()},
+    )  # fmt: skip
 
 
 def _in_engine(trial: Trial) -> np.void:
@@ -153,6 +172,8 @@ def _in_engine(trial: Trial) -> np.void:
         _fill(row, log, trial.plant, trial.T_flange_tool)
         series = (log.q, log.qd, log.tau_joint, log.tau)
         _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
+        if trial.judge is not None and not trouble:
+            row["check"] = trial.judge(log)
     return _judged(table, [trial])[0]
 
 
@@ -226,7 +247,9 @@ def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
     free = np.array([trial.leaves_limits for trial in trials])
     within = (table["beyond_range"] <= ROUND_OFF) & (table["speed_ratio"] <= 1.0 + ROUND_OFF)
     allowed = np.array([trial.error_limit for trial in trials])
-    table["passes"] = ~early & (within | free) & (table["saturated"] == 0) & (table["joint_error"] <= allowed)
+    passes = (within | free) & (table["saturated"] == 0) & (table["joint_error"] <= allowed)
+    judged = np.array([trial.judge is not None for trial in trials])
+    table["passes"] = ~early & np.where(judged, table["check"] == "", passes)
     return table
 
 

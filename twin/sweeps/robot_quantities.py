@@ -293,7 +293,8 @@ def _with_other_drives(robot: Robot, parts: dict[Part, float]) -> Robot:
             now[other] = ordered(now[other] * share, new)
     if robot.drive_mode != "ideal":
         ratio = np.abs(now["ratio"])
-        limits = ratio * now["motor_torque_max"]
+        motors = ratio * now["motor_torque_max"]
+        limits = np.where(np.isinf(motors), robot.tau_max, motors)
         if (changed_limits := _numbers(limits, "torque_limit", parts)) is not limits:
             now["motor_torque_max"] = changed_limits / ratio
     columns = {column: value for column, value in now.items() if value is not getattr(drives, column)}

@@ -4,6 +4,7 @@
     draw, replicate         number of the random draw, and of the independent replicate of the design
     payload, model.mass     varied quantities, each in its unit, under the names that `--vary` takes
     passes, trouble         1 or 0; what ended the run early, or empty
+    check                   the first check of the scenario that fails, or empty
     joint_error_rad, ...    the figures of `twin.sweeps.trial.OUTCOME`, with their unit in the name
 
 Numbers in a CSV have the fewest digits that give back the same double; infinity is `inf`, not a number `nan`.
@@ -103,5 +104,6 @@ def _columns(label: str, table: np.ndarray, part: slice) -> dict[str, np.ndarray
         columns[f"{name}_{unit.replace(' ', '')}" if unit and name in (OUTCOME.names or ()) else name] = rows[
             name
         ]
+    columns["check"] = rows["check"].astype(object)
     columns["trouble"] = np.array(TROUBLES, dtype=object)[rows["trouble"]]
     return columns

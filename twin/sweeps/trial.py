@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib import metadata
@@ -22,6 +22,7 @@ from twin.version import __version__
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw
+    from twin.logs.log import Log
     from twin.robot.drives.sensors import Sensors
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
@@ -44,6 +45,8 @@ class Trial(NamedTuple):
         loads: whether the loads on foundation and pins are computed, too, which takes some times as long.
         error_limit: limit of the largest joint error, in [rad]; infinite if unknown.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
+        judge: function that returns the name of the first check that the log of the run fails, "" if none; it
+            decides alone whether a run that did not end early passes. `None` if the figures decide.
     """
 
     plant: Robot
@@ -56,6 +59,7 @@ class Trial(NamedTuple):
     loads: bool = False
     error_limit: float = np.inf
     leaves_limits: bool = False
+    judge: Callable[[Log], str] | None = None
 
 
 class Experiment(Protocol):
@@ -169,6 +173,7 @@ OUTCOME = np.dtype(
         ("beyond_range", "f8"),
         ("speed_ratio", "f8"),
         ("saturated", "i8"),
+        ("check", "U48"),
     ]
 )
 """Row of a trial.
@@ -187,6 +192,7 @@ OUTCOME = np.dtype(
 - beyond_range: largest excess of a joint over its range, in [rad]; 0 if there is none.
 - speed_ratio: largest speed over its limit.
 - saturated: number of samples and joints at which a drive saturated.
+- check: name of the first check of the scenario that fails, at most 48 characters, see `Trial.judge`.
 """
 
 TROUBLES = ("", "ran away", "torque not finite", "loop folded", "cannot be made")

@@ -24,6 +24,7 @@ from twin.formatting import short_repr
 from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
 from twin.logs.recordings.recording import JointRecording, Recording, ToolRecording
+from twin.robot.limits import unit_doubt
 from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples, check_limits, sample, sample_times
 from twin.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easing, through_recording
@@ -324,7 +325,7 @@ def _out_of_reach(robot: Robot, T_base_tool: Floats, tool: Floats) -> str:
     return (
         f"no joint angles reach the tool pose at x = {x:.6g} m, y = {y:.6g} m, z = {z:.6g} m: its wrist "
         f"centre is {distance:.6g} m from axis 2, the arm reaches {abs(lower - forearm):.6g} to "
-        f"{lower + forearm:.6g} m"
+        f"{lower + forearm:.6g} m{unit_doubt(T_base_tool[:3, 3], lower + forearm)}"
     )
 
 

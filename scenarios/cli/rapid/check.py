@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.cli.arguments import Call, Command, WrongUse, argument, count, option, output_file
 from scenarios.cli.output import Files, console, print_to_stderr
-from twin.errors import RapidError
+from twin.errors import RapidError, printable
 
 if TYPE_CHECKING:
     from twin.cell.closest import Closest
@@ -88,12 +88,13 @@ class Check(Command):
         )
         for line in _table(plan, robot, near, len({one.move.file for one in plan.moves}) > 1):
             page.print(line, highlight=False, soft_wrap=True, markup=False)
-        closing = _closing(plan, program, remarks, limits, fault)
+        unknown = () if limits.accelerations is not None else robot.joints_without_torque_limit
+        closing = _closing(plan, program, remarks, limits, unknown, fault)
         for line in closing:
             page.print(line, highlight=False, soft_wrap=True, markup=False)
         files = Files()
         files.write(self.json, partial(_write_json, plan, near, program, remarks, limits, fault))
-        files.write(self.junit, partial(_write_junit, names, plan, robot, fault))
+        files.write(self.junit, partial(_write_junit, names, plan, program, fault))
         files.write(self.markdown, partial(_write_markdown, names, plan, robot, near, closing))
         return 0 if files.name(page) and fault is None else 1
 
@@ -182,7 +183,7 @@ def _rows(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: boo
         cells = [place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts, singular]
         if near:
             least = min(closest[key], key=lambda one: one.nearest.clearance, default=None)
-            cells.append("" if least is None else f"{least.nearest.text} {' - '.join(least.nearest.pair)}")
+            cells.append("" if least is None else f"{least.nearest.text} {least.nearest.names}")
         rows.append(tuple(cells))
     return rows
 
@@ -202,25 +203,37 @@ def _table(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bo
 
 
 def _closing(
-    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, fault: RapidError | None
-) -> list[str]:
-    """Return the lines below the table: times, what was not done, and the fault."""
+    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, unknown: Sequence[str],
+    fault: RapidError | None,
+) -> list[str]:  # fmt: skip
+    """Return the lines below the table: times, what was not done, and the fault.
+
+    `unknown` are the joints of which no torque limit is known.
+    """
+    at_limits = f"{plan.bound:.2f} s at the limits (a lower bound)"
+    if unknown:
+        at_limits = f"not judged at the limits (no torque limit is known of {', '.join(unknown)})"
     lines = [
         "",
-        f"time: {plan.by_speed:.2f} s by speeds alone, {plan.bound:.2f} s at the limits (a lower bound), "
+        f"time: {plan.by_speed:.2f} s by speeds alone, {at_limits}, "
         f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
     ]
     if program.notes:
         lines += [
             "not done, or worth a look:",
-            *(f"  line {note.line}: {note.text}" for note in program.notes),
+            *(f"  line {note.line}: {printable(note.text)}" for note in program.notes),
         ]
     lines += [f"remark: {remark}" for remark in remarks]
     if program.stopped:
         lines.append(program.stopped)
     clean = "no fault until then" if program.stopped else "no fault"
-    lines.append(clean if fault is None else f"FAULT {fault}")
+    lines.append(clean if fault is None else printable(f"FAULT {fault}"))
     return lines
+
+
+def _is_incomplete(program: Program) -> bool:
+    """Return whether the program was stopped at a limit of moves or statements; `ExitCycle` is an end."""
+    return program.stopped.startswith("stopped")
 
 
 def _write_json(
@@ -244,7 +257,7 @@ def _write_json(
             "speed_mm_s": one.move.speed[0],
             "stops": one.move.stops,
             "time_s": one.time,
-            "bound_s": one.bound,
+            "bound_s": figure(one.bound),
             "by_speed_s": one.by_speed,
             "joint_speed": {"share": figure(one.joint_speed[0]), "joint": one.joint_speed[1] + 1},
             "torque": {"share": figure(one.torque[0]), "joint": one.torque[1] + 1},
@@ -260,11 +273,11 @@ def _write_json(
         for k, one in enumerate(plan.moves)
     ]
     result = {
-        "passes": fault is None,
+        "passes": fault is None and not _is_incomplete(program),
         "fault": None
         if fault is None
         else {"kind": fault.kind, "file": fault.file, "line": fault.line, "message": str(fault)},
-        "time_s": {"by_speed": plan.by_speed, "bound": plan.bound, "estimate": plan.time},
+        "time_s": {"by_speed": plan.by_speed, "bound": figure(plan.bound), "estimate": plan.time},
         "share": limits.share,
         "settling_s": limits.settling,
         "moves": moves,
@@ -275,17 +288,22 @@ def _write_json(
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
-def _write_junit(names: str, plan: Plan, robot: Robot, fault: RapidError | None, path: Path) -> None:
-    from junitparser import Failure, JUnitXml, TestCase, TestSuite
+def _write_junit(names: str, plan: Plan, program: Program, fault: RapidError | None, path: Path) -> None:
+    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-    suite = TestSuite(names)
+    from scenarios.report.files import xml_text
+
+    name = xml_text(names)
+    suite = TestSuite(name)
     for one in plan.moves:
         place = f"{Path(one.move.file).name}, line {one.move.line}"
-        suite.add_testcase(TestCase(f"{place} {one.move.name}", names, one.time))
-    last = TestCase(f"{names} has no fault", names, 0.0)
+        suite.append(TestCase(xml_text(f"{place} {one.move.name}"), name, one.time))
+    last = TestCase(f"{name} has no fault", name, 0.0)
     if fault is not None:
-        last.result = [Failure(str(fault))]
-    suite.add_testcase(last)
+        last.result = [Failure(xml_text(str(fault)))]
+    elif _is_incomplete(program):
+        last.result = [Skipped(xml_text(program.stopped))]
+    suite.append(last)
     document = JUnitXml("irb-twin rapid check")
     document.add_testsuite(suite)
     document.update_statistics()
@@ -295,9 +313,11 @@ def _write_junit(names: str, plan: Plan, robot: Robot, fault: RapidError | None,
 def _write_markdown(
     names: str, plan: Plan, robot: Robot, near: Mapping[int, Closest], closing: Sequence[str], path: Path
 ) -> None:
+    from scenarios.report.files import plain
+
     headings = _headings(near)
-    lines = [f"## irb-twin rapid check: {names}", "", "| " + " | ".join(headings) + " |"]
+    lines = [f"## irb-twin rapid check: {plain(names)}", "", "| " + " | ".join(headings) + " |"]
     lines.append("|" + "---|" * len(headings))
-    lines += ["| " + " | ".join(row) + " |" for row in _rows(plan, robot, near, False)]
-    lines += ["", *(f"{line}\n" for line in closing if line)]
+    lines += ["| " + " | ".join(map(plain, row)) + " |" for row in _rows(plan, robot, near, False)]
+    lines += ["", *(f"{plain(line)}\n" for line in closing if line)]
     path.write_text("\n".join(lines), encoding="utf-8")

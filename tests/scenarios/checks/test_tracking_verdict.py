@@ -110,9 +110,29 @@ def test_missing_torque_uses_worst_signs_of_friction(logs, law):
 
 def test_bound_is_rounding_if_no_torque_is_missing():
     hold = registry.find("gravity_hold")
-    run = run_one(hold, hold.Config(controller="pd_gravity", duration=0.02))
-    assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF)
-    assert run.outcome == "passes"
+    for settings in (
+        {"controller": "pd_gravity"},
+        {"steps_per_period": 2},
+        {"steps_per_period": 5},
+        {"reference": "continuous"},
+    ):
+        run = run_one(hold, hold.Config(duration=0.02, **settings))
+        assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF), settings
+        assert run.outcome == "passes", settings
+
+
+def test_bound_beyond_the_range_of_a_joint_is_not_judged(logs):
+    """With soft gains the bound is several turns; an error beyond the bound of another joint still fails."""
+    soft = with_arrays(logs["pd"], bandwidth=np.array(4.0))
+    bound, width = bounds.tracking_bound(soft)[0], soft.robot.q_max - soft.robot.q_min
+    (within,) = np.flatnonzero(bound <= width)[:1]
+    found = verdict_on(soft)
+    assert (found.verdict, found.outcome, found.limit) == ("not_judged", "not judged", None)
+    assert found.reason == "the bound of joint_4 is beyond its range"
+    q = soft.q.copy()
+    q[-1, within] = soft.q_ref[-1, within] - 1.1 * bound[within]
+    fails = verdict_on(dataclasses.replace(soft, q=q))
+    assert (fails.outcome, fails.joint) == ("fails", soft.robot.joint_names[within])
 
 
 # The verdict.

@@ -7,20 +7,15 @@ import tempfile
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import matplotlib.figure
-import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.image import imread
 
 import twin
-from scenarios import drive_mismatch
 from scenarios.base import Config, Metric
 from scenarios.cli import output
 from scenarios.cli.command_line import main
-from scenarios.report import page_curves, picture
 from scenarios.report.files import write_json, write_junit
-from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.picture import draw
 from scenarios.report.report import (
     explanations,
@@ -31,18 +26,10 @@ from scenarios.report.report import (
 )
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
-from scenarios.sweeping.execute import WorstCase
-from tests.support.example_logs import log_of, made_log, made_up_log, made_up_run, rendered
+from tests.support.example_logs import made_log, made_up_log, made_up_run, rendered
 from tests.support.random_trees import random_urdf
-from tests.support.small_robots import SOUND
-from twin.control.closed_loop import divergence_message
-from twin.egm import EgmRobot, Mirror, StreamLog
-from twin.errors import EgmError, LimitError
 from twin.formatting import figure, shorten
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
-from twin.logs.views.plots import friction_plot
-from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
-from twin.trajectories.sampling import Samples, check_limits
 
 
 def test_error_figures_have_their_definition():
@@ -163,7 +150,14 @@ def test_junit_has_a_case_per_check_with_the_reason_of_failure(tmp_path):
     path = tmp_path / "a.xml"
     broken = Metric("check", 2.0, "rad", 1.0, "< & >")
     lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
+    both = dataclasses.replace(
+        made_up_run("pid", broken, dataclasses.replace(broken, name="other")), error="its table failed"
+    )
     write_junit(Results([made_up_run("pd"), made_up_run("pd_gravity", broken), lost]), path)
+    assert float(ET.parse(path).getroot().attrib["time"]) == pytest.approx(1.1)
+    write_junit(Results([both]), tmp_path / "b.xml")
+    times = [case.attrib["time"] for case in ET.parse(tmp_path / "b.xml").getroot().iter("testcase")]
+    assert sum(map(float, times)) == pytest.approx(both.seconds), "once, with the case of its error"
     cases = list(ET.parse(path).getroot().iter("testcase"))
     assert [case.attrib["name"] for case in cases] == ["the check that holds", "check", "finishes"]
     assert [len(case.findall("failure")) for case in cases] == [0, 1, 1]
@@ -187,116 +181,6 @@ def test_a_picture_survives_what_diverged(tmp_path, small_pictures):
     for number, broken in enumerate((dataclasses.replace(log, tau=tau, tau_demand=tau), short)):
         draw([dataclasses.replace(made_up_run(), log=broken)], tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").stat().st_size > 1000
-
-
-# Pictures: points stand at their values, axes have units, no legend covers curves, the ground is opaque.
-
-
-@pytest.fixture
-def saved(monkeypatch):
-    """Figures that are written during a test."""
-    figures, save = [], matplotlib.figure.Figure.savefig
-
-    def record(figure, *args, **settings):
-        figures.append(figure)
-        save(figure, *args, **settings)
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", record)
-    return figures
-
-
-def assert_legible(figure, path):
-    picture = matplotlib.image.imread(path)
-    assert picture.shape[2] == 3 or np.all(picture[..., 3] == 1.0)
-    drawn = [axes for axes in figure.get_axes() if axes.axison]
-    assert drawn
-    assert all(axes.get_legend() is None for axes in drawn)
-    labels = [axes.get_ylabel() for axes in drawn]
-    assert all("[" in label for label in labels if label and not label.startswith("share"))
-    assert any("[" in label for label in labels)
-
-
-def mismatch_logs():
-    logs = []
-    for k, name in enumerate(("pd", "cascade", "computed_torque")):
-        errors = np.array([0.0, 1e-15, 2e-3, np.inf]) if k else np.array([0.1, 0.2, 0.3, 0.4])
-        arrays = {"joint_errors": errors, "tool_errors": 0.1 * errors}
-        logs.append(log_of(twin.load("irb140"), name))
-        object.__setattr__(logs[-1], "arrays", arrays)
-    return logs
-
-
-def test_mismatch_draws_points_only_at_their_values(saved, tmp_path):
-    path, logs = tmp_path / "mismatch.png", mismatch_logs()
-    drive_mismatch.picture(logs, path)
-    assert_legible(saved[0], path)
-    above, below = saved[0].axes
-    for axes, what in ((above, "joint_errors"), (below, "tool_errors")):
-        low, high = axes.get_ylim()
-        for log, line in zip(logs, axes.lines, strict=False):
-            errors = log.arrays[what]
-            visible = errors[np.isfinite(errors) & (errors >= drive_mismatch.FLOOR)]
-            np.testing.assert_array_equal(line.get_ydata(), visible)
-            assert np.all((low < visible) & (visible < high))
-    texts = {text.get_text() for text in above.texts}
-    assert {"0", "1e-15", "0.002", "inf"} <= texts
-
-
-@pytest.mark.parametrize(
-    ("errors", "alike"), [((1e-2, 2e-2), True), ((1e-2, 1e-15), False), ((0.0, 0.0), True)]
-)
-def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike, small_pictures):
-    robot, path = twin.load("irb140"), tmp_path / "runs.png"
-    logs = [log_of(robot, name, error=error) for name, error in zip(("pd", "pid"), errors, strict=True)]
-    picture.draw([Run("joint_tracking", Config(), log, (), 0.0) for log in logs], path)
-    assert_legible(saved[0], path)
-    panels = [axes for axes in saved[0].get_axes() if axes.axison]
-    assert (panels[0].get_ylim() == panels[1].get_ylim()) is alike
-    for axes, log in zip(panels, logs, strict=True):
-        assert axes.get_yscale() == "linear"
-        error = (log.q_ref - log.q)[:, 0]
-        ratio = axes.lines[0].get_ydata() / np.where(error, error, 1.0)
-        exponent = np.log10(ratio[error != 0])
-        np.testing.assert_allclose(exponent, np.round(exponent), atol=1e-9)
-
-
-def test_friction_is_drawn_as_it_is_computed():
-    robot = twin.load("irb140").with_drives("rigid")
-    axes = friction_plot(robot).axes
-    assert len(axes) == 6
-    assert axes[0].get_xlabel() == "speed  [rad/s]"
-    speed, friction = axes[1].lines[0].get_data()
-    moving = np.isfinite(speed)
-    qd = np.zeros((np.count_nonzero(moving), 6))
-    qd[:, 1] = speed[moving]
-    np.testing.assert_array_equal(friction[moving], twin.friction_torque(robot, qd)[:, 1])
-    assert np.all(friction[moving] * speed[moving] > 0)
-    assert np.isnan(friction[~moving]).all()
-    with pytest.raises(twin.errors.RobotError, match="irb140 has ideal drives"):
-        friction_plot(twin.load("irb140"))
-
-
-def test_friction_command_lists_and_draws(tmp_path, command):
-    path = tmp_path / "friction.png"
-    out = command(["friction", "irb1400", "--picture", str(path)]).out
-    assert "Coulomb N m" in out
-    assert len(out.splitlines()) == 8
-    assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_load_axes_of_the_page_reach_at_least_one_percent():
-    panel = page_curves.Panel("a", "", [page_curves.Line(np.arange(3.0), 1e-6 * np.ones(3), {})], 1.0)
-    np.testing.assert_allclose(page_curves._range(panel), [-0.011, 0.011], rtol=1e-12)
-
-
-def test_sweep_axes_have_units(saved, tmp_path):
-    path = tmp_path / "sweep.png"
-    words = ["--vary", "payload=0:6", "drives.coulomb=0.5:1.5", "--samples", "20", "--picture", str(path)]
-    assert main(["sweep", "joint_tracking", "--drives", "rigid", "--duration", "0.2", *words]) == 0
-    assert_legible(saved[0], path)
-    axes = saved[0].get_axes()
-    labels = {one.get_xlabel() for one in axes} | {one.get_ylabel() for one in axes}
-    assert {"payload  [kg]", "drives.coulomb  [times nominal]", "share of passing runs"} <= labels
 
 
 # Width of reports: long names, many joints, narrow terminals, and pipes, which have no width.
@@ -395,84 +279,3 @@ def test_files_of_laws_have_names_that_any_disk_takes(tmp_path):
 def test_a_picture_has_room_for_twelve_long_names(tmp_path, small_pictures):
     draw([long_run("pd", LONG, "a" * 80)], tmp_path / "a.png")
     assert imread(tmp_path / "a.png").shape[1] < 1000
-
-
-# Units of joints: a sliding one is in metres and newtons, and for people in millimetres, everywhere.
-
-
-@pytest.fixture(scope="module")
-def arm(tmp_path_factory):
-    """A joint that turns within 1 rad, and one that slides from 0 to 0.2 m."""
-    path = tmp_path_factory.mktemp("slide") / "arm.urdf"
-    path.write_text(SOUND, encoding="utf-8")
-    return twin.load(path)
-
-
-def test_texts():
-    assert position_text(0.0478, "prismatic") == "47.8 mm (0.0478 m)"
-    assert position_text(0.5 * np.pi, "revolute", "/s") == "90 deg/s (1.5708 rad/s)"
-    assert shown(0.0478, "prismatic", 2) == "48 mm"
-    assert caption_unit(["revolute", "prismatic"]) == "rad (sliding joints: m)"
-    assert caption_unit(["prismatic"], "{torque} s/{position}") == "N s/m"
-    assert caption_unit(["revolute"] * 2, "{torque}") == "N m"
-
-
-def test_a_position_beyond_its_range(arm):
-    slide = arm.joint_names[1]
-    for position, told in (
-        (
-            [0.0, 0.25],
-            rf"^{slide} would be at 250 mm \(0.25 m\), its range is 0 mm \(0 m\) to 200 mm \(0.2 m\)$",
-        ),
-        ([0.0, 47.8], r"positions are in metres, are these millimetres\?$"),
-        ([40.0, 0.1], r"57\.2958 deg \(1 rad\); angles are in radians, are these degrees\?$"),
-    ):
-        with pytest.raises(LimitError, match=told):
-            check_position(arm, np.array(position))
-
-
-def test_a_speed_beyond_its_limit(arm):
-    fast = np.array([0.0, 2.0 * arm.qd_max[1]])
-    t, q, qd = 1e-3 * np.arange(3), np.tile([0.0, 0.1], (3, 1)), np.tile(fast, (3, 1))
-    with pytest.raises(LimitError, match=rf"would move at {2e3 * arm.qd_max[1]:g} mm/s \("):
-        check_limits(arm, Samples(t, q, qd, np.zeros_like(q)))
-    (found,) = violations(arm, t, q, qd)
-    assert f"moves at {2e3 * arm.qd_max[1]:g} mm/s ({fast[1]:g} m/s)" in str(found)
-
-
-def test_an_arm_that_diverges(arm):
-    assert divergence_message(arm, np.array([0.0, np.nan]), np.zeros(2)).endswith("is at nan m with 0.0 m/s")
-
-
-def test_the_captions_of_a_report_and_a_page():
-    robot = twin.load("figure_7_1")  # one joint turns, two slide
-    run = Run("swing", Config(controller="pd"), made_log(robot, np.zeros((3, 3))), (), 0.5)
-    text = rendered(scenario_report("A swing.", [run], 100))
-    assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
-    assert "Peak torque in N m (sliding joints: N), and number" in text
-    page = f"{_joints(Logged(run.log, 'pd', 'red'))}{_arm(robot)}"
-    lengths, forces = "rad (sliding joints: m)", "N m (sliding joints: N)"
-    for caption in (
-        f"RMS error [{lengths}]", f"largest error [{lengths}]", f"peak torque [{forces}]",
-        f"torque limit at standstill [{forces}]",
-    ):  # fmt: skip
-        assert caption in page
-    assert "speed limit [rad/s (sliding joints: m/s)]" in page
-
-
-def test_a_case_of_a_sweep(arm):
-    class Run:
-        figures = None
-
-    case = WorstCase(0, {"joint_error_joint": 2}, "", Run(), 0.0, 0.0, 0.0)
-    assert case.unit == "rad"
-    Run.figures = type("Figures", (), {"joint_kinds": arm.joint_kinds})
-    assert case.unit == "m"
-
-
-def test_egm_refuses_a_sliding_joint(arm):
-    """EGM would send its metres as radians, and read its millimetres as degrees."""
-    slide = arm.joint_names[1]
-    for make in (Mirror, StreamLog, lambda robot: EgmRobot(robot, None)):
-        with pytest.raises(EgmError, match=rf"'arm' cannot use EGM: joint {slide} is prismatic"):
-            make(arm)

@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import twin
+from tests.support.sample_drives import coupled
 from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
 
@@ -42,7 +43,7 @@ def integrated(robot, tau, seconds, q=START, samples=20):
     def rate(_, x):
         q, theta, qd, thetad = x.reshape(4, n)
         T = k * (theta - q) + d * (thetad - qd)
-        qdd = twin.forward_dynamics(robot, q, qd, T)
+        qdd = twin.forward_dynamics(robot.arm, q, qd, T)
         return np.concatenate([qd, thetad, qdd, (tau - T - drives.viscous * thetad) / A])
 
     start = np.concatenate([q, q + twin.gravity_torque(robot, q) / k, np.zeros(2 * n)])
@@ -104,7 +105,7 @@ def test_undamped_vibration_keeps_its_amplitude(stiffness, irb140):
     plant = AnalyticPlant(robot, dt)
     plant.reset(np.zeros(6))
     plant.step(np.array([1e-3, 0, 0, 0, 0, 0]))  # so small that the arm's inertia stays what it is
-    kept, M, A = [], twin.mass_matrix(robot, np.zeros(6)), drives.reflected_inertia
+    kept, M, A = [], twin.mass_matrix(robot.arm, np.zeros(6)), drives.reflected_inertia
     for _ in range(2000):
         (q, qd), (theta, thetad) = plant.state(), plant.motor_state()
         bend = theta - q - dt * (thetad - qd) / 2  # half a step before the positions
@@ -126,3 +127,16 @@ def test_the_arm_rests_on_its_springs(name, dt):
     stuck = motion(arm.with_drives("elastic"), dt, held, 0.2)
     np.testing.assert_array_equal(stuck[:, 1, 0], stuck[:1, 1, 0].repeat(len(stuck), axis=0))
     np.testing.assert_allclose(stuck[-1, 0, 0], START, rtol=0, atol=1e-9)
+
+
+def test_an_arm_that_is_elastic_in_part_rests_on_the_springs_that_it_has(irb140):
+    robot = irb140.with_drives("elastic", coupled(irb140))
+    plant, q = AnalyticPlant(robot, 1e-4), np.array([0.1, 0.2, -0.1, 0.3, 0.4, 0.2])
+    plant.reset(q)
+    weight = twin.gravity_torque(robot, q)
+    np.testing.assert_allclose(
+        plant.motor_state()[0] - q, weight / robot.drives.stiffness, rtol=1e-9, atol=1e-15
+    )
+    for _ in range(20):
+        plant.step(weight)
+    np.testing.assert_allclose(plant.state(), [q, np.zeros(6)], rtol=0, atol=1e-12)

@@ -32,7 +32,7 @@ def in_the_workspace(state, reference, parameters, memory, model):
     model.tool_pose(state.q, flange, T)
     model.jacobian(state.q, flange, J)
     model.jacobian_rate(state.q, state.qd, flange, J_rate)
-    model.mass_matrix(state.q, model.inertias, M)
+    model.arm_inertia(state.q, model.inertias, M)
     model.bias(state.q, state.qd, model.inertias, model.gravity, h)
     model.gravity_torque(state.q, model.inertias, model.gravity, g)
     tau = 0.5 * h + 0.5 * g

@@ -25,7 +25,7 @@ LINEAR = replace(RUBBING, static=RUBBING.coulomb)
 def agrees(robot, rng, shape=(40,), span=3.0):
     """Whether `Y pi` is inverse dynamics, drives included, to 1e-12."""
     q, qd, qdd = rng.uniform(-span, span, (3, *shape, robot.n))
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd)
     pi = twin.dynamics.dynamic_parameters(robot)
     Y = twin.dynamics_regressor(robot, q, qd, qdd)
     assert Y.shape == (*shape, robot.n, len(pi.values))
@@ -65,6 +65,14 @@ def test_friction_may_be_evaluated_at_another_speed(irb140, rng):
     at_rest = twin.dynamics_regressor(robot, *np.zeros((3, 6)))
     np.testing.assert_array_equal(at_rest[:, 63::4], LINEAR.friction_matrix.T)  # the offsets
     np.testing.assert_array_equal(at_rest[:, 62::4], 0)  # Coulomb friction
+
+
+def test_coulomb_friction_at_rest_opposes_the_acceleration(irb140, rng):
+    robot, still = irb140.with_drives("rigid", LINEAR), np.zeros((20, 6))
+    q, qdd = rng.uniform(-1, 1, (2, 20, 6))
+    Y = twin.dynamics_regressor(robot, q, still, qdd)
+    tau = Y @ twin.dynamics.dynamic_parameters(robot).values
+    np.testing.assert_allclose(tau, twin.inverse_dynamics(robot, q, still, qdd), rtol=0, atol=1e-11)
 
 
 def test_many_samples_in_threads_are_those_of_one_thread(irb140, rng, monkeypatch):
@@ -114,7 +122,7 @@ def test_static_friction_keeps_its_distance_and_counts_at_low_speed_only(irb140)
     pi = twin.dynamics.dynamic_parameters(robot).values
     for speed, equal in ((1e-3, False), (40 * np.max(robot.drives.stribeck_speed), True)):
         qd = np.full(6, speed)
-        tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+        tau = twin.inverse_dynamics(robot, q, qd, qdd)
         assert np.allclose(twin.dynamics_regressor(robot, q, qd, qdd) @ pi, tau, rtol=1e-12) == equal
     pi[62::4] += 1.0  # Coulomb friction
     drives = twin.dynamics.with_dynamic_parameters(robot, pi).drives

@@ -53,7 +53,7 @@ def test_step_vibrates_at_the_predicted_frequency(irb140):
     drives = replace(irb140.drives.without_friction(), damping=0.0, stiffness=np.r_[9e5, np.full(5, np.inf)])
     drives = replace(drives, static=[0, 1e6, 1e6, 1e6, 1e6, 1e6])  # which holds the others
     robot = irb140.with_gravity((0, 0, 0)).with_drives("elastic", drives)
-    M, A = mass_matrix(robot, AT)[0, 0], drives.reflected_inertia[0, 0]
+    M, A = mass_matrix(robot.arm, AT)[0, 0], drives.reflected_inertia[0, 0]
     f = np.sqrt(9e5 * (1 / M + 1 / A)) / (2 * np.pi)
     plant, twist = AnalyticPlant(robot, dt), []
     plant.reset(AT)

@@ -68,7 +68,7 @@ def test_only_base_parameters_change_torques(driven, rng):
     directions = np.linalg.svd(K)[2]
     open_ones, tells = directions[len(K) :], directions[0]
     q, qd, qdd = rng.uniform(-2, 2, (3, 20, 6))
-    tau = twin.drive_inverse_dynamics(driven, q, qd, qdd)
+    tau = twin.inverse_dynamics(driven, q, qd, qdd)
     N, links = driven.drives.motor_matrix, 10 * driven.tree.n
 
     def changed(direction):

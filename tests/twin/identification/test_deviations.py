@@ -92,7 +92,7 @@ def test_slow_samples_are_left_out_where_friction_is_another(irb140, motion, rng
     """Static friction is 1.6 times the Coulomb friction, and decays over some 0.01 rad/s."""
     arm, (t, q, _) = irb140.with_drives("rigid"), motion
     qd, qdd = np.gradient(q, DT, axis=0), np.gradient(np.gradient(q, DT, axis=0), DT, axis=0)
-    tau = twin.drive_inverse_dynamics(arm, q, qd, qdd)
+    tau = twin.inverse_dynamics(arm, q, qd, qdd)
     seen, model = filtered_measurements(noisy(rng, (t, q, tau), 1e-3), Filtering(10.0)), TorqueModel(arm)
     speed = chosen_min_speed(model, [seen])
     assert 0.01 <= speed <= 0.1
@@ -213,7 +213,7 @@ def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_pat
     t = np.arange(0.0, 10.0, DT)
     motion = replace(stored_excitation(twin.load("irb140")), periods=2)(t)
     q, qd, qdd = (share * one for one in motion)
-    tau = twin.drive_inverse_dynamics(arm, q, qd, qdd)
+    tau = twin.inverse_dynamics(arm, q, qd, qdd)
     twin.identify(arm, noisy(rng, (t, q, tau), 0.01), filtering=Filtering(10.0))
     warned = [str(one.message) for one in recwarn if "joint 2 was recorded from" in str(one.message)]
     expected = [] if share == 1.0 else ["joint 2 was recorded from -13 to 15.7 deg"]

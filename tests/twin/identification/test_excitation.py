@@ -39,7 +39,7 @@ def samples(motion, count=700):
 def within(robot, motion):
     """Whether it keeps ranges, folding, speeds and torques, by the shares that are left for other things."""
     q, qd, qdd = samples(motion)
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd)
     passive, folded = robot.passive_angles(q), robot.passive_angles(motion.start)
     for way, low, high in (
         (q - motion.start, robot.q_min - motion.start, robot.q_max - motion.start),

@@ -81,6 +81,10 @@ def test_a_rigid_gear_has_no_spring(log):
     rigid = replace(measured, motor=measured.motor._replace(q=measured.q, qd=measured.qd, qdd=measured.qdd))
     found = twin.identify(log.robot, log)
     assert gear_springs(found.model, found.beta, found.covariance, [rigid]) == (None,) * 6
+    noise = 1e-6 * np.random.default_rng(1).normal(size=(2, *measured.q.shape))
+    motor = rigid.motor._replace(q=measured.q + noise[0], qd=measured.qd + noise[1])
+    noisy = replace(rigid, motor=motor)  # a twist within its deviation
+    assert gear_springs(found.model, found.beta, found.covariance, [noisy]) == (None,) * 6
 
 
 def test_the_command_prints_the_springs_and_writes_them(log, rng, tmp_path, capsys):

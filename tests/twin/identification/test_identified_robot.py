@@ -38,7 +38,7 @@ def identified(log, tmp_path_factory):
 def same_torques(one, other):
     rng = np.random.default_rng(0)
     motion = rng.normal(size=(3, 20, one.n))
-    a, b = (twin.drive_inverse_dynamics(robot, *motion) for robot in (one, other))
+    a, b = (twin.inverse_dynamics(robot, *motion) for robot in (one, other))
     return np.max(np.abs(a - b)) / np.max(np.abs(a))
 
 

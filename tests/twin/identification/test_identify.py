@@ -214,7 +214,7 @@ def test_indistinguishable_parameters_are_named_with_a_better_motion(linear):
     """Without noise, as noise tells anything apart; the equations of a motion as it is told."""
 
     def measured(q, qd, qdd, t):
-        tau = twin.drive_inverse_dynamics(linear, q, qd, qdd)
+        tau = twin.inverse_dynamics(linear, q, qd, qdd)
         used = np.ones(q.shape, dtype=bool)
         return twin.Measurements("run", t, q, qd, qdd, qd, tau, used, None, 250.0, "as it is")
 

@@ -131,7 +131,7 @@ def recorded(large, rate, offset=0.0, noise=0.01):
     t = np.arange(0.0, 40.0, 1.0 / rate)
     motion = replace(stored_excitation(twin.load("irb140")), periods=2)(t / SLOWER)
     q, qd, qdd = (part / SLOWER**order for order, part in enumerate(motion))
-    tau = twin.drive_inverse_dynamics(large, q, qd, qdd) + offset
+    tau = twin.inverse_dynamics(large, q, qd, qdd) + offset
     size = noise * np.sqrt(np.mean(tau**2, axis=0))
     return twin.logs.torque_recording(t, q, tau + size * np.random.default_rng(0).normal(size=q.shape))
 

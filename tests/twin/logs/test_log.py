@@ -356,6 +356,13 @@ def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
     assert accepted < 50  # a change may be in what nobody reads, as the date of a member
 
 
+def test_a_name_of_a_table_gets_a_table(made_up, tmp_path):
+    made_up.save(tmp_path / "a.CSV")
+    assert (tmp_path / "a.CSV").read_text(encoding="utf-8").startswith("t_s,")
+    made_up.save(tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").read_bytes()[:4] == b"PAR1"
+
+
 def test_a_log_that_could_not_be_loaded_is_not_saved(made_up, tmp_path):
     for changes in ({"q": np.zeros((3, 6))}, {"arrays": {"mine": np.array([{}])}}, {"arrays": {"mine": 3.0}}):
         with pytest.raises(TwinError, match=r"expected (q|mine) to be"):

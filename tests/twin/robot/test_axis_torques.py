@@ -105,7 +105,7 @@ def test_a_cylinder_has_the_length_between_its_ends(robot, rng):
         extension = cylinder.extension([0.0, q2, 0.0, 0.0, 0.0, 0.0], math)
         assert extension + 0.45 == pytest.approx(np.linalg.norm(end - a), abs=1e-12)
     a, b = rng.normal(size=(2, 3))  # with parts along the axis
-    slanted = Cylinder.between(0, np.array([0.0, 0.0, 1.0]), a, b, 0.45, 0.0, 0.0)
+    slanted = Cylinder.between(0, np.array([0.0, 0.0, 1.0]), a, b, np.eye(3), 0.45, 0.0, 0.0)
     for angle in rng.uniform(-3, 3, 5):
         end = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix() @ b
         assert slanted.extension([angle], math) + 0.45 == pytest.approx(np.linalg.norm(end - a), abs=1e-12)
@@ -158,7 +158,7 @@ def test_a_load_that_is_not_recorded_is_that_of_links_and_springs(robot, rng):
     tau = np.zeros_like(q)
     used = np.ones(q.shape, dtype=bool)
     plain = Measurements("x", np.arange(20.0), q, qd, tau, qd, tau, used, None, 1.0, "")
-    expected = twin.inverse_dynamics(uncompiled(robot), q, qd, tau)
+    expected = twin.inverse_dynamics(uncompiled(robot.arm), q, qd, tau)
     loaded = with_load(model, beta, plain)
     np.testing.assert_allclose(loaded.load, expected, rtol=0, atol=1e-9)
     recorded = replace(plain, load=qd)

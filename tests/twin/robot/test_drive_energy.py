@@ -38,7 +38,7 @@ def ledger(robot, dt, stops=False):
         (q, qd), (theta, thetad) = plant.state(), plant.motor_state()
         bend = theta - q - dt * (thetad - qd) / 2
         rotors = thetad @ drives.reflected_inertia @ thetad
-        return twin.energy(robot, q, qd) + (rotors + bend @ (k * bend)) / 2
+        return twin.energy(robot.arm, q, qd) + (rotors + bend @ (k * bend)) / 2
 
     before = stored()
     work = rubbed = damped = 0.0

@@ -90,6 +90,7 @@ def counted():
 
 def step_with(accelerations):
     names = vars(drive_step) | {"accelerations_with_friction": accelerations}
+    names["drive_accelerations"] = uncompiled(drive_step.drive_accelerations, names)
     return uncompiled(drive_step.drive_step, names)
 
 

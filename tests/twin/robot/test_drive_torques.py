@@ -59,7 +59,7 @@ def test_mass_matrix_with_rotors_against_pinocchio_and_mujoco(arm, rng):
     pinocchio.model.armature = armature[pinocchio.back]
     mujoco.model.dof_armature[:] = armature
     G, q = driven.embedding, rng.uniform(driven.q_min, driven.q_max, (30, 6)) * 0.5
-    M = twin.mass_matrix(driven, q) + twin.dynamics.reflected_inertia(driven)
+    M = twin.mass_matrix(driven, q)
     for peer in (pinocchio, mujoco):
         expected = np.array([G.T @ peer.mass_matrix(G @ one + driven.embedding_offset) @ G for one in q])
         assert largest_relative_error(M, expected) < 1e-12
@@ -80,11 +80,11 @@ def test_one_step_without_friction_against_pinocchio(irb140, rng):
 def test_inverse_dynamics_is_the_sum_of_arm_rotors_and_friction(robot, rng):
     q, qd, qdd = rng.uniform(-1, 1, (3, 4, 5, 6))
     wrench = rng.normal(size=6)
-    tau = twin.drive_inverse_dynamics(robot, q, qd, qdd, wrench)
+    tau = twin.inverse_dynamics(robot, q, qd, qdd, wrench)
     assert tau.shape == (4, 5, 6)
     A = RUBBING.motor_matrix.T @ np.diag(RUBBING.rotor_inertia) @ RUBBING.motor_matrix
     for at in np.ndindex(4, 5):
-        moved = (twin.mass_matrix(robot, q[at]) + A) @ qdd[at] + twin.friction_torque(robot, qd[at])
+        moved = (twin.mass_matrix(robot.arm, q[at]) + A) @ qdd[at] + twin.friction_torque(robot, qd[at])
         moved += twin.coriolis_matrix(robot, q[at], qd[at]) @ qd[at] + twin.gravity_torque(robot, q[at])
         moved -= twin.jacobian(robot, q[at]).T @ wrench
         np.testing.assert_allclose(tau[at], moved, rtol=0, atol=1e-12 * np.max(np.abs(moved)))
@@ -93,7 +93,7 @@ def test_inverse_dynamics_is_the_sum_of_arm_rotors_and_friction(robot, rng):
 def test_shapes_go_together_as_those_of_inverse_dynamics(robot):
     assert twin.friction_torque(robot, np.zeros((0, 6))).shape == (0, 6)
     still, moving = np.zeros(6), np.full((3, 1, 6), 0.1)
-    assert twin.drive_inverse_dynamics(robot, still, moving, np.ones((4, 6))).shape == (3, 4, 6)
+    assert twin.inverse_dynamics(robot, still, moving, np.ones((4, 6))).shape == (3, 4, 6)
     with pytest.raises(ValueError, match=r"expected qd of shape \(\.\.\., 6\), got \(5,\)"):
         twin.friction_torque(robot, np.zeros(5))
     with pytest.raises(ValueError, match="expected qd to be finite"):
@@ -114,11 +114,9 @@ def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
 
 
 def test_ideal_drives_add_nothing(irb140, rng):
-    q, qd, qdd = rng.uniform(-1, 1, (3, 6))
+    qd = rng.uniform(-1, 1, 6)
     robot = interpreted(irb140.with_drives("ideal"))
     assert robot.drives is not None
-    np.testing.assert_array_equal(
-        twin.drive_inverse_dynamics(robot, q, qd, qdd), twin.inverse_dynamics(robot, q, qd, qdd)
-    )
+    assert robot.arm is robot
     np.testing.assert_array_equal(twin.friction_torque(robot, qd), np.zeros(6))
     np.testing.assert_array_equal(twin.dynamics.reflected_inertia(robot), np.zeros((6, 6)))

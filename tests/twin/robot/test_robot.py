@@ -1,10 +1,12 @@
 """Loading robots: what is accepted, and the one sentence that refuses what no simulation could mean."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import twin
-from twin.errors import RobotError, UnknownNameError
+from twin.errors import PayloadWarning, RobotError, UnknownNameError
 
 IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
 
@@ -64,12 +66,24 @@ def test_payloads_come_off_to_the_last_bit():
         ((float("nan"),), "payload mass"),
         ((1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0])), "no body has the principal moments"),
         ((0.0, (0, 0, 0), np.eye(3)), "payload without mass"),
+        ((6.0, (0, 0, 80)), "centre of mass in metres, at most 5 m from the flange, got 80: are these milli"),
         ((1.0, (0, 0, 0), [[1, 1, 0], [0, 1, 0], [0, 0, 1]]), "symmetric"),
     ],
 )
 def test_payloads_that_cannot_exist_are_refused(payload, told):
     with pytest.raises(ValueError, match=told):
         twin.Payload(*payload)
+
+
+def test_payload_above_the_rating_is_remarked(irb140):
+    """Once for all masses of a sweep: the sentence does not contain the mass."""
+    for mass in (6.001, 6000.0):
+        with pytest.warns(PayloadWarning, match=r"^the payload is above 6 kg, the rating of irb140$"):
+            irb140.with_payload(twin.Payload(mass))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        irb140.with_payload(twin.Payload(6.0))
+        twin.load("two_link").with_payload(twin.Payload(60.0))  # no rating is known
 
 
 def test_a_robot_is_immutable():

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
-from tests.published.norrlof.kinematics import printed_matrix
+from tests.published.norrlof.rotations import printed_matrix
 from tests.support.refusals import refused
 from twin.rotations.quaternions import (
     quaternion_by_largest_axis,

@@ -217,8 +217,8 @@ class DriveLimits:
         model = self._model
         still, moving, rubbing = np.empty_like(q), np.empty_like(q), np.zeros_like(q)
         model.bias(q, qd, model.inertias, model.gravity, still)
-        model.inverse_dynamics(q, qd, qdd, model.inertias, model.gravity, moving)
-        add_drive_torque(model.drives, qd, qdd, self._period, rubbing)
+        model.arm_torque(q, qd, qdd, model.inertias, model.gravity, moving)
+        add_drive_torque(model.drives, qd, qdd, self._period, moving, rubbing)
         moving = moving + rubbing
         still = still + rubbing - model.drives.inertia @ qdd
         coupling = self._motors.coupling

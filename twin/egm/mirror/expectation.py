@@ -279,7 +279,7 @@ class Expectation:
         motion = self._angles.filtered_last(self.smoothing.motion, count)
         q, qd, qdd = motion[..., 0], motion[..., 1] / T, motion[..., 2] / T**2
         rigid = np.empty((count, n, 11))
-        load = inverse_dynamics(self.robot, q, qd, qdd)
+        load = inverse_dynamics(self.robot.arm, q, qd, qdd)
         rigid[..., 0] = load + qdd @ self._rotors
         Y = dynamics_regressor(self.robot, q, qd, qdd)
         rigid[..., 1:] = Y[..., self._first : self._first + 10] @ self._of_body

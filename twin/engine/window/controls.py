@@ -137,7 +137,7 @@ class StatusText:
         (q, qd), tau = arm.state(), arm.tau_joint
         if self._bench.push is not None or not np.all(np.isfinite([q, qd, tau])):
             return ""
-        loads = joint_wrenches(robot, q, qd, forward_dynamics(robot, q, qd, tau))
+        loads = joint_wrenches(robot, q, qd, forward_dynamics(robot.arm, q, qd, tau))
         pins = "".join(f"   {name} {np.linalg.norm(force):.0f} N" for name, force in loads.pins.items())
         force, moment = np.linalg.norm(loads.base.reshape(2, 3), axis=1)
         return f"base {force:.0f} N  {moment:.0f} N m{pins}"

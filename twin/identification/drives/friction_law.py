@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.dynamics.equation_of_motion import drive_inverse_dynamics
+from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.errors import IdentificationError, RobotError
 from twin.logs.log import Log
 from twin.robot.drives.drives import Drives
@@ -349,7 +349,7 @@ def _friction(log: Log, model: Robot) -> tuple[Drives, np.ndarray, np.ndarray]:
     smooth = model.with_drives("rigid", model.drives.without_friction())
     period = log.time_step * log.steps_per_period
     q, qd, after = log.q[:-1], log.qd[:-1], log.qd[1:]
-    needed = drive_inverse_dynamics(smooth, q, qd, (after - qd) / period)
+    needed = inverse_dynamics(smooth, q, qd, (after - qd) / period)
     return model.drives, log.tau[:-1] - needed, after
 
 

@@ -24,7 +24,7 @@ structural dynamics", J. Eng. Mech. Div. ASCE 85 (1959), beta = 1/4.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,8 +66,12 @@ class DriveNumbers(NamedTuple):
     shafts: np.ndarray
 
 
+@lru_cache(maxsize=32)
 def drive_numbers(drives: Drives | None, mode: str, dt: float) -> DriveNumbers:
-    """Return `"rigid"` or `"elastic"` drives for a step `dt`, in [s]; empty for ideal drives."""
+    """Return `"rigid"` or `"elastic"` drives for a step `dt`, in [s]; empty for ideal drives.
+
+    The arrays are shared between callers, who must not change them.
+    """
     if drives is None:
         empty, none = np.zeros((2, 0, 0)), np.zeros(0, dtype=np.int64)
         return DriveNumbers(float(dt), empty[0], np.zeros((TRANSMISSION, 0)), np.zeros((2, 0)), none, empty)
@@ -137,34 +141,22 @@ def from_shafts(shafts, a, held):
 
 
 @partial(compiled, inline="always")
-def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
-    """Compute the speeds after a step, and the torque on the arm.
+def drive_accelerations(numbers, M, h, tau, q, qd, q_motor, qd_motor, tau_joint, a):
+    """Compute the accelerations of joints and motors, and the torque on the arm.
 
-    Args:
-        numbers: numbers of the drives.
-        M: (n, n) mass matrix of the arm without drives, in [kg m^2].
-        h: (n,) Coriolis and gravity torque of the arm, less the torque of external forces, in [N m].
-        tau: (n,) torque of the motors at the joints, N^T tau_m, in [N m].
-        q: (n,) positions of the joints, in [rad].
-        qd: (n,) speeds of the joints, in [rad/s].
-        q_motor: (n,) positions of the motors in joint units, in [rad]; unused for a rigid drive.
-        qd_motor: (n,) speeds of the motors, in [rad/s].
-        next_qd: (n,) output: the joints' speeds after the step, in [rad/s].
-        next_qd_motor: (n,) output: the motors' speeds after the step; for a rigid drive that of the joint.
-        tau_joint: (n,) torque of the drives on the arm in the step before, replaced by that in the step, in
-            [N m].
+    The arguments are those of `drive_step`, and a (m,) is the output, in [rad/s^2].
 
     Returns:
-        True if a joint or a motor sticks.
+        held (m,), nonzero where a joint or a motor sticks, and whether any shaft does.
     """
     # Local names, because every access to a tuple counts references.
     dt, elastic, springs, shafts = numbers.dt, numbers.elastic, numbers.springs, numbers.shafts
     inertia, friction = numbers.inertia, numbers.friction
     n, e = len(q), len(elastic)
     m, coupled = n + e, shafts.shape[1] > 0
-    # One array instead of four, because their allocation would take as long as solving.
-    work = np.empty((m + 3, m))
-    H, w, force, a = work[:m], work[m], work[m + 1], work[m + 2]
+    # One array instead of three, because their allocation would take as long as solving.
+    work = np.empty((m + 2, m))
+    H, w, force = work[:m], work[m], work[m + 1]
     for i in range(n):
         w[i] = qd[i]
         force[i] = tau[i] - h[i]
@@ -190,17 +182,81 @@ def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_mo
     if coupled:
         from_shafts(shafts, a, held)
     for i in range(n):
-        next_qd[i] = 0.0 if held[i] != 0 else qd[i] + dt * a[i]
-        next_qd_motor[i] = next_qd[i]
-    for k in range(e):
-        motor = elastic[k]
-        next_qd_motor[motor] = 0.0 if held[n + k] != 0 else qd_motor[motor] + dt * a[n + k]
-    for i in range(n):
         torque = h[i]
         for j in range(n):
             torque += M[i, j] * a[j]
         tau_joint[i] = torque
+    return held, sticks
+
+
+@partial(compiled, inline="always")
+def drive_step(numbers, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint):
+    """Compute the speeds after a step, and the torque on the arm.
+
+    Args:
+        numbers: numbers of the drives.
+        M: (n, n) mass matrix of the arm without drives, in [kg m^2].
+        h: (n,) Coriolis and gravity torque of the arm, less the torque of external forces, in [N m].
+        tau: (n,) torque of the motors at the joints, N^T tau_m, in [N m].
+        q: (n,) positions of the joints, in [rad].
+        qd: (n,) speeds of the joints, in [rad/s].
+        q_motor: (n,) positions of the motors in joint units, in [rad]; unused for a rigid drive.
+        qd_motor: (n,) speeds of the motors, in [rad/s].
+        next_qd: (n,) output: the joints' speeds after the step, in [rad/s].
+        next_qd_motor: (n,) output: the motors' speeds after the step; for a rigid drive that of the joint.
+        tau_joint: (n,) torque of the drives on the arm in the step before, replaced by that in the step, in
+            [N m].
+
+    Returns:
+        True if a joint or a motor sticks.
+    """
+    dt, elastic, n = numbers.dt, numbers.elastic, len(q)
+    a = np.empty(len(numbers.inertia))
+    held, sticks = drive_accelerations(numbers, M, h, tau, q, qd, q_motor, qd_motor, tau_joint, a)
+    for i in range(n):
+        next_qd[i] = 0.0 if held[i] != 0 else qd[i] + dt * a[i]
+        next_qd_motor[i] = next_qd[i]
+    for k in range(len(elastic)):
+        motor = elastic[k]
+        next_qd_motor[motor] = 0.0 if held[n + k] != 0 else qd_motor[motor] + dt * a[n + k]
     return sticks
+
+
+MOST_LOAD_ROUNDS = 2000
+"""Rounds in which the torque on the arm and the friction that grows with it agree; usually some ten."""
+
+
+@compiled
+def rigid_accelerations(numbers, M, h, tau, qd, tau_joint, qdd):
+    """Compute the accelerations of N arms with rigid drives; every array has a row per arm.
+
+    With a step, friction by load depends on the torque on the arm in the step before, as in `drive_step`.
+    At the instant, `numbers.dt = 0`, it depends on the present one, which depends on the acceleration.
+
+    Args:
+        numbers: numbers of the drives.
+        M: see `drive_step`.
+        h: see `drive_step`.
+        tau: see `drive_step`.
+        qd: see `drive_step`.
+        tau_joint: torque on the arm in the step before, or a guess of the present one; replaced by that of
+            the acceleration.
+        qdd: output, in [rad/s^2].
+
+    Returns:
+        Index of an arm whose friction by load has no solution that the rounds find; -1 if there is none.
+    """
+    by_load = numbers.dt == 0.0 and np.max(numbers.friction[LOAD]) > 0.0
+    for k in range(len(qd)):
+        for rounds in range(MOST_LOAD_ROUNDS):
+            guess = tau_joint[k].copy()
+            drive_accelerations(numbers, M[k], h[k], tau[k], qd[k], qd[k], qd[k], qd[k], tau_joint[k], qdd[k])
+            size = np.max(np.abs(tau_joint[k])) + np.max(np.abs(tau[k]))
+            if not by_load or not np.max(np.abs(tau_joint[k] - guess)) > 4e-16 * size:
+                break
+            if rounds == MOST_LOAD_ROUNDS - 1:
+                return k
+    return -1
 
 
 @compiled
@@ -345,46 +401,56 @@ class DriveModel(NamedTuple):
 
 
 @compiled
-def add_drive_torque(drives, qd, qdd, period, tau):
+def add_drive_torque(drives, qd, qdd, period, load, tau):
     """Add to `tau` the torque that the drives consume for an acceleration.
 
-    Friction that grows with the load uses the torque `tau` that it is given, where the plant uses that of the
-    step before; both differ by one step.
+    Friction is that of a step: its sign and its viscous part belong to the speed after the period.  With the
+    period 0 it is that of the instant, and a shaft at rest rubs against its acceleration.
 
     Args:
         drives: a `DriveModel`.
         qd: (n,) joint speeds, in [rad/s].
         qdd: (n,) desired accelerations, in [rad/s^2].
         period: duration of the accelerations, in [s].
+        load: (n,) torque on the arm by which friction grows, in [N m]: in a plant, that of the step before.
         tau: (n,) torque, in [N m]; changed in place.
 
     Example:
         >>> import numpy as np
         >>> from twin.robot.drives.drive_step import DriveModel, add_drive_torque
         >>> drives = DriveModel(inertia=2.0 * np.eye(1), friction=np.zeros((9, 1)), shafts=np.empty((0, 0)))
-        >>> add_drive_torque(drives, np.zeros(1), np.array([3.0]), 1e-3, tau := np.ones(1))
+        >>> add_drive_torque(drives, np.zeros(1), np.array([3.0]), 1e-3, np.zeros(1), tau := np.ones(1))
         >>> tau.tolist()  # 1 + 2 * 3
         [7.0]
     """
     n, coupled = len(qd), len(drives.shafts) > 0
-    load = tau.copy()
+    load = load.copy()  # it may be tau
     for i in range(n):
         torque = tau[i]
         for j in range(n):
             torque += drives.inertia[i, j] * qdd[j]
         tau[i] = torque
     for i in range(n):
-        before, after = qd[i], qd[i] + period * qdd[i]
+        before, after, rate = qd[i], qd[i] + period * qdd[i], qdd[i]
         if coupled:
-            before, after = 0.0, 0.0
+            before, after, rate = 0.0, 0.0, 0.0
             for j in range(n):
                 before += drives.shafts[i, j] * qd[j]
                 after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
+                rate += drives.shafts[i, j] * qdd[j]
         rub = smooth_friction(drives.friction, i, after, before)
-        if abs(after) > AT_REST:  # otherwise the shaft sticks, and needs no torque
-            rub += friction_level(drives.friction, i, before, load) * np.sign(after)
+        direction = rate if period == 0.0 and abs(before) <= AT_REST else after
+        if abs(direction) > AT_REST:  # otherwise the shaft sticks, and needs no torque
+            rub += friction_level(drives.friction, i, before, load) * np.sign(direction)
         if coupled:
             for j in range(n):
                 tau[j] += drives.shafts[i, j] * rub
         else:
             tau[i] += rub
+
+
+@compiled
+def add_drive_torques(drives, qd, qdd, tau):
+    """Add to torques (N, n) of arms those that the drives consume at the instant, see `add_drive_torque`."""
+    for k in range(len(tau)):
+        add_drive_torque(drives, qd[k], qdd[k], 0.0, tau[k], tau[k])

@@ -216,6 +216,10 @@ class Drives(Portable):
         """Torque limit of each motor at standstill, at the joint's side of the gear (n,), in [N m]."""
         return np.abs(self.ratio) * self.motor_torque_max
 
+    def torque_limits(self, tau_max: Floats) -> Floats:
+        """Return the torque limits (n,), in [N m]: `tau_max` (n,) where that of the motor is unknown."""
+        return np.where(np.isinf(self.torque_max), tau_max, self.torque_max)
+
     def with_columns(self, **columns: Floats) -> Drives:
         """Return the drives with other numbers, (n,) each; five times as fast as `replace`.
 

@@ -143,6 +143,8 @@ def solve(H, f, held, a, work):
 def accelerations_with_friction(H, f, friction, w, tau, dt, a):
     """Solve `H a = f - level s` with the sign s of every shaft's speed `w + dt a` after the step.
 
+    With `dt = 0` it is the sign at the instant: that of the speed, or of the acceleration of a resting shaft.
+
     Args:
         H: (m, m) inertia, including `dt` times viscous friction on its diagonal, in [kg m^2].
         f: (m,) torque on each shaft, less viscous friction and the differences between directions at `w`, in
@@ -150,7 +152,7 @@ def accelerations_with_friction(H, f, friction, w, tau, dt, a):
         friction: (8 + n, m), see `COULOMB` and the others.
         w: (m,) speeds before the step, in [rad/s].
         tau: (n,) torques on the joints in the step before, in [N m].
-        dt: time step, in [s].
+        dt: time step, in [s]; 0 for the instant.
         a: (m,) output: accelerations, in [rad/s^2]; NaN if some torque is not finite.
 
     Returns:
@@ -178,7 +180,7 @@ def accelerations_with_friction(H, f, friction, w, tau, dt, a):
         for i in range(m):
             load[i] = f[i] - level[i] * sign[i]
             if held[i] != 0:
-                a[i] = -w[i] / dt
+                a[i] = -w[i] / dt if dt > 0.0 else 0.0
         solve(H, load, held, a, work)
         if not rubs:
             break
@@ -187,7 +189,8 @@ def accelerations_with_friction(H, f, friction, w, tau, dt, a):
             if level[i] == 0.0 or (one_at_a_time and changed):
                 continue
             if held[i] == 0:
-                if (w[i] + dt * a[i]) * sign[i] < 0.0:
+                after = a[i] if dt == 0.0 and abs(w[i]) <= AT_REST else w[i] + dt * a[i]
+                if after * sign[i] < 0.0:
                     held[i], sign[i], changed = 1, 0.0, True
             else:
                 needed, size = f[i], abs(f[i])

@@ -23,14 +23,15 @@ class MotorLimits(NamedTuple):
 
     @classmethod
     def of(cls, drives: Drives | None, tau_max: np.ndarray) -> MotorLimits:
-        """Return the limits of these drives; for `None`, the torque limits `tau_max` (n,), in [N m]."""
+        """Return the limits of these drives; those of ideal ones, `None`, are `tau_max` (n,), in [N m]."""
         n = len(tau_max)
         alone = np.zeros((2, 0, 0))
         if drives is None:
             endless = np.full(n, np.inf)
             return cls(np.array([tau_max, endless, endless]), alone)
         ratio = np.abs(drives.ratio)
-        limits = [drives.torque_max, drives.motor_speed_rated / ratio, drives.motor_speed_max / ratio]
+        torque = drives.torque_limits(tau_max)
+        limits = [torque, drives.motor_speed_rated / ratio, drives.motor_speed_max / ratio]
         if np.array_equal(drives.coupling, np.eye(n)):
             return cls(np.array(limits), alone)
         return cls(np.array(limits), np.array([drives.coupling, np.linalg.inv(drives.coupling).T]))

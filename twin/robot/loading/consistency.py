@@ -223,7 +223,7 @@ def weak_motors(robot: Robot) -> list[str]:
         return []
     with np.errstate(all="ignore"):  # a robot with any numbers may be loaded
         held = np.abs(_holding_torques(robot) @ np.linalg.inv(robot.drives.coupling))
-    needed, given = np.max(held, axis=0, initial=0.0), robot.drives.torque_max
+    needed, given = np.max(held, axis=0, initial=0.0), robot.drives.torque_limits(robot.tau_max)
     units = [joint_unit(kind, "torque") for kind in robot.joint_kinds]
     return [
         f"robot {robot.name!r}: the motor of axis {i + 1} gives {given[i]:.4g} {units[i]} at the joint, but "

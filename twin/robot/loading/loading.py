@@ -62,7 +62,7 @@ def robot_title(name: str) -> str:
     if file.suffix == ".urdf":
         return file.name
     try:
-        return str(tomllib.loads(file.read_text(encoding="utf-8").partition("\n[")[0])["title"])
+        return str(tomllib.loads(file.read_text(encoding="utf-8-sig").partition("\n[")[0])["title"])
     except (OSError, ValueError, KeyError):  # reading the whole file reports the error
         return robot_facts(file)["title"]
 
@@ -218,10 +218,10 @@ def _with_torques(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
         joint = robot.driven[int(one["joint"]) - 1]
         if tree.kinds[joint] != "revolute":
             raise RobotError(f"{path}: cylinder.{name}: expected a revolute joint, got {tree.names[joint]}")
-        axis, origin = np.array(frames.R[joint]) @ tree.axes[joint], np.array(frames.o[joint])
+        R, origin = np.array(frames.R[joint]), np.array(frames.o[joint])
         a, b = (np.array(one[key], dtype=float) - origin for key in ("from", "to"))
         numbers = (float(one[key]) for key in ("length", "force", "stiffness"))
-        cylinder = Cylinder.between(int(one["joint"]) - 1, axis, a, b, *numbers)
+        cylinder = Cylinder.between(int(one["joint"]) - 1, R @ tree.axes[joint], a, b, R, *numbers)
         if not cylinder.d > 2.0 * math.hypot(cylinder.c, cylinder.s) * (1.0 + 1e-9):
             raise RobotError(f"{path}: cylinder.{name}: its ends meet at some angle of the joint")
         torques.append(cylinder)

@@ -1,0 +1,98 @@
+"""Units of joints: a sliding one is in metres and newtons, and for people in millimetres, everywhere."""
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.base import Config
+from scenarios.report.page import Logged, _arm, _joints
+from scenarios.report.report import scenario_report
+from scenarios.running.runs import Run
+from scenarios.sweeping.execute import WorstCase
+from tests.support.example_logs import made_log, rendered
+from tests.support.small_robots import SOUND
+from twin.control.closed_loop import divergence_message
+from twin.egm.mirror.mirror import Mirror
+from twin.egm.mirror.recording import StreamLog
+from twin.egm.robot.robot import EgmRobot
+from twin.errors import EgmError, LimitError
+from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
+from twin.trajectories.sampling import Samples, check_limits
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory):
+    """A joint that turns within 1 rad, and one that slides from 0 to 0.2 m."""
+    path = tmp_path_factory.mktemp("slide") / "arm.urdf"
+    path.write_text(SOUND, encoding="utf-8")
+    return twin.load(path)
+
+
+def test_texts():
+    assert position_text(0.0478, "prismatic") == "47.8 mm (0.0478 m)"
+    assert position_text(0.5 * np.pi, "revolute", "/s") == "90 deg/s (1.5708 rad/s)"
+    assert shown(0.0478, "prismatic", 2) == "48 mm"
+    assert caption_unit(["revolute", "prismatic"]) == "rad (sliding joints: m)"
+    assert caption_unit(["prismatic"], "{torque} s/{position}") == "N s/m"
+    assert caption_unit(["revolute"] * 2, "{torque}") == "N m"
+
+
+def test_a_position_beyond_its_range(arm):
+    slide = arm.joint_names[1]
+    for position, told in (
+        (
+            [0.0, 0.25],
+            rf"^{slide} would be at 250 mm \(0.25 m\), its range is 0 mm \(0 m\) to 200 mm \(0.2 m\)$",
+        ),
+        ([0.0, 47.8], r"positions are in metres, are these millimetres\?$"),
+        ([40.0, 0.1], r"57\.2958 deg \(1 rad\); angles are in radians, are these degrees\?$"),
+    ):
+        with pytest.raises(LimitError, match=told):
+            check_position(arm, np.array(position))
+
+
+def test_a_speed_beyond_its_limit(arm):
+    fast = np.array([0.0, 2.0 * arm.qd_max[1]])
+    t, q, qd = 1e-3 * np.arange(3), np.tile([0.0, 0.1], (3, 1)), np.tile(fast, (3, 1))
+    with pytest.raises(LimitError, match=rf"would move at {2e3 * arm.qd_max[1]:g} mm/s \("):
+        check_limits(arm, Samples(t, q, qd, np.zeros_like(q)))
+    (found,) = violations(arm, t, q, qd)
+    assert f"moves at {2e3 * arm.qd_max[1]:g} mm/s ({fast[1]:g} m/s)" in str(found)
+
+
+def test_an_arm_that_diverges(arm):
+    assert divergence_message(arm, np.array([0.0, np.nan]), np.zeros(2)).endswith("is at nan m with 0.0 m/s")
+
+
+def test_the_captions_of_a_report_and_a_page():
+    robot = twin.load("figure_7_1")  # one joint turns, two slide
+    run = Run("swing", Config(controller="pd"), made_log(robot, np.zeros((3, 3))), (), 0.5)
+    text = rendered(scenario_report("A swing.", [run], 100))
+    assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
+    assert "Peak torque in N m (sliding joints: N), and number" in text
+    page = f"{_joints(Logged(run.log, 'pd', 'red'))}{_arm(robot)}"
+    lengths, forces = "rad (sliding joints: m)", "N m (sliding joints: N)"
+    for caption in (
+        f"RMS error [{lengths}]", f"largest error [{lengths}]", f"peak torque [{forces}]",
+        f"torque limit at standstill [{forces}]",
+    ):  # fmt: skip
+        assert caption in page
+    assert "speed limit [rad/s (sliding joints: m/s)]" in page
+
+
+def test_a_case_of_a_sweep(arm):
+    class Run:
+        figures = None
+
+    case = WorstCase(0, {"joint_error_joint": 2}, "", Run(), 0.0, 0.0, 0.0)
+    assert case.unit == "rad"
+    Run.figures = type("Figures", (), {"joint_kinds": arm.joint_kinds})
+    assert case.unit == "m"
+
+
+def test_egm_refuses_a_sliding_joint(arm):
+    """EGM would send its metres as radians, and read its millimetres as degrees."""
+    slide = arm.joint_names[1]
+    for make in (Mirror, StreamLog, lambda robot: EgmRobot(robot, None)):
+        with pytest.raises(EgmError, match=rf"'arm' cannot use EGM: joint {slide} is prismatic"):
+            make(arm)

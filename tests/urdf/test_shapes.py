@@ -1,0 +1,90 @@
+"""The shapes that a robot is drawn with have the bulk that its mass properties say."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tests.support.urdf_files import FILES
+from urdf.solids import bulk
+
+LINKS = [(name, link, values) for name, file in FILES.items() for link, values in file.facts["link"].items()]
+
+
+def is_hollow(values):
+    return "hollow_box" in values.get("solid", {})
+
+
+def in_shape(shape, points):
+    """Which of the points (N, 3) lie in one shape of `robot.toml`."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        return np.all(np.abs((points - shape["at"]) @ R) <= np.array(shape["box"]) / 2, axis=1)
+    start, end = np.array(shape["from"], float), np.array(shape["to"], float)
+    length = np.linalg.norm(end - start)
+    along = (points - start) @ (end - start) / length
+    off_axis = np.sum((points - start) ** 2, axis=1) - along**2
+    return (along >= 0) & (along <= length) & (off_axis <= shape["cylinder"] ** 2)
+
+
+def extent(shape):
+    """Lowest and highest corner, (2, 3), of one shape."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        half = np.abs(R) @ np.array(shape["box"]) / 2
+        return np.array([shape["at"] - half, shape["at"] + half])
+    ends = np.array([shape["from"], shape["to"]], float)
+    axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    across = shape["cylinder"] * np.sqrt(np.maximum(1 - axis**2, 0))
+    return np.array([ends.min(axis=0) - across, ends.max(axis=0) + across])
+
+
+def bounds(shapes):
+    """Lowest and highest corner, (2, 3), of all shapes together."""
+    corners = np.array([extent(shape) for shape in shapes])
+    return np.array([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
+
+
+def sampled(shapes, seed):
+    """Points within the shapes, (N, 3), and their volume in [m^3]."""
+    low, high = bounds(shapes)
+    points = np.random.default_rng(seed).uniform(low, high, (30_000, 3))
+    inside = np.any([in_shape(shape, points) for shape in shapes], axis=0)
+    return points[inside], inside.mean() * np.prod(high - low)
+
+
+@pytest.mark.parametrize("kind", ["visual", "collision"])
+def test_shapes_have_the_bulk_of_the_link(kind):
+    """As `robot.toml` claims: volume within 20 % and centre within 25 mm."""
+    for name, link, values in LINKS:
+        if not is_hollow(values):
+            points, volume = sampled(values[kind], seed=3)
+            expected = bulk(values)
+            assert 0.8 < volume / float(expected.volume) < 1.2, (name, link)
+            distance = np.linalg.norm(points.mean(axis=0) - np.array(expected.com, float))
+            assert distance < 0.025, (name, link)
+
+
+@pytest.mark.parametrize(("kind", "tolerance"), [("visual", 0.003), ("collision", 0.030)])
+def test_shapes_fill_the_extents_of_a_hollow_box(kind, tolerance):
+    """As `robot.toml` claims; a box is all corners, so its volume and centre are not the shapes'."""
+    for name, link, values in LINKS:
+        if is_hollow(values):
+            half = np.array(values["solid"]["hollow_box"]) / 2
+            beyond = bounds(values[kind]) - (values["solid"]["at"] + np.array([-half, half]))
+            assert np.max(np.abs(beyond)) < tolerance, (name, link)
+            assert np.all(beyond[0] > -0.003), (name, link)
+            assert np.all(beyond[1] < 0.003), (name, link)
+
+
+def test_products_of_inertia_have_the_sign_of_the_bulk():
+    """Ixy = -integral of x y dm, where it is large: a CAD's own tool may print the opposite sign."""
+    for case in ("irb140 base xz", "irb140 1 xz", "irb140 1 yz", "irb140 2 yz",
+                 "irb1400 base xz", "irb1400 1 xz", "irb1400 3 xz"):  # fmt: skip
+        name, link, product = case.split()
+        values = FILES[name].facts["link"][link]
+        points, _ = sampled(values["visual"], seed=4)
+        i, j = ("xyz".index(letter) for letter in product)
+        correlation = np.corrcoef(points.T)[i, j]
+        assert abs(correlation) > 0.05, case
+        inertia = values["inertia"][("xy", "xz", "yz").index(product) + 3]
+        assert np.sign(inertia) == -np.sign(correlation), case
