@@ -247,7 +247,7 @@ def tracking_metrics(log: Log) -> tuple[Metric, ...]:
         >>> from scenarios.gravity_hold import Config, run
         >>> metrics = tracking_metrics(run(Config(duration=0.1)))
         >>> len(metrics), [metric.name for metric in metrics if not metric.passes]
-        (9, [])
+        (12, [])
     """
     return (*error_metrics(log), *found_payload(log), *agreement_metrics(log), *validity_metrics(log))
 

@@ -34,7 +34,7 @@ for arm in (robot, robot.with_drives("elastic"), twin.load("irb1400").with_drive
     with Simulation(arm) as simulation:
         run_closed_loop(simulation, make("computed_torque", arm), sample(hold(np.zeros(6), 0.01), 1e-3))
         q = simulation.state()[0]
-        joint_wrenches(arm, q, q, twin.forward_dynamics(arm, q, q, q))
+        joint_wrenches(arm, q, q, twin.forward_dynamics(arm.arm, q, q, q))
         simulation.picture(32, 24)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process ignores it
 """

@@ -16,7 +16,7 @@ from numba import njit, types
 from numba.extending import is_jitted
 
 from twin.control import rollout_loop
-from twin.control.control_law import KERNELS, ControlLaw, Law, Model, is_compiled
+from twin.control.control_law import MODEL_KERNELS, ControlLaw, Law, Model, is_compiled
 from twin.control.rollout_batch import Batch, Passive, Record, Settings
 from twin.dynamics.regressor import TreeNumbers
 from twin.jit import compiled
@@ -53,7 +53,7 @@ KERNEL_POINTERS = {
     "jacobian": _pointer(types.void, VECTOR, MATRIX, MATRIX),
     "jacobian_rate": _pointer(types.void, VECTOR, VECTOR, MATRIX, MATRIX),
 }
-MODEL = [KERNEL_POINTERS[name] for name in KERNELS]
+MODEL = [KERNEL_POINTERS[name] for name in MODEL_KERNELS]
 TREE = _tuple(TreeNumbers, COUNT, types.Array(types.boolean, 1, "C"), CUBE, MATRIX, MATRIX, VECTOR)
 LAW = _pointer(
     VECTOR,
@@ -95,7 +95,7 @@ def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None
     Raises:
         ValueError: numba cannot compile the law, or the kernels are not compiled.
     """
-    kernels = [getattr(controller.model, name) for name in Model._fields[: len(KERNELS)]]
+    kernels = [getattr(controller.model, name) for name in Model._fields[: len(MODEL_KERNELS)]]
     plant_functions = ("forward_dynamics", "mass_matrix", "bias", "tool_pose")
     kernels += [getattr(plant.kernels, name) for name in plant_functions]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -77,7 +77,7 @@ class Model(NamedTuple):
     def of(cls, robot: Robot, period: float) -> Model:
         """Return the model of a robot; `period` in [s]."""
         return cls(
-            *(getattr(robot.kernels, kernel) for kernel in KERNELS),
+            *(getattr(robot.kernels, kernel) for kernel in MODEL_KERNELS),
             inertias=copied(robot.inertias),
             gravity=copied(robot.gravity),
             tau_max=copied(robot.drive_torque_max),
@@ -87,7 +87,7 @@ class Model(NamedTuple):
         )
 
 
-KERNELS = (
+MODEL_KERNELS = (
     "inverse_dynamics", "bias", "gravity_torque", "mass_matrix", "tool_pose", "jacobian", "jacobian_rate",
 )  # fmt: skip
 """Names of the robot's kernels that are the functions of a `Model`, the first of its members."""

@@ -314,10 +314,10 @@ def direct_dynamics(item: Item) -> Finding:
         floating = uncompiled(robot.with_gravity(REST))
         columns = [inverse_dynamics(floating, q, 0 * qd, 0 * qd + unit) for unit in np.eye(robot.n)]
         B, rest = np.stack(columns, axis=-1), inverse_dynamics(robot, q, qd, 0 * qd)
-        friction = viscous * qd + Fs * np.sign(qd)
+        friction = viscous * qd + Fs * np.sign(np.where(qd == 0.0, qdd, qd))  # a joint at rest begins to move
         tau = times(B, qdd) + rest + friction
         solved = np.linalg.solve(B, (tau - rest - friction)[..., None])
-        found = forward_dynamics(robot, q, qd, tau - friction_torque(frictional, qd))[..., None]
+        found = forward_dynamics(frictional, q, qd, tau)[..., None]
         errors += [
             B - mass_matrix(robot, q),
             (inverse_dynamics(frictional, q, qd, qdd) - tau) / largest(tau),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scenarios.checks.feedback import DECAY, RADIUS
 from scenarios.checks.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
 from scenarios.running import registry
 from tests.support.example_logs import sliding_log
@@ -63,6 +64,8 @@ def test_every_check_names_joint_and_time(log):
     assert places.pop("engine - model, every state / its limit") == "joint_3 at t = 0.008 s"  # next step
     assert places.pop("samples not replayed") == ""
     assert places.pop("joint error / its bound").startswith("joint_3 at t = 0.007 s, whose bound is ")
+    for name in (RADIUS, DECAY, "1 mrad, model - its recursion"):  # of another run
+        places.pop(name)
     assert len(places) == 5
     assert set(places.values()) == {"joint_3 at t = 0.007 s"}
 

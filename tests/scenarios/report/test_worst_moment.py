@@ -51,7 +51,7 @@ def test_parts_of_the_torque_are_those_of_the_motion_in_the_engine(pd):
     for sample in (0, 57, 200, 398):
         q, qd = pd.q[sample], pd.qd[sample]
         qdd = (pd.qd[sample + 1] - qd) / period
-        M = twin.mass_matrix(pd.robot, q)
+        M = twin.mass_matrix(pd.robot.arm, q)
         for joint in range(6):
             weight, speed, own, others, drive = WorstMoment(pd, sample, joint).torque_parts().values()
             near = {"rel": 1e-9, "abs": 1e-9 * float(np.abs(M @ qdd).max())}

@@ -133,7 +133,7 @@ RAW = {"level": 0, "position_gain": 20.0, "max_speed_deviation": 300.0, "ramp_ti
 
 def motor_shares(robot, q, qd, qdd):
     """Return the utilization of every motor by a motion, from the public functions."""
-    tau = twin.inverse_dynamics(robot, q, qd, qdd)
+    tau = twin.inverse_dynamics(robot.arm, q, qd, qdd)
     if robot.active_drives is None:
         return np.abs(tau) / robot.tau_max
     drives = robot.active_drives

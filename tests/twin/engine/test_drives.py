@@ -86,8 +86,10 @@ def test_one_step_fulfils_the_equation_of_motion(driven):
             after = qd + DT * qdd
             if np.all(np.abs(drives.coupling @ after) > 1e-9):
                 moving += 1
-                load = tau - inverse_dynamics(robot, q, qd, np.zeros(robot.n)) - friction(drives, qd, after)
-                assert relative(qdd, np.linalg.solve(mass_matrix(robot, q) + A, load)) < 1e-10
+                load = (
+                    tau - inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n)) - friction(drives, qd, after)
+                )
+                assert relative(qdd, np.linalg.solve(mass_matrix(robot.arm, q) + A, load)) < 1e-10
     assert moving > 0.8 * states
 
 
@@ -100,7 +102,7 @@ def test_one_step_is_the_analytic_plant_s(driven, mode):
         for k, (q, qd, tau) in enumerate(random_states(robot, len(F))):
             qdd = one_step(simulation, q, qd, tau, F[k], TOOL)
             assert relative(qdd, one_step(plant, q, qd, tau, F[k], TOOL)) < 1e-10
-            given = mass_matrix(robot, q) @ qdd + inverse_dynamics(robot, q, qd, 0 * q)
+            given = mass_matrix(robot.arm, q) @ qdd + inverse_dynamics(robot.arm, q, qd, 0 * q)
             given -= jacobian(robot, q, TOOL).T @ F[k]
             assert relative(simulation.tau_joint, given) < 1e-9
             assert relative(simulation.motor_state()[1], plant.motor_state()[1]) < 1e-11

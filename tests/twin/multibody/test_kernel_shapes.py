@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from twin.control.control_law import FUNCTIONS
+from twin.control.control_law import MODEL_KERNELS
 from twin.multibody.kernels import KERNELS
 from twin.robot.evaluation import uncompiled
 
@@ -22,7 +22,7 @@ def other_shapes(array):
             yield (*array.shape[:axis], size, *array.shape[axis + 1 :])
 
 
-@pytest.mark.parametrize("title", FUNCTIONS)
+@pytest.mark.parametrize("title", MODEL_KERNELS)
 @pytest.mark.parametrize("how", ["compiled", "uncompiled"])
 def test_an_array_of_another_shape_is_refused(irb140, title, how):
     robot = irb140 if how == "compiled" else uncompiled(irb140)
