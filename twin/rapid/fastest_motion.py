@@ -152,7 +152,7 @@ def at_points(ends: Floats) -> Floats:
 
 
 def largest_x(robot: Robot, dq: Floats) -> Floats:
-    """Return the largest x (N, 2) that the joint speeds allow for a path's derivatives (N, 2, n) at both ends.
+    """Return the largest x (N, 2) that the joint speeds allow for the derivatives (N, 2, n) at both ends.
 
     The speeds are kept in the middle of an interval, too, where x is the mean of both ends.
     """

@@ -161,7 +161,7 @@ def test_time_optimal_motions_keep_torques_and_speeds_at_a_reversal(robot):
 
 @pytest.mark.parametrize("part", ["static", "column"])
 def test_time_optimal_motion_of_one_axis_is_exact(irb140, tmp_path, part):
-    """Its torque is the limit all along: where static friction fades, and where a column brakes with the speed."""
+    """Its torque is the limit all along, while static friction fades and while a column brakes."""
     (tmp_path / "brake.py").write_text(
         "def brake(q, qd, qdd):\n    return [qd[0], 0.0, 0.0, 0.0, 0.0, 0.0]\n"
     )
