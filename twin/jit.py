@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from twin.verified_cache import is_own, verified_cache, write
+from twin.verified_cache import belongs_to_user, verified_cache, write
 
 PACKAGES = ("twin", "controllers")
 """Packages of this project, whose functions are cached."""
@@ -134,7 +134,7 @@ def _verify_cache(dispatcher: Any) -> bool:
     with suppress(OSError):
         if not folder.is_symlink() and not any(folder.iterdir()):
             folder.chmod(0o700)
-    if not is_own(folder):
+    if not belongs_to_user(folder):
         return False
     files = verified_cache(folder)
 
@@ -198,7 +198,7 @@ def _folder(name: str) -> Path | None:
     # A link above is the user's choice. It is followed once, so that it cannot change after the check.
     folder = Path(os.path.realpath(given.parent), given.name, "kernels", name)
     is_new = not os.path.lexists(folder)
-    if not is_own(folder):
+    if not belongs_to_user(folder):
         return None
     if is_new:
         _remove_unused(folder.parent)

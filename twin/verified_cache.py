@@ -37,7 +37,7 @@ _faults: list[str] = []
 """Faults of folders that this process found; the first one was shown."""
 
 
-def is_own(folder: Path) -> bool:
+def belongs_to_user(folder: Path) -> bool:
     """Make a folder if it is missing; return whether only the user can write to it and to its listed files.
 
     No part of its path may be a symbolic link.  The first fault that a process finds is a warning.  On

@@ -139,7 +139,7 @@ def _swept(plan: Plan, law: Law, table: np.ndarray, nominal: Nominal, figure: st
         leaves_limits=bool(plan.scenario.leaves_limits),
         figure=figure,
         units=units,
-        own_checks=bool(law.experiment.own_checks),
+        further_checks=bool(law.experiment.further_checks),
         not_judged=(ENGINE_CHECKS, *filter(None, [law.experiment.not_judged])),
     )
 

@@ -98,7 +98,7 @@ class Swept:
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
         figure: quantity of the importances, which also ranks the worst cases.
         units: units of the inputs by name; `times nominal` for factors; inputs without a unit are missing.
-        own_checks: whether all checks of the scenario judge the draws, besides the figures.
+        further_checks: whether all checks of the scenario judge the draws, besides the figures.
         not_judged: checks of a run that do not judge the draws.
     """
 
@@ -113,7 +113,7 @@ class Swept:
     leaves_limits: bool
     figure: str
     units: Mapping[str, str] = field(default_factory=dict)
-    own_checks: bool = False
+    further_checks: bool = False
     not_judged: tuple[str, ...] = ()
 
 

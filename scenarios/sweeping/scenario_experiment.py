@@ -188,13 +188,13 @@ class ScenarioExperiment:
         Its log is judged by the scenario's `metrics` if these have other limits than the figures of a trial.
         """
         bounded = config.known_law and not config.law_settings
-        own = self.own_checks - (set() if bounded else {RATIO})
+        own = self.further_checks - (set() if bounded else {RATIO})
         if not own and self._within_limits(config):
             return self._trial(config)
         return self._trial(config, partial(self._failed_check, config))
 
     @cached_property
-    def own_checks(self) -> set[str]:
+    def further_checks(self) -> set[str]:
         """Checks of the run with nominal settings that the figures of a trial do not judge.
 
         Without those that compare the engine with the model. If they cannot be computed from the log of a

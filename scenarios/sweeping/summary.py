@@ -46,7 +46,7 @@ def summary(plan: Plan, laws: Sequence[Findings], width: int) -> Iterator[Render
             yield Text(f"{law.swept.label} keeps its settings: it has no {', '.join(absent)}", "dim")
     yield Text(_pass_conditions(plan), "dim")
     for law in laws:
-        if law.swept.own_checks:
+        if law.swept.further_checks:
             yield Text(f"Runs of {law.swept.label} pass if they meet all checks of the scenario", "dim")
     missing = dict.fromkeys(name for law in laws for name in law.swept.not_judged)
     yield Text(f"Not judged in these runs: {', '.join(missing)}", "dim")

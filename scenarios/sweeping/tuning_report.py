@@ -54,7 +54,7 @@ def task_lines(task: Task) -> list[str]:
     """Return lines that describe the robot, the draws and the objective of a task."""
     config, design = task.law.scenario.settings, task.design
     varied = " ".join(f"{one.name}={one.text}" for one in design.variations) or "nothing"
-    own = ", of all checks of the scenario" if task.law.scenario.own_checks else ""
+    own = ", of all checks of the scenario" if task.law.scenario.further_checks else ""
     limits = "".join(f", {name} at most {value:g}" for name, value in task.limits.items())
     return [
         f"{config.robot}, {config.drives} drives, varied: {varied}",

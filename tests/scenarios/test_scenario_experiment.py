@@ -159,9 +159,9 @@ def test_checks_that_need_the_engine_are_named_as_not_judged(tmp_path):
 def test_figures_alone_judge_draws_if_the_scenario_has_no_other_limits():
     it = experiment(controller="computed_torque")
     assert it.trial({"payload": 3.0}).judge is None
-    assert it.own_checks == set()
+    assert it.further_checks == set()
     bounded = experiment(controller="pd")
-    assert "joint error / its bound" in bounded.own_checks
+    assert "joint error / its bound" in bounded.further_checks
     assert bounded.trial({"payload": 3.0}).judge is not None
     assert bounded.trial({"mass": 1.1}).judge is None, "no bound is known"
     file = str(registry.HERE / "templates/my_scenario.py")
