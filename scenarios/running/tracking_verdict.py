@@ -17,8 +17,6 @@ from twin.logs.figures import joint_error, largest
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from twin.logs.log import Log
 
 ERROR, RATIO = "largest joint error", "joint error / its bound"
