@@ -16,12 +16,7 @@ pytest_plugins = ("tests.support.processor_times",)
 
 os.environ["COLUMNS"] = "100"  # the width that is used without a terminal; pytest-xdist sets 80
 
-NEEDED = {
-    "display": ("Xvfb",),
-    "valgrind": ("valgrind",),
-    "locale": ("localedef",),
-    "browser": browser.PROGRAMS,
-}
+NEEDED = {"display": ("Xvfb",), "locale": ("localedef",), "browser": browser.PROGRAMS}
 """Programs that the tests of each mark need; without any of them, the tests are deselected with a notice."""
 
 DESELECTED = {
@@ -35,28 +30,16 @@ if shared_folder() is None:
     DESELECTED["shared"] = "they need the measured data in ../shared/data, which does not exist"
 
 FIRST = (
-    "test_scenarios",
-    "test_fuzz",
-    "test_damaged_kernels",
-    "test_wheel_project",
-    "test_docs_build",
-    "test_model_check",
-    "test_symbolic_trees",
-    "test_symbolic",
-)
+    "test_scenarios", "test_fuzz", "test_damaged_kernels", "test_wheel_project", "test_docs_build",
+    "test_model_check", "test_symbolic_trees", "test_symbolic",
+)  # fmt: skip
 """Modules that run first, in this order.
 
 The first module compiles the functions that most other modules need.  The modules after it take as long but
 need few of these functions, so a second worker does not compile the same functions at the same time.
 """
 
-SHARING = (
-    "test_scenarios",
-    "test_scenario_runs",
-    "test_drive_scenarios",
-    "test_drive_check",
-    "test_verdicts",
-)
+SHARING = ("test_scenarios", "test_scenario_runs", "test_drive_scenarios", "test_verdicts")
 """Modules that share scenario runs, which one process caches with `scenario_cases.full_run`."""
 
 

@@ -24,21 +24,9 @@ def test_instructions_of_a_page_work(page, tmp_path, monkeypatch, small_pictures
 
 
 EXECUTED = (
-    "README",
-    "running_scenarios",
-    "python",
-    "own_controller",
-    "own_scenario",
-    "drives",
-    "closed_loop",
-    "recordings",
-    "plots",
-    "own_robot",
-    "robot_toml",
-    "continuous_integration",
-    "sweep",
-    "tune",
-)
+    "README", "running_scenarios", "python", "own_controller", "own_scenario", "drives", "closed_loop",
+    "recordings", "plots", "own_robot", "robot_toml", "continuous_integration", "sweep", "tune",
+)  # fmt: skip
 
 
 def test_every_kind_of_block_is_recognized():

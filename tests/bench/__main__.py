@@ -21,27 +21,19 @@ from tests.bench import (
     sweeps,
     time_laws,
 )
-from tests.bench.instructions import instructions, repeated, run_again
-from tests.bench.timing import Meter, Row, heading
+from tests.bench.timing import HEADING, Meter, Row
 from twin.threads import VARIABLE
 
 ABOUT = """
 Both functions of a pair get the same input, and their results are compared before any measurement.  A row
-shows the median {measured} of one call (or one sample, one step) of each function, their ratio
-(below 1: ours {takes}), the range of the ratio over the interleaved rounds, and the goal{goal}.
+shows the median time of one call (or one sample, one step) of each function, their ratio (below 1: ours is
+faster), the range of the ratio over the interleaved rounds, and the goal.
 Our "compiled" functions write into given arrays; the other libraries return new arrays or internal ones.
 Our functions are compiled for this machine with its AVX instructions; the other libraries' wheels run on any
 machine.  "in a Python loop" means a loop around calls for one sample, if there is no call for a batch.
 Compilation, loading and the first calls are not measured.  All functions use one thread unless the row
-states more cores.{more}
+states more cores.
 """
-TIMED = {"measured": "time", "takes": "is faster", "goal": "", "more": ""}
-COUNTED = {
-    "measured": "number of instructions",
-    "takes": "needs fewer",
-    "goal": " for times",
-    "more": "\nStart-up, EGM robots and runs on several cores are only timed, so they have no rows here.",
-}
 
 
 def all_rows(meter: Meter) -> Iterator[Row]:
@@ -56,10 +48,9 @@ def all_rows(meter: Meter) -> Iterator[Row]:
     yield from rollouts.rows(robot, meter)
     yield from rollouts.rows(looped, meter)
     yield from time_laws.rows(robot, meter)
-    if meter.timed:
-        yield from egm.rows(robot)
-        yield from sweeps.rows(robot, meter)
-        yield from start_up.rows(meter.rounds)
+    yield from egm.rows(robot)
+    yield from sweeps.rows(robot, meter)
+    yield from start_up.rows(meter.rounds)
 
 
 def verdict(rows: list[Row]) -> str:
@@ -92,40 +83,24 @@ def noise(rows: list[Row]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 9, with --instructions 2)")
-    parser.add_argument("--instructions", action="store_true", help="count instructions under valgrind")
+    parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default 9)")
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
-    if options.rounds is not None and options.rounds < 1:
+    if options.rounds < 1:
         parser.error(f"expected --rounds of at least 1, got {options.rounds}")
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json: the folder {options.json.parent} does not exist")
-    if options.instructions and not repeated():
-        print(
-            "A first run without valgrind compiles all functions; a second run counts.  This takes minutes.",
-            flush=True,
-        )
-        try:
-            return run_again(["-m", "tests.bench", "--rounds", "1"], ["-m", "tests.bench", *sys.argv[1:]])
-        except FileNotFoundError as missing:
-            parser.exit(2, f"{missing}\n")
     os.environ[VARIABLE] = "1"
-    meter = Meter(options.rounds or 9)
-    if options.instructions:
-        meter = Meter(options.rounds or 2, "instructions", instructions, batch=10_000)
-    print(ABOUT.format_map(COUNTED if options.instructions else TIMED))
-    if meter.timed:
-        print(
-            f"The machine has {os.cpu_count()} cores and a load of {os.getloadavg()[0]:.1f} before the run.\n"
-        )
-    print(heading(meter.unit))
+    meter = Meter(options.rounds)
+    print(ABOUT)
+    print(f"The machine has {os.cpu_count()} cores and a load of {os.getloadavg()[0]:.1f} before the run.\n")
+    print(HEADING)
     rows = []
     for row in all_rows(meter):
         print(row, flush=True)
         rows.append(row)
     print(f"\n{noise(rows)}")
-    if meter.timed:
-        print(verdict(rows))
+    print(verdict(rows))
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
     return 0

@@ -9,10 +9,7 @@ import numpy as np
 import controllers
 from tests.bench.bullet import loaded
 from tests.bench.timing import Meter, Row, same
-from twin.control.closed_loop import run_closed_loop
-from twin.engine.simulation import Simulation
-from twin.robot.robot import Robot
-from twin.trajectories.joint_trajectories import hold, sines
+from twin import Robot, Simulation, hold, run_closed_loop, sines
 from twin.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
 
 

@@ -53,16 +53,16 @@ def rows(robot: Robot) -> Iterator[Row]:
     p99 = 1e6 * result.lateness.percentile_99
     yield Row(
         f"lateness of messages, {robot.name}, 99 of 100 in {DURATION:g} s", "1 ms",
-        p99, 1000.0, "us", p99 / 1000.0, p99 / 1000.0, p99 / 1000.0, 1.0,
+        p99, 1000.0, p99 / 1000.0, p99 / 1000.0, p99 / 1000.0, 1.0,
     )  # fmt: skip
     taken = result.log.arrays["egm_taken"]
     delays = np.flatnonzero(taken) - (result.log.arrays["egm_seqno"][taken] - 1)
     least, median, most = (float(value) for value in np.percentile(delays, [0, 50, 99]))
     yield Row(
         "from a message to the motion that its answer makes", "one cycle",
-        CYCLE * median, CYCLE, "us", median, least, most, 1.0,
+        CYCLE * median, CYCLE, median, least, most, 1.0,
     )  # fmt: skip
     yield Row(
         "processor of a robot on the wire, a cycle", "the cycle, one core",
-        CYCLE * share, CYCLE, "us", share, share, share, None,
+        CYCLE * share, CYCLE, share, share, share, None,
     )  # fmt: skip

@@ -57,8 +57,6 @@ def _against_opw(opw, robot: Robot, T: np.ndarray, meter: Meter) -> Iterator[Row
     yield meter.compare(
         what, "py-opw-kinematics reach", batch, lambda: arm.reach(poses, unreachable), **many, goal=0.3
     )
-    if not meter.timed:
-        return
     with _all_cores():
         yield meter.compare(
             what, "the same, both on all cores",

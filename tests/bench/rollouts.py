@@ -11,13 +11,9 @@ import numpy as np
 import controllers
 from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row
-from twin.control.control_law import ControlLaw
-from twin.control.rollout import run_rollouts
+from twin import ControlLaw, Robot, Sensors, run_rollouts, sines
 from twin.errors import DriveWarning
-from twin.robot.drives.sensors import Sensors
-from twin.robot.robot import Robot
 from twin.threads import VARIABLE
-from twin.trajectories.joint_trajectories import sines
 from twin.trajectories.sampling import Samples, sample
 
 STEPS = 4000
@@ -64,8 +60,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
         )  # fmt: skip
     if robot.drives is not None:
         yield from _with_drives(robot, laws, short, meter)
-    if meter.timed:
-        yield _two_cores(robot, meter)
+    yield _two_cores(robot, meter)
 
 
 def _with_drives(robot: Robot, laws: list[ControlLaw], reference: Samples, meter: Meter) -> Iterator[Row]:

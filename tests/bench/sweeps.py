@@ -8,10 +8,7 @@ import numpy as np
 import controllers
 from tests.bench.rollouts import on_threads
 from tests.bench.timing import Meter, Row
-from twin.robot.robot import Robot
-from twin.sweeps.sweep import sweep
-from twin.trajectories.joint_trajectories import quintic
-from twin.trajectories.sampling import sample_semi_implicit
+from twin import Robot, quintic, sample_semi_implicit, sweep
 
 SAMPLES = 200
 VARIED = {"payload": "0:6", "model.mass": "+-10%"}

@@ -18,9 +18,8 @@ class Row:
     Attributes:
         what: name of our function.
         against: name of the function that it is compared with, or a goal in seconds.
-        ours: median of our function, in `unit`.
-        theirs: median of the other function, in `unit`.
-        unit: unit of both medians, "us" (microseconds) or "instructions".
+        ours: median of our function, in [us].
+        theirs: median of the other function, in [us].
         ratio: ratio of the medians, below 1 if ours is smaller.
         lowest: smallest ratio of one round.
         highest: largest ratio of one round.
@@ -31,7 +30,6 @@ class Row:
     against: str
     ours: float
     theirs: float
-    unit: str
     ratio: float
     lowest: float
     highest: float
@@ -50,10 +48,9 @@ class Row:
         )
 
 
-def heading(unit: str) -> str:
-    """Return the heading of rows in a unit."""
-    ours, theirs = (f"{name}/{unit[:5]}" for name in ("ours", "theirs"))
-    return f"{'what':49} {'against':36} {ours:>12} {theirs:>12} {'ratio':>6} {'range':>12}  {'goal':>5}"
+HEADING = (
+    f"{'what':49} {'against':36} {'ours/us':>12} {'theirs/us':>12} {'ratio':>6} {'range':>12}  {'goal':>5}"
+)
 
 
 def repeat_call(call: Callable[[], object], calls: int) -> None:
@@ -79,20 +76,13 @@ class Meter:
 
     Attributes:
         rounds: number of measurements of each pair.
-        unit: unit of `per_call`.
-        per_call: function that returns the mean cost of one of a number of calls.
+        per_call: function that returns the mean time of one of a number of calls, in [us].
         batch: number of samples in a batch.
     """
 
     rounds: int
-    unit: str = "us"
     per_call: Callable[[Callable[[], object], int], float] = microseconds
     batch: int = 100_000
-
-    @property
-    def timed(self) -> bool:
-        """Whether the meter measures time, which several cores or an earlier process can reduce."""
-        return self.unit == "us"
 
     def compare(
         self,
@@ -122,7 +112,7 @@ class Meter:
             goal: largest ratio that meets the goal.
         """
         ours(), theirs()
-        turns = min(calls, TURNS) if self.timed else 1
+        turns = min(calls, TURNS)
         pairs = []
         for number in range(self.rounds):
             spent = {ours: 0.0, theirs: 0.0}
@@ -132,7 +122,7 @@ class Meter:
             pairs.append((spent[ours] / ours_per_call, spent[theirs] / theirs_per_call))
         ratios = [a / b for a, b in pairs]
         a, b = (statistics.median(column) for column in zip(*pairs, strict=True))
-        return Row(what, against, a, b, self.unit, a / b, min(ratios), max(ratios), goal)
+        return Row(what, against, a, b, a / b, min(ratios), max(ratios), goal)
 
 
 def same(a, b, relative: float) -> None:

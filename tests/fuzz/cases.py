@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.fuzz import data_files, programs, robot_files
+from tests.fuzz import data_files, robot_files
 
 
 class CaseId(NamedTuple):
@@ -31,13 +31,11 @@ class Case:
     Attributes:
         id: identity of the case.
         files: contents by name; the program reads the first file.
-        right: whether the files are valid, `None` if that is not known.
         rng: random generator for the judge.
     """
 
     id: CaseId
     files: dict[str, bytes]
-    right: bool | None = None
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
     def written(self, folder: Path) -> Path:
@@ -47,27 +45,17 @@ class Case:
         return folder / next(iter(self.files))
 
 
-def _any_robot(rng: np.random.Generator) -> dict[str, bytes]:
-    makers = (robot_files.urdf_case, robot_files.robot_toml_case, robot_files.dh_toml_case)
-    return makers[rng.integers(len(makers))](rng)
-
-
 FILES: dict[str, Callable[[np.random.Generator], dict[str, bytes]]] = {
     "urdf": robot_files.urdf_case,
     "robot_toml": robot_files.robot_toml_case,
     "dh_toml": robot_files.dh_toml_case,
     "csv": data_files.csv_case,
     "npz": data_files.npz_case,
-    "check_model": _any_robot,
 }
-PROGRAMS = {"scenario": programs.scenario, "controller": programs.controller}
-KINDS = (*FILES, *PROGRAMS)
+KINDS = tuple(FILES)
 
 
 def make(id: CaseId) -> Case:
     """Make the case of an identity; equal identities give equal cases."""
     rng = np.random.default_rng([id.seed, zlib.crc32(id.kind.encode()), id.number])
-    if id.kind in PROGRAMS:
-        content, right = PROGRAMS[id.kind](rng)
-        return Case(id, {"program.py": content}, right, rng)
-    return Case(id, FILES[id.kind](rng), None, rng)
+    return Case(id, FILES[id.kind](rng), rng)

@@ -5,8 +5,6 @@ python -m tests.published N-2.9 T-FK1  # print some items in full
 python -m tests.published --write      # print all items, and write the tables of the documentation's page
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -13,8 +13,6 @@ A function calls the library for every quantity that the library has.  It contai
 printed.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator

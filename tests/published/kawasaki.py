@@ -1,16 +1,12 @@
 """Kawasaki: mobility, direction cosines, and Euler angles."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from tests.published.norrlof.kinematics import matrix
-from tests.published.norrlof.samples import modulo_turn
+from tests.published.norrlof.kinematics import matrix, modulo_turn
 from twin.kinematics.statics import mobility
+from twin.rotations import matrix_from_quaternion, quaternion_conjugate, quaternion_product, rotated_vector
 from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
-from twin.rotations.quaternions import quaternion_conjugate, rotated_vector
-from twin.rotations.rotations import matrix_from_quaternion, quaternion_product
 
 NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
 

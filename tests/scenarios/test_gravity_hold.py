@@ -46,11 +46,7 @@ def test_settled_error_has_limit_only_after_settling(controller, bandwidth, dura
 
 
 @pytest.mark.parametrize(
-    ("controller", "bandwidth", "pose", "duration"),
-    [
-        ("pd", 5.0, "zero", 20.0),
-        ("pid", 5.0, "zero", 10.0),
-    ],
+    ("controller", "bandwidth", "pose", "duration"), [("pd", 5.0, "zero", 20.0), ("pid", 5.0, "zero", 10.0)]
 )
 def test_decay_rate_agrees_with_simulated_transient(controller, bandwidth, pose, duration):
     config = SCENARIO.Config(controller=controller, bandwidth=bandwidth, pose=pose, duration=duration)

@@ -1,6 +1,5 @@
 """The laboratory's scheme: its line, its inverse kinematics by feedback, and what it refuses."""
 
-import dataclasses
 import re
 from typing import Any
 
@@ -12,6 +11,7 @@ from scenarios import laboratory
 from scenarios.checks.tracking import with_arrays
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
+from tests.support.dh_tables import plain
 from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.figures import joint_error
@@ -140,6 +140,72 @@ def test_invalid_settings_raise():
             laboratory.run(Config(**settings))
 
 
-def test_variants_use_computed_torque():
-    assert all(config.controller == "computed_torque" for config in laboratory.VARIANTS)
-    assert len({dataclasses.astuple(config)[:-1] for config in laboratory.VARIANTS}) == 3
+# The laboratory's scheme on its own robot: five joints, a saturation, bodies of a data sheet.
+
+
+QUICK_YOUBOT = {"speed": 0.2, "acceleration": 0.5, "distance": 0.1}
+
+
+@pytest.fixture(scope="module")
+def youbot_log():
+    return laboratory.run(Config(robot="youbot", controller="computed_torque"))
+
+
+def test_five_joints_hold_orientation_with_tool_down(youbot_log):
+    assert not broken(youbot_log)
+    assert np.abs(youbot_log.arrays["left_over"]).max() < 1e-12
+    error = youbot_log.arrays["line_error"]
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * youbot_log.t), rtol=0, atol=8e-5)
+    assert np.abs(error[:, 3:]).max() < 1e-12
+    drift = np.abs(error - youbot_log.arrays["decayed_error"])
+    assert 0.5 < np.max(drift / (youbot_log.arrays["drift_bound"] + 1e-12)) < 1
+
+
+def test_pd_passes_without_saturation():
+    youbot_log = laboratory.run(Config(robot="youbot", **QUICK_YOUBOT))
+    assert youbot_log.controller == "pd"
+    assert not broken(youbot_log)
+    assert not youbot_log.saturated.any()
+
+
+def test_five_joints_leave_least_squares_residual_in_other_poses():
+    robot = twin.load("youbot")
+    law = FeedbackLaw(robot, 10.0)
+    q = np.array([0.2, 0.4, 0.9, 0.8, 0.1])
+    motion = laboratory.tool_path(robot, q, Config(**QUICK_YOUBOT))(np.array(0.3))
+    qd = law.speeds(q, motion)
+    J_A = twin.kinematics.analytic_jacobian(robot, q)
+    left = law.remainder(q, qd, motion)
+    assert np.linalg.norm(left) > 0.01
+    np.testing.assert_allclose(J_A.T @ left, 0, rtol=0, atol=1e-13)  # least squares
+
+
+@pytest.mark.parametrize("reference", ["consistent", "continuous"])
+def test_saturated_speed_causes_bounded_lag(reference):
+    """At 0.2 m/s, cut off at 0.15 m/s: 0.05 m/s left over, so that the tool lags by up to 0.05 / K = 5 mm."""
+    settings = {"robot": "youbot", "start_error": 0.0, "reference": reference, **QUICK_YOUBOT}
+    youbot_log = laboratory.run(Config(saturation=0.15, **settings))
+    assert not [name for name in broken(youbot_log) if name.startswith("inverse")]
+    assert np.abs(youbot_log.arrays["left_over"]).max() == pytest.approx(0.05, rel=1e-9)
+    lag = np.abs(youbot_log.arrays["line_error"][:, 1:3]).max(axis=0)
+    assert np.all((lag > 5e-4) & (lag < 0.005 + 1e-4))
+    if reference == "consistent":
+        exact = laboratory.run(Config(**settings))
+        assert np.abs(exact.arrays["line_error"]).max() < 1e-4
+
+
+def test_centres_of_mass_agree_with_data_sheet():
+    """Upright, in the base frame: the sheet's centres of mass above and beside the joints."""
+    robot = plain("youbot")
+    assert sum(robot.tree.inertias[:, 0]) == pytest.approx(1.390 + 1.318 + 0.821 + 0.769 + 0.687)
+    heights = np.array([0.11397, 0.155 + 0.10441, 0.29 + 0.05353, 0.29 + 0.1136 - 0.01648])
+    ahead = np.array([0.015, -0.00013, -0.00015, 0.0])
+    masses = np.array([1.318, 0.821, 0.769, 0.687])
+    stretched = twin.gravity_torque(robot, [0, np.pi / 2, 0, 0, 0])
+    upright = twin.gravity_torque(robot, np.zeros(5))
+    for joint in range(3):  # axes 2, 3, 4; a joint carries the bodies from its own on
+        above = [0, 0.155, 0.29][joint]
+        lever = masses[joint:] @ (heights[joint:] - above)
+        assert stretched[joint + 1] == pytest.approx(-9.81 * lever, rel=1e-12)
+        assert upright[joint + 1] == pytest.approx(-9.81 * (masses[joint:] @ ahead[joint:]), rel=1e-9)
+    assert np.all(np.abs(stretched) < robot.tau_max)

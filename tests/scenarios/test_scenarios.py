@@ -13,10 +13,9 @@ from scenarios.checks.motion_range import beyond_passive_range, random_positions
 from scenarios.pose_path import from_printed
 from scenarios.running import registry
 from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED, full_run, suited
+from twin import Log, quintic
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.logs.figures import joint_error
-from twin.logs.log import Log
-from twin.trajectories.joint_trajectories import quintic
 
 
 def variants():
@@ -217,21 +216,14 @@ def test_path_too_fast_for_the_arm_raises():
 @pytest.mark.parametrize(
     ("value", "limit", "span", "outcome"),
     [
-        (1.0, 1.0, None, "passes"),
-        (np.nextafter(1, 2), 1.0, None, "fails"),
-        (np.inf, 1.0, None, "fails"),
-        (3.0, None, None, "not judged"),
-        (np.nan, None, None, "not computed"),
-        (np.nan, 2.0, None, "not computed"),
-        (np.nan, 2.0, (1.0, 1.5), "not computed"),
-        (1.0, 2.0, (1.0, 2.0), "passes"),
-        (1.0, 2.0, (1.0, 2.1), "undetermined"),
-        (1.0, 2.0, (1.0, np.inf), "undetermined"),
-        (3.0, 2.0, (2.0, 3.0), "undetermined"),
-        (3.0, 2.0, (2.1, 3.0), "fails"),
-        (3.0, None, (2.1, 3.0), "not judged"),
+        (1.0, 1.0, None, "passes"), (np.nextafter(1, 2), 1.0, None, "fails"), (np.inf, 1.0, None, "fails"),
+        (3.0, None, None, "not judged"), (np.nan, None, None, "not computed"),
+        (np.nan, 2.0, None, "not computed"), (np.nan, 2.0, (1.0, 1.5), "not computed"),
+        (1.0, 2.0, (1.0, 2.0), "passes"), (1.0, 2.0, (1.0, 2.1), "undetermined"),
+        (1.0, 2.0, (1.0, np.inf), "undetermined"), (3.0, 2.0, (2.0, 3.0), "undetermined"),
+        (3.0, 2.0, (2.1, 3.0), "fails"), (3.0, None, (2.1, 3.0), "not judged"),
     ],
-)
+)  # fmt: skip
 def test_outcome_requires_every_figure_of_the_span(value, limit, span, outcome):
     metric = Metric("x", value, "rad", limit, "why", span=span)
     assert metric.outcome == outcome

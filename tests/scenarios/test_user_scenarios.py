@@ -21,6 +21,8 @@ WAYS_OUT = [
     "raise SystemExit(0)",
     "raise type('Stop', (KeyboardInterrupt,), {})()",
     "raise GeneratorExit",
+    "raise MemoryError",
+    "raise RuntimeError('two\\nlines')",
     "raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})()",
 ]
 
@@ -104,6 +106,8 @@ FAULTS = {
         ),
         r"expected q to be float64 of shape \(11, 6\), got float64 of shape \(3, 6\)",
     ),
+    "generator": (metrics("yield 3"), "must return a tuple or list, got <generator"),
+    "endless": ({"head": "def fail():\n    return fail()\n\nfail()\n"}, "RecursionError"),
     "no metrics": (metrics("return 3"), "must return a tuple or list, got 3"),
     "odd metrics": (metrics("return [3]"), "must return a Metric, got 3"),
     "metrics raise": (metrics("raise ValueError('no')"), r"\.py, line 17: ValueError: no"),

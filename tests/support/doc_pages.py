@@ -6,15 +6,18 @@
   process.  A new process would take two seconds to import the same modules.  Such a run uses one process,
   and the motion of `joint_tracking` lasts `DURATION` if the command does not state how long.
 - A block that needs a shell, or begins with `python`, is run by bash.
+- Ports of 6500 to 6599 are replaced by free ones, so that two runs of the tests do not meet.
 - `<!-- not run: reason -->` before a block skips it; `<!-- exit status 1 -->` sets the expected status.
 """
 
 import contextlib
+import functools
 import glob
 import io
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import warnings
@@ -35,6 +38,7 @@ PAGES = [
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
 WITHOUT_SHELL = re.compile(r"irb-twin [^|&;<>$`?(){}\[\]#~!\\]+")
 DURATION = "0.5"  # s
+PORT = re.compile(r"(?<=[=:])65\d\d\b")
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
 
 
@@ -111,8 +115,8 @@ def blocks(text):
 
 def follow(page, folder):
     """Execute the blocks of a page in the current folder `folder`, and return their number."""
-    namespace, executed = {"__name__": page.stem}, 0
-    for block in blocks(page.read_text(encoding="utf-8")):
+    namespace, executed, port = {"__name__": page.stem}, 0, functools.cache(free_port)
+    for block in blocks(PORT.sub(lambda found: port(found[0]), page.read_text(encoding="utf-8"))):
         place = f"{page.relative_to(HOUSE)}, line {block.line}"
         if block.is_skipped:
             continue
@@ -132,6 +136,13 @@ def follow(page, folder):
             continue
         executed += 1
     return executed
+
+
+def free_port(_):
+    """Return a UDP port that is free, as text."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind(("127.0.0.1", 0))
+        return str(made.getsockname()[1])
 
 
 def run_in_bash(commands, status, folder, place):

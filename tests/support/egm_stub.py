@@ -6,8 +6,7 @@ from threading import Thread
 
 import numpy as np
 
-from twin.egm.wire.encoding import decode_sensor, encode_robot
-from twin.egm.wire.messages import MotionState, RobotMessage
+from twin.egm import MotionState, RobotMessage, decode_sensor, encode_robot
 
 CYCLE = 0.004
 GAIN = 5.0

@@ -7,13 +7,10 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
+from twin.egm import GuidanceSettings, Lateness, SensorMessage, decode_robot, encode_sensor
 from twin.egm.guidance.run import make_guidance
-from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm
-from twin.egm.robot.pace import Lateness
 from twin.egm.robot.session import Plan, Session
-from twin.egm.wire.encoding import decode_robot, encode_sensor
-from twin.egm.wire.messages import SensorMessage
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
 """Guidance settings for fast test motions."""

@@ -1,10 +1,13 @@
-"""Logs made of numbers, without a run, for tests of reports, plots and films."""
+"""Example logs and runs whose errors are known."""
 
 from dataclasses import replace
 
 import numpy as np
+from rich.console import Console
 
 import twin
+from scenarios.base import Config, Metric
+from scenarios.running.runs import Run
 from tests.support.random_trees import interpreted
 from twin.logs.log import Log
 
@@ -63,3 +66,34 @@ def broken_log(controller="pd", first=40, **settings):
         array[first:] = np.nan
     # These arrays default to copies of the replaced ones: None sets them again.
     return replace(log, **arrays, q_motor=None, qd_motor=None, q_seen=None, qd_seen=None, tau_joint=None)
+
+
+# A made-up run with known errors, and console output as text.
+
+
+SAMPLES = 50
+
+
+def made_up_log(controller, error=0.01):
+    """Make a log: joint k (from 0) is off by +-(k + 1) * error, and joint 1 saturates in seven samples."""
+    robot = twin.load("irb140")
+    t = 1e-3 * np.arange(SAMPLES)
+    q_ref = 0.2 + np.outer(t, np.ones(6))
+    q = q_ref + np.outer((-1.0) ** np.arange(SAMPLES), error * np.arange(1, 7))
+    saturated = np.zeros(q.shape, dtype=bool)
+    saturated[:7, 1] = True
+    arrays = {"tau": np.full(q.shape, -12.5), "saturated": saturated}
+    return made_log(robot, q, q_ref, controller=controller, time_step=1e-3, **arrays)
+
+
+def made_up_run(controller="pd", *metrics, error=0.01):
+    passed = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
+    config = Config(controller=controller)
+    return Run("swing", config, made_up_log(controller, error), metrics or (passed,), 0.5)
+
+
+def rendered(parts, width=100):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(*parts, sep="\n", crop=False)
+    return console.export_text()

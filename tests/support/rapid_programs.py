@@ -1,7 +1,6 @@
 """Programs in RAPID for tests."""
 
-from twin.rapid.language import parse
-from twin.rapid.programs import interpret
+from twin.rapid import interpret, parse
 
 HEAD = """MODULE Pick
   PERS tooldata grip:=[TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];

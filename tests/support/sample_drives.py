@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twin.robot.drives.drives import Drives
-from twin.robot.drives.sensors import Sensors
+from twin import Drives, Sensors
 
 COUPLING = np.eye(6)
 COUPLING[4, 3], COUPLING[5, 3], COUPLING[5, 4] = 0.3, -0.2, 0.5

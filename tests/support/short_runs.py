@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from twin.trajectories.joint_trajectories import hold, sines
-from twin.trajectories.sampling import sample
+from twin import hold, sample, sines
 
 PERIOD = 1e-3
 SOFT = (np.array([100.0, 100.0, 50.0, 0.1, 0.1, 0.01]), 0.1)

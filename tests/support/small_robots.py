@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from twin.dynamics.equation_of_motion import forward_dynamics
-from twin.engine.simulation import Simulation
+from twin import Simulation, forward_dynamics
 
 BALL = (0.1, 0.1, 0.1, 0.0, 0.0, 0.0)
 

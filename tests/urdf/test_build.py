@@ -1,14 +1,20 @@
 """The committed URDFs against the facts they are built from."""
 
+import math
 import subprocess
 import sys
+from decimal import Decimal
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import twin
+from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, paths_of
 from tests.support.urdf_files import FILES, dh_tool_pose, find, numbers, relative
-from urdf import build
+from twin.trajectories.sampling import sample
+from urdf import build, decimal_math
 
 X, Y, Z = np.eye(3).tolist()
 AXES = {"irb140": [Z, Y, Y, X, Y, X], "irb1400": [Z, Y, Y, X, Y, X, Y, Y], "irb1600": [Z, Y, Y, X, Y, X]}
@@ -152,3 +158,57 @@ def test_the_parallelogram_is_of_homogeneous_solids_and_closed_in_every_pose():
         end = poses["link_rod"] @ [0, 0, 0.600, 1]
         eye = poses["link_3"] @ [-0.170, 0, 0, 1]
         np.testing.assert_allclose(end, eye, rtol=0, atol=1e-15)
+
+
+# The decimal trigonometry and principal axes behind the byte-identical URDF, against numpy and scipy.
+
+
+def test_roll_pitch_yaw_of_quarter_turns():
+    """Exact, also at a pitch of 90 degrees, where roll and yaw are one turn."""
+    for turns in product((-90, 0, 90, 180), repeat=3):
+        R = np.round(Rotation.from_euler("xyz", turns, degrees=True).as_matrix())
+        with decimal_math.precisely():
+            rpy = decimal_math.roll_pitch_yaw([[Decimal(x) for x in row] for row in R.tolist()])
+        found = Rotation.from_euler("xyz", np.array(rpy, float)).as_matrix()
+        np.testing.assert_allclose(found, R, rtol=0, atol=1e-15)
+
+
+def test_principal_axes_of_hard_tensors():
+    """Diagonal, with equal moments, nearly equal moments, and moments far apart."""
+    rng = np.random.default_rng(2)
+    for moments in ([1, 2, 3], [2, 2, 2], [1, 1, 1 + 1e-13], [1, 1e6, 1e6], [1e-9, 2e-9, 2e-9]):
+        for R in (np.eye(3), *Rotation.random(5, rng=rng).as_matrix()):
+            A = R @ np.diag(np.array(moments, float)) @ R.T
+            A = (A + A.T) / 2
+            with decimal_math.precisely():
+                found, axes = decimal_math.principal_axes([[Decimal(x) for x in row] for row in A.tolist()])
+                rpy = np.array(decimal_math.roll_pitch_yaw(axes), float)
+            rebuilt = Rotation.from_euler("xyz", rpy).as_matrix()
+            assert np.linalg.det(np.array(axes, float)) == pytest.approx(1, abs=1e-15)
+            assert relative(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15
+
+
+# The effort limits of the URDFs follow from the scenarios by the rule that the robot.toml files state.
+
+
+MARGIN = 1.5
+
+
+def peak_torques(robot, path):
+    """Largest |tau| of each joint with the payload, the path hurried until a joint is at its speed limit."""
+    samples = sample(path, 1e-3)
+    hurry = 1.0 / np.max(np.abs(samples.qd) / robot.qd_max)
+    motion = (samples.q, hurry * samples.qd, hurry**2 * samples.qdd)
+    peaks = []
+    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        com = (x * OFF_AXIS_6, y * OFF_AXIS_6, BEYOND_FLANGE)
+        loaded = robot.with_payload(twin.Payload(robot.rating.payload, com))
+        peaks.append(np.max(np.abs(twin.inverse_dynamics(loaded, *motion)), axis=0))
+    return np.max(peaks, axis=0)
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400"])
+def test_effort_is_the_rule_applied_to_the_scenarios(name):
+    robot = twin.load(name)
+    peak = np.max([peak_torques(robot, path) for path in paths_of(robot)], axis=0)
+    assert robot.tau_max.tolist() == [math.ceil(MARGIN * tau) for tau in peak.tolist()]

@@ -152,8 +152,14 @@ def at_points(ends: Floats) -> Floats:
 
 
 def largest_x(robot: Robot, dq: Floats) -> Floats:
-    """Return the largest x (...) that the joint speeds allow for a path's derivatives (..., n)."""
-    return np.min((SPEED_SHARE * robot.qd_max / np.maximum(np.abs(dq), 1e-12)) ** 2, axis=-1)
+    """Return the largest x (N, 2) that the joint speeds allow for the derivatives (N, 2, n) at both ends.
+
+    The speeds are kept in the middle of an interval, too, where x is the mean of both ends.
+    """
+    limit = SPEED_SHARE * robot.qd_max
+    x = np.min((limit / np.maximum(np.abs(dq), 1e-12)) ** 2, axis=-1)
+    middle = np.abs(dq.mean(axis=1)) * np.sqrt(x.mean(axis=1))[:, None] / limit
+    return x / np.maximum(np.max(middle, axis=1), 1.0)[:, None] ** 2
 
 
 def path_torques(robot: Robot, q: Floats, dq: Floats, ddq: Floats) -> Torques:

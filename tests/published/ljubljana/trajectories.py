@@ -1,7 +1,5 @@
 """Ljubljana lab manual, chapter 5: trapezoidal speed profiles."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import root_scalar
 

@@ -1,13 +1,11 @@
 """Ljubljana lab manual, chapter 4 and its home exercises on a robot whose drawing is lost."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
-from tests.published.ljubljana.arms import Floats, arm
+from tests.published.ljubljana.kinematics import Floats, arm
 from tests.published.norrlof.jacobians import times
-from tests.published.norrlof.samples import rotations
+from tests.published.norrlof.kinematics import rotations
 from twin.kinematics.differential import tool_coordinates
 from twin.kinematics.forward import forward_kinematics, jacobian
 from twin.kinematics.statics import cross_matrix, twist_transform, wrench_transform

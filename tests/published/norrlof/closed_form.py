@@ -8,8 +8,6 @@ concern d11 (the term of link 5), c11, c23 and c32 (printed as zero) and g2 (a s
 also omit `rc4x`, which is included here.  `main_axes_robot` describes the report's simplifications.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """The flexible joint of Norrlöf's report, section 3.3, and of his lecture."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

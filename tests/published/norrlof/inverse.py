@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from tests.published.items import Finding, Item, against_printed, computes, largest
-from tests.published.norrlof.samples import configurations, irb1400, modulo_turn, wrist_centres
+from tests.published.norrlof.kinematics import configurations, irb1400, modulo_turn, wrist_centres
 from twin.kinematics.inverse import main_axis_angles, wrist_axis_angles
 from twin.robot.robot import dh_poses
 from twin.rotations.euler_angles import matrix_from_axis_angle
@@ -237,3 +237,12 @@ def singular_wrist(item: Item) -> Finding:
     right, printed = np.arctan2(s * U[:, 1, 0], s * U[:, 0, 0]), np.arccos(np.clip(s * U[:, 0, 0], -1, 1))
     residual = largest(modulo_turn(together - right), s - np.sign(np.cos(theta[:, 1])))
     return Finding(f"{len(U)} singular wrists", residual, largest(modulo_turn(together - printed)))
+
+
+# Velocities and accelerations in Norrlöf's report: section 2.3.
+#
+# Derivatives of the library's forward kinematics are computed by a complex step, `df = Im f(x + i h dx) / h`
+# with h = 1e-30.  They are exact to round-off, since nothing is subtracted.
+
+
+Floats = NDArray[np.float64]

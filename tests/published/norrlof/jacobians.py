@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
-from tests.published.norrlof.samples import configurations, irb1400
+from tests.published.norrlof.kinematics import configurations, irb1400
 from twin.errors import SingularityError
 from twin.kinematics.differential import inverse_acceleration, inverse_velocity
 from twin.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles

@@ -1,7 +1,5 @@
 """Norrlöf's lecture on dynamics: energy, inertia, the equation of motion and its properties, constraints."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -187,3 +185,6 @@ def limits_behind_the_gears(item: Item) -> Finding:
         robot.tau_max - robot.drives.torque_max,
     )
     return replace(found, residual=worst(found.residual, *off))
+
+
+# The flexible joint of Norrlöf's report, section 3.3, and of his lecture.

@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
-from tests.published.norrlof.kinematics import matrix
-from tests.published.norrlof.samples import rotations
+from tests.published.norrlof.kinematics import matrix, rotations
 from twin.rotations.euler_angles import matrix_from_axis_angle, matrix_from_euler
 from twin.rotations.quaternions import (
     quaternion_by_largest_axis,

@@ -5,8 +5,6 @@ is compiled.  The entries may be complex: then `Im f(x + i h xd) / h` is the der
 round-off, because nothing is subtracted and h is tiny.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple

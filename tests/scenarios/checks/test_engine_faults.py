@@ -14,11 +14,10 @@ from scenarios.checks import tracking
 from scenarios.checks.replay import kicked_runs, step_limits
 from scenarios.checks.tracking import agreement_metrics, follow, sampled
 from tests.support.processor_times import shared
+from twin import Simulation, hold, quintic
 from twin.dynamics.equation_of_motion import PlantState
-from twin.engine.simulation import Simulation
 from twin.robot.drives.drive_step import Q_MOTOR
 from twin.sweeps.robot_quantities import changed
-from twin.trajectories.joint_trajectories import hold, quintic
 
 OFF = 1.0 + 1e-9
 

@@ -25,7 +25,7 @@ from scenarios.running import registry
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.running.tracking_verdict import ERROR, limited, tracking_verdict
-from tests.support.example_runs import rendered
+from tests.support.example_logs import rendered
 from twin.logs.figures import joint_error
 
 SCENARIO = registry.find("joint_tracking")

@@ -12,41 +12,34 @@ from scenarios.cli.arguments import fields
 from scenarios.cli.command_line import main
 from scenarios.cli.settings import TOPICS
 from scenarios.running import registry
+from tests.support import user_scenarios
 from twin.logs.log import Log
 
-OWN = '''"""A short swing of my own."""
-
-from dataclasses import dataclass
-
-from scenarios import base
-from scenarios.base import Metric, option
-from scenarios.checks.tracking import follow, sampled
+HEAD = """from scenarios.checks.tracking import follow, sampled
 from twin.logs.figures import joint_error
 from twin.trajectories.joint_trajectories import quintic
 
-
-@dataclass(frozen=True)
+"""
+OWN = {
+    "config": """@dataclass(frozen=True)
 class Config(base.Config):
     swing: float = option(0.1, "how far, in rad")
-
-
-def run(config):
+""",
+    "run": """def run(config):
     robot = config.load_robot()
     q = robot.poses["zero"]
     return follow(config, sampled(config, quintic(q, q + config.swing, 0.2)), robot)
-
-
-def metrics(log):
+""",
+    "metrics": """def metrics(log):
     return (Metric("swing error", abs(joint_error(log)).max(), "rad", 1e-10, "mine"),)
-'''
+""",
+}
 
 
 @pytest.fixture
 def scenario_file(tmp_path):
     """A scenario file outside the package."""
-    path = tmp_path / "mine.py"
-    path.write_text(OWN, encoding="utf-8")
-    return str(path)
+    return user_scenarios.write(tmp_path / "mine.py", HEAD, **OWN)
 
 
 def test_help_of_a_scenario_shows_description_and_settings(command):
@@ -100,7 +93,7 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
     printed = command(["run", scenario_file, "--controller", "computed_torque", *files])
-    shown = ("A short swing of my own.", "joint_6", "tool d", "Peak torque", "swing error", "passes")
+    shown = ("mine: ", "joint_6", "tool d", "Peak torque", "swing error", "passes")
     assert [text for text in shown if text not in printed.out] == []
     assert printed.err == ""
     assert len(Log.load(log).t) == 201
@@ -157,14 +150,12 @@ def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path
 @pytest.mark.usefixtures("in_this_process")
 def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, command):
     """The start exceeds the speed limit by far, so the log has no sample."""
-    path, results = tmp_path / "mine.py", tmp_path / "a.json"
-    text = OWN.replace(
-        "sampled(config, quintic(q, q + config.swing, 0.2))", "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
-    )
-    imports = "sines\nfrom twin.trajectories.sampling import sample\n"
-    path.write_text(text.replace("quintic\n", imports), encoding="utf-8")
+    results, limitless = tmp_path / "a.json", "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
+    run = OWN["run"].replace("sampled(config, quintic(q, q + config.swing, 0.2))", limitless)
+    head = HEAD.replace("quintic\n", "sines\nfrom twin.trajectories.sampling import sample\n")
+    path = user_scenarios.write(tmp_path / "mine.py", head, **OWN | {"run": run})
     files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]
-    printed = command(["run", str(path), *files], 1)
+    printed = command(["run", path, *files], 1)
     assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
     assert printed.err == ""
     assert "runs away" in json.loads(results.read_text(encoding="utf-8"))["runs"][0]["error"]

@@ -23,11 +23,11 @@ from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from tests.support import user_scenarios
 from tests.support.command_lines import without_notice
-from tests.support.example_runs import made_up_run, rendered
+from tests.support.example_logs import made_up_run, rendered
 from twin import jit
 
 PROGRAM = "from scenarios.cli.process import main; raise SystemExit(main())"
-COMMAND = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
+IN_BASH = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 RUN = "run gravity_hold --duration 0.01"
 PRINTING = ("list", "--help", "run pose_path --help", "formulas two_link", RUN)
 """Commands that print in different ways."""
@@ -102,7 +102,7 @@ def test_a_process_that_cannot_print_fails_only_on_a_full_disk(line, unread, sta
     """Python flushes standard output once more when the process ends."""
     files = f"--json {tmp_path}/a.json" if line == RUN else ""
     done = subprocess.run(
-        ["bash", "-c", f"{COMMAND} {line} {files} {unread}; echo ${{PIPESTATUS[0]}}"],
+        ["bash", "-c", f"{IN_BASH} {line} {files} {unread}; echo ${{PIPESTATUS[0]}}"],
         env=os.environ | {"PYTHONUNBUFFERED": "", "LC_ALL": "C", "PYTHONUTF8": "0"},
         capture_output=True, check=False, encoding="utf-8",
     )  # fmt: skip

@@ -13,14 +13,19 @@ import pytest
 import twin
 from scenarios.cli.command_line import main
 from scenarios.programs.lines import measured_times
+from scenarios.report.page import write_page
+from scenarios.report.page_program import MOST_MARKS, line_numbers, listing
+from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.runs import repeat_command, run_one
 from scenarios.sweeping.scenario_experiment import ScenarioExperiment
+from tests.support.browser import browser
 from tests.support.command_lines import parsed_back
 from tests.support.rapid_programs import HEAD, PICK
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.identification import measurements_of_log
 from twin.logs.payload_changes import LOAD, LOADS, parts
+from twin.logs.views.scene import NEAR, _colours_of_speed
 
 LOADED_LINE = 14  # first line after GripLoad
 
@@ -257,3 +262,65 @@ def test_folder_is_one_program_of_all_its_modules(program, tmp_path):
     assert done.passes
     assert sorted(done.log.arrays["files"]) == ["main.mod", "pick.mod"]
     assert done.table[1][1][0] == "main.mod:10"
+
+
+# Page of a program: its text beside the replay, its lines in the curves, its path by speed.
+
+
+EVIL = 'TPWrite "</pre><script>document.title = 1</script>";'
+
+
+@pytest.fixture(scope="module")
+def page_run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "pick.mod"
+    path.write_text(PICK.replace("SetDO close, 1;", EVIL))
+    scenario = registry.find(str(path))
+    return run_one(scenario, scenario.Config())
+
+
+def test_listing_has_every_line_and_the_times_of_the_executed_ones(page_run):
+    found = listing(page_run.log)
+    assert [number for _, number, _ in found.lines] == list(range(24))
+    assert found.lines[0] == (0, 0, "pick.mod")
+    assert [line for _, _, line in found.marks] == [10, 18, 19, 21, 14, 15]
+    times = [t for t, _, _ in found.marks]
+    assert times[1] == pytest.approx(page_run.log.arrays["move_starts"][1], abs=1e-3)
+    assert times[3] == pytest.approx(page_run.log.t[np.argmax(page_run.log.arrays["line"] == 21)])
+
+
+def test_line_numbers_leave_room_for_each_other(page_run):
+    log = page_run.log
+    shown = [one["x"] for one in line_numbers(log, "")]
+    assert 2 <= len(shown) <= MOST_MARKS
+    assert np.min(np.diff(shown)) >= log.t[-1] / MOST_MARKS
+
+
+def test_path_is_coloured_by_speed_and_red_near_a_singularity(page_run):
+    samples = np.arange(0, len(page_run.log.t), 5)
+    colours = _colours_of_speed(page_run.log, samples)
+    assert colours.shape == (len(samples) - 1, 2, 3)
+    waiting = np.flatnonzero(page_run.log.arrays["line"][samples[1:]] == 21)[3:-3]
+    assert (colours[waiting] == [68, 1, 84]).all()  # the darkest colour of viridis: at rest
+    near = np.abs(np.sin(page_run.log.q[samples[1:], 4])) < 0.1  # axis 5 begins at 0
+    assert near.any()
+    np.testing.assert_array_equal((colours == NEAR).all(axis=(1, 2)), near)
+
+
+@pytest.mark.browser
+def test_click_on_a_line_goes_there_and_the_running_line_is_marked(page_run, tmp_path):
+    file = tmp_path / "page.html"
+    write_page(Results([page_run]), file, {"pick": "A program"})
+    assert file.stat().st_size < 1e7
+    with browser(tmp_path / "profile") as open_page:
+        shown = open_page(file.as_uri(), 1200, 900)
+        shown.wait_for("document.readyState === 'complete'")
+        assert shown.evaluate("document.title") != "1"
+        shown.evaluate("document.querySelector('.beside').scrollIntoView()")
+        inside = "document.querySelector('iframe').contentDocument"
+        shown.wait_for(f"!!document.querySelector('iframe') && !!{inside}.querySelector('[role=slider]')")
+        for line in (21, 14):
+            shown.evaluate(f"document.querySelector('[data-line=\"0:{line}\"]').click()")
+            shown.wait_for(f"document.querySelector('.running')?.dataset.line === '0:{line}'")
+        assert EVIL in shown.evaluate("document.querySelector('.program').innerText")
+        assert shown.requests() == [file.as_uri()]
+        assert shown.complaints() == []

@@ -8,6 +8,7 @@ from tests.support.window_process import passes
 
 @pytest.mark.display
 def test_program_in_the_window_moves_as_without_one_and_shows_its_lines(display, tmp_path):
+    """It takes 7 s of processor time: pictures of five moves are drawn without a graphics card."""
     path = tmp_path / "pick.mod"
     path.write_text(PICK.replace("there,0,40", "there,0,10"))
     shown = passes(

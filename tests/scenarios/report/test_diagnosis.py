@@ -8,7 +8,7 @@ from scenarios.base import Config, Metric
 from scenarios.running import registry
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run, run_one
-from tests.support.example_runs import made_up_run
+from tests.support.example_logs import made_up_run
 
 
 def failing(name, law="pd", **settings):

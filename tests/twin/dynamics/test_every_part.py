@@ -13,6 +13,7 @@ from twin.dynamics.constrained import Plane
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 from twin.kinematics.forward import link_poses
+from twin.multibody.axis_torques import UserColumn
 from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State, sample_semi_implicit
@@ -156,6 +157,24 @@ def test_time_optimal_motions_keep_torques_and_speeds_at_a_reversal(robot):
     share = np.abs(tau) / available_torque(motors, tau, motor_side(motors.coupling, 0, qd))
     assert 0.95 < np.max(share) < 1.01
     assert np.max(np.abs(qd) / robot.qd_max) < 1.001
+
+
+@pytest.mark.parametrize("part", ["static", "column"])
+def test_time_optimal_motion_of_one_axis_is_exact(irb140, tmp_path, part):
+    """Its torque is the limit all along, while static friction fades and while a column brakes."""
+    (tmp_path / "brake.py").write_text(
+        "def brake(q, qd, qdd):\n    return [qd[0], 0.0, 0.0, 0.0, 0.0, 0.0]\n"
+    )
+    column = UserColumn.of_file("brake", tmp_path / "brake.py", "brake", 40.0)
+    drives = replace(irb140.drives, static=3 * irb140.drives.coulomb, stribeck_speed=0.02)
+    robot = irb140.with_drives("rigid", drives)
+    if part == "column":
+        robot = uncompiled(replace(robot, tree=replace(robot.tree, torques=(column,))))
+    s = np.linspace(0, 1, 31)[:, None]
+    motion = twin.time_optimal(robot, START + 1.5 * s * np.eye(6)[0] + 1e-3 * s**2)
+    q, qd, qdd = motion(np.linspace(0, motion.duration, 4001)[1:-1])
+    share = np.abs(twin.inverse_dynamics(robot, q, qd, qdd)[:, 0]) / robot.drive_torque_max[0]
+    assert np.max(share) == pytest.approx(1.0, abs=2e-3)
 
 
 def test_elastic_gears_act_as_rigid_ones_or_are_refused(irb140):

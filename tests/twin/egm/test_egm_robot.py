@@ -9,11 +9,10 @@ import pytest
 
 import controllers
 from tests.support.egm_wires import BRISK
-from twin.egm import EgmClient, EgmRobot, EgmState, GuidanceSettings, Lateness, Plan, virtual_time
+from twin import egm
 from twin.egm.robot.pace import LatenessMeter, Lockstep, RealTime
 from twin.egm.wire.channel import UdpChannel
 from twin.egm.wire.encoding import encode_sensor
-from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError, LimitError
 
 MESSAGES = 60
@@ -21,7 +20,7 @@ MESSAGES = 60
 
 def made(robot, port, plan=None, **options):
     law = controllers.make("computed_torque", robot)
-    return EgmRobot(robot, law, GuidanceSettings(**BRISK), plan, to=("127.0.0.1", port), **options)
+    return egm.EgmRobot(robot, law, egm.GuidanceSettings(**BRISK), plan, to=("127.0.0.1", port), **options)
 
 
 def guided(client, target, messages=MESSAGES):
@@ -33,8 +32,8 @@ def guided(client, target, messages=MESSAGES):
 
 def lockstep(robot, *targets, meanwhile=lambda arm: None):
     """Guide several robots at the same time, one to each target, and return their results."""
-    with virtual_time(20.0), ExitStack() as stack, ThreadPoolExecutor() as pool:
-        clients = [stack.enter_context(EgmClient(0)) for _ in targets]
+    with egm.virtual_time(20.0), ExitStack() as stack, ThreadPoolExecutor() as pool:
+        clients = [stack.enter_context(egm.EgmClient(0)) for _ in targets]
         robots = [stack.enter_context(made(robot, client.port)) for client in clients]
         ends = [pool.submit(guided, *pair) for pair in zip(clients, targets, strict=True)]
         meanwhile(robots[0])
@@ -55,7 +54,7 @@ def test_lockstep_runs_are_equal_to_the_bit(robot):
     def stranger(arm):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             for _ in range(5):
-                sender.sendto(encode_sensor(SensorMessage(7, q=other)), ("127.0.0.1", arm.port))
+                sender.sendto(encode_sensor(egm.SensorMessage(7, q=other)), ("127.0.0.1", arm.port))
 
     again, beside = lockstep(robot, one, other, meanwhile=stranger)
     assert first.log.identical(again.log)
@@ -63,31 +62,31 @@ def test_lockstep_runs_are_equal_to_the_bit(robot):
     assert again.strangers == 5
     (event,) = [each for each in again.events if each.kind == "stranger"]
     assert event.sentence.startswith("ignoring datagrams from 127.0.0.1:")
-    assert again.lateness == Lateness()
+    assert again.lateness == egm.Lateness()
 
 
 def test_robot_thread_reports_state_and_ends(robot):
-    with EgmClient(0) as client, virtual_time():
-        arm = made(robot, client.port, Plan(lag=1000.0), start=np.full(6, 0.1))
-        assert arm.state is EgmState.DISCONNECTED
+    with egm.EgmClient(0) as client, egm.virtual_time():
+        arm = made(robot, client.port, egm.Plan(lag=1000.0), start=np.full(6, 0.1))
+        assert arm.state is egm.EgmState.DISCONNECTED
         assert np.array_equal(arm.q, np.full(6, 0.1))
         with arm:
             guided(client, np.zeros(6), 3)
             client.receive()
-            assert arm.state is EgmState.RUNNING
+            assert arm.state is egm.EgmState.RUNNING
             assert arm.log is not None
-        assert arm.state is EgmState.DISCONNECTED
+        assert arm.state is egm.EgmState.DISCONNECTED
         with pytest.raises(EgmError, match=r"has already been run: create a new one"):
             arm.run()
 
 
 def test_lockstep_without_client_raises_egm_error(robot):
-    with EgmClient(0) as client:
+    with egm.EgmClient(0) as client:
         free = client.port
-    with virtual_time(0.1):
+    with egm.virtual_time(0.1):
         with pytest.raises(EgmError, match=r"^no client answered within 0.1 s of real time$"):
             made(robot, free).run()
-        with EgmClient(0) as client:
+        with egm.EgmClient(0) as client:
             arm = made(robot, client.port)
             arm.__enter__()
             guided(client, np.zeros(6), 2)
@@ -95,16 +94,16 @@ def test_lockstep_without_client_raises_egm_error(robot):
             with pytest.raises(EgmError, match=r"^no answer to message 2 within 0.1 s of real time, after 2"):
                 arm.__exit__()
     with pytest.raises(ValueError, match=r"a positive, finite limit of real time in s, got nan"):
-        virtual_time(float("nan")).__enter__()
+        egm.virtual_time(float("nan")).__enter__()
 
 
 def test_lockstep_waits_for_a_late_client(robot):
     """Only an undelivered message is sent again."""
-    with EgmClient(0) as client:
+    with egm.EgmClient(0) as client:
         port = client.port
-    with virtual_time(20.0), made(robot, port) as arm:
+    with egm.virtual_time(20.0), made(robot, port) as arm:
         assert not arm.wait(0.05)
-        with EgmClient(port) as client:
+        with egm.EgmClient(port) as client:
             numbers = []
             for _ in range(5):
                 numbers.append(client.receive().seqno)
@@ -115,8 +114,8 @@ def test_lockstep_waits_for_a_late_client(robot):
 
 
 def test_real_time_run_reports_lateness(robot):
-    with EgmClient(0) as client:
-        arm = made(robot, client.port, Plan(duration=0.3))
+    with egm.EgmClient(0) as client:
+        arm = made(robot, client.port, egm.Plan(duration=0.3))
         with arm:
             guided(client, np.full(6, 0.1), 70)
             assert arm.wait()
@@ -207,4 +206,4 @@ def test_robot_rejects_invalid_arguments(robot):
         ({}, {"time_step": 5e-4, "steps_per_period": 3}, EgmError, "divides the cycle of 4 ms, got 1.5 ms"),
     ):
         with pytest.raises(error, match=sentence):
-            made(robot, 6510, Plan(**plan), **options)
+            made(robot, 6510, egm.Plan(**plan), **options)

@@ -11,11 +11,10 @@ from scipy.special import betainc
 
 import twin
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, LOST, run_of, to_the_end
+from twin.egm import GuidanceSettings, SensorMessage
 from twin.egm.guidance.guidance import Fault, GuidanceStop
 from twin.egm.guidance.limits import BRAKING_TIME, Ranges
 from twin.egm.guidance.run import Phase, ReturnMotion, Run
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.wire.messages import SensorMessage
 
 CORRECTION = SensorMessage(path_correction=np.zeros(3))
 

@@ -9,11 +9,10 @@ import pytest
 import twin
 from tests.support.egm_wires import Wire, run_session
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, run_of
+from twin.egm import GuidanceSettings, SensorMessage
 from twin.egm.guidance.guidance import GuidanceStop, JointGuidance
 from twin.egm.guidance.limits import TORQUE_SHARE, DriveLimits, torque_utilization
 from twin.egm.guidance.run import Phase, Run
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.robot.drives.motors import MotorLimits, limited_torque
 

@@ -10,12 +10,11 @@ import twin
 from tests.support.dh_arms import dh_pose
 from tests.support.guided_steps import PERIOD, START, TOOL, decay, driven, fault_of, poses, same
 from tests.support.random_trees import random_urdf
+from twin.egm import GuidanceSettings, SensorMessage
 from twin.egm.guidance.path_guidance import path_axes
 from twin.egm.guidance.pose_guidance import base_in_world, guidance_frames, parse_frame, work_object
 from twin.egm.guidance.run import Phase, Run, make_guidance
-from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.guidance.tool_steps import displaced_pose, pose_displacement
-from twin.egm.wire.messages import SensorMessage
 from twin.errors import EgmError
 from twin.logs.recordings.recording import joint_recording, tool_recording, write_recording
 from twin.rotations.euler_angles import matrix_from_axis_angle

@@ -10,17 +10,12 @@ import pytest
 
 import controllers
 from tests.support.egm_wires import BRISK, FaultyWire, Wire, run_session, session
-from twin.egm.guidance.settings import GuidanceSettings
+from twin import Sensors, forward_kinematics, pose_matrix
+from twin.egm import EgmState, GuidanceSettings, MotionState, SensorMessage, encode_sensor
 from twin.egm.robot.inbox import MAX_DATAGRAMS, QUEUE, Inbox
-from twin.egm.robot.session import EgmState
 from twin.egm.wire import schema
-from twin.egm.wire.encoding import encode_sensor
-from twin.egm.wire.messages import MotionState, SensorMessage
 from twin.errors import DivergenceError, EgmError
-from twin.kinematics.forward import forward_kinematics
 from twin.logs.recordings.recording import joint_recording, write_recording
-from twin.robot.drives.sensors import Sensors
-from twin.rotations.rotations import pose_matrix
 
 AWAY = np.array([0.3, 0.2, -0.1, 0.2, 0.3, 0.4])
 CYCLE = 0.004

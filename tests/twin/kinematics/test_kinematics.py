@@ -7,6 +7,8 @@ import twin
 from tests.support.dh_arms import T_TOOL, dh_pose, random_poses_of
 from tests.support.peers import Pinocchio, largest_relative_error
 from tests.support.refusals import refused
+from twin.errors import UnknownNameError
+from twin.kinematics import cross_matrix, link_poses, mobility, wrench_torque, wrench_transform
 from twin.robot.robot import dh_poses
 
 
@@ -66,5 +68,105 @@ def test_misuse_is_one_clear_sentence(robot):
         (lambda r: twin.forward_kinematics(r, np.zeros(6), np.eye(3)), r"T_flange_tool of shape \(4, 4\)"),
         (lambda r: twin.forward_kinematics(r, np.zeros(6), 2 * np.eye(4)), "T_flange_tool to be rigid"),
         (lambda r: dh_poses(r.dh, np.zeros(5)), "expected theta of shape (..., 6), got (5,)"),
+        given=(robot,),
+    )
+
+
+# Poses, Jacobians, velocities and accelerations of points on links; frames of the world and of objects.
+
+
+POINT = (0.1, -0.2, 0.3)
+T_WORLD_BASE = twin.pose_matrix([0.3, -0.2, 0.8, np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
+T_WORLD_OBJECT = twin.pose_matrix([1.0, 0.2, 0.4, 0.5, 0.5, -0.5, 0.5])
+
+
+@pytest.fixture(scope="module")
+def motion():
+    return np.random.default_rng(0).uniform(-0.6, 0.6, (3, 6))
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("irb140", "link_1"), ("irb140", "link_3"), ("irb1400", "link_lever"), ("irb1400", "link_rod")],
+)
+def test_motion_of_a_point_agrees_with_differences(name, link, motion):
+    robot, (q, qd, qdd), h = twin.load(name), motion, 1e-5
+    place = {"link": link, "point": POINT}
+
+    def point(t):
+        return twin.forward_kinematics(robot, q + qd * t + qdd * t**2 / 2, **place)[:3, 3]
+
+    T = link_poses(robot, q)[robot.tree.links.index(link)]
+    np.testing.assert_allclose(point(0.0), T[:3, :3] @ POINT + T[:3, 3], rtol=0, atol=1e-15)
+    v, omega = np.split(twin.kinematics.velocity(robot, q, qd, **place), 2)
+    np.testing.assert_allclose(v, (point(h) - point(-h)) / (2 * h), rtol=0, atol=1e-9)
+    a = twin.kinematics.acceleration(robot, q, qd, qdd, **place)[:3]
+    np.testing.assert_allclose(a, (point(h) - 2 * point(0.0) + point(-h)) / h**2, rtol=0, atol=1e-5)
+    moved = [twin.forward_kinematics(robot, q + sign * h * qd, **place) for sign in (1, -1)]
+    turn = (moved[0][:3, :3] - moved[1][:3, :3]) @ T[:3, :3].T / (2 * h)
+
+    np.testing.assert_allclose(omega, [turn[2, 1], turn[0, 2], turn[1, 0]], rtol=0, atol=1e-9)
+
+
+def test_poses_in_the_world_and_in_an_object_are_products_of_poses(irb140, motion):
+    q = motion
+    frames = {"T_world_base": T_WORLD_BASE, "T_world_object": T_WORLD_OBJECT}
+    T = twin.forward_kinematics(irb140, q)
+    in_object = twin.forward_kinematics(irb140, q, **frames)
+    np.testing.assert_allclose(T_WORLD_OBJECT @ in_object, T_WORLD_BASE @ T, rtol=0, atol=1e-15)
+    found = twin.inverse_kinematics(irb140, in_object, near=q, **frames)
+    np.testing.assert_allclose(found, q, rtol=0, atol=1e-13)
+
+
+def test_misuse_is_rejected_with_one_sentence(irb140, motion):
+    q = motion[0]
+    with pytest.raises(UnknownNameError, match=r"'link_9' of irb140: known are link_1, .*, link_6"):
+        twin.jacobian(irb140, q, link="link_9")
+
+    def pose(**place):
+        return lambda: twin.forward_kinematics(irb140, q, **place)
+
+    both = "expected link, or link and point, or T_flange_tool alone"
+    refused(
+        (pose(point=POINT), both),
+        (pose(link="link_1", T_flange_tool=np.eye(4)), both),
+        (pose(link="link_1", point=(0.0, 1.0)), "expected point to be 3 finite numbers, got [0.0, 1.0]"),
+        (pose(T_world_object=np.eye(3)), "expected T_world_object of shape (4, 4), got (3, 3)"),
+    )
+
+
+# Joint torques of a wrench, and mobility; the transforms of twists and wrenches are in tests/published.
+
+
+@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
+def test_joint_torques_do_the_work_of_the_wrench(name):
+    robot = twin.load(name)
+    rng = np.random.default_rng(6)
+    q, qd = rng.uniform(-1, 1, (2, 100, robot.n))
+    F, T_tool = rng.normal(size=(100, 6)), twin.pose_matrix([0.1, -0.4, 0.2, 0.5, -0.5, 0.1, 0.7])
+    tau = wrench_torque(robot, q, F, T_tool)
+    V = np.einsum("kij,kj->ki", twin.jacobian(robot, q, T_tool), qd)
+    np.testing.assert_allclose(np.sum(tau * qd, axis=1), np.sum(F * V, axis=1), rtol=0, atol=1e-14)
+    # A wrench on the robot is the same as these torques in the equation of motion.
+    zeros = np.zeros_like(q)
+    pushed = twin.inverse_dynamics(robot, q, zeros, zeros, wrench=F, T_flange_tool=T_tool)
+    np.testing.assert_allclose(pushed, twin.gravity_torque(robot, q) - tau, rtol=0, atol=1e-12)
+    assert wrench_torque(robot, q[0], F[0], T_tool).shape == (6,)
+
+
+def test_mobility_of_plain_arms_and_closed_chains():
+    assert mobility(6, 6 * [1]) == 6
+    assert mobility(0, []) == 0
+    assert mobility(3, 4 * [1]) == -2  # a planar four-bar, whose axes are parallel: it has 1
+
+
+def test_misuse_of_statics_is_one_clear_sentence(robot):
+    refused(
+        (lambda r: cross_matrix([1, 2]), "expected r of shape (..., 3), got (2,)"),
+        (lambda r: wrench_transform(np.eye(6)), "expected T_AB of shape (..., 4, 4), got (6, 6)"),
+        (lambda r: wrench_torque(r, np.zeros(6), np.ones(3)), "expected wrench of shape (..., 6), got (3,)"),
+        (lambda r: wrench_torque(r, np.zeros(6), [0, 0, np.nan, 0, 0, 0]), "expected a finite wrench"),
+        (lambda r: mobility(-1, [1]), "expected an integer number of moving links, got -1"),
+        (lambda r: mobility(2, [1, 6]), "expected joints of 1 to 5 freedoms, got 6"),
         given=(robot,),
     )

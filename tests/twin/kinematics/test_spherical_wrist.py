@@ -7,51 +7,42 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from tests.support.dh_arms import (
-    TURN,
-    dh_frames,
-    dh_pose,
-    distance_mod_turn,
-    geometry,
-    pose_errors,
-    random_poses_of,
-)
+from tests.support import dh_arms
 from tests.support.refusals import refused
+from twin import forward_kinematics, pose_matrix
 from twin.errors import RobotError
 from twin.kinematics import dh_from_joint_angles, joint_from_dh_angles
-from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import BRANCHES, inverse_kinematics
 from twin.robot.robot import DH
-from twin.rotations.rotations import pose_matrix
 
 
 def test_every_solution_of_3000_random_poses_meets_the_pose(arm):
-    q, _ = random_poses_of(arm, np.random.default_rng(0), 3000)
+    q, _ = dh_arms.random_poses_of(arm, np.random.default_rng(0), 3000)
     T = forward_kinematics(arm, q)
-    regular = np.min(np.abs(geometry(arm, q)), axis=0) > 1e-3
+    regular = np.min(np.abs(dh_arms.geometry(arm, q)), axis=0) > 1e-3
     assert np.mean(regular) > 0.99
     for limits in (True, False):
         solutions = inverse_kinematics(arm, T, limits=limits)
-        for fk in (forward_kinematics, dh_pose):
-            assert np.max(pose_errors(arm, solutions, T, fk)) <= 1e-12
-        assert np.max(np.nanmin(distance_mod_turn(solutions, q), axis=1)[regular]) <= 1e-8
+        for fk in (forward_kinematics, dh_arms.dh_pose):
+            assert np.max(dh_arms.pose_errors(arm, solutions, T, fk)) <= 1e-12
+        assert np.max(np.nanmin(dh_arms.distance_mod_turn(solutions, q), axis=1)[regular]) <= 1e-8
     assert np.all(np.sum(~np.isnan(solutions[..., 0]), axis=1) >= 4)
 
 
 def test_the_row_is_cfx(arm):
-    q, T = random_poses_of(arm, np.random.default_rng(1), 3000)
-    signs = geometry(arm, q)
+    q, T = dh_arms.random_poses_of(arm, np.random.default_rng(1), 3000)
+    signs = dh_arms.geometry(arm, q)
     regular = np.min(np.abs(signs), axis=0) > 1e-3
     row = np.tensordot([4, 2, 1], np.array(signs) < 0, 1)
     # The limit between its arms keeps the IRB 1400's wrist centre in front of the lower arm.
     assert set(row[regular]) == ({0, 1, 4, 5} if arm.name == "irb1400" else set(range(8)))
     solutions = inverse_kinematics(arm, T)[np.arange(len(q)), row]
     difference = solutions - q
-    difference -= TURN * np.round(difference / TURN)
+    difference -= dh_arms.TURN * np.round(difference / dh_arms.TURN)
     assert np.max(np.abs(difference[regular])) <= 1e-8
     # And every other solution has the bits of its own row.
     every = inverse_kinematics(arm, T[regular], limits=False)
-    signs = geometry(arm, np.nan_to_num(every))
+    signs = dh_arms.geometry(arm, np.nan_to_num(every))
     rows = np.tensordot([4, 2, 1], np.array(signs) < 0, 1)
     clear = ~np.isnan(every[..., 0]) & (np.min(np.abs(signs), axis=0) > 1e-9)
     assert np.all((rows == np.arange(8))[clear])
@@ -77,11 +68,11 @@ def test_the_whole_family(robot, signs):
             alpha=np.array([-half, 0, sign_3 * half, sign_4 * half, -sign_4 * half, 0]),
         )
         arm = replace(robot, dh=dh, q_min=np.full(6, -np.pi), q_max=np.full(6, np.pi))
-        q, T = random_poses_of(arm, rng, 50)
+        q, T = dh_arms.random_poses_of(arm, rng, 50)
         solutions = inverse_kinematics(arm, T)
-        assert np.max(pose_errors(arm, solutions, T)) <= 1e-12
-        regular = np.min(np.abs(geometry(arm, q)), axis=0) > 1e-3
-        assert np.max(np.nanmin(distance_mod_turn(solutions, q), axis=1)[regular]) <= 1e-8
+        assert np.max(dh_arms.pose_errors(arm, solutions, T)) <= 1e-12
+        regular = np.min(np.abs(dh_arms.geometry(arm, q)), axis=0) > 1e-3
+        assert np.max(np.nanmin(dh_arms.distance_mod_turn(solutions, q), axis=1)[regular]) <= 1e-8
 
 
 OFFSETS = [0.0, *(sign * 10.0**-k for k in range(4, 18) for sign in (1, -1))]
@@ -93,8 +84,8 @@ def check_singular(robot, q):
     every = inverse_kinematics(robot, T, limits=False)
     nearest = inverse_kinematics(robot, T, near=q, limits=False)
     assert not np.any(np.isnan(every[:, :4]))
-    assert np.max(pose_errors(robot, every, T)) <= 1e-12
-    assert np.max(pose_errors(robot, nearest[:, None], T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(robot, every, T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(robot, nearest[:, None], T)) <= 1e-12
     return every, nearest
 
 
@@ -132,7 +123,7 @@ def test_elbow_stretched_and_folded(arm, bend):
     stretched = np.abs(OFFSETS) <= 1e-8  # a length is then short of its greatest by less than 1e-16
     np.testing.assert_array_equal(every[stretched, 0:2], every[stretched, 2:4])
     apart = dh_from_joint_angles(arm, every[stretched, 0])[:, 2] - dh_from_joint_angles(arm, q[0])[2]
-    np.testing.assert_allclose(apart - TURN * np.round(apart / TURN), 0.0, atol=1e-15)
+    np.testing.assert_allclose(apart - dh_arms.TURN * np.round(apart / dh_arms.TURN), 0.0, atol=1e-15)
 
 
 def test_full_stretch_is_reachable_up_to_rounding_and_no_further(arm):
@@ -140,7 +131,7 @@ def test_full_stretch_is_reachable_up_to_rounding_and_no_further(arm):
     q = straight(arm, rng, 500)
     T_flange_tool = pose_matrix([0.3, -0.2, 0.5, 0.5, -0.5, 0.5, 0.5])
     T = forward_kinematics(arm, q, T_flange_tool)
-    frames = dh_frames(arm.dh, q @ arm.dh_coupling.T + arm.dh.theta0)
+    frames = dh_arms.dh_frames(arm.dh, q @ arm.dh_coupling.T + arm.dh.theta0)
     outwards = frames[3][..., :3, 3] - frames[0][..., :3, 3]
     outwards /= np.linalg.norm(outwards, axis=-1, keepdims=True)
     for excess in (-1e-9, -1e-13, -1e-15, 0.0, 1e-15, 1e-13, 5e-13, 2e-12, 1e-9):
@@ -165,13 +156,13 @@ def test_shoulder_singularity(arm):
     T[0, :3, 3] = (0, 0, 0.8 + arm.dh.d[5])
     every = inverse_kinematics(arm, T, limits=False)
     assert not np.any(np.isnan(every))
-    assert np.max(pose_errors(arm, every, T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(arm, every, T)) <= 1e-12
     assert np.all(every[0, :, 0] == 0.0)
     near = rng.uniform(-1, 1, 6)
     nearest = inverse_kinematics(arm, T, near=near, limits=False)
     noise = radius <= 1e-8 * (abs(arm.dh.a[1]) + np.hypot(arm.dh.a[2], arm.dh.d[3]))
     np.testing.assert_array_equal(nearest[noise, 0], near[0])
-    missed = pose_errors(arm, nearest[:, None], T)[:, 0]
+    missed = dh_arms.pose_errors(arm, nearest[:, None], T)[:, 0]
     assert np.all(missed <= np.where(noise, radius, 0.0) + 1e-12)
 
 
@@ -179,9 +170,9 @@ def test_all_singularities_at_once(robot):
     """Arm stretched straight up with the wrist in line: axes 1, 4 and 6 parallel where a1 is 0."""
     arm = replace(robot, dh=robot.dh._replace(a=np.array([0.0, -0.36, 0, 0, 0, 0])))
     q = np.array([[0.3, 0.0, -np.pi / 2, 0.2, 0.0, -0.4]])
-    T = dh_pose(arm, q)
+    T = dh_arms.dh_pose(arm, q)
     every = inverse_kinematics(arm, T)
-    assert np.max(pose_errors(arm, every, T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(arm, every, T)) <= 1e-12
     np.testing.assert_allclose(every[0, :, [0, 3]], 0.0, atol=0)
     np.testing.assert_allclose(every[0, :, 5], 0.1, atol=1e-12)
     np.testing.assert_allclose(inverse_kinematics(arm, T, near=q), q, rtol=0, atol=1e-7)
@@ -192,11 +183,11 @@ def test_wrist_centre_on_axis_2_of_an_arm_that_can_reach_there(robot):
     rng = np.random.default_rng(7)
     q = rng.uniform(-1, 1, (len(OFFSETS), 6))
     q[:, 2] = np.pi / 2 + np.array(OFFSETS)
-    T = dh_pose(arm, q)
+    T = dh_arms.dh_pose(arm, q)
     solutions = inverse_kinematics(arm, T, limits=False)
-    assert np.max(pose_errors(arm, solutions, T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(arm, solutions, T)) <= 1e-12
     nearest = inverse_kinematics(arm, T, limits=False, near=q)
-    assert np.max(pose_errors(arm, nearest[:, None], T)) <= 1e-12
+    assert np.max(dh_arms.pose_errors(arm, nearest[:, None], T)) <= 1e-12
     assert nearest[0, 1] == pytest.approx(q[0, 1], abs=1e-15)
     assert inverse_kinematics(arm, T[0], limits=False)[0, 1] == 0.0
 

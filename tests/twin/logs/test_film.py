@@ -11,9 +11,8 @@ from PIL import Image, ImageSequence
 
 from scenarios.cli.command_line import main
 from tests.support.example_logs import made_log, swing
-from twin.engine.simulation import Simulation
+from twin import Simulation, forward_kinematics
 from twin.errors import TwinError
-from twin.kinematics.forward import forward_kinematics
 from twin.logs.views import film as films
 from twin.logs.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
 from twin.logs.views.playback import Playback, Track, names_of, tracks

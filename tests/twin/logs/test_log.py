@@ -17,15 +17,14 @@ import pytest
 
 import controllers
 import twin
-from tests.support.example_runs import made_up_log
+from tests.support.example_logs import made_up_log
 from tests.support.sample_drives import SLOWLY, WRIST
-from twin.control.closed_loop import run_closed_loop
+from twin import Sensors, run_closed_loop
 from twin.errors import RobotError, TwinError
 from twin.logs.archive import robot_from_record, robot_to_record
 from twin.logs.columns import between
 from twin.logs.log import ARRAYS, STANDS_FOR, Log, RunningLog
 from twin.robot import DH, LinkBody
-from twin.robot.drives.sensors import Sensors
 from twin.trajectories.sampling import Samples, sample, sample_semi_implicit
 
 BODY = twin.Payload(6.0, [0.01, 0.02, 0.08], np.diag([0.03, 0.02, 0.01]))

@@ -27,23 +27,15 @@ def fault(body, before="", **options):
 @pytest.mark.parametrize(
     ("expression", "value"),
     [
-        ("7 DIV 2 + 7 MOD 4", "6"),
-        ("10 * ((-7) DIV 2) + (-7) MOD 2", "-31"),
-        ("-2 + 0x1F", "29"),
-        ("Round(2.5) + Trunc(-1.9) + Abs(-1)", "3"),
-        ("Sin(30) + ATan2(1, 1)", "45.5"),
+        ("7 DIV 2 + 7 MOD 4", "6"), ("10 * ((-7) DIV 2) + (-7) MOD 2", "-31"), ("-2 + 0x1F", "29"),
+        ("Round(2.5) + Trunc(-1.9) + Abs(-1)", "3"), ("Sin(30) + ATan2(1, 1)", "45.5"),
         ('StrLen("abc") + StrFind("a b", 1, " ") + StrMatch("abcd", 1, "cd")', "8"),
-        ("0.1 + 0.2 = 0.3", "TRUE"),
-        ("NOT FALSE AND FALSE", "TRUE"),
-        ("1 < 2 OR 1 / 0 = 1", "TRUE"),
-        ("(2 >= 2) AND (1 <> 2)", "TRUE"),
-        ("[1,2,3] = place", "TRUE"),
-        ("place + place * 2", "[3,6,9]"),
-        ("place.y + list{2, 1}", "5"),
-        ("Dim(list, 2)", "2"),
+        ("0.1 + 0.2 = 0.3", "TRUE"), ("NOT FALSE AND FALSE", "TRUE"), ("1 < 2 OR 1 / 0 = 1", "TRUE"),
+        ("(2 >= 2) AND (1 <> 2)", "TRUE"), ("[1,2,3] = place", "TRUE"), ("place + place * 2", "[3,6,9]"),
+        ("place.y + list{2, 1}", "5"), ("Dim(list, 2)", "2"),
         ('NumToStr(1.25, 1) + "|" + StrPart("robot", 2, 3)', "1.2|obo"),
     ],
-)
+)  # fmt: skip
 def test_expressions(expression, value):
     before = "CONST pos place := [1,2,3]; VAR num list{2,2} := [[1,2],[3,4]]; VAR num n;"
     assert written(f"TPWrite ValToStr({expression});", before) == [value]

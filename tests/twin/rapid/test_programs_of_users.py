@@ -7,8 +7,7 @@ import pytest
 
 import twin
 from tests.support.shared_data import shared_folder
-from twin.rapid.language import parse
-from twin.rapid.programs import check, interpret, read
+from twin.rapid import check, interpret, parse, read
 
 ROBOT = twin.load("irb140").with_drives("rigid")
 DOWN = "[0,0,1,0]"

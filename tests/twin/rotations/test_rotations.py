@@ -7,7 +7,16 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
+from tests.published.norrlof.rotations import printed_matrix
 from tests.support.refusals import refused
+from twin.rotations.quaternions import (
+    quaternion_by_largest_axis,
+    quaternion_conjugate,
+    quaternion_from_polar,
+    quaternion_inverse,
+    quaternion_polar,
+    rotated_vector,
+)
 from twin.rotations.rotations import (
     continuous_quaternions,
     matrix_from_quaternion,
@@ -18,6 +27,7 @@ from twin.rotations.rotations import (
     quaternion_rate,
     rigid_poses,
     rigidity_error,
+    unit_quaternion,
 )
 
 SMALL = (0.0, 1e-16, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
@@ -45,37 +55,37 @@ def products_matrix(quat):
     return np.moveaxis(np.array(rows), -1, 0)
 
 
-def test_any_rotation_agrees_with_scipy_and_a_small_one_keeps_every_digit():
+HALVES = [(np.cos(a / 2), np.sin(a / 2)) for a in (*SMALL, 1.0, 2 * np.pi / 3, 2.5)]
+HALVES += [(sine, cosine) for cosine, sine in HALVES[: len(SMALL)]]
+"""Cosines and sines of half of the angles near 0, between, and near a half turn."""
+
+
+@pytest.mark.parametrize("conversion", [quaternion_from_matrix, quaternion_by_largest_axis])
+def test_a_rotation_by_any_angle_keeps_every_digit(conversion):
+    axes = random_axes(np.random.default_rng(0), 400)
+    for cosine, sine in HALVES:
+        quat = half_angle_quaternions(axes, cosine, sine)
+        R = products_matrix(quat)
+        np.testing.assert_allclose(printed_matrix(quat), R, rtol=0, atol=1e-15)
+        found = conversion(R)
+        # Within rounding of a half turn either sign is the right one.
+        same = np.sign(np.sum(found * quat, axis=1, keepdims=True)) if cosine < 1e-15 else 1.0
+        np.testing.assert_allclose(found * same, quat, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(matrix_from_quaternion(found), R, rtol=0, atol=2e-15)
+        assert np.all(found[:, 0] >= 0)
     rotations = Rotation.random(5000, np.random.default_rng(2))
     expected = rotations.as_quat(canonical=True)[:, [3, 0, 1, 2]]
-    got = quaternion_from_matrix(rotations.as_matrix())
-    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(matrix_from_quaternion(-got), rotations.as_matrix(), rtol=0, atol=2e-15)
-    axes = random_axes(np.random.default_rng(0), 400)
-    for angle in SMALL:
-        quat = half_angle_quaternions(axes, np.cos(angle / 2), np.sin(angle / 2))
-        np.testing.assert_allclose(quaternion_from_matrix(products_matrix(quat)), quat, rtol=0, atol=5e-16)
-    assert np.all(np.isnan(quaternion_from_matrix(np.full((3, 3), np.nan))))
-    assert np.any(np.isnan(pose_vector(np.diag([1.0, np.nan, 1.0, 1.0]))))
+    np.testing.assert_allclose(conversion(rotations.as_matrix()), expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(matrix_from_quaternion(-expected), rotations.as_matrix(), rtol=0, atol=2e-15)
+    assert np.all(np.isnan(conversion(np.full((3, 3), np.nan))))
 
 
-@pytest.mark.parametrize("short_of_pi", SMALL[1:])
-def test_a_rotation_near_a_half_turn_keeps_every_digit(short_of_pi):
-    axes = random_axes(np.random.default_rng(1), 400)
-    quat = half_angle_quaternions(axes, np.sin(short_of_pi / 2), np.cos(short_of_pi / 2))
-    R = products_matrix(quat)
-    got = quaternion_from_matrix(R)
-    np.testing.assert_allclose(matrix_from_quaternion(got), R, rtol=0, atol=2e-15)
-    # Within rounding of a half turn either sign is the right one.
-    same = np.sign(np.sum(got * quat, axis=1, keepdims=True)) if short_of_pi <= 1e-15 else 1.0
-    np.testing.assert_allclose(got * same, quat, rtol=0, atol=5e-16)
-
-
-def test_at_a_half_turn_the_largest_component_is_positive_of_two_equals_the_first():
-    for n in (*np.eye(3), (-1 / 3, 2 / 3, -2 / 3), (0.6, 0, -0.8), (-0.48, 0.6, -0.64)):
+@pytest.mark.parametrize("conversion", [quaternion_from_matrix, quaternion_by_largest_axis])
+def test_at_a_half_turn_the_largest_component_is_positive_of_two_equals_the_first(conversion):
+    for n in (*np.eye(3), (-1 / 3, 2 / 3, -2 / 3), (0.6, 0, -0.8), (-0.48, 0.6, -0.64), (0, -1, 0)):
         R = 2 * np.outer(n, n) - np.eye(3)  # symmetric to the last bit, hence a = 0
         expected = np.sign(n[np.argmax(np.abs(n))]) * np.array([0, *n])
-        np.testing.assert_allclose(quaternion_from_matrix(R), expected, rtol=0, atol=5e-16)
+        np.testing.assert_allclose(conversion(R), expected, rtol=0, atol=1e-15)
 
 
 def test_continuous_quaternions_never_jump_and_stay_the_same_rotations():
@@ -159,7 +169,7 @@ def test_every_number_of_a_pose_is_looked_at(row, column):
             rigid_poses(T, "T_A")
 
 
-def test_wrong_shapes_are_named():
+def test_misuse_is_one_clear_sentence():
     four = np.ones(4)
     refused(
         (lambda: matrix_from_quaternion(np.ones(3)), "expected quat of shape (..., 4), got (3,)"),
@@ -167,6 +177,12 @@ def test_wrong_shapes_are_named():
         (lambda: quaternion_product(four, np.ones((2, 3))), "expected q of shape (..., 4), got (2, 3)"),
         (lambda: quaternion_rate(four, four), "expected omega of shape (..., 3), got (4,)"),
         (lambda: pose_matrix(np.ones(6)), "expected pose of shape (..., 7), got (6,)"),
+        (lambda: quaternion_conjugate([1, 2]), "expected q of shape (..., 4), got (2,)"),
+        (lambda: quaternion_inverse([0, 0, 0, 0]), "quaternions that have an inverse, got one of norm 0"),
+        (lambda: rotated_vector([1, 1, 0, 0], [1, 2, 3]), "expected unit quaternions (norm 1 within 1e-06)"),
+        (lambda: quaternion_from_polar(1, [1, 2], 0), "expected k of shape (..., 3), got (2,)"),
+        (lambda: quaternion_by_largest_axis(np.eye(2)), "expected R of shape (..., 3, 3), got (2, 2)"),
+        (lambda: unit_quaternion([1, 2, 3]), "expected quat of shape (..., 4), got (3,)"),
     )
 
 
@@ -188,3 +204,22 @@ def test_nearest_rotation_removes_the_rounding_of_typed_matrices():
         (lambda: nearest(np.full((3, 3), np.nan)), "expected A to be finite"),
         (lambda: nearest(np.eye(4)), "expected A of shape (..., 3, 3)"),
     )
+
+
+# Quaternions of rotations of every size; their algebra and Norrlöf's misprints are in tests/published.
+
+
+def test_batches_of_any_shape_and_real_numbers_have_the_z_axis():
+    r, k, phi = quaternion_polar([(2.0, 0, 0, 0), (-3.0, 0, 0, 0), (0.0, 0, 0, 0)])
+    np.testing.assert_array_equal(
+        np.column_stack([r, phi, k]), [[2, 0, 0, 0, 1], [3, np.pi, 0, 0, 1], [0, 0, 0, 0, 1]]
+    )
+    assert np.all(np.isnan(quaternion_polar(np.full(4, np.nan)).k))
+    q = np.random.default_rng(0).normal(size=(2, 3, 4, 4))
+    r, k, phi = quaternion_polar(q)
+    np.testing.assert_allclose(quaternion_from_polar(r, k, phi), q, rtol=0, atol=5e-15)
+    R = matrix_from_quaternion(q / r[..., None])
+    found = quaternion_by_largest_axis(R)
+    np.testing.assert_array_equal(found[1, 2, 3], quaternion_by_largest_axis(R[1, 2, 3]))
+    assert rotated_vector(found[0, 0, 0], np.ones((5, 3))).shape == (5, 3)
+    assert quaternion_by_largest_axis(np.empty((0, 3, 3))).shape == (0, 4)

@@ -16,15 +16,12 @@ NOMINAL = -4.0
 @pytest.mark.parametrize(
     ("text", "distribution"),
     [
-        ("0:6", stats.uniform(0.0, 6.0)),
-        ("+-50%", stats.uniform(-6.0, 4.0)),
-        ("+-0.5", stats.uniform(-4.5, 1.0)),
-        ("3~0.5", stats.norm(3.0, 0.5)),
-        ("~10%", stats.norm(-4.0, 0.4)),
-        ("~0.1", stats.norm(-4.0, 0.1)),
+        ("0:6", stats.uniform(0.0, 6.0)), ("+-50%", stats.uniform(-6.0, 4.0)),
+        ("+-0.5", stats.uniform(-4.5, 1.0)), ("3~0.5", stats.norm(3.0, 0.5)),
+        ("~10%", stats.norm(-4.0, 0.4)), ("~0.1", stats.norm(-4.0, 0.1)),
         ("0.1:1000:log", stats.loguniform(0.1, 1000.0)),
     ],
-)
+)  # fmt: skip
 def test_a_distribution_has_the_quantiles_of_its_kind(text, distribution):
     variation = parse_variation("payload", text)
     assert variation.is_random

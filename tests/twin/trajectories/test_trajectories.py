@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,7 +8,17 @@ from hypothesis import strategies as st
 from tests.support.dh_arms import fourth_order
 from tests.support.refusals import refused
 from twin.errors import LimitError
-from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines, trapezoid
+from twin.trajectories.joint_trajectories import (
+    acceleration_time,
+    cruising_trapezoid,
+    hold,
+    quintic,
+    sequence,
+    sines,
+    timed_trapezoid,
+    trapezoid,
+)
+from twin.trajectories.sampling import sample, sample_semi_implicit, semi_implicit_from_positions
 
 Q0 = np.array([0.3, -1.0, 0.5, 2.0, -0.7, 0.0])
 Q1 = np.array([-1.2, 0.4, 0.5, -1.0, 0.9, 4.0])
@@ -143,26 +155,6 @@ def test_sequence_runs_its_parts_in_turn():
     np.testing.assert_array_equal(both(-1.0)[0], Q0)
 
 
-def test_misuse_message_states_the_expectation():
-    refused(
-        (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
-        (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
-        (
-            lambda: sequence(*[quintic(Q0, Q1, 1.0)] * 2),
-            "position of joint 6 jumps from 4 to 0 rad .* t = 1 s",
-        ),
-        (lambda: sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0)), "speed of joint"),
-        (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
-        (lambda: sequence(), "at least one"),
-        (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
-        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
-        (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
-        (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
-        (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
-        (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
-    )
-
-
 joint_angles = st.lists(st.floats(-7, 7).map(lambda q: round(q, 12)), min_size=3, max_size=3)
 limits = st.lists(st.floats(0.1, 10), min_size=3, max_size=3)
 
@@ -182,3 +174,172 @@ def test_moves_stay_within_limits_and_between_their_ends(q0, q1, qd_max, qdd_max
         if move.__class__.__name__ == "Trapezoid":
             assert np.all(np.abs(qdd) <= np.array(qdd_max) * (1 + 1e-6))
         np.testing.assert_allclose(move(move.duration)[0], q1, rtol=0, atol=1e-14)
+
+
+# The laboratory's trapezoid: its limits, and what it refuses; its formulas are in tests/published.
+
+
+def test_longest_axis_has_the_limits_and_others_follow_the_line():
+    p0, p1 = np.array([0.1, 0.7, -0.3]), np.array([0.3, -1.3, 0.2])
+    move = cruising_trapezoid(p0, p1, 0.5, 2.0)
+    t = np.linspace(0, move.duration, 1001)
+    p, v, a = move(t)
+    scale = np.abs(p1 - p0) / 2.0
+    np.testing.assert_allclose(np.abs(v).max(axis=0), 0.5 * scale, rtol=1e-13)
+    np.testing.assert_allclose(np.abs(a).max(axis=0), 2.0 * scale, rtol=1e-13)
+    np.testing.assert_allclose(np.cross(p - p0, p1 - p0), 0, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(move.duration, 2.0 / 0.5 + 0.5 / 2.0, rtol=1e-15)
+    # The other two ways to ask for the same move.
+    np.testing.assert_allclose(timed_trapezoid(p0, p1, move.duration, 2.0)(t)[0], p, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(trapezoid(p0, p1, 0.5, 2.0)(t)[0], p, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("sharpness", [1e6, 1e12])
+def test_the_time_of_hard_acceleration_keeps_its_digits(sharpness):
+    """Printed as a difference it would cancel; to the second order it is p / (a t_f)."""
+    t_c = acceleration_time(1.0, 2.0, sharpness)
+    np.testing.assert_allclose(t_c, (1 + 1 / (4 * sharpness)) / (2 * sharpness), rtol=1e-12)
+    move = timed_trapezoid([0.0], [1.0], 2.0, sharpness)
+    np.testing.assert_allclose(move(0.0)[2], sharpness, rtol=1e-12)
+
+
+def test_times_that_only_a_triangle_keeps_and_moves_to_where_it_is():
+    move = timed_trapezoid([0.0], [-0.9], 3.0, 0.4)
+    np.testing.assert_allclose(move.acceleration_time, 1.5, rtol=1e-15)
+    np.testing.assert_allclose(move([1.5, 3.0])[0], [[-0.45], [-0.9]], rtol=1e-15)
+    move = cruising_trapezoid([0.0], [0.1], 0.2, 0.4)
+    np.testing.assert_allclose([move.duration, move.acceleration_time], [1.0, 0.5], rtol=1e-15)
+    still = cruising_trapezoid([1.0], [1.0], 0.1, 0.1)
+    assert still.duration == 0.0
+    for move in (still, timed_trapezoid([1.0], [1.0], 2.0, 0.1)):
+        np.testing.assert_array_equal(np.ravel(move([-1.0, 1.0, 3.0])), [1.0] * 3 + [0.0] * 6)
+
+
+def test_what_has_no_real_time_of_acceleration_or_of_cruising_is_refused():
+    with pytest.raises(LimitError) as error:
+        timed_trapezoid([0.0, 0.5], [1.0, 0.0], 5.0, 0.1, unit="m")
+    assert str(error.value) == (
+        "an acceleration of 0.1 m/s^2 is too low for a distance of 1 m in 5 s; valid are an acceleration of "
+        "at least 0.16 m/s^2 or a duration of at least 6.32456 s"
+    )
+    timed_trapezoid([0.0, 0.5], [1.0, 0.0], 5.0, 0.16)
+    timed_trapezoid([0.0, 0.5], [1.0, 0.0], np.sqrt(40.0), 0.1)
+    with pytest.raises(LimitError, match=r"a distance of 1 rad in 5 s"):
+        acceleration_time(-1.0, 5.0, 0.1599999)
+    with pytest.raises(LimitError, match=r"1 m is too short .* alone take 1\.6 m; .* 0\.316227 m/s"):
+        cruising_trapezoid([0.0, 0.0], [1.0, -0.5], 0.4, 0.1, unit="m")
+    with pytest.raises(LimitError):
+        cruising_trapezoid([0.0], [1.0], 0.4, 0.1599999)
+
+
+def test_what_a_refusal_advises_is_accepted(rng):
+    """The six digits of the messages are rounded to the safe side."""
+    for way, a in rng.uniform(0.1, 2.0, (50, 2)) * 10.0 ** rng.integers(-4, 4, (50, 2)):
+        with pytest.raises(LimitError) as error:
+            cruising_trapezoid([0.0], [way], 2.0 * np.sqrt(a * way), a)
+        speed, stronger = map(float, re.findall(r"(?:most|least) (\S+)", str(error.value)))
+        cruising_trapezoid([0.0], [way], speed, a)
+        cruising_trapezoid([0.0], [way], 2.0 * np.sqrt(a * way), stronger)
+        with pytest.raises(LimitError) as error:
+            timed_trapezoid([0.0], [way], np.sqrt(way / a), a)
+        stronger, longer = map(float, re.findall(r"least (\S+)", str(error.value)))
+        timed_trapezoid([0.0], [way], np.sqrt(way / a), stronger)
+        timed_trapezoid([0.0], [way], longer, a)
+
+
+# sampling
+
+
+WAVES = sines(Q0, 0.4, [0.5, 0.7, 1.0, 0.2, 0.4, 1.5], 20.0, phase=Q1)
+
+
+def obeys_the_recursion(samples, period):
+    """Whether every sample follows from the one before in the engine's step, to the last bit."""
+    qd = samples.qd[:-1] + period * samples.qdd[:-1]
+    q = samples.q[:-1] + period * qd
+    return np.array_equal(samples.qd[1:], qd) and np.array_equal(samples.q[1:], q)
+
+
+def test_sample_is_the_trajectory_at_whole_periods():
+    move = quintic(Q0, Q1, 0.95)
+    samples = sample(move, 0.1)
+    np.testing.assert_array_equal(samples.t, np.arange(11) * 0.1)
+    for got, expected in zip(samples[1:], move(np.arange(11) * 0.1), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert not samples.qd[-1].any()  # the last lies beyond the end, where the move holds
+    for duration, period, N in ((0.3, 0.1, 4), (4.0, 1e-3, 4001), (0.0, 1.0, 1)):
+        assert len(sample(hold(Q0, duration), period).t) == N  # a whole number is not rounded up
+
+
+@pytest.mark.parametrize(("trajectory", "period"), [(WAVES, 1e-3), (quintic(Q0, Q1, 20.0), 1 / 240)])
+def test_consistent_samples_obey_the_recursion_and_keep_the_positions(trajectory, period):
+    samples = sample_semi_implicit(trajectory, period)
+    assert obeys_the_recursion(samples, period)
+    np.testing.assert_allclose(samples.q, trajectory(samples.t)[0], rtol=0, atol=2e-15)
+    if trajectory is not WAVES:  # a move starts and ends at rest
+        assert not samples.qd[0].any()
+        assert np.abs(samples.qd[-1]).max() < 1e-4  # the mean over the last period
+        np.testing.assert_allclose(samples.qd[-1] + period * samples.qdd[-1], 0.0, rtol=0, atol=1e-12)
+
+
+def test_consistent_speeds_are_the_trajectory_s_half_a_period_earlier():
+    samples = sample_semi_implicit(WAVES, 1e-3)
+    third_derivative = 0.4 * (2 * np.pi * 1.5) ** 3
+    speed, acceleration = WAVES(samples.t - 0.5e-3)[1], WAVES(samples.t)[2]
+    np.testing.assert_allclose(samples.qd, speed, rtol=0, atol=1.01e-6 / 24 * third_derivative)
+    fourth_derivative = third_derivative * 2 * np.pi * 1.5
+    bound = 1.01e-6 / 12 * fourth_derivative + 1e-8
+    np.testing.assert_allclose(samples.qdd, acceleration, rtol=0, atol=bound)
+
+
+def test_rough_positions_do_not_build_up_an_error():
+    rng = np.random.default_rng(3)
+    for q in (rng.normal(size=(20001, 3)), np.cumsum(1e-3 * rng.normal(size=(20001, 3)), axis=0)):
+        samples = semi_implicit_from_positions(q, 1e-3)
+        assert obeys_the_recursion(samples, 1e-3)
+        np.testing.assert_allclose(samples.q, q, rtol=0, atol=4e-15)
+
+
+def test_positions_before_and_after_give_the_speeds_at_the_ends():
+    q = np.array([[1.0], [1.5], [2.0]])
+    samples = semi_implicit_from_positions(q, 0.5, before=[0.5], after=[2.5])
+    np.testing.assert_array_equal(samples.qd, [[1.0], [1.0], [1.0]])
+    np.testing.assert_array_equal(samples.qdd, 0.0 * q)
+    at_rest = semi_implicit_from_positions(q, 0.5)
+    np.testing.assert_array_equal(at_rest.qd, [[0.0], [1.0], [1.0]])
+    np.testing.assert_array_equal(at_rest.qdd, [[2.0], [0.0], [-2.0]])
+    one = semi_implicit_from_positions([Q0], 1e-3)
+    np.testing.assert_array_equal([one.q, one.qd, one.qdd], [[Q0], [0 * Q0], [0 * Q0]])
+
+
+def test_misuse_message_states_the_expectation():
+    refused(
+        (lambda: quintic(Q0, Q1[:5], 1.0), r"expected q1 of shape \(6,\), got \(5,\)"),
+        (lambda: quintic(Q0, Q1 * np.nan, 1.0), "expected finite q1"),
+        (
+            lambda: sequence(*[quintic(Q0, Q1, 1.0)] * 2),
+            "position of joint 6 jumps from 4 to 0 rad .* t = 1 s",
+        ),
+        (lambda: sequence(quintic(Q0, Q1, 1.0), sines(Q1, 0.1, 1.0, 2.0)), "speed of joint"),
+        (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
+        (lambda: sequence(), "at least one"),
+        (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
+        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
+        (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
+        (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
+        (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),
+        (lambda: sines(0.0, 1.0, 1.0, 1.0), r"expected center of shape \(n,\), got \(\)"),
+        (lambda: cruising_trapezoid([0.0], [1.0, 2.0], 1.0, 1.0), "expected q1 of shape (1,), got (2,)"),
+        (lambda: cruising_trapezoid([0.0], [1.0], np.nan, 1.0), "expected finite speed, got [nan]"),
+        (lambda: cruising_trapezoid([0.0], [1.0], 0.1, 0.0), "expected positive acceleration, got [0.]"),
+        (lambda: timed_trapezoid([0.0], [1.0], np.nan, 1.0), "expected a positive, finite duration in s"),
+        (lambda: acceleration_time(np.nan, 1.0, 1.0), "expected finite distance, got [nan]"),
+        (lambda: sample_semi_implicit(WAVES, 0.0), "expected a positive period in s, got 0"),
+        (lambda: sample(WAVES, np.nan), "expected a positive period in s, got nan"),
+        (lambda: semi_implicit_from_positions([Q0], np.inf), "expected a positive period in s, got inf"),
+        (lambda: semi_implicit_from_positions(Q0, 1e-3), r"expected q of shape \(N, n\), got \(6,\)"),
+        (lambda: semi_implicit_from_positions([Q0 * np.nan], 1e-3), "finite"),
+        (lambda: semi_implicit_from_positions([Q0], 1e-3, before=[1.0]), "before of shape (6,) and finite"),
+        (lambda: semi_implicit_from_positions([Q0], 1e-3, after=Q0 * np.nan), r"after of .*, got \[nan"),
+        (lambda: sample(hold(Q0, 1e300), 1e-3), r"makes 1e\+303 samples, at most 10000000 are taken"),
+    )
