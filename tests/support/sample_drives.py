@@ -52,3 +52,8 @@ def coupled(robot):
     stiffness[1] = np.inf
     sides = ("motor", "joint", "motor", "joint", "motor", "motor")
     return replace(robot.drives, coupling=WRIST, stiffness=stiffness, friction_at=sides)
+
+
+def uncoupled(robot):
+    """Return the robot with drives that each turn one joint, for formulas of one joint."""
+    return replace(robot, drives=replace(robot.drives, coupling=np.eye(robot.n)))

@@ -80,7 +80,7 @@ def test_bound_of_a_resting_joint_includes_coupling_torques():
 
 
 FRICTION = {
-    "static": {"static": [60.0, 90, 45, 12, 15, 9]},
+    "static": {"static": [90.0, 90, 50, 30, 50, 30]},
     "root": {"viscous_root": [40.0, 90, 40, 5, 8, 5]},
     "offset": {"offset": [-30.0, 80, 40, -5, 6, 4]},
     "difference": {"viscous": [40.0, 90, 40, 5, 8, 5], "viscous_difference": [40.0, -90, 40, 5, -8, 5]},
