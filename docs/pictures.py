@@ -85,7 +85,7 @@ def egm(path):
     figure.savefig(path, dpi=110)
 
 
-RECORD = np.array(  # F0, m0, k, mk and Fv of six motors in joint units, with angles in degrees, see abb_controller
+RECORD = np.array(  # F0, m0, k, mk and Fv of six motors, in joint units and degrees, see abb_controller
     [
         [12.5, 0.02, 175, 5.49, 5.2], [8.3, 0.022, 208, 5.44, 1.0], [8.07, 0.025, 91, 5.70, 5.0],
         [3.66, 0.06, 23.1, 9.39, 1.10], [6.17, 0.047, 51.8, 8.35, 1.11], [2.56, 0.037, 26.6, 8.93, 0.585],

@@ -17,12 +17,12 @@ from urdf import build
 RATIO = "ratio = [100, 100, 80, 60, 60, 40]"
 TORQUE = "motor_torque_max = [3.0, 7.6, 4.2, 0.75, 1.0, 1.0]"
 SOURCES = "[drives.source]"
-COUPLED = "coupling = [" + ", ".join(str(row) for row in np.eye(6).astype(int).tolist()) + "]"
 
 INERTIA = "rotor_inertia = [0.00018, 0.0002"
+FIRST = "[1, 0, 0, 0, 0, 0],\n    [0, 1, 0, 0, 0, 0],"
 WRIST = "    [0, 0, 0, -0.045, 0.4995, 1],"
 TOLD = 'encoder_counts = """our estimate: a resolver read to 13 bits"""'
-SINGULAR = COUPLED.replace("[1, 0, 0, 0, 0, 0], [0, 1,", "[1, 1, 0, 0, 0, 0], [1, 1,")
+SINGULAR = "[1, 1, 0, 0, 0, 0],\n    [1, 1, 0, 0, 0, 0],"
 
 # Of each malformed table: text to replace, its replacement, and what the one sentence says.
 MALFORMED = [
@@ -33,7 +33,7 @@ MALFORMED = [
     (RATIO, "ratio = 100", "drives.ratio: expected 6 numbers, got 100"),
     ("42, 26, 15", "42, 26, 3", "static of axis 4 is 3, expected at least the Coulomb friction of 7.4 N m"),
     ("stiffness = [34000.0", "stiffness = [nan", "drives.stiffness: expected numbers"),
-    ("[0, 1, 0, 0, 0, 0]", "[1, 1, 0, 0, 0, 0]", "coupling is singular"),
+    (FIRST, SINGULAR, "coupling is singular"),
     (WRIST, WRIST.replace(" 1]", " 2]"), "expected coupling with 1 on its diagonal"),
     (WRIST, "", "drives.coupling: expected 6 rows of 6 numbers"),
     (RATIO, f"{RATIO}\nfriction_at = {['x'] * 6}", "friction_at of axis 1 is 'x', expected motor or joint"),
