@@ -28,7 +28,7 @@ plot run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --joint j
 replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film ghosts.gif --fps 8
     --size 480x360
 sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payload=0:6 drives.coulomb=+-50%
-    --samples 300 --limit joint_error=0.03 --picture sweep.png
+    --samples 300 --limit joint_error=0.04 --picture sweep.png
 run identify_joint --picture identify_joint.png
 run drive_mismatch --picture drive_mismatch.png
 run excitation --drives rigid --time-step 0.002 --periods 1 --log excitation.npz
