@@ -6,17 +6,12 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.sample_drives import FORMER
 from tests.support.shared_data import shared_folder
 
 pytestmark = pytest.mark.shared
 KNEES = np.deg2rad([5.49, 5.44, 5.70, 9.39, 8.35, 8.93])
 """Motor speeds in joint units below which the record ramps its friction, in [rad/s]."""
-UNTIL_NOW = {
-    "coupling": np.eye(6), "rotor_inertia": [1.8e-4, 7.3e-4, 3e-4, 2.3e-5, 3.5e-5, 3.5e-5],
-    "coulomb": [14, 34, 15, 4.0, 5.4, 3.6], "static": [21, 51, 22, 8.0, 11, 7.2],
-    "viscous": [8.6, 22, 7.4, 1.1, 1.4, 0.76],
-}  # fmt: skip
-"""Estimates of our own, before the record was found."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +41,7 @@ def test_torques_in_motion_are_those_of_the_record_but_for_the_gravity_of_axes_2
     count, error = rms(robot, rows)
     np.testing.assert_array_equal(count, [25, 92, 89, 35, 71, 31])
     np.testing.assert_allclose(error, [0.63, 3.65, 4.82, 0.13, 0.04, 0.02], atol=0.01)
-    before = rms(robot.with_drives("rigid", replace(robot.drives, **UNTIL_NOW)), rows)[1]
+    before = rms(robot.with_drives("rigid", replace(robot.drives, **FORMER)), rows)[1]
     np.testing.assert_allclose(before, [14.2, 10.7, 4.4, 3.5, 8.2, 3.1], atol=0.1)
 
 
