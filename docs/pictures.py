@@ -28,7 +28,7 @@ plot run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --joint j
 replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film ghosts.gif --fps 8
     --size 480x360
 sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payload=0:6 drives.coulomb=+-50%
-    --samples 300 --limit joint_error=0.03 --picture sweep.png
+    --samples 300 --limit joint_error=0.04 --picture sweep.png
 run identify_joint --picture identify_joint.png
 run drive_mismatch --picture drive_mismatch.png
 run excitation --drives rigid --time-step 0.002 --periods 1 --log excitation.npz
@@ -85,6 +85,36 @@ def egm(path):
     figure.savefig(path, dpi=110)
 
 
+RECORD = np.array(  # F0, m0, k, mk and Fv of six motors, in joint units and degrees, see abb_controller
+    [
+        [12.5, 0.02, 175, 5.49, 5.2], [8.3, 0.022, 208, 5.44, 1.0], [8.07, 0.025, 91, 5.70, 5.0],
+        [3.66, 0.06, 23.1, 9.39, 1.10], [6.17, 0.047, 51.8, 8.35, 1.11], [2.56, 0.037, 26.6, 8.93, 0.585],
+    ]
+)  # fmt: skip
+UNTIL_NOW = [14, 34, 15, 4.0, 5.4, 3.6], [8.6, 22, 7.4, 1.1, 1.4, 0.76]  # Coulomb and viscous friction before
+
+
+def virtual_controller(path):
+    """Draw the friction of each motor of the IRB 140: ABB's virtual controller, ours, and ours before."""
+    drives, speed = twin.load("irb140").drives, np.linspace(0.05, 60.0, 1200)
+    figure, panels = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", sharex=True)
+    for i, panel in enumerate(panels.flat):
+        F0, m0, k, mk, Fv = RECORD[i]
+        ramp = F0 * np.minimum(speed / m0, 1.0) + np.radians(k * np.minimum(speed, mk))
+        panel.plot(speed, ramp + Fv * np.radians(speed), color="#999999", lw=3, label="virtual controller")
+        now, before = (drives.coulomb[i], drives.viscous[i]), (UNTIL_NOW[0][i], UNTIL_NOW[1][i])
+        for (Fc, viscous), color, label in ((now, "#0072b2", "irb-twin"), (before, "#d55e00", "before")):
+            panel.plot(speed, Fc + viscous * np.radians(speed), color=color, label=label)
+        panel.set(title=f"motor {i + 1}", ylim=(0, None))
+        panel.grid(alpha=0.3)
+    for panel in panels[1]:
+        panel.set_xlabel("speed  [deg/s]")
+    for panel in panels[:, 0]:
+        panel.set_ylabel("friction  [N m]")
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    figure.savefig(path, dpi=110)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -94,3 +124,4 @@ if __name__ == "__main__":
             raise SystemExit(f"irb-twin {command}: exit status {status}")
     payload("payload.png")
     egm("egm.png")
+    virtual_controller("virtual_controller.png")

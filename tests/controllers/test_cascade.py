@@ -7,6 +7,7 @@ import controllers
 import twin
 from controllers.cascade import Cascade
 from controllers.gains import cascade_gains, diagonal_inertia
+from tests.support.sample_drives import uncoupled
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.trajectories.joint_trajectories import hold, quintic
@@ -36,7 +37,7 @@ def test_it_is_stable_up_to_twelve_times_the_inertia_of_its_gains(robot):
 
 
 def test_it_is_its_equation(robot):
-    rng = np.random.default_rng(8)
+    robot, rng = uncoupled(robot), np.random.default_rng(8)
     kp, Kv, Ti, hold_torque = *rng.uniform([[1], [1], [0.05]], [[5], [9], [1]], (3, 6)), np.arange(6)
     state = State(0.3, 0.1 * rng.uniform(-1, 1, 6), 0.1 * rng.uniform(-1, 1, 6))
     reference = Reference(state.q + 1e-3, state.qd + 0.01 * rng.uniform(-1, 1, 6), rng.uniform(-1, 1, 6))

@@ -70,15 +70,20 @@ def test_estimate_of_an_exact_model_at_rest_is_rounding():
 
 
 @pytest.mark.parametrize(
-    ("settings", "limit"),
+    ("settings", "limit", "times"),
     [
-        ({"drives": "rigid", "law_settings": (("K", 300.0),)}, 0.0025),
-        ({"drives": "rigid", "law_settings": (("K", 300.0),), "encoder": True, "speed_cutoff": 100.0}, 0.007),
-        ({"drives": "elastic", "encoder": True, "speed_cutoff": 100.0, "delay": 2}, 0.02),
+        ({"drives": "rigid", "law_settings": (("K", 300.0),)}, 0.0025, 4),
+        (
+            {"drives": "rigid", "law_settings": (("K", 300.0),), "encoder": True, "speed_cutoff": 100.0},
+            0.01,
+            4,
+        ),
+        ({"drives": "elastic", "encoder": True, "speed_cutoff": 100.0, "delay": 2}, 0.05, 2),
     ],
 )
 @pytest.mark.filterwarnings("ignore::twin.errors.DriveWarning")
-def test_unknown_payload_costs_computed_torque_ten_times_as_much(settings, limit):
+def test_unknown_payload_costs_computed_torque_several_times_as_much(settings, limit, times):
+    """Least with delayed measurements behind springs, where the observer follows a reversal late."""
     errors = []
     for law in ("dob", "computed_torque"):
         chosen = settings if law == "dob" else {**settings, "law_settings": ()}
@@ -86,7 +91,7 @@ def test_unknown_payload_costs_computed_torque_ten_times_as_much(settings, limit
         log = joint_tracking.run(config)
         errors.append(np.max(np.abs(log.q - log.q_ref)))
     assert errors[0] < limit
-    assert errors[1] > 4 * errors[0]
+    assert errors[1] > times * errors[0]
 
 
 def test_gains_are_settings_and_torques_are_needed():

@@ -7,6 +7,7 @@ import controllers
 import twin
 from controllers.elastic_inverse import twists
 from scenarios import joint_tracking
+from tests.support.sample_drives import uncoupled
 from twin.errors import LimitError
 from twin.trajectories.sampling import Reference, State, semi_implicit_from_positions
 
@@ -51,7 +52,8 @@ def test_twists_transmit_the_torque_in_the_engines_steps():
 
 def test_torque_along_the_table_is_its_equation():
     """The motors' feedback accelerates rotors and, on the average, the links at q = 0."""
-    law, drives, rng = controllers.make("elastic_inverse", ARM), ARM.drives, np.random.default_rng(2)
+    arm, rng = uncoupled(ARM), np.random.default_rng(2)
+    law, drives = controllers.make("elastic_inverse", arm), arm.drives
     table, (q, qd) = rng.uniform(0.5, 1.0, (4, 6)), rng.uniform(0.1, 0.4, (2, 6))
     (T, theta, thetad, thetadd), (Kp, Kv) = table, law.gains
     feedback = Kv * (thetad - qd) + Kp * (theta - q)

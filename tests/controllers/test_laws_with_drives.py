@@ -11,6 +11,7 @@ from controllers.gains import diagonal_inertia
 from controllers.pd import PD
 from controllers.pid import PID
 from scenarios.joint_tracking import Config, trajectory
+from tests.support.sample_drives import uncoupled
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
@@ -76,7 +77,7 @@ def test_what_is_not_known_of_the_drives_costs_radians(irb140):
 def test_computed_torque_with_drives_is_its_equation(irb140):
     """From the matrices, friction written out: level at the measured speed, the rest at the next one."""
     drives, rng = irb140.drives, np.random.default_rng(3)
-    robot = irb140.with_drives("rigid")
+    robot = uncoupled(irb140).with_drives("rigid")
     state = State(0.0, robot.q_max * rng.uniform(-1, 1, 6), 0.02 * rng.uniform(-1, 1, 6))
     reference = Reference(state.q + 0.01, state.qd - 0.1, rng.uniform(-9, 9, 6))
     law = controllers.make("computed_torque", robot, bandwidth=15.0, period=0.004)
@@ -93,6 +94,7 @@ def test_computed_torque_with_drives_is_its_equation(irb140):
 
 
 def test_gains_count_the_rotors(arm):
+    arm = uncoupled(arm)
     rotors = arm.drives.ratio**2 * arm.drives.rotor_inertia
     links = np.diag(twin.mass_matrix(arm, np.zeros(6)))
     np.testing.assert_allclose(diagonal_inertia(arm), links, rtol=0)

@@ -19,6 +19,7 @@ from scenarios.cli.command_line import main
 from scenarios.report.results import describe
 from scenarios.running.runs import Run
 from tests.support.processor_times import shared
+from tests.support.sample_drives import FORMER, uncoupled
 from tests.support.scenario_cases import CASES, full_run
 from twin.errors import RobotError
 from twin.logs.figures import joint_error
@@ -274,7 +275,9 @@ def test_drive_mismatch_compares_all_controllers_and_draws_its_picture(tmp_path,
 )  # fmt: skip
 def test_drive_load_agrees_with_independent_estimates(robot, gravity, use, worst, median):
     """Another program, other samples: in N m, percent and s, as far as its figures go."""
-    load = drive_load(with_rated_payload(twin.load(robot).with_drives("rigid")), seed=3, states=20_000)
+    arm = twin.load(robot)
+    arm = arm.with_drives("rigid", dataclasses.replace(arm.drives, **(FORMER if robot == "irb140" else {})))
+    load = drive_load(with_rated_payload(arm), seed=3, states=20_000)
     np.testing.assert_allclose(load.gravity, gravity, atol=0.6)
     np.testing.assert_allclose(100 * load.use, use, atol=0.6)
     np.testing.assert_allclose(load.time, [worst, median], atol=0.0075)
@@ -282,7 +285,7 @@ def test_drive_load_agrees_with_independent_estimates(robot, gravity, use, worst
 
 def test_drive_load_agrees_with_inverse_dynamics(irb140):
     """By the whole: the torque of the axis at its speed limit in its worst pose, from inverse dynamics."""
-    robot = with_rated_payload(irb140.with_drives("rigid"))
+    robot = with_rated_payload(uncoupled(irb140).with_drives("rigid"))
     load = drive_load(robot, seed=1, states=200)
     poses = random_positions(robot, np.random.default_rng(1), 200)
     for axis in range(6):

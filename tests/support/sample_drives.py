@@ -52,3 +52,16 @@ def coupled(robot):
     stiffness[1] = np.inf
     sides = ("motor", "joint", "motor", "joint", "motor", "motor")
     return replace(robot.drives, coupling=WRIST, stiffness=stiffness, friction_at=sides)
+
+
+def uncoupled(robot):
+    """Return the robot with drives that each turn one joint, for formulas of one joint."""
+    return replace(robot, drives=replace(robot.drives, coupling=np.eye(robot.n)))
+
+
+FORMER = {
+    "coupling": np.eye(6), "rotor_inertia": [1.8e-4, 7.3e-4, 3e-4, 2.3e-5, 3.5e-5, 3.5e-5],
+    "coulomb": [14, 34, 15, 4.0, 5.4, 3.6], "static": [21, 51, 22, 8.0, 11, 7.2],
+    "viscous": [8.6, 22, 7.4, 1.1, 1.4, 0.76],
+}  # fmt: skip
+"""Estimates for the IRB 140 until the record of ABB's virtual controller was found."""

@@ -59,7 +59,7 @@ def inverse_dynamics(
         >>> for arm in (robot, robot.with_drives("rigid")):  # which adds the rotor and the friction
         ...     print(twin.inverse_dynamics(arm, still, ahead, ahead)[:1].round(1).tolist())
         [1.8]
-        [26.2]
+        [37.8]
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """

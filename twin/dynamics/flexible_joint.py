@@ -306,12 +306,12 @@ def spring_frequencies(robot: Robot, q: ArrayLike) -> np.ndarray:
     """Return the undamped frequency (n,) of each elastic joint's motor against the arm, in [Hz].
 
     It is 0 for a rigid joint.  Each spring is considered alone.  Its stiffness k acts on the motor, whose
-    inertia is `A_ii`, and on the arm, whose other joints are free, so that
+    coupled motors are free, and on the arm, whose other joints are free, so that
 
-        (2 pi f)^2 = k_i (1 / A_ii + 1 / m_i),    1 / m_i = (M + A_r)^-1_ii,
+        (2 pi f)^2 = k_i ((A_e^-1)_ii + 1 / m_i),    1 / m_i = (M + A_r)^-1_ii,
 
-    with the rotors `A_r` of the rigid drives.  The highest frequency of the whole arm is at least the largest
-    of these, and at most the root of the sum of their squares.
+    with the rotors `A_e` of the elastic and `A_r` of the rigid drives.  The highest frequency of the whole
+    arm is at least the largest of these, and at most the root of the sum of their squares.
 
     Args:
         robot: robot with known drives, in any drive mode.
@@ -325,9 +325,12 @@ def spring_frequencies(robot: Robot, q: ArrayLike) -> np.ndarray:
         raise RobotError(f"robot {robot.name!r} has no springs: its drives are unknown")
     A, rigid = drives.reflected_inertia, np.isinf(drives.stiffness)
     arm = np.diag(np.linalg.inv(mass_matrix(robot.arm, q) + np.where(np.outer(rigid, rigid), A, 0.0)))
-    with np.errstate(divide="ignore"):  # a rotor without inertia has an infinite frequency
-        squared = np.where(rigid, 0.0, drives.stiffness) * (1.0 / np.diag(A) + arm)
-    return np.where(rigid, 0.0, np.sqrt(squared) / (2 * np.pi))
+    turning = np.flatnonzero(~rigid & (np.diag(A) > 0.0))
+    motor = np.full(robot.n, np.inf)  # a rotor without inertia has an infinite frequency
+    motor[turning] = np.diag(np.linalg.inv(A[np.ix_(turning, turning)]))
+    frequencies = np.zeros(robot.n)
+    frequencies[~rigid] = np.sqrt(drives.stiffness * (motor + arm))[~rigid] / (2 * np.pi)
+    return frequencies
 
 
 def frequency_in_steps(frequency: float, time_step: float) -> float:

@@ -258,8 +258,8 @@ def _friction_by_load(drives: Drives | None, dq: Floats, load: Floats, part: Flo
 def _friction(drives: Drives | None, dq: Floats, speeds: Floats) -> list[Floats]:
     """Return the friction torques without those by load, first the present ones, that act on the intervals.
 
-    The level lies between those of both ends.  Where a joint reverses within an interval, both directions
-    act.
+    The level lies between those of both ends.  Where a joint reverses within an interval or at its end, both
+    directions act: a controller's sample may begin in one interval and end in the next.
     """
     if drives is None:
         return [np.zeros_like(speeds)]
@@ -269,5 +269,7 @@ def _friction(drives: Drives | None, dq: Floats, speeds: Floats) -> list[Floats]
     level = drives.coulomb + (drives.static - drives.coulomb) * np.exp(-(gone**2))
     level += drives.viscous_root * np.sqrt(np.abs(w))
     smooth = drives.viscous * w + drives.viscous_difference * np.abs(w) + drives.offset
-    levels, directions = (level, level[:, ::-1]), (direction, direction[:, ::-1])
+    before = np.concatenate([direction[:1, :1], direction[:-1, :1]])
+    after = np.concatenate([direction[1:, 1:], direction[-1:, 1:]])
+    levels, directions = (level, level[:, ::-1]), (direction, direction[:, ::-1], before, after)
     return [(size * sign + smooth) @ R for size in levels for sign in directions]

@@ -135,7 +135,7 @@ def quantity(robot: Robot, name: str, prefix: str = "") -> Quantity:
         >>> from twin.sweeps.robot_quantities import quantity
         >>> coulomb = quantity(twin.load("irb140").with_drives("rigid"), "drives.coulomb.1")
         >>> coulomb.nominal, coulomb.unit
-        (14.0, 'N m')
+        (29.0, 'N m')
     """
     part = _part(robot, name, prefix)
     if part.what == "mass" and part.index >= 0:

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.sample_drives import SLOWLY
+from tests.support.sample_drives import SLOWLY, uncoupled
 from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
@@ -194,7 +194,8 @@ def test_what_is_logged_of_the_drives_is_what_the_plant_had(irb140, swing, mode,
 
 def test_drives_limit_torque_by_the_motors_and_their_speed(irb140):
     """Not by `tau_max`, which is of ideal drives."""
-    drives = replace(irb140.drives, motor_torque_max=0.5, motor_speed_rated=1.0, motor_speed_max=200.0)
+    drives = uncoupled(irb140).drives
+    drives = replace(drives, motor_torque_max=0.5, motor_speed_rated=1.0, motor_speed_max=200.0)
     robot = replace(irb140.with_drives("rigid", drives), tau_max=np.full(6, 1e-3))
     start = (np.zeros(6), np.full(6, 0.5))
     log = run_closed_loop(AnalyticPlant(robot), lambda *_: np.full(6, 1e3), still(irb140, 3), start=start)

@@ -10,7 +10,7 @@ import pytest
 
 import controllers
 import twin
-from tests.support.sample_drives import SENSORS, SLOWLY, coupled
+from tests.support.sample_drives import SENSORS, SLOWLY, coupled, uncoupled
 from tests.support.short_runs import PERIOD, nothing, path, same
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
@@ -191,7 +191,7 @@ def test_thinned_samples_have_the_torque_of_their_step(irb140):
 
 def test_what_cannot_run_together_is_refused(irb140):
     law, reference = ControlLaw(irb140, nothing), sample(path(irb140, 0.01), PERIOD)
-    rigid, elastic = irb140.with_drives("rigid"), irb140.with_drives("elastic")
+    rigid, elastic = uncoupled(irb140).with_drives("rigid"), irb140.with_drives("elastic")
     for others in (irb140, elastic, irb140.with_drives("rigid", coupled(irb140))):
         with pytest.raises(
             ValueError, match=r"plants with the same drive mode, .* got <Robot irb140.*, rigid drives> "

@@ -8,6 +8,7 @@ import pytest
 import controllers
 import twin
 from tests.support.parts_of_an_arm import NAMES, arm_with, torques
+from tests.support.sample_drives import uncoupled
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.constrained import Plane
 from twin.engine.simulation import Simulation
@@ -224,7 +225,7 @@ def test_constraints_are_refused_where_they_would_decide_on_friction(irb140):
 def test_unknown_motors_are_limited_by_the_effort_of_the_joint(irb140):
     effort = np.array([282.0, 755, np.inf, 45, 60, 38])
     robot = replace(irb140, tau_max=effort).with_drives(
-        "rigid", replace(irb140.drives, motor_torque_max=np.inf)
+        "rigid", replace(uncoupled(irb140).drives, motor_torque_max=np.inf)
     )
     np.testing.assert_array_equal(robot.drive_torque_max, effort)
     assert robot.joints_without_torque_limit == ("joint_3",)

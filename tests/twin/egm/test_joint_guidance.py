@@ -131,14 +131,19 @@ def test_invalid_reference_is_a_fault_and_has_no_effect(irb140, irb1400):
 RAW = {"level": 0, "position_gain": 20.0, "max_speed_deviation": 300.0, "ramp_time": 0.005}
 
 
-def motor_shares(robot, q, qd, qdd):
-    """Return the utilization of every motor by a motion, from the public functions."""
+def motor_shares(robot, q, qd, qdd, after):
+    """Return the utilization of every motor by a motion, with the friction of a step to the speeds `after`.
+
+    The level of this friction is that of the speeds before, its sign and its viscous part are those after.
+    """
     tau = twin.inverse_dynamics(robot.arm, q, qd, qdd)
     if robot.active_drives is None:
         return np.abs(tau) / robot.tau_max
     drives = robot.active_drives
-    after = qd + DT * qdd
-    tau = tau + drives.reflected_inertia @ qdd + twin.friction_torque(robot, after)
+    before, after = drives.friction_matrix @ qd, drives.friction_matrix @ after
+    excess = (drives.static - drives.coulomb) * np.exp(-((before / drives.stribeck_speed) ** 2))
+    friction = (drives.coulomb + excess) * np.sign(after) + drives.viscous * after
+    tau = tau + drives.reflected_inertia @ qdd + drives.friction_matrix.T @ friction
     return np.abs(np.linalg.solve(drives.coupling.T, tau)) / drives.torque_max
 
 
@@ -163,18 +168,16 @@ def test_limited_step_uses_the_full_torque_of_one_motor(name, drives, rng):
         qd = rng.uniform(-0.3, 0.3, 6)
         wanted = qd + rng.uniform(-1.0, 1.0, 6) * rng.choice([0.01, 1.0])
         speed, needed = limits.within(q, qd, wanted)
-        largest = motor_shares(robot, q, qd, (wanted - qd) / DT).max()
-        if drives != "rigid":
-            assert needed == pytest.approx(100.0 * largest, rel=1e-9)
+        largest = motor_shares(robot, q, qd, (wanted - qd) / DT, wanted).max()
+        assert needed == pytest.approx(100.0 * largest, rel=1e-9)
         if needed <= 100.0 * TORQUE_SHARE:
             assert speed is wanted
             continue
         slowed += 1
         change = (speed - qd) / (wanted - qd)
         np.testing.assert_allclose(change, change[0], rtol=1e-9)
-        taken = motor_shares(robot, q, qd, (speed - qd) / DT).max()
-        # Friction is computed at the requested speed; at the reached speed it differs.
-        assert taken == pytest.approx(TORQUE_SHARE, rel=0.15 if drives == "rigid" else 1e-9)
+        taken = motor_shares(robot, q, qd, (speed - qd) / DT, wanted).max()  # friction as for the request
+        assert taken == pytest.approx(TORQUE_SHARE, rel=1e-9)
     assert 10 < slowed < 50
 
 

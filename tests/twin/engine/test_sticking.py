@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.engine_states import BODY, with_coupled_wrist
+from tests.support.sample_drives import uncoupled
 from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
 
@@ -77,7 +78,7 @@ def test_elastic_joint_with_joint_friction_sticks(irb1400, friction_at):
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("axis", range(6))
 def test_every_axis_breaks_away_at_its_static_friction(arm, axis, sign):
-    robot = arm.with_drives("rigid")
+    robot = uncoupled(arm).with_drives("rigid")
     g, breakaway = gravity_torque(robot, AT), sign * robot.drives.static[axis] * np.eye(6)[axis]
     with Simulation(robot) as simulation:
         simulation.reset(AT)

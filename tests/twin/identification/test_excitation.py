@@ -120,9 +120,13 @@ def test_the_search_makes_the_deviations_of_parameters_smaller_and_is_the_same_a
 
 
 def test_a_motion_that_drives_could_not_make_is_made_smaller(irb140):
-    """Within a second every joint would need several times its torque."""
-    robot = irb140.with_drives("rigid").with_payload(twin.Payload(5.0, (0.0, 0.0, 0.2)))
-    found = optimal_excitation(robot, period=1.0, draws=3, iterations=0)
+    """Within half a second the full motion would need 1.4 times the torque of joint 2.
+
+    The payload is one whose weight and static friction leave torque to the wrist: with 5 kg at 0.2 m they
+    alone need 78 % at joint 5, and no motion is small enough.
+    """
+    robot = irb140.with_drives("rigid").with_payload(twin.Payload(3.0, (0.0, 0.0, 0.1)))
+    found = optimal_excitation(robot, period=0.5, draws=3, iterations=0)
     assert within(robot, found)
     assert excitation_use(robot, *samples(found, 300)).torque > 0.95 * TORQUE_SHARE
 

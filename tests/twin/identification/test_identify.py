@@ -10,6 +10,7 @@ import twin
 from scenarios import excitation
 from scenarios.cli.command_line import main
 from tests.support.identified_arms import excited, slides_as_it_starts
+from tests.support.sample_drives import uncoupled
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, filtered_measurements
 from twin.identification.excitation import stored_excitation
@@ -234,9 +235,10 @@ def test_indistinguishable_parameters_are_named_with_a_better_motion(linear):
             twin.identify(linear, measured(*motion, t))
 
 
-def test_an_arm_of_which_only_the_geometry_is_known(linear, motion):
-    """The file has neither masses nor drives: shafts of ratio 1 replace these."""
-    t, q, tau = motion
+def test_an_arm_of_which_only_the_geometry_is_known(linear):
+    """The file has neither masses nor drives: shafts of ratio 1, each of one joint, replace these."""
+    linear = uncoupled(linear)
+    t, q, tau = excited(linear, 1, DT)
     tree = replace(linear.tree, inertias=np.zeros_like(linear.tree.inertias))
     unknown = replace(linear, tree=tree, has_inertia=False, drives=None, drive_mode="ideal")
     recording = twin.logs.torque_recording(t, q, tau)

@@ -45,7 +45,7 @@ def cable(q, qd, qdd):
 FRICTION = {
     "coulomb_per_load": [0.05, 0.02, 0.03, 0.04, 0.01, 0.06],
     "viscous_root": [1.0, 2.0, 1.0, 0.3, 0.2, 0.1],
-    "viscous_difference": [1.0, -2.0, 0.5, 0.05, -0.1, 0.05],
+    "viscous_difference": [1.0, -0.8, 0.5, 0.05, -0.1, 0.05],
     "offset": [1.0, -3.0, 2.0, 0.2, 0.1, -0.3],
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 import twin
 from tests.support.drive_oracles import levels
+from tests.support.sample_drives import uncoupled
 from twin.control.plant import AnalyticPlant
 
 pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long for the springs")
@@ -68,7 +69,7 @@ def ledger(robot, dt, stops=False):
 )
 def test_work_is_stored_or_becomes_heat(name, mode, stops, extrapolated):
     """Joints that keep moving (seen: 9e-12 of the work), and such that stop, stick and turn back (2e-8)."""
-    robot = twin.load(name).with_drives(mode)
+    robot = uncoupled(twin.load(name)).with_drives(mode)
     left, works = [], []
     for part in (1, 2, 4, 8):
         work, rubbed, damped, stored = ledger(robot, 1e-3 / part, stops)

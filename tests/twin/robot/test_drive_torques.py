@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
 from tests.support.random_trees import interpreted
-from tests.support.sample_drives import COUPLING, RUBBING
+from tests.support.sample_drives import COUPLING, RUBBING, uncoupled
 from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
 
@@ -52,7 +52,7 @@ def test_rotors_have_the_energy_of_their_turning(robot, rng):
 
 
 def test_mass_matrix_with_rotors_against_pinocchio_and_mujoco(arm, rng):
-    driven = arm.with_drives("rigid", arm.drives.without_friction())
+    driven = uncoupled(arm).with_drives("rigid", uncoupled(arm).drives.without_friction())
     armature = np.zeros(driven.tree.n)  # the rotors' inertia at each joint of the tree
     armature[list(driven.driven)] = np.array(driven.drives.ratio) ** 2 * driven.drives.rotor_inertia
     pinocchio, mujoco = Pinocchio(driven.urdf, driven.tree.names), MuJoCo(driven.urdf)
@@ -66,7 +66,7 @@ def test_mass_matrix_with_rotors_against_pinocchio_and_mujoco(arm, rng):
 
 
 def test_one_step_without_friction_against_pinocchio(irb140, rng):
-    robot = irb140.with_drives("rigid", irb140.drives.without_friction())
+    robot = irb140.with_drives("rigid", uncoupled(irb140).drives.without_friction())
     peer, plant = Pinocchio(robot.urdf, robot.tree.names), AnalyticPlant(robot, DT)
     peer.model.armature = (np.array(robot.drives.ratio) ** 2 * robot.drives.rotor_inertia)[peer.back]
     for _ in range(30):
@@ -103,7 +103,7 @@ def test_shapes_go_together_as_those_of_inverse_dynamics(robot):
 def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
     resting = twin.friction_torque(irb140.with_drives("rigid"), np.zeros(6))
     np.testing.assert_array_equal(resting, 0)
-    driven = irb140.with_drives("rigid")
+    driven = uncoupled(irb140).with_drives("rigid")
     assert irb140.drives is not None
     np.testing.assert_allclose(
         twin.friction_torque(driven, np.full(6, -1e-12)), -irb140.drives.static, rtol=1e-10

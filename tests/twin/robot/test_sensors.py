@@ -9,7 +9,7 @@ from scipy.signal import cont2discrete
 
 import controllers
 import twin
-from tests.support.sample_drives import SLOWLY, WRIST
+from tests.support.sample_drives import SLOWLY, WRIST, uncoupled
 from tests.support.short_runs import PERIOD, path
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
@@ -75,7 +75,7 @@ def test_noise_is_white_has_the_requested_size_and_precedes_rounding(irb140):
     np.testing.assert_array_equal(
         Sensors(noise=1e-3, seed=4).draws(7, 3, 6), np.random.default_rng([4, 7]).standard_normal((3, 6))
     )
-    rounded, _ = seen(Sensors(noise=1e-3, seed=4, encoder=True), irb140.drives)
+    rounded, _ = seen(Sensors(noise=1e-3, seed=4, encoder=True), uncoupled(irb140).drives)
     half = np.pi / (irb140.drives.encoder_counts * irb140.drives.ratio)
     assert np.all(np.abs(rounded - q) <= half * (1 + 1e-9))
 

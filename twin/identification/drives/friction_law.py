@@ -291,8 +291,8 @@ def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> Friction
         >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
         >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
         >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))
-        >>> friction.friction_curve(log, 0).torque.round(1).tolist()  # 14 + 8.6 * 0.5, in [N m]
-        [-18.3, 18.3]
+        >>> friction.friction_curve(log, 0).torque.round(1).tolist()  # 29 + 5.2 * 0.5, in [N m]
+        [-31.6, 31.6]
     """
     drives, friction, speed = _friction(log, log.robot if robot is None else robot)
     shaft = np.linalg.solve(drives.friction_matrix.T, friction.T)[joint]
@@ -317,8 +317,8 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
         >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
         >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
         >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))
-        >>> friction.friction_by_direction(log, 0).torque.round(1).tolist()  # 14 + 8.6 * 0.5, in [N m]
-        [18.3]
+        >>> friction.friction_by_direction(log, 0).torque.round(1).tolist()  # 29 + 5.2 * 0.5, in [N m]
+        [31.6]
     """
     both = _curve(log, joint, log.qd[1:, joint], log.tau[:-1, joint])
     points = []
