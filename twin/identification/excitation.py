@@ -397,7 +397,11 @@ class _Search:
         return found.x
 
     def motion(self, x: Floats) -> FourierMotion:
-        """Return the motion of a form, reduced until passive joints and torques are within limits."""
+        """Return the motion of a form, reduced until passive joints and torques are within limits.
+
+        Raises:
+            IdentificationError: no motion of that form is.
+        """
         C = self.coefficients(x[None])
 
         def within_limits(factor: float) -> bool:
@@ -411,6 +415,11 @@ class _Search:
                 middle = (low + high) / 2
                 low, high = (middle, high) if within_limits(middle) else (low, middle)
             high = low
+        if high == 0.0:
+            raise IdentificationError(
+                f"no excitation with a period of {self.period:g} s keeps {TORQUE_SHARE:.0%} of every torque "
+                "limit: weight and friction take more; give a longer period, another start or less payload"
+            )
         a, b = np.split(high * C[0].T, 2, axis=1)
         return FourierMotion(self.start, a, b, self.period)
 

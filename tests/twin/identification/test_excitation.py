@@ -129,6 +129,11 @@ def test_a_motion_that_drives_could_not_make_is_made_smaller(irb140):
     found = optimal_excitation(robot, period=0.5, draws=3, iterations=0)
     assert within(robot, found)
     assert excitation_use(robot, *samples(found, 300)).torque > 0.95 * TORQUE_SHARE
+    heavy = irb140.with_drives("rigid").with_payload(twin.Payload(5.0, (0.0, 0.0, 0.2)))
+    with pytest.raises(
+        IdentificationError, match="no excitation with a period of 1 s keeps 75% of every torque"
+    ):
+        optimal_excitation(heavy, period=1.0, draws=3, iterations=0)
 
 
 def test_a_robot_without_limits_gets_a_motion():
