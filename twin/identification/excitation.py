@@ -397,11 +397,7 @@ class _Search:
         return found.x
 
     def motion(self, x: Floats) -> FourierMotion:
-        """Return the motion of a form, reduced until passive joints and torques are within limits.
-
-        Raises:
-            IdentificationError: no motion of that form is.
-        """
+        """Return the motion of a form, reduced until passive joints and torques are within limits."""
         C = self.coefficients(x[None])
 
         def within_limits(factor: float) -> bool:
