@@ -253,13 +253,11 @@ def excitation_use(
     norms = np.linalg.norm(W, axis=0)
     values = np.linalg.svd(np.linalg.qr(W / np.where(norms > 0, norms, 1.0), mode="r"), compute_uv=False)
     tau = inverse_dynamics(robot, q, qd, qdd)
-    return Use(
-        condition=float(values[0] / values[-1]) if values[-1] > 0 else np.inf,
-        range=_from_middle(q, robot.q_min, robot.q_max),
-        folding=_from_middle(robot.passive_angles(q), robot.passive_min, robot.passive_max),
-        speed=float(np.max(np.abs(qd) / robot.qd_max)),
-        torque=float(np.max(np.abs(tau) / robot.drive_torque_max)),
-    )
+    condition = float(values[0] / values[-1]) if values[-1] > 0 else np.inf
+    angles = _from_middle(q, robot.q_min, robot.q_max)
+    folding = _from_middle(robot.passive_angles(q), robot.passive_min, robot.passive_max)
+    speed, torque = np.max(np.abs(qd) / robot.qd_max), np.max(np.abs(tau) / robot.drive_torque_max)
+    return Use(condition, angles, folding, float(speed), float(torque))
 
 
 def _default_start(robot: Robot) -> Floats:
@@ -267,8 +265,7 @@ def _default_start(robot: Robot) -> Floats:
     half = np.array([HALF_RANGE[kind] for kind in robot.joint_kinds])
     low = np.where(np.isfinite(robot.q_min), robot.q_min, np.minimum(-half, robot.q_max - 2 * half))
     high = np.where(np.isfinite(robot.q_max), robot.q_max, np.maximum(half, low + 2 * half))
-    middle = (low + high) / 2
-    return np.where(np.abs(middle) < NEAR_END * (high - low) / 2, 0.0, middle)
+    return np.where(np.abs(low + high) < NEAR_END * (high - low), 0.0, (low + high) / 2)
 
 
 def _from_middle(angles: Floats, low: Floats, high: Floats) -> float:
@@ -405,18 +402,16 @@ class _Search:
             tau = inverse_dynamics(self.robot, self.start + q, qd, qdd)
             return not any(np.any(part > 0) for part in self.beyond(factor * C, tau))
 
-        low, high = 0.0, 1.0
-        if not within_limits(high):
-            while high - low > 1e-3:
-                middle = (low + high) / 2
-                low, high = (middle, high) if within_limits(middle) else (low, middle)
-            high = low
-        if high == 0.0:
-            raise IdentificationError(
-                f"no excitation with a period of {self.period:g} s keeps {TORQUE_SHARE:.0%} of every torque "
-                "limit: weight and friction take more; give a longer period, another start or less payload"
+        low, high = float(within_limits(1.0)), 1.0
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if within_limits(middle) else (low, middle)
+        if low == 0.0:
+            what = (
+                f"no excitation with a period of {self.period:g} s keeps {TORQUE_SHARE:.0%} of every torque"
             )
-        a, b = np.split(high * C[0].T, 2, axis=1)
+            raise IdentificationError(f"{what} limit: give a longer period, another start or less payload")
+        a, b = np.split(low * C[0].T, 2, axis=1)
         return FourierMotion(self.start, a, b, self.period)
 
 
