@@ -9,6 +9,7 @@ import numpy as np
 import controllers
 from tests.bench.bullet import loaded
 from tests.bench.timing import Meter, Row, same
+from tests.support.sample_drives import uncoupled
 from twin import Robot, Simulation, hold, run_closed_loop, sines
 from twin.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
 
@@ -109,7 +110,7 @@ def drive_rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """
     path = sample_semi_implicit(sines(robot.poses["zero"], [0.3] * robot.n, [0.5] * robot.n, 2.0), 1e-3)
     standing = sample(hold(robot.poses["test_1"], 2.0), 1e-3)
-    drives = robot.with_drives("rigid").active_drives
+    drives = uncoupled(robot).with_drives("rigid").active_drives
     assert drives is not None
     for what, reference, frictional, goal in (
         ("moving", path, replace(drives, static=drives.coulomb), 1.6),

@@ -11,6 +11,7 @@ from tests.bench import bullet, mujoco_arm
 from tests.bench.timing import Meter, Row, peer, same
 from tests.support.dh_arms import dh_frames
 from tests.support.peers import Pinocchio
+from tests.support.sample_drives import uncoupled
 from twin.kinematics.forward import FLANGE
 from twin.robot.robot import Robot
 
@@ -51,9 +52,9 @@ def _inverse_dynamics(robot, model, data, sample, meter):
     yield meter.compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
     yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
 
-    rigid = robot.with_drives("rigid", robot.drives.without_friction())
+    rigid = robot.with_drives("rigid", uncoupled(robot).drives.without_friction())
     armed = model.copy()
-    armed.armature = np.diag(robot.drives.reflected_inertia).copy()
+    armed.armature = np.diag(rigid.drives.reflected_inertia).copy()
     same(twin.inverse_dynamics(rigid, q, qd, qdd), pin.rnea(armed, data, q, qd, qdd), 1e-12)
     yield meter.compare(
         "inverse dynamics with rotors, public function", "pin.rnea with armature",

@@ -64,6 +64,8 @@ def inverse_dynamics(
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
     tau = robot.single_sample.inverse_dynamics(q, qd, qdd) if wrench is None else None
+    if robot.drive_mode == "ideal" and tau is not None:
+        return tau
     if tau is None:
         q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
         tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), _inertial(robot), (robot.n,))
