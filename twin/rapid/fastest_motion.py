@@ -174,8 +174,8 @@ def _columns(robot: Robot, q: Floats, qd: Floats) -> Floats:
     """Return what the torques (..., n) of a user's columns are at a speed more than at rest."""
     if not robot.tree.torques:
         return np.zeros_like(q)
-    rows, still = (one.reshape(-1, robot.n) for one in (q, qd)), np.zeros((q.size // robot.n, robot.n))
-    positions, speeds = rows
+    positions, speeds = q.reshape(-1, robot.n), qd.reshape(-1, robot.n)
+    still = np.zeros_like(speeds)
     values = [value for torque in robot.tree.torques for value in torque.values]
     moving, resting = (
         torque_columns(robot.tree.torques, positions, one, still) @ values for one in (speeds, still)
