@@ -36,7 +36,7 @@ DECAYED = 0.1
 TIME_CONSTANTS = 30.0
 """Longest second run, in units of 1 / bandwidth: a tenth takes 3.9 of them, and some 10 with `cascade`."""
 RECURSION = 1e-9
-"""[rad]: largest deviation from the recursion. Observed: 3e-15."""
+"""[rad]: largest deviation from the recursion."""
 STABLE = 1.0 - 1e-9
 """Largest spectral radius."""
 RADIUS, DECAY = "spectral radius of the feedback", "time in which 1 mrad decays to a tenth"
