@@ -14,7 +14,7 @@ import numpy as np
 
 import controllers
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from twin.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
 from twin.identification.measurements import measurements_of_log
 from twin.identification.payload import identify_payload

@@ -3,7 +3,7 @@
 if __name__ == "__main__":
     import sys
 
-    from scenarios.cli.process import main
+    from scenarios.shell.process import main
 
     sys.argv[0] = "irb-twin"
     raise SystemExit(main())

@@ -1,49 +1,27 @@
-"""Hold a pose from rest, and measure the sag of the arm under each controller.
-
-What it shows: PD without a model sags until its springs carry the arm. This error can be predicted without a
-simulation: `Kp e = g(q_ref - e)`. PID sags first, then creeps back while its integral takes over the weight.
-Controllers with gravity compensation do not move at all.
-
-What must hold: the settled arm has the predicted error, and the engine agrees with the model throughout. The
-poles of the loop, linearised about the predicted rest position, give the settling time. If the run is too
-short to settle, or the springs are too soft to carry the arm, the error is reported without a limit.
-"""
+"""Scenario `gravity_hold`: a constant pose, and the sag of the arm in it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios import base
-from scenarios.base import Metric, named_pose, option, positive
-from scenarios.checks.bounds import has_derived_gains, ideal_drives
-from scenarios.checks.closed_loop import closed_loop
-from scenarios.checks.motion_range import middle_and_half
-from scenarios.checks.tracking import agreement_metrics, error_metrics, follow, sampled, validity_metrics
+from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.bounds import is_plain
+from scenarios.judging.motion_range import middle_and_half
+from scenarios.judging.tracking import error_metrics, validity_metrics
+from scenarios.metric import Metric
+from scenarios.option import option, positive
+from scenarios.scenario import TrackingScenario
+from scenarios.setup import named_pose
 from twin.logs.figures import joint_error
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
+    from scenarios.judging.run import TrackingRun
     from twin.logs.log import Log
-    from twin.trajectories.sampling import Samples
-
-
-@dataclass(frozen=True)
-class Config(base.Config):
-    """Settings of the hold."""
-
-    pose: str | None = option(
-        None, "named pose to hold (default test_3; for a robot without this pose, a bent one)"
-    )
-    duration: float = option(4.0, "length of the run, in s")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive(self.duration, "duration", "s")
-
+    from twin.trajectories.joint_trajectories import Trajectory
 
 BENT = 0.25
 """Share of the way from the middle of a joint's range to its upper end, in the default pose."""
@@ -56,16 +34,36 @@ Coupled and repeated poles begin higher than a single one. Observed: up to 6.
 """
 
 
-def reference(robot: Robot, config: Config) -> Samples:
-    """Return the constant pose, sampled."""
-    from twin.trajectories.joint_trajectories import hold
+class GravityHold(TrackingScenario):
+    """Hold a pose from rest, and measure the sag of the arm under each controller.
 
-    return sampled(config, hold(held_pose(robot, config.pose), config.duration))
+    What it shows: PD without a model sags until its springs carry the arm. This error can be predicted
+    without a simulation: `Kp e = g(q_ref - e)`. PID sags first, then creeps back while its integral takes
+    over the weight. Controllers with gravity compensation do not move at all.
 
+    What must hold: the settled arm has the predicted error, and the engine agrees with the model throughout.
+    The poles of the loop, linearised about the predicted rest position, give the settling time. If the run is
+    too short to settle, or the springs are too soft to carry the arm, the error is reported without a limit.
+    """
 
-def run(config: Config) -> Log:
-    """Hold the pose."""
-    return follow(config, *closed_loop(config, reference))
+    pose: str | None = option(
+        None, "named pose to hold (default test_3; for a robot without this pose, a bent one)"
+    )
+    duration: float = option(4.0, "length of the run, in s")
+
+    def __post_init__(self) -> None:
+        positive(self.duration, "duration", "s")
+
+    def motion(self, robot: Robot) -> Trajectory:
+        """Return the constant pose."""
+        from twin.trajectories.joint_trajectories import hold
+
+        return hold(held_pose(robot, self.pose), self.duration)
+
+    def metrics(self, run: TrackingRun) -> tuple[Metric, ...]:
+        """Return the tracking error, and the difference of the last error from the predicted one."""
+        validity = validity_metrics(run.log)
+        return (*error_metrics(run), *settled_metrics(run), *agreement_metrics(run), *validity)
 
 
 def held_pose(robot: Robot, name: str | None) -> NDArray:
@@ -83,7 +81,7 @@ def held_pose(robot: Robot, name: str | None) -> NDArray:
     return named_pose(robot, "test_3" if name is None else name)
 
 
-def settled_error(log: Log) -> NDArray | None:
+def settled_error(log: Log, bandwidth: float) -> NDArray | None:
     """Return the error (n,) at rest, in [rad]; it is zero except under PD.
 
     Solves `Kp e = g(q_ref - e)`, with `Kp = omega^2 Mbar`, from `e = 0`; `None` if no solution is found.
@@ -95,7 +93,7 @@ def settled_error(log: Log) -> NDArray | None:
     from controllers.gains import diagonal_inertia
     from twin.dynamics.equation_of_motion import gravity_torque
 
-    Mbar, square = diagonal_inertia(log.robot), float(log.arrays["bandwidth"]) ** 2
+    Mbar, square = diagonal_inertia(log.robot), bandwidth**2
     q_ref = log.q_ref[-1]
 
     def residual(e: NDArray) -> NDArray:  # acceleration, in [rad/s^2]
@@ -105,7 +103,7 @@ def settled_error(log: Log) -> NDArray | None:
     return e if np.all(np.abs(residual(e)) <= 0.01 * SETTLED * square) else None
 
 
-def decay(log: Log, settled: NDArray) -> float:
+def decay(log: Log, bandwidth: float, settled: NDArray) -> float:
     """Return the decay rate of the slowest part of the transient about the settled error, in [1/s].
 
     Small motions about the rest position obey `M dd + Kd d + (Kp + G) d = 0` with the stiffness `G = dg/dq`
@@ -119,7 +117,7 @@ def decay(log: Log, settled: NDArray) -> float:
     from controllers.gains import pd_gains, pid_gains
     from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 
-    robot, bandwidth, n = log.robot, float(log.arrays["bandwidth"]), log.robot.n
+    robot, n = log.robot, log.robot.n
     q = log.q_ref[-1] - settled
     h = 1e-6
     G = (gravity_torque(robot, q + h * np.eye(n)) - gravity_torque(robot, q - h * np.eye(n))).T / (2 * h)
@@ -134,26 +132,19 @@ def decay(log: Log, settled: NDArray) -> float:
     return -float(np.max(np.linalg.eigvals(companion).real))
 
 
-def metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the tracking error and the difference of the last error from the predicted one.
-
-    The difference has a limit if the transient had time to decay.
-    """
-    return (*error_metrics(log), *settled_metrics(log), *agreement_metrics(log), *validity_metrics(log))
-
-
-def settled_metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the difference of the last error from the predicted one.
+def settled_metrics(run: TrackingRun) -> tuple[Metric, ...]:
+    """Return the difference of the last error from the predicted one, with a limit if the arm has settled.
 
     Empty if no rest position can be predicted, as with friction or a user's controller.
     """
-    if not (ideal_drives(log) and log.arrays["known_law"] and has_derived_gains(log)):
+    log, loop = run.log, run.loop
+    if loop is None or not is_plain(run):
         return ()
-    predicted = settled_error(log)
+    predicted = settled_error(log, loop.bandwidth)
     if predicted is None:
         return ()
     difference = float(np.max(np.abs(joint_error(log)[-1] - predicted)))
-    rate, time = decay(log, predicted), float(log.t[-1])
+    rate, time = decay(log, loop.bandwidth, predicted), float(log.t[-1])
     left = TRANSIENT * float(np.max(np.abs(joint_error(log)))) * float(np.exp(min(-rate * time, 700.0)))
     has_settled = left <= SETTLED
     why = f"predicted without simulation: {np.max(np.abs(predicted)):.3g} rad; "
@@ -166,6 +157,6 @@ def settled_metrics(log: Log) -> tuple[Metric, ...]:
 
 
 if __name__ == "__main__":
-    from scenarios.cli.process import run_script
+    from scenarios.shell.process import run_script
 
     raise SystemExit(run_script(__file__))

@@ -15,7 +15,7 @@ class Metric:
 
     Attributes:
         name: name of the figure.
-        value: the figure; NaN fails every limit.
+        value: the figure; NaN fails every limit. `None` if it cannot be judged, as `why` says.
         unit: unit of the figure, "" for a pure number.
         limit: largest allowed value; None if the figure is only reported.
         why: origin of the limit, or how to read the figure.
@@ -29,14 +29,14 @@ class Metric:
         ValueError: the span is not two numbers with the smaller one first.
 
     Example:
-        >>> from scenarios.base import Metric
+        >>> from scenarios import Metric
         >>> metric = Metric("joint error", 0.002, "rad", limit=0.001, why="the drawing's tolerance")
         >>> metric.passes
         False
     """
 
     name: str
-    value: float
+    value: float | None
     unit: str
     limit: float | None
     why: str
@@ -47,7 +47,8 @@ class Metric:
         for part in ("name", "unit", "why", "where"):
             if not isinstance(getattr(self, part), str):
                 raise TypeError(f"expected {part} of {self.name!r} to be text, got {getattr(self, part)!r}")
-        object.__setattr__(self, "value", _one_number(self.value, f"value of {self.name!r}"))
+        if self.value is not None:
+            object.__setattr__(self, "value", _one_number(self.value, f"value of {self.name!r}"))
         if self.limit is not None:
             object.__setattr__(self, "limit", _one_number(self.limit, f"limit of {self.name!r}"))
         if self.span is not None:
@@ -59,6 +60,8 @@ class Metric:
     @property
     def outcome(self) -> Outcome:
         """Outcome of the check: it passes only if every figure of the span is within the limit."""
+        if self.value is None:
+            return "not judged"
         if math.isnan(self.value):
             return "not computed"
         if self.limit is None:

@@ -1,23 +1,4 @@
-"""Move the tool through published poses of the robot, or along a recording.
-
-What it shows: the whole chain from a tool path to the arm. Inverse kinematics on one branch converts tool
-poses to joint angles, speeds and accelerations, and a controller makes the simulated arm follow them. By
-default the tool visits the poses of the tour in the robot's `robot.toml`, on straight lines, at rest in each
-pose. For the IRB 140 these are the poses of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2, on the
-branch of the published joint angles (in the order 1, 2, 3 axis 4 would leave its range). For the IRB 1400
-they are the example of Norrlöf 1999 and some poses of this project, for the IRB 1600 poses of this project.
-`--csv FILE` reads a timed recording instead, of the tool (columns t,x,y,z,a,b,c,d; seconds, metres, unit
-quaternion with the scalar first, or Euler angles rx,ry,rz) or of the joints (t,q1,...,qn; radians), in other
-units and under other names too: `x[mm]`, `--length-unit mm`, `--columns "t=Time, x=X Pos"`.
-With a `--tool` the tip of the tool moves straight from pose to pose, or along the recording. On the tour the
-arm stops at the same joint angles with any tool, so that the flange reaches the published poses.
-
-What must hold: where the tour stops in a published pose, the engine's tool is in this pose, under computed
-torque to rounding (under other controllers the difference is reported). Forward kinematics at the published
-joint angles gives the published pose. The path begins and ends at the joint angles of the tour's ends.
-Computed torque with an exact model, a reference that obeys the engine's recursion, and a new torque in every
-engine step tracks to 1e-10 rad; otherwise the error stays below the bound of `scenarios.checks.bounds`.
-"""
+"""Scenario `pose_path`: the tool through published poses, or along a recording."""
 
 from __future__ import annotations
 
@@ -29,49 +10,87 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios import base
-from scenarios.base import Metric, one_of, option, positive
-from scenarios.checks import bounds
-from scenarios.checks.closed_loop import closed_loop
-from scenarios.checks.tracking import follow, sampled, tracking_metrics, with_arrays
+from scenarios.judging import bounds
+from scenarios.judging.run import TrackingRun
+from scenarios.judging.tracking import tracking_metrics
+from scenarios.metric import Metric
+from scenarios.option import one_of, option, positive
+from scenarios.scenario import TrackingScenario
+from scenarios.setup import Sampling, Setup
 from twin.errors import RecordingError, RobotError
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.trajectories.joint_paths import JointPath, RecordedJoints
     from twin.trajectories.sampling import Samples
-    from twin.trajectories.tool_paths import PosePath
+    from twin.trajectories.tool_paths import PosePath as ToolPosePath
 
 TOOL_ROUND_OFF = 2e-15
 """[m] and [1]: rounding of the engine's forward kinematics and of the joint angles after a whole run.
 
 Observed: 1e-15.
 """
-
-
 KINDS = ("tool", "joints")
 
 
-@dataclass(frozen=True)
-class Config(base.Config):
-    """Settings of the path."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TourRun(TrackingRun):
+    """Run through the published poses of a robot.
+
+    Attributes:
+        stop_names: names of the poses at the S stops.
+        put_names: names of the P published poses that the tour does not visit.
+        put_poses: (P, 7) poses of the engine's flange with the arm set to them.
+    """
+
+    stop_names: tuple[str, ...]
+    put_names: tuple[str, ...]
+    put_poses: NDArray
+
+
+class PosePath(TrackingScenario):
+    """Move the tool through published poses of the robot, or along a recording.
+
+    What it shows: the whole chain from a tool path to the arm. Inverse kinematics on one branch converts tool
+    poses to joint angles, speeds and accelerations, and a controller makes the simulated arm follow them. By
+    default the tool visits the poses of the tour in the robot's `robot.toml`, on straight lines, at rest in
+    each pose. For the IRB 140 these are the poses of the tests 3, 1, 2, 1, 3 of Aliaga 2019, section 3.1.2,
+    on the branch of the published joint angles (in the order 1, 2, 3 axis 4 would leave its range). For the
+    IRB 1400 they are the example of Norrlöf 1999 and some poses of this project, for the IRB 1600 poses of
+    this project. `--csv FILE` reads a timed recording instead, of the tool (columns t,x,y,z,a,b,c,d; seconds,
+    metres, unit quaternion with the scalar first, or Euler angles rx,ry,rz) or of the joints (t,q1,...,qn;
+    radians), in other units and under other names too: `x[mm]`, `--length-unit mm`, `--columns "t=Time, x=X
+    Pos"`. With a `--tool` the tip of the tool moves straight from pose to pose, or along the recording. On
+    the tour the arm stops at the same joint angles with any tool, so that the flange reaches the published
+    poses.
+
+    What must hold: where the tour stops in a published pose, the engine's tool is in this pose, under
+    computed torque to rounding (under other controllers the difference is reported). Forward kinematics at
+    the published joint angles gives the published pose. The path begins and ends at the joint angles of the
+    tour's ends. Computed torque with an exact model, a reference that obeys the engine's recursion, and a new
+    torque in every engine step tracks to 1e-10 rad; otherwise the error stays below the bound of
+    `scenarios.judging.bounds`.
+    """
 
     csv: str | None = option(None, "recording to follow instead of the test poses")
     csv_kind: str | None = option(
         None,
         "part of the recording to follow, if it has both the tool's pose and the joints",
-        KINDS,
+        choices=KINDS,
     )
     columns: str | None = option(None, "names of the recording's columns, as 't=Time, x=X Pos'")
-    length_unit: str = option("m", "length unit of the recording's columns without a unit", ("m", "mm"))
-    angle_unit: str = option("rad", "angle unit of the recording's columns without a unit", ("rad", "deg"))
-    time_unit: str = option("s", "time unit of the recording's columns without a unit", ("s", "ms"))
+    length_unit: str = option(
+        "m", "length unit of the recording's columns without a unit", choices=("m", "mm")
+    )
+    angle_unit: str = option(
+        "rad", "angle unit of the recording's columns without a unit", choices=("rad", "deg")
+    )
+    time_unit: str = option("s", "time unit of the recording's columns without a unit", choices=("s", "ms"))
     speed: float = option(0.25, "peak speed of the tool between the test poses, in m/s")
     angular_speed: float = option(1.0, "peak angular speed of the tool between the test poses, in rad/s")
+    variants = ({"reference": "continuous"}, {"steps_per_period": 2}, {"steps_per_period": 5})
+    needs = ("tool",)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         positive(self.speed, "tool speed", "m/s")
         positive(self.angular_speed, "angular speed of the tool", "rad/s")
         if self.csv_kind is not None:
@@ -89,65 +108,56 @@ class Config(base.Config):
         header_options(self.columns, **units)
         return {"kind": self.csv_kind, "columns": self.columns, **units}
 
+    def suits(self, robot: Robot) -> bool:
+        """Return whether the robot has a tour of test poses."""
+        return bool(robot.tour)
 
-VARIANTS = (Config(reference="continuous"), Config(steps_per_period=2), Config(steps_per_period=5))
+    def reference(self, robot: Robot, sampling: Sampling) -> Samples:
+        """Return the joint motion along the recording or the tour, sampled."""
+        from twin.logs.recordings.reading import read_recording
+        from twin.trajectories.joint_paths import joint_path, recorded_motion
 
+        T = sampling.T_flange_tool
+        if self.csv is not None:
+            recording = read_recording(self.csv, robot, **self.reading)
+            return sampling.sampled(recorded_motion(robot, recording, T_flange_tool=T))
+        path, start = self.tour(robot, sampling), robot.poses[robot.tour[0]]
+        return sampling.sampled(joint_path(robot, path, near=start, T_flange_tool=T))
 
-def suits(robot: Robot) -> bool:
-    """Return whether the robot has a tour of test poses."""
-    return bool(robot.tour)
+    def tour(self, robot: Robot, sampling: Sampling) -> ToolPosePath:
+        """Return the path of the tool through the poses of the robot's tour."""
+        from twin.kinematics.forward import forward_kinematics
+        from twin.trajectories.tool_paths import through_poses
 
+        if not robot.tour:
+            raise RobotError(
+                f"robot {robot.name!r} has no [tour] of poses in a robot.toml; give a --csv recording"
+            )
+        stops = np.array([robot.poses[name] for name in robot.tour])
+        poses = forward_kinematics(robot, stops, sampling.T_flange_tool)
+        path = through_poses(poses, speed=self.speed, angular_speed=self.angular_speed)
+        # The tool arrives in each pose exactly at a sample, so that its pose can be measured there.
+        periods = np.ceil(np.diff(path.times) / sampling.period)
+        return through_poses(poses, durations=periods * sampling.period)
 
-def trajectory(robot: Robot, config: Config) -> JointPath | RecordedJoints:
-    """Return the joint motion of the settings: of the recording or of the tour."""
-    from twin.logs.recordings.reading import read_recording
-    from twin.trajectories.joint_paths import joint_path, recorded_motion
+    def run(self, setup: Setup | None = None) -> TrackingRun:
+        """Follow the path; on the tour, also measure the flange in the published poses in the engine."""
+        from scenarios.judging.following import follow
 
-    tool = config.T_flange_tool
-    if config.csv is not None:
-        return recorded_motion(robot, read_recording(config.csv, robot, **config.reading), T_flange_tool=tool)
-    path = tour(robot, config)
-    return joint_path(robot, path, near=robot.poses[robot.tour[0]], T_flange_tool=tool)
+        setup = setup or self.setup()
+        reference, arms, _ = self.loop(setup)
+        if self.csv is not None:
+            return follow(setup, reference, arms)
+        robot, sampling = arms.plant, setup.sampling(self.needs)
+        stops = printed_stops(robot, self.tour(robot, sampling).times, sampling.period)
+        put = tuple(name for name in robot.published if name not in stops.values())
+        run = follow(setup, reference, arms, stops=tuple(stops))
+        poses = tool_when_put(robot, put)
+        return TourRun(**vars(run), stop_names=tuple(stops.values()), put_names=put, put_poses=poses)
 
-
-def tour(robot: Robot, config: Config) -> PosePath:
-    """Return the path of the tool through the poses of the robot's tour."""
-    from twin.kinematics.forward import forward_kinematics
-    from twin.trajectories.tool_paths import through_poses
-
-    if not robot.tour:
-        raise RobotError(
-            f"robot {robot.name!r} has no [tour] of poses in a robot.toml; give a --csv recording"
-        )
-    stops = np.array([robot.poses[name] for name in robot.tour])
-    poses = forward_kinematics(robot, stops, config.T_flange_tool)
-    path = through_poses(poses, speed=config.speed, angular_speed=config.angular_speed)
-    # The tool arrives in each pose exactly at a sample, so that its pose can be measured there.
-    periods = np.ceil(np.diff(path.times) / config.period)
-    return through_poses(poses, durations=periods * config.period)
-
-
-def reference(robot: Robot, config: Config) -> Samples:
-    """Return the joint motion, sampled."""
-    return sampled(config, trajectory(robot, config))
-
-
-def run(config: Config) -> Log:
-    """Follow the path; on the tour, also measure the flange in the published poses in the engine."""
-    loop = closed_loop(config, reference)
-    robot = loop.plant
-    stops, not_visited = {}, []
-    if config.csv is None:
-        stops = printed_stops(robot, tour(robot, config).times, config.period)
-        not_visited = [name for name in robot.published if name not in stops.values()]
-    log = follow(config, *loop, stops=tuple(stops))
-    return with_arrays(
-        log,
-        tour=np.array(config.csv is None),
-        stop_names=np.array(list(stops.values()), dtype=str),
-        put_names=np.array(not_visited, dtype=str),
-        tool_when_put=tool_when_put(robot, not_visited),
-    )
+    def metrics(self, run: TrackingRun) -> tuple[Metric, ...]:
+        """Return the tracking error, and for the tour the comparison with the published poses."""
+        return (*(tour_metrics(run) if isinstance(run, TourRun) else ()), *tracking_metrics(run))
 
 
 def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]:
@@ -177,27 +187,22 @@ def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
     return np.array(poses)
 
 
-def metrics(log: Log) -> tuple[Metric, ...]:
-    """Return the tracking error, and for the tour the comparison with the published poses."""
-    return (*(tour_metrics(log) if log.arrays["tour"] else ()), *tracking_metrics(log))
-
-
-def tour_metrics(log: Log) -> tuple[Metric, ...]:
+def tour_metrics(run: TourRun) -> tuple[Metric, ...]:
     """Return the differences of engine and forward kinematics from the published poses, and the ends."""
     from twin.kinematics.forward import forward_kinematics
     from twin.rotations.rotations import pose_vector
 
-    robot = log.robot
+    log, robot = run.log, run.log.robot
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
-    stops, put = log.arrays["stop_names"].tolist(), log.arrays["put_names"].tolist()
-    exact = bounds.is_exact(log)
+    poses = np.zeros((0, 7)) if run.stops is None else run.stops.poses
+    exact = bounds.is_exact(run)
     what = "tool" if np.array_equal(log.T_flange_tool, np.eye(4)) else "flange"
     engine = [
         Metric(
             f"{what} at {name} - printed",
             max(
                 from_printed(robot, name, tool)
-                for tool, stop in zip(log.arrays["tool_at_stops"], stops, strict=True)
+                for tool, stop in zip(poses, run.stop_names, strict=True)
                 if stop == name
             ),
             "",
@@ -205,7 +210,7 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             f"the engine's {what} where the run stops there, position in m and quaternion"
             + (", to the printed digits" if exact else ": error of this controller"),
         )
-        for name in dict.fromkeys(stops)
+        for name in dict.fromkeys(run.stop_names)
     ]
     engine += [
         Metric(
@@ -215,7 +220,7 @@ def tour_metrics(log: Log) -> tuple[Metric, ...]:
             robot.published[name].tolerance + TOOL_ROUND_OFF,
             f"the engine's {what} with the arm set to its joint angles; the tour does not visit this pose",
         )
-        for name, tool in zip(put, log.arrays["tool_when_put"], strict=True)
+        for name, tool in zip(run.put_names, run.put_poses, strict=True)
     ]
     model = [
         Metric(
@@ -251,6 +256,6 @@ def from_printed(robot: Robot, name: str, pose: NDArray) -> float:
 
 
 if __name__ == "__main__":
-    from scenarios.cli.process import run_script
+    from scenarios.shell.process import run_script
 
     raise SystemExit(run_script(__file__))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.cli.egm.serving import Served, rows
+from scenarios.egm.serving import Served, rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, run_in_process
 from twin.egm import EgmResult, Lateness
 from urdf.facts import TABLES

@@ -17,13 +17,13 @@ ORDER = (
     "urdf", "twin", "twin.rotations", "twin.multibody", "twin.robot.drives", "twin.robot",
     "twin.robot.loading", "twin.kinematics", "twin.dynamics", "twin.dynamics.symbolic",
     "twin.logs.recordings", "twin.trajectories", "twin.rapid", "twin.engine.window", "twin.engine",
-    "twin.logs", "twin.logs.views", "twin.cell", "twin.control", "twin.learning", "twin.sweeps",
+    "twin.logs", "twin.views", "twin.cell", "twin.control", "twin.learning", "twin.sweeps",
     "twin.identification.drives", "twin.identification", "twin.egm.wire", "twin.egm.guidance",
     "twin.egm.robot", "twin.egm.mirror", "twin.egm", "controllers", "scenarios.metric",
-    "scenarios.cli.arguments", "scenarios.base", "scenarios.bench", "scenarios.checks", "scenarios",
-    "scenarios.programs", "scenarios.running", "scenarios.report", "scenarios.sweeping",
-    "scenarios.learning", "scenarios.cli", "scenarios.cli.repeated", "scenarios.cli.egm",
-    "scenarios.cli.rapid", "scenarios.templates",
+    "scenarios.shell.parser", "scenarios.base", "scenarios.bench", "scenarios.judging", "scenarios",
+    "scenarios.rapid", "scenarios.running", "scenarios.report", "scenarios.sweeps",
+    "scenarios.learning", "scenarios.cli", "scenarios.cli.repeated", "scenarios.egm",
+    "scenarios.rapid", "scenarios.templates",
 )  # fmt: skip
 """Rooms from the bottom up: a room imports only from rooms before it.
 
@@ -90,10 +90,10 @@ def test_room_imports_only_from_rooms_below_it(room):
 
 
 DRAWN = {
-    "twin/robot/robot.py imports twin.logs.views.plots",
-    "twin/logs/log.py imports twin.logs.views.browser",
-    "twin/logs/log.py imports twin.logs.views.comparison",
-    "twin/logs/log.py imports twin.logs.views.plots",
+    "twin/robot/robot.py imports twin.views.plots",
+    "twin/logs/log.py imports twin.views.browser",
+    "twin/logs/log.py imports twin.views.comparison",
+    "twin/logs/log.py imports twin.views.plots",
 }
 """Exceptions: objects with a method that draws them import the drawing when it is called."""
 
@@ -137,7 +137,7 @@ def test_public_names_are_unique_and_no_submodule_shares_one():
 
 def test_importing_twin_and_the_command_line_loads_no_large_library():
     code = (
-        "import sys, twin, scenarios.cli.command_line\n"
+        "import sys, twin, scenarios.shell.command_line\n"
         "heavy = {'numba', 'urchin', 'pybullet', 'scipy', 'sympy', 'matplotlib', 'trimesh'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )

@@ -41,9 +41,6 @@ from .kinematics.numerical_inverse import numerical_inverse_kinematics as numeri
 from .logs.log import Log as Log
 from .logs.recordings.reading import read_recording as read_recording
 from .logs.recordings.recording import write_recording as write_recording
-from .logs.views.browser import view as view
-from .logs.views.comparison import compare as compare
-from .logs.views.film import film as film
 from .rapid.fastest_motion import time_optimal as time_optimal
 from .robot.drives.drives import Drives as Drives
 from .robot.drives.sensors import Sensors as Sensors
@@ -65,3 +62,6 @@ from .trajectories.joint_trajectories import sines as sines
 from .trajectories.sampling import sample as sample
 from .trajectories.sampling import sample_semi_implicit as sample_semi_implicit
 from .version import __version__ as __version__
+from .views.browser import view as view
+from .views.comparison import compare as compare
+from .views.film import film as film

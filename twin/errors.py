@@ -7,6 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 
+class WrongUse(Exception):
+    """Raised for a command line that is invalid."""
+
+
 class ShapeError(ValueError):
     """Array of an unexpected shape: `ShapeError("expected q of shape (6,)", q.shape)`.
 

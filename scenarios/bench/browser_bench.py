@@ -13,23 +13,21 @@ from scenarios.bench.jogging import Follower
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
-from twin.logs.views.browser import View
 from twin.robot.limits import shown
+from twin.views.browser import View
 
 if TYPE_CHECKING:
-    from scenarios.base import Config
+    from scenarios.setup import Setup
 
 PART = 0.03  # s: simulated time between two pictures
 LATEST = 0.2  # s: largest delay behind real time that is made up
 
 
-def jog(
-    config: Config, start: NDArray, duration: float, port: int, announce: Callable[[str], None]
-) -> NDArray:
+def jog(setup: Setup, start: NDArray, duration: float, port: int, announce: Callable[[str], None]) -> NDArray:
     """Simulate the robot under its controller, led by the sliders of a page; return the last positions.
 
     Args:
-        config: robot, controller, drives, payload.
+        setup: robot, controller, drives, payload.
         start: (n,) initial joint positions, in [rad].
         duration: simulated time after which the session ends, in [s].
         port: port of the page; 0 for a free one.
@@ -38,30 +36,30 @@ def jog(
     Raises:
         TwinError: the robot or controller does not exist, or a shape cannot be drawn.
     """
-    robot = config.load_robot()
-    law = config.control_law(config.controller_model(robot))
-    follower = Follower.of(robot, start, config.period)
-    count = max(1, round(PART / config.period))
+    robot = setup.load_robot()
+    law = setup.control_law(setup.controller_model(robot))
+    follower = Follower.of(robot, start, setup.period)
+    count = max(1, round(PART / setup.period))
     view = View(robot, start, port=port, follow=False)
     restart = view.server.gui.add_button("restart")
     requested: list[bool] = []
     restart.on_click(lambda _: requested.append(True))
     try:
-        with Simulation(robot, time_step=config.time_step) as simulation:
+        with Simulation(robot, time_step=setup.time_step) as simulation:
             simulation.reset(start)
             announce(view.url)
             began = time.perf_counter()
-            while follower.k * config.period < duration:
+            while follower.k * setup.period < duration:
                 follower.target = view.target
                 samples = follower.samples(count)
                 try:
                     log = run_closed_loop(
-                        simulation, law, samples, part=True, steps_per_period=config.steps_per_period
+                        simulation, law, samples, part=True, steps_per_period=setup.steps_per_period
                     )
                     error = log.q_ref[-1] - log.q[-1]
                     worst = int(np.argmax(np.abs(error)))
                     size = shown(error[worst], robot.joint_kinds[worst], 3)
-                    text = f"error of {robot.joint_names[worst]}: {size}  \n{config.controller}"
+                    text = f"error of {robot.joint_names[worst]}: {size}  \n{setup.controller}"
                 except DivergenceError as failure:
                     text = f"{failure}: press restart"
                 view.show(simulation.state()[0], text)
@@ -70,7 +68,7 @@ def jog(
                     simulation.reset(start)
                     law.reset()
                     follower.restart(start)
-                ahead = began + follower.k * config.period - time.perf_counter()
+                ahead = began + follower.k * setup.period - time.perf_counter()
                 began -= min(0.0, ahead + LATEST)  # after a long wait the arm does not race
                 time.sleep(max(0.0, ahead))
             return simulation.state()[0]

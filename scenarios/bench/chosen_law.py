@@ -15,7 +15,7 @@ from twin.errors import TwinError, describe_error
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from scenarios.base import Config
+    from scenarios.setup import Setup
     from twin.engine.window.bench import Bench
     from twin.logs.log import Log
     from twin.trajectories.sampling import Reference, Samples, State
@@ -30,17 +30,17 @@ class ChosenLaw:
 
     Attributes:
         name: name of the first controller of the run, which is that of the log.
-        config: settings of the active controller.
+        setup: setup with the active controller.
         factors: factors of the active controller's gains, by name, over the gains of its settings.
 
     Args:
-        config: settings of the first controller.
-        make: function that returns the controller of settings.
+        setup: setup with the first controller.
+        make: function that returns the controller of a setup.
     """
 
-    def __init__(self, config: Config, make: Callable[[Config], Controller]) -> None:
-        self.config, self._make = config, make
-        self._law = make(config)
+    def __init__(self, setup: Setup, make: Callable[[Setup], Controller]) -> None:
+        self.setup, self._make = setup, make
+        self._law = make(setup)
         self.name = self._law.name
         self.factors = dict.fromkeys(self.gains, 1.0)
         self._motion: Samples | None = None
@@ -77,30 +77,30 @@ class ChosenLaw:
     @property
     def label(self) -> str:
         """Short name of the active controller."""
-        return controllers.label(self.config.controller)
+        return controllers.label(self.setup.controller)
 
     @property
     def description(self) -> str:
         """Active controller, its bandwidth and its changed gains, as `law: pd, 20 rad/s, Kd x10`."""
         changed = "".join(f", {name} x{factor:.3g}" for name, factor in self.factors.items() if factor != 1.0)
-        return f"law: {self.label}, {self.config.bandwidth:.3g} rad/s{changed}"
+        return f"law: {self.label}, {self.setup.bandwidth:.3g} rad/s{changed}"
 
     @property
     def gains(self) -> dict[str, NDArray]:
         """Adjustable gains of the active controller by name; empty if it has none."""
         gains: Any = getattr(self._law, "gains", None)
         known = gains._asdict() if hasattr(gains, "_asdict") else {}
-        settings = controllers.settings(self.config.controller)
+        settings = controllers.settings(self.setup.controller)
         return {name: value for name, value in known.items() if name in settings}
 
-    def choose(self, config: Config) -> None:
+    def choose(self, setup: Setup) -> None:
         """Replace the active controller by that of other settings, with its initial memory and gains.
 
         Raises:
             TwinError, ValueError: the new controller cannot be made; the active one remains.
         """
-        self._exchange(self._make(config))
-        self.config, self.factors = config, dict.fromkeys(self.gains, 1.0)
+        self._exchange(self._make(setup))
+        self.setup, self.factors = setup, dict.fromkeys(self.gains, 1.0)
 
     def _exchange(self, law: Controller) -> None:
         """Activate a controller, which prepares for the motion if that is known."""
@@ -114,11 +114,11 @@ class ChosenLaw:
         Args:
             factors: factors by name of the gain.
         """
-        made = self._make(self.config)
+        made = self._make(self.setup)
         gains = made.gains._asdict()  # type: ignore[attr-defined]
         settings = {name: factor * np.asarray(gains[name]) for name, factor in factors.items()}
-        changed = dict(self.config.law_settings) | settings
-        law = self._make(dataclasses.replace(self.config, law_settings=tuple(changed.items())))
+        changed = dict(self.setup.law_settings) | settings
+        law = self._make(dataclasses.replace(self.setup, law_settings=tuple(changed.items())))
         before, after = (getattr(one, "memory", None) for one in (self._law, law))
         if before is not None and after is not None and np.shape(before) == np.shape(after):
             after[...] = before
@@ -137,7 +137,7 @@ class LawPanel:
 
     def __init__(self, bench: Bench, law: ChosenLaw, others: tuple[str, ...] = ()) -> None:
         self._bench, self._law = bench, law
-        self.names = tuple(dict.fromkeys((law.config.controller, *others, *controllers.NAMES)))
+        self.names = tuple(dict.fromkeys((law.setup.controller, *others, *controllers.NAMES)))
         self._widgets: list[Any] = []
         self.rebuild()
 
@@ -147,7 +147,7 @@ class LawPanel:
             widget.remove()
         panel, law = self._bench.panel, self._law
         self._button = panel.button(f"law: {law.label} (next: l)")
-        bandwidth = law.config.bandwidth
+        bandwidth = law.setup.bandwidth
         most = max(MOST_BANDWIDTH, bandwidth)
         self._bandwidth = panel.slider("bandwidth [rad/s]", 1.0, most, bandwidth)
         self._gains = {name: panel.slider(f"{name} x 10^", -DECADES, DECADES, 0.0) for name in law.gains}
@@ -169,10 +169,10 @@ class LawPanel:
             return ""
 
     def _next(self) -> str:
-        place = self.names.index(self._law.config.controller)
+        place = self.names.index(self._law.setup.controller)
         name = self.names[(place + 1) % len(self.names)]
         # Controller settings are valid only for the controller that they were given with.
-        self._law.choose(dataclasses.replace(self._law.config, controller=name, law_settings=()))
+        self._law.choose(dataclasses.replace(self._law.setup, controller=name, law_settings=()))
         self.rebuild()
         self._bench.write_line("refused", "")
         return f"law {self._law.label}"
@@ -183,7 +183,7 @@ class LawPanel:
             return ""
         before, self._last_read = self._last_read, now
         if bandwidth != before[0]:
-            self._law.choose(dataclasses.replace(self._law.config, bandwidth=bandwidth))
+            self._law.choose(dataclasses.replace(self._law.setup, bandwidth=bandwidth))
         if factors:
             self._law.scale_gains(factors)
         self._bench.write_line("refused", "")

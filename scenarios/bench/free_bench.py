@@ -29,7 +29,7 @@ from twin.robot.robot import Robot
 from twin.trajectories.sampling import Samples, sample_semi_implicit
 
 if TYPE_CHECKING:
-    from scenarios.base import Config
+    from scenarios.setup import Setup
     from twin.cell.cell import Cell
 
 PART = 0.05  # s: length of a part of the run
@@ -58,7 +58,7 @@ class FreeBench:
     """Interactive session at the bench.
 
     Args:
-        config: robot, controller, drives, tool, payload.
+        setup: robot, controller, drives, tool, payload.
         start: (n,) initial joint angles, in [rad].
         file: file for the taught poses; `None` to write none.
         duration: simulated time after which the session ends, in [s].
@@ -70,47 +70,47 @@ class FreeBench:
 
     def __init__(
         self,
-        config: Config,
+        setup: Setup,
         start: NDArray,
         file: Path | None = None,
         duration: float = np.inf,
         cell: Cell | None = None,
     ) -> None:
-        self._config, self._start, self._file, self._duration = config, start, file, duration
-        self.session = Session(config.load_robot())
+        self._setup, self._start, self._file, self._duration = setup, start, file, duration
+        self.session = Session(setup.load_robot())
         self._clearance = None
         if cell is not None:
             from twin.cell.clearance import Clearance
 
             self._clearance = Clearance(self.session.robot, cell)
-        self._log = RunningLog(max(1, round(LOG_DURATION / config.period)))
+        self._log = RunningLog(max(1, round(LOG_DURATION / setup.period)))
 
     def run(self) -> Session:
         """Run the session until the window is closed or the duration ends; return its result."""
-        config, robot = self._config, self.session.robot
-        model = config.controller_model(robot)
-        with Simulation(robot, time_step=config.time_step, gui=True) as simulation:
+        setup, robot = self._setup, self.session.robot
+        model = setup.controller_model(robot)
+        with Simulation(robot, time_step=setup.time_step, gui=True) as simulation:
             assert simulation.bench is not None
             self._simulation, self._bench = simulation, simulation.bench
-            self._bench.T_flange_tool = config.T_flange_tool
-            self._law = ChosenLaw(config, lambda chosen: chosen.control_law(model))
-            self._follower = Follower.of(robot, self._start, config.period)
+            self._bench.T_flange_tool = setup.T_flange_tool
+            self._law = ChosenLaw(setup, lambda chosen: chosen.control_law(model))
+            self._follower = Follower.of(robot, self._start, setup.period)
             self._moves: Iterator[Samples] | None = None
             panel = self._bench.panel
-            self._jog = JogPanel(self._bench, robot, self._follower, config.T_flange_tool)
+            self._jog = JogPanel(self._bench, robot, self._follower, setup.T_flange_tool)
             self._bench.add_keys(KEYS)
             self._bench.add_keys("k: teach this pose   o: go through taught poses")
             self._teach = panel.button("teach this pose (k)")
             self._go = panel.button("go through taught poses (o)")
             self._restart = panel.button("restart (r)")
             self._laws = LawPanel(self._bench, self._law)
-            self._view = LoopView(simulation, config.T_flange_tool)
+            self._view = LoopView(simulation, setup.T_flange_tool)
             self._desired, self._last_picture = self._start, time.perf_counter()
             self._restart_requested = False
             self._bench.on_picture(self._picture)
             self._begin()
             try:
-                while self._follower.k * config.period < self._duration:
+                while self._follower.k * setup.period < self._duration:
                     self._part()
             except TwinError:
                 if not self._bench.lost:
@@ -124,7 +124,7 @@ class FreeBench:
         if self._simulation.robot.payload is not self.session.robot.payload:
             self._simulation.change_payload(self.session.robot.payload)
         self._simulation.reset(self._start)
-        self._law.choose(self._config)
+        self._law.choose(self._setup)
         self._follower.restart(self._start)
         self._desired = self._start
         self._follower.k, self._moves, self._restart_requested = 0, None, False
@@ -138,7 +138,7 @@ class FreeBench:
         """Run the next part, 50 ms of simulated time."""
         if self._restart_requested:
             self._begin()
-        samples, period = self._reference(), self._config.period
+        samples, period = self._reference(), self._setup.period
 
         def sample(k: int) -> None:
             """Store the desired positions after the step, when the picture is drawn."""
@@ -148,7 +148,7 @@ class FreeBench:
         try:
             log = run_closed_loop(
                 self._simulation, self._law, samples, part=True, at_sample=sample,
-                steps_per_period=self._config.steps_per_period,
+                steps_per_period=self._setup.steps_per_period,
             )  # fmt: skip
             self._log.add(log)
         except DivergenceError as error:
@@ -157,7 +157,7 @@ class FreeBench:
 
     def _reference(self) -> Samples:
         """Return the next samples: of a motion through the taught poses, if one is active, or of jogging."""
-        count = max(1, round(PART / self._config.period))
+        count = max(1, round(PART / self._setup.period))
         if self._moves is not None:
             samples = next(self._moves, None)
             if samples is not None:
@@ -207,15 +207,15 @@ class FreeBench:
             self._bench.write_line("refused", "teach a pose that differs from the current one")
             return
         self._bench.write_line("refused", "")
-        self._moves = self._cut(sample_semi_implicit(trajectory, self._config.period))
+        self._moves = self._cut(sample_semi_implicit(trajectory, self._setup.period))
 
     def _cut(self, motion: Samples) -> Iterator[Samples]:
         """Yield the samples of a motion in parts; afterwards the follower is at rest at its end."""
-        count = max(1, round(PART / self._config.period))
+        count = max(1, round(PART / self._setup.period))
         first = self._follower.k
         for begin in range(0, len(motion.t), count):
             q, qd, qdd = (series[begin : begin + count] for series in motion[1:])
-            t = np.arange(first + begin, first + begin + len(q), dtype=np.float64) * self._config.period
+            t = np.arange(first + begin, first + begin + len(q), dtype=np.float64) * self._setup.period
             self._follower.k = first + begin + len(q)
             yield Samples(t, q, qd, qdd)
         self._follower.restart(motion.q[-1])
@@ -223,12 +223,12 @@ class FreeBench:
     def _joined(self) -> Log | None:
         """Return the end of the run as one log; `None` if there was no run."""
         touches = np.array([f"{what} at {t:.3f} s" for t, what in self.session.touches], dtype=str)
-        return self._log.log(self._config.T_flange_tool, {"touches": touches})
+        return self._log.log(self._setup.T_flange_tool, {"touches": touches})
 
 
 def start_pose(robot: Robot, name: str | None) -> NDArray:
     """Return the initial pose (n,), in [rad]: a named pose, or the zero pose within the joints' ranges."""
-    from scenarios.base import named_pose
+    from scenarios.setup import named_pose
 
     if name is not None:
         return named_pose(robot, name)

@@ -20,7 +20,7 @@ from twin.kinematics.forward import forward_kinematics
 from twin.robot.limits import shown
 
 if TYPE_CHECKING:
-    from scenarios.base import Config
+    from scenarios.setup import Setup
     from twin.engine.simulation import Simulation
     from twin.engine.window.bench import Bench
     from twin.engine.window.ghosts import Ghost
@@ -151,25 +151,25 @@ class Watched:
 
     Args:
         simulation: simulation of the plant, with a window.
-        config: settings of the scenario; its `beside` are the logs of other controllers, shown as ghosts.
-        make: function that returns the controller of settings.
+        setup: setup of the run; its `beside` are the logs of other controllers, shown as ghosts.
+        make: function that returns the controller of a setup.
         reference: reference of the run.
     """
 
     def __init__(
-        self, simulation: Simulation, config: Config, make: Callable[[Config], Controller], reference: Samples
+        self, simulation: Simulation, setup: Setup, make: Callable[[Setup], Controller], reference: Samples
     ) -> None:
         assert simulation.bench is not None
-        self._bench, self._config, self._reference = simulation.bench, config, reference
+        self._bench, self._setup, self._reference = simulation.bench, setup, reference
         self._k, self._simulation = 0, simulation
-        self._bench.T_flange_tool = config.T_flange_tool
+        self._bench.T_flange_tool = setup.T_flange_tool
         self._payload = simulation.robot.payload
-        self._law = ChosenLaw(config, make)
-        self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in config.beside))
+        self._law = ChosenLaw(setup, make)
+        self._panel = LawPanel(self._bench, self._law, tuple(log.controller for _, log in setup.beside))
         self._bench.add_keys(KEYS)
         self._restart = self._bench.panel.button("restart (r)")
-        self._view = LoopView(simulation, config.T_flange_tool, dict(config.beside))
-        planned = forward_kinematics(simulation.robot, reference.q, config.T_flange_tool)[:, :3, 3]
+        self._view = LoopView(simulation, setup.T_flange_tool, dict(setup.beside))
+        planned = forward_kinematics(simulation.robot, reference.q, setup.T_flange_tool)[:, :3, 3]
         self._bench.path("planned", planned, PLANNED)
         self._bench.bring_into_view(planned)
         self._bench.on_picture(self._picture)
@@ -205,7 +205,7 @@ class Watched:
         except DivergenceError as error:
             failure, log = error, error.log
         touched = touches_of(self._bench)
-        if not self._config.close_window:
+        if not self._setup.close_window:
             end = "the run is over" if failure is None else f"the run ended: {failure}"
             self._bench.linger(end + "; it was changed at the window: no check applies" * bool(touched))
         if touched:
@@ -217,7 +217,7 @@ class Watched:
 
     def _reset(self) -> None:
         """Restore the controller and the payload of the scenario."""
-        self._law.choose(self._config)
+        self._law.choose(self._setup)
         self._panel.rebuild()
         if self._simulation.robot.payload is not self._payload:
             self._simulation.change_payload(self._payload)
@@ -237,5 +237,5 @@ class Watched:
         q, k = self._reference.q, self._k
         if k + 1 == len(q):
             return q[k]
-        passed = (self._bench.time - self._reference.t[k]) / self._config.period
+        passed = (self._bench.time - self._reference.t[k]) / self._setup.period
         return q[k] + passed * (q[k + 1] - q[k]) if passed < 1.0 - 1e-9 else q[k + 1]

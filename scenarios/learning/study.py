@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.checks.closed_loop import closed_loop
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from scenarios.base import Config
-    from scenarios.running.registry import Scenario
+    from scenarios.running.registry import Task
     from twin.learning.learning_controller import Iteration, LearningController
     from twin.learning.updates import Update
     from twin.logs.log import Log
@@ -83,26 +80,25 @@ class Study:
     """Closed loop of a scenario whose runs are repeated in PyBullet.
 
     Args:
-        scenario: scenario with a reference.
-        config: its settings.
+        task: scenario with its setup.
         settings: settings of the updates.
 
     Raises:
-        VariationError: the scenario has no reference.
+        VariationError: the scenario is no `TrackingScenario`, or its payload changes.
         TwinError, ValueError: the settings do not make a closed loop.
     """
 
-    scenario: Scenario
-    config: Config
+    task: Task
     settings: Settings
     reference: Samples = field(init=False)
     plant: Robot = field(init=False)
 
     def __post_init__(self) -> None:
-        loop = closed_loop(self.config, self.scenario.require_closed_loop(), self.scenario.arms)
-        nominal = loop.plant if loop.model is None else loop.model
-        self.reference, self.plant = loop.reference, self.config.with_plant_changes(loop.plant)
-        self._model = self.config.controller_model(nominal)
+        scenario, setup = self.task.closed_loop(), self.task.setup
+        robot = setup.nominal_robot()
+        arms = scenario.constant_arms(robot, setup)
+        self.reference = scenario.of_motion().reference(robot, setup.sampling(scenario.needs))
+        self.plant, self._model = setup.with_plant_changes(arms.plant), setup.model_of(arms)
 
     def learn(self, method: str, signal: str, progress: Callable[[int], None]) -> Learned:
         """Repeat the runs of one combination; `progress` is called with the number of runs done."""
@@ -110,18 +106,18 @@ class Study:
         from twin.engine.simulation import Simulation
         from twin.learning.learning_controller import LearningController, learn
 
-        config, law = self.config, self.config.control_law(self._model)
+        setup, law = self.task.setup, self.task.setup.control_law(self._model)
         learning = LearningController(
             law, self._update(method, law), self.reference, self.plant.name,
             signal=signal, added_to=self.settings.added_to,
         )  # fmt: skip
         learned = Learned(method, signal, learning)
-        with Simulation(self.plant, time_step=config.time_step) as simulation:
+        with Simulation(self.plant, time_step=setup.time_step) as simulation:
 
             def run(controller: LearningController) -> Log:
                 return run_closed_loop(
                     simulation, controller, self.reference,
-                    steps_per_period=config.steps_per_period, sensors=config.sensors,
+                    steps_per_period=setup.steps_per_period, sensors=setup.sensors,
                 )  # fmt: skip
 
             for done, end in enumerate(learn(run, learning, self.settings.runs), 1):
@@ -136,12 +132,12 @@ class Study:
     def _update(self, method: str, law: Any) -> Update:
         from twin.learning.updates import Lead, NormOptimal, input_responses
 
-        chosen, period = self.settings, self.config.period
+        chosen, setup = self.settings, self.task.setup
         if method == "lead":
-            return Lead(period, chosen.gamma, chosen.lead, chosen.cutoff)
+            return Lead(setup.period, chosen.gamma, chosen.lead, chosen.cutoff)
         responses = input_responses(
             law, self._model, self.reference,
-            added_to=chosen.added_to, steps_per_period=self.config.steps_per_period,
+            added_to=chosen.added_to, steps_per_period=setup.steps_per_period,
         )  # fmt: skip
         square = float(np.median(np.sum(responses, axis=1))) ** 2
         return NormOptimal(responses, chosen.change * square, chosen.size * square)

@@ -150,6 +150,10 @@ def _compare_run(run: Run, before: Mapping[str, Any], found: Comparison) -> None
         old = earlier.pop(metric.name, None)
         if old is None or metric.span is not None or old.get("span") is not None:
             continue  # rounding decides its value
+        if metric.value is None:
+            if old["value"] is not None:
+                found.missing.append(f"{run.name}: {metric.name}: this check is not judged any more")
+            continue
         was = None if old["value"] is None else float(old["value"])
         old_text = "not a number" if was is None else figure(was)
         change = f"{old_text} -> {figure(metric.value)} {metric.unit}".strip()

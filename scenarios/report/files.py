@@ -19,9 +19,9 @@ from twin.logs.figures import POSE_COMPONENTS
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
 
+    from scenarios.judging.tracking_verdict import TrackingVerdict
     from scenarios.report.results import Comparison
     from scenarios.running.runs import Run
-    from scenarios.running.tracking_verdict import TrackingVerdict
 
 FORMAT = 2
 """Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
@@ -64,7 +64,7 @@ def _as_json(run: Run) -> dict[str, Any]:
         "metrics": [
             {
                 "name": metric.name,
-                "value": _number(metric.value),
+                "value": None if metric.value is None else _number(metric.value),
                 "unit": metric.unit,
                 "limit": None if metric.limit is None else _number(metric.limit),
                 "passes": metric.passes,
@@ -109,7 +109,7 @@ def write_junit(results: Results, path: Path) -> None:
     document = JUnitXml("irb-twin validate")
     suites: dict[str, TestSuite] = {}
     for run in results.runs:
-        name = f"{run.config.robot}.{run.scenario}"
+        name = f"{run.setup.robot}.{run.scenario}"
         suite = suites.get(name) or suites.setdefault(name, _suite(name))
         _add_cases(suite, name, run, results)
     for suite in suites.values():

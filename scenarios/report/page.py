@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.checks.closed_loop import NAMES, VALUES
 from scenarios.report import page_curves as curves
 from scenarios.report.page_program import listing
 from scenarios.report.results import (
@@ -44,10 +43,10 @@ from twin.logs.figures import (
     tool_distance,
 )
 from twin.logs.loads import cubic_mean, load_curves
-from twin.logs.views import scene
-from twin.logs.views.scene import Logged
 from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
+from twin.views import scene
+from twin.views.scene import Logged
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -206,7 +205,7 @@ def _section(
     moments = [worst_moment(one.log) for one in logs]
     return {
         "number": number, "captions": captions, "start": start, "shown": shown, "logs": logs,
-        "heading": f"{first.scenario} on {logs[0].log.robot.name if logs else first.config.robot}",
+        "heading": f"{first.scenario} on {logs[0].log.robot.name if logs else first.setup.robot}",
         "about": f"{title} {describe(first)}.",
         "broken": [(one.label, broken_run(one.run, runs)) for one in shown if not one.run.passes],
         "cards": [
@@ -331,11 +330,10 @@ def _numbers(values: Any) -> str:
 
 def _law(one: Shown) -> dict[str, Any]:
     """Return the gains of a controller, one row per gain, and the command that repeats its run."""
-    log, head, gains = one.run.log, (), []
-    if log is not None and NAMES in log.arrays and VALUES in log.arrays:
-        names, values = log.arrays[NAMES], log.arrays[VALUES]
-        head = ("gain, SI units", *log.robot.joint_names)
-        gains = [(str(name), *map(figure, row)) for name, row in zip(names, values.tolist(), strict=True)]
+    run, head, gains = one.run.run, (), []
+    if run is not None and run.loop is not None and run.loop.gains:
+        head = ("gain, SI units", *run.log.robot.joint_names)
+        gains = [(name, *map(figure, row.tolist())) for name, row in run.loop.gains.items()]
     return {"label": one.label, "head": head, "gains": gains, "repeat": repeat_command(one.run)}
 
 

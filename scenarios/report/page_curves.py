@@ -15,12 +15,12 @@ from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
 from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
 from twin.logs.loads import load_curves, load_names
-from twin.logs.views.curves import signal_columns, title_of
 from twin.robot.limits import joint_unit
+from twin.views.curves import signal_columns, title_of
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-    from twin.logs.views.scene import Logged
+    from twin.views.scene import Logged
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200
 """Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""

@@ -26,10 +26,10 @@ class Listing(NamedTuple):
 
 def listing(log: Log) -> Listing | None:
     """Return the text of the program of a log, and when its lines begin; `None` without a program."""
-    if "texts" not in log.arrays:
+    if log.program is None:
         return None
     lines: list[tuple[int, int, str]] = []
-    for file, (name, text) in enumerate(zip(log.arrays["files"], log.arrays["texts"], strict=True)):
+    for file, (name, text) in enumerate(zip(log.program.files, log.program.texts, strict=True)):
         lines.append((file, 0, str(name)))
         lines += [(file, number, line) for number, line in enumerate(str(text).splitlines(), start=1)]
     return Listing(lines, line_starts(log))
@@ -37,9 +37,9 @@ def listing(log: Log) -> Listing | None:
 
 def line_starts(log: Log) -> list[tuple[float, int, int]]:
     """Return time, file's index and number of each line when it begins."""
-    if "line" not in log.arrays:
+    if log.program is None:
         return []
-    line, file = log.arrays["line"], log.arrays["file"]
+    line, file = log.program.line, log.program.file
     begins = np.flatnonzero(np.any(np.diff(np.stack([line, file]), prepend=-1), axis=0) & (line > 0))
     return [(float(log.t[k]), int(file[k]), int(line[k])) for k in begins]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from twin.formatting import figure as number
 from twin.formatting import literal, shorten
 from twin.logs.figures import joint_error
-from twin.logs.views.curves import COLOURS, power
 from twin.robot.limits import caption_unit
+from twin.views.curves import COLOURS, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

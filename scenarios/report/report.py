@@ -17,8 +17,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.base import Metric
-from scenarios.metric import Outcome
+from scenarios.metric import Metric, Outcome
 from scenarios.report.files import HEADINGS
 from scenarios.report.results import (
     WORDS,
@@ -182,6 +181,8 @@ def check_table(columns: Sequence[Column]) -> Table:
 
 def check_cell(metric: Metric) -> Text:
     """Return a check's value with its unit, its range if rounding decides, and its limit with the outcome."""
+    if metric.value is None:
+        return Text("not judged", "dim")
     cell = Text(f"{figure(metric.value)} {metric.unit}".strip())
     if metric.span is not None:
         cell.append("\n{} to {}".format(*map(figure, metric.span)))

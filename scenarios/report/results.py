@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.base import Metric
-from scenarios.metric import Outcome
+from scenarios.metric import Metric, Outcome
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
-    from scenarios.running.registry import ScenarioTable
     from scenarios.running.runs import Run
-    from twin.logs.views.scene import Logged
+    from scenarios.scenario import ScenarioTable
+    from twin.views.scene import Logged
 
 WORDS: dict[Outcome, str] = {
     "passes": "passes",
@@ -148,7 +147,7 @@ class Results:
             checks = [metric for metric in run.metrics if metric.limit is not None]
             passed = f"{sum(metric.passes for metric in checks)}/{len(checks)}"
             law = ", ".join([run.label, *settings])
-            found.append((robots[run.config.robot], run.scenario, law, largest_error(run), passed))
+            found.append((robots[run.setup.robot], run.scenario, law, largest_error(run), passed))
         return found
 
 
@@ -196,6 +195,7 @@ def broken_run(run: Run, runs: Sequence[Run]) -> BrokenRun:
 
 def failure(metric: Metric) -> str:
     """Return a failed check as a sentence: name, value, limit, joint, time, and source of the limit."""
+    assert metric.value is not None  # what is not judged does not fail
     value, limit = figure(metric.value), "" if metric.limit is None else figure(metric.limit)
     if value == limit:  # they differ in digits that are not shown
         value, limit = repr(metric.value), repr(metric.limit)
@@ -235,7 +235,7 @@ def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
 
     The label of a `robot.toml` or a `dh.toml` is the name of its folder.
     """
-    names = list(dict.fromkeys(run.config.robot for run in runs))
+    names = list(dict.fromkeys(run.setup.robot for run in runs))
     short = [
         (path.absolute().parent if path.name in ("robot.toml", "dh.toml") else path).name
         for path in map(Path, names)
@@ -246,7 +246,7 @@ def robot_labels(runs: Sequence[Run]) -> dict[str, str]:
 def describe(run: Run) -> str:
     """Return one line: robot, duration, control period, drives, and settings that are not the default."""
     log = run.log
-    words = [run.config.robot]
+    words = [run.setup.robot]
     if log is not None:
         period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
         words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
@@ -269,12 +269,12 @@ def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
     """Group runs by scenario and robot, in their order; equal labels get numbers."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        groups.setdefault((run.scenario, run.config.robot), []).append(run)
+        groups.setdefault((run.scenario, run.setup.robot), []).append(run)
     return [_shown(group) for group in groups.values()]
 
 
 def _shown(runs: Sequence[Run]) -> list[Shown]:
-    from twin.logs.views.scene import COLOURS  # which imports scipy
+    from twin.views.scene import COLOURS  # which imports scipy
 
     names = [run.label for run in runs]
     return [
@@ -285,7 +285,7 @@ def _shown(runs: Sequence[Run]) -> list[Shown]:
 
 def logged(shown: Sequence[Shown]) -> list[Logged]:
     """Return the logs of the runs that have one, and the same joints as the first of them."""
-    from twin.logs.views.scene import Logged
+    from twin.views.scene import Logged
 
     logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
     return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]

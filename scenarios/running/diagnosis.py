@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scenarios.base import Config
-from scenarios.checks.feedback import DECAY, RADIUS
-from scenarios.running import registry
+from scenarios.judging.feedback import DECAY, RADIUS
 from scenarios.running.runs import repeat_command
-from twin.errors import TwinError
+from scenarios.scenario import TrackingScenario
+from scenarios.setup import Setup
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -40,11 +39,11 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
     """
     if run.passes:
         return ""
-    robot, controller = run.config.robot, run.config.controller
+    robot, controller = run.setup.robot, run.setup.controller
     failed = [metric.name for metric in run.metrics if not metric.passes]
     if run.outcome == "undetermined":
         advice = ""
-        if run.config.controller_drives != "ideal" and _can_change(run):
+        if run.setup.controller_drives != "ideal" and isinstance(run.task.scenario, TrackingScenario):
             advice = (
                 ". Rounding no longer decides with an inexact controller model, as on a real arm: "
                 "--with model.drives.coulomb=0.99"
@@ -76,7 +75,7 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
             "the scenario's settings or the robot's limits: the reference itself is beyond the joints' "
             "ranges or speed limits" + _check_model(robot, "shows the limits")
         )
-    if has_imperfect_knowledge(run.config):
+    if has_imperfect_knowledge(run.setup):
         return (
             f"not determined: the model of {controller} differs from the plant, or {controller} measures "
             "through sensors, which changes the error by an unknown amount"
@@ -86,10 +85,10 @@ def diagnose(run: Run, runs: Sequence[Run] = ()) -> str:
     return _diagnose_by_comparison(run, runs)
 
 
-def has_imperfect_knowledge(config: Config) -> bool:
+def has_imperfect_knowledge(setup: Setup) -> bool:
     """Return whether the controller's model differs from the plant, or the controller uses sensors."""
-    other_arm = config.controller_drives != config.drives or config.model_payload is not None
-    return config.sensors is not None or other_arm or bool(config.changes)
+    other_arm = setup.controller_drives != setup.drives or setup.model_payload is not None
+    return setup.sensors is not None or other_arm or bool(setup.changes)
 
 
 def _diagnose_exact(run: Run, failed: list[str]) -> str:
@@ -98,7 +97,7 @@ def _diagnose_exact(run: Run, failed: list[str]) -> str:
         joints = _saturated(run)
         return (
             f"the torque limits in the robot's file{joints}, the motion, or a bandwidth too high for the "
-            "period" + _check_model(run.config.robot, "shows the limits")
+            "period" + _check_model(run.setup.robot, "shows the limits")
         )
     if any(part in metric.name for metric in run.metrics for part in ENGINE_CHECKS):
         return (
@@ -106,17 +105,18 @@ def _diagnose_exact(run: Run, failed: list[str]) -> str:
             "the analytic model agree in every step"
         )
     return "not determined: no check compares PyBullet with the model" + _check_model(
-        run.config.robot, "compares the two on the robot alone"
+        run.setup.robot, "compares the two on the robot alone"
     )
 
 
 def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
     """Return the cause of a failure under another controller, by comparison with computed torque."""
     # Without settings of the other controller, which computed torque may lack.
-    config = dataclasses.replace(run.config, controller=EXACT, law_settings=(), learned=None)
-    exact = dataclasses.replace(run, config=config)
+    exact = dataclasses.replace(
+        run, task=run.task.with_setup(controller=EXACT, law_settings=(), learned=None)
+    )
     compared = next((other for other in runs if other.name == exact.name), None)
-    controller = run.config.controller
+    controller = run.setup.controller
     if compared is None:
         return (
             "not determined. This command shows whether the arm can follow the motion at all: "
@@ -126,17 +126,9 @@ def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
         return (
             f"the controller or its gains: {EXACT}, which knows the arm's dynamics, passes every check in "
             "the same motion, so that the robot's file and the scenario are correct. Try "
-            f"{controller} with another --bandwidth than {run.config.bandwidth:g} rad/s, or a slower motion"
+            f"{controller} with another --bandwidth than {run.setup.bandwidth:g} rad/s, or a slower motion"
         )
     return f"not determined: {EXACT} fails in the same motion, too, so that its cause comes first"
-
-
-def _can_change(run: Run) -> bool:
-    """Return whether the robot of a scenario can be changed."""
-    try:
-        return registry.find(registry.scenario_argument_text(run.file, run.scenario)).reference is not None
-    except TwinError:
-        return False
 
 
 def _saturated(run: Run) -> str:

@@ -10,6 +10,7 @@ import json
 import math
 import platform
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import twin
-from scenarios.cli.arguments import fields
+from scenarios.running.runs import settings_of
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
@@ -75,9 +76,9 @@ def provenance_line() -> str:
 
 def all_settings(run: Run) -> dict[str, object]:
     """Return every setting of a run as JSON values by name, also of its controller and its changes."""
-    found = {name: getattr(run.config, name) for name in fields(type(run.config))}
-    found |= {f"law_settings.{name}": value for name, value in run.config.law_settings}
-    found |= {f"changes.{name}": value for name, value in run.config.changes}
+    found = {name: value for name, (value, _) in settings_of(run.task).items()}
+    found |= {f"law_settings.{name}": value for name, value in run.setup.law_settings}
+    found |= {f"changes.{name}": value for name, value in run.setup.changes}
     return {name: json_value(value) for name, value in found.items()}
 
 
@@ -95,9 +96,9 @@ def json_value(value: Any) -> object:
     return value if isinstance(value, (bool, int, str, type(None))) else str(value)
 
 
-def stamped(run: Run, log: Log) -> Log:
-    """Return a run's log with two more arrays, `provenance` and `settings`, as JSON texts."""
-    texts = {"provenance": json.dumps(provenance()), "settings": json.dumps(_described(run))}
+def stamped(log: Log, settings: Mapping[str, object]) -> Log:
+    """Return a log with two more arrays, `provenance` and `settings`, as JSON texts."""
+    texts = {"provenance": json.dumps(provenance()), "settings": json.dumps(settings)}
     return replace(log, arrays={**log.arrays, **{name: np.array(text) for name, text in texts.items()}})
 
 
@@ -108,11 +109,12 @@ def stamp_picture(runs: list[Run], path: Path) -> None:
 
     texts = PngInfo()
     texts.add_itxt("provenance", json.dumps(provenance()))
-    texts.add_itxt("settings", json.dumps([_described(run) for run in runs]))
+    texts.add_itxt("settings", json.dumps([described(run) for run in runs]))
     with Image.open(path) as image:
         if image.format == "PNG":
             image.save(path, format="PNG", pnginfo=texts, dpi=image.info.get("dpi"))
 
 
-def _described(run: Run) -> dict[str, object]:
+def described(run: Run) -> dict[str, object]:
+    """Return the scenario and every setting of a run as JSON values."""
     return {"scenario": run.scenario, **all_settings(run)}

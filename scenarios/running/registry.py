@@ -1,148 +1,150 @@
-"""Registry of the scenarios: list their titles, and load one by its name or from a user's file.
+"""Registry of the scenarios: find one by its name or in a user's file, and make runs of it.
 
-A file of this package is a scenario if it defines `Config`, `run` and `metrics`; no registration is needed.
-The list is read from the source text. It therefore imports nothing, and it includes files that cannot be
-loaded.
+A file is a scenario if it defines one subclass of `scenarios.Scenario`. The built-in ones are listed here.
 """
 
 from __future__ import annotations
 
-import ast
-import functools
+import inspect
 import itertools
 import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 
-from scenarios.base import Config, Metric
-from scenarios.checks.closed_loop import MakeArms, MakeReference, carrying
-from scenarios.cli.arguments import fields, kind_of
+from scenarios.option import fields
+from scenarios.scenario import Scenario, TrackingScenario
+from scenarios.setup import Setup
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
-from twin.robot.robot import Robot
 
-if TYPE_CHECKING:
-    from twin.logs.log import Log
-
-PARTS = ("Config", "run", "metrics")
-OPTIONAL = ("table", "cases", "picture", "reference", "arms")
+BUILT_IN = (
+    "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
+    "parallelogram", "payload_mismatch", "pose_path",
+)  # fmt: skip
+"""Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
-TAKEN = (
-    "changes", "explain", "film", "help", "json", "limit", "limits", "log", "picture", "report", "scenarios",
-    "set", "settings",
-)  # fmt: skip
-"""Names that the command line uses itself; no setting of a scenario can have one of them."""
+GUIDE = "docs/guides/own_scenario.md"
 
 
-ScenarioTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
-"""Caption, and rows of texts, headings first."""
+class Task(NamedTuple):
+    """A scenario with its options, and the setup to run it with."""
+
+    entry: Entry
+    scenario: Scenario
+    setup: Setup
+
+    def with_setup(self, **settings: Any) -> Task:
+        """Return the task with other settings of its setup."""
+        return self._replace(setup=replace(self.setup, **settings))
+
+    def closed_loop(self) -> TrackingScenario:
+        """Return the scenario of a task that can be swept and learned, and whose robot can be changed.
+
+        Raises:
+            VariationError: the scenario is no `TrackingScenario`.
+        """
+        if not isinstance(self.scenario, TrackingScenario):
+            raise VariationError(
+                f"scenario {self.entry.name!r} is no TrackingScenario: its robot cannot be changed, and it "
+                "can be neither swept nor learned"
+            )
+        return self.scenario
 
 
 @dataclass(frozen=True)
-class Scenario:
-    """A loaded scenario: its name, its docstring and its parts.
+class Entry:
+    """Scenario of the registry.
 
     A scenario that could not be loaded has a `fault`; every run of it ends with this error.
+
+    Attributes:
+        name: name of the scenario.
+        kind: its class.
+        file: path of its file.
+        given: options that its name sets, as the file of a program.
+        fault: why it cannot be run; `None` if it can.
     """
 
     name: str
-    doc: str
-    Config: type[Any]  # a subclass of base.Config, which adds the scenario's settings
-    run: Callable[[Any], Log]
-    metrics: Callable[[Log], tuple[Metric, ...]]
-    variants: tuple[Config, ...] = ()
-    suits: Callable[[Robot], bool] = lambda _: True
+    kind: type[Scenario]
     file: str = ""
+    given: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     fault: TwinError | None = None
-    leaves_limits: str = ""
-    side_by_side: tuple[str, ...] = ()
-    table: Callable[[Log], ScenarioTable] | None = None
-    cases: Callable[[Log], Sequence[tuple[str, str, float, str]]] = lambda _: ()
-    picture: Callable[[Sequence[Log], Path], None] | None = None
-    reference: MakeReference | None = None
-    arms: MakeArms = carrying
-
-    def require_closed_loop(self) -> MakeReference:
-        """Return the function `reference` of the scenario.
-
-        Raises:
-            VariationError: the scenario has no such function, so that its robot cannot be changed.
-        """
-        if self.reference is None:
-            raise VariationError(
-                f"scenario {self.name!r} has no reference(robot, config): its robot cannot be changed, and "
-                "it can be neither swept nor learned"
-            )
-        return self.reference
 
     @property
     def title(self) -> str:
         """First line of the docstring."""
-        return self.doc.partition("\n")[0]
+        return self.kind.title() if self.fault is None else "cannot be run"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of the options."""
+        return tuple(fields(self.kind))
+
+    def task(self, settings: Mapping[str, Any]) -> Task:
+        """Return a task.
+
+        Args:
+            settings: options of the scenario and settings of the setup by name.
+
+        Raises:
+            TwinError, ValueError: a value is invalid, or the options do not fit the setup.
+        """
+        options = {name: value for name, value in settings.items() if name in self.options}
+        others = {name: value for name, value in settings.items() if name not in self.options}
+        scenario, setup = self.kind(**self.given, **options), self.kind.setup(**others)
+        scenario.check(setup)
+        return Task(self, scenario, setup)
 
 
 def titles() -> dict[str, str]:
-    """Return the first docstring line of every scenario of the package, by name in alphabetical order."""
-    found = {}
-    for file in sorted(HERE.glob("*.py")):
-        text = file.read_bytes().decode("utf-8", "replace")
-        if set(re.findall(r"^(?:class|def) (\w+)", text, re.MULTILINE)).issuperset(PARTS):
-            found[file.stem] = _title(text)
-    return found
-
-
-@functools.cache
-def _title(text: str) -> str:
-    try:
-        return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
-    except (SyntaxError, ValueError) as error:
-        return f"cannot be loaded: {describe_error(error)}"
+    """Return the first docstring line of every built-in scenario, by name in alphabetical order."""
+    return _titles(BUILT_IN)
 
 
 def plugin_titles() -> dict[str, str]:
     """Return the first docstring line of every scenario of an installed plugin, by name."""
-    found = {}
-    for name, entry in plugin_entries(GROUP).items():
-        if name not in titles():
-            try:
-                found[name] = f"{(entry.load().__doc__ or '').strip().partition(chr(10))[0]}"
-            except TwinError as error:
-                found[name] = describe_error(error)
-    return found
+    return _titles(name for name in plugin_entries(GROUP) if name not in BUILT_IN)
 
 
-def find(name: str) -> Scenario:
+def _titles(names: Iterable[str]) -> dict[str, str]:
+    entries = {name: find_regardless(name) for name in names}
+    return {
+        name: one.title if one.fault is None else f"cannot be loaded: {describe_error(one.fault)}"
+        for name, one in entries.items()
+    }
+
+
+def find(name: str) -> Entry:
     """Return the scenario of a name or of a Python file.
 
     Args:
-        name: a name from `titles`, the name of a plugin's scenario, the path of a file that ends in ``.py``,
+        name: a name of `BUILT_IN`, the name of a plugin's scenario, the path of a file that ends in ``.py``,
             or a program in RAPID: a module file, or a folder with the modules of a task.
 
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
-        PluginError: the file cannot be loaded.
-        TwinError: the file lacks a part of a scenario.
+        PluginError: the file cannot be loaded, or is no scenario.
     """
     if is_program(name):
         return _program(name)
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _checked(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
-    known = titles()
-    if name in known:
-        return _checked(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
-    if name in plugin_entries(GROUP):
-        return _checked(name, plugin_entries(GROUP)[name].load(), name)
-    names = ", ".join(dict.fromkeys((*known, *plugin_entries(GROUP))))
+        return _entry(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
+    if name in BUILT_IN:
+        return _entry(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
+    plugins = plugin_entries(GROUP)
+    if name in plugins:
+        return _entry(name, plugins[name].load(), name)
+    names = ", ".join(dict.fromkeys((*BUILT_IN, *plugins)))
     raise UnknownNameError(
         f"unknown scenario {name!r}: known are {names}, or the path of your .py file or of a program in RAPID"
     )
@@ -150,25 +152,24 @@ def find(name: str) -> Scenario:
 
 def is_program(name: str) -> bool:
     """Return whether the name of a scenario is the path of a program in RAPID."""
-    path, known = Path(name), (*titles(), *plugin_entries(GROUP))
+    path, known = Path(name), (*BUILT_IN, *plugin_entries(GROUP))
     return path.suffix.lower() in SUFFIXES or (name not in known and path.is_dir())
 
 
-def _program(path: str) -> Scenario:
+def _program(path: str) -> Entry:
     """Return the scenario that runs a program.
 
     Raises:
         UnknownNameError: there is no such file or folder.
     """
-    from scenarios.programs import program
+    from scenarios.rapid.program import RapidProgram
 
     if not Path(path).exists():
         raise UnknownNameError(f"no program {path!r}")
-    found = _checked(Path(path).resolve().stem, program, path)
-    return replace(found, Config=program.config_of(path), file=path)
+    return Entry(Path(path).resolve().stem, RapidProgram, path, {"program": path})
 
 
-def find_regardless(name: str) -> Scenario:
+def find_regardless(name: str) -> Entry:
     """Return the scenario as `find` does; a file that is no valid scenario becomes one whose runs fail.
 
     Raises:
@@ -179,18 +180,12 @@ def find_regardless(name: str) -> Scenario:
     except UnknownNameError:
         raise
     except TwinError as error:
-        placeholder = Scenario(Path(name).stem, "cannot be run", Config, _no_run, _no_run, file=name)
-        return failing(placeholder, error)
+        return Entry(Path(name).stem, Scenario, file=name, fault=error)
 
 
-def failing(scenario: Scenario, fault: TwinError) -> Scenario:
-    """Return the scenario with a fault and with the default `Config`, because its `Config` may be invalid."""
-    return replace(scenario, Config=Config, variants=(), fault=fault)
-
-
-def _no_run(_: Any) -> Any:
-    """Raise AssertionError; placeholder for the functions of a scenario with a fault."""
-    raise AssertionError
+def failing(entry: Entry, fault: TwinError) -> Task:
+    """Return a task that ends with a fault, without the options of its scenario, which may be invalid."""
+    return Task(replace(entry, kind=Scenario, given={}, fault=fault), Scenario(), Setup())
 
 
 def without_duplicates(names: Sequence[str]) -> list[str]:
@@ -199,7 +194,7 @@ def without_duplicates(names: Sequence[str]) -> list[str]:
     return list({str(Path(name).resolve()) if name in files else name: name for name in names}.values())
 
 
-def disambiguate(scenarios: Sequence[Scenario]) -> list[Scenario]:
+def disambiguate(scenarios: Sequence[Entry]) -> list[Entry]:
     """Return the scenarios with unique names: prefix equal names with their folder, then number them."""
     count = Counter(scenario.name for scenario in scenarios)
     taken = {name for name in count if count[name] == 1}
@@ -215,76 +210,31 @@ def disambiguate(scenarios: Sequence[Scenario]) -> list[Scenario]:
     return result
 
 
-def require_types(config: type[Config]) -> None:
-    """Raise an error unless every field of a `Config` can be an option of the command line.
+def _entry(name: str, module: ModuleType, where: str) -> Entry:
+    """Return the scenario in a module.
 
     Raises:
-        TypeError: a name, annotation, default, help or choices is invalid; the message has the field, the
-            invalid value and the valid ones.
+        PluginError: the module defines no subclass of `Scenario`, or several.
     """
-    for name, item in fields(config).items():
-        if name in TAKEN:
-            raise TypeError(
-                f"setting {name!r} has a name that the command line itself uses: {', '.join(TAKEN)}"
-            )
-        kind, nargs, optional, words = kind_of(config, name)
-        if kind not in (bool, int, float, str) or nargs or words:
-            annotation = config.__annotations__.get(name, kind)
-            text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", annotation)
-            raise TypeError(
-                f"setting {name!r} is annotated {text}: the type of an option is bool, int, float or str, "
-                "or one of them or None"
-            )
-        value, choices = item.default, item.metadata.get("choices", ())
-        fits = isinstance(value, (int, float) if kind is float else kind)
-        if isinstance(value, bool) and kind is not bool:
-            fits = False
-        if not fits and not (optional and value is None):
-            expected = kind.__name__ + (" or None" if optional else "")
-            raise TypeError(f"setting {name!r} has the default {value!r}, which is not {expected}")
-        if not isinstance(item.metadata["help"], str):
-            raise TypeError(f"setting {name!r} has the help {item.metadata['help']!r}, which is not text")
-        if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
-            raise TypeError(f"setting {name!r} has the choices {choices!r}, which are not a tuple of texts")
-
-
-def _checked(name: str, module: ModuleType, where: str) -> Scenario:
-    """Return the scenario in a module; raise TwinError if a part is missing or invalid."""
-    missing = [part for part in PARTS if not hasattr(module, part)]
-    if missing:
-        raise TwinError(f"{where!r} lacks {', '.join(missing)}: a scenario needs {', '.join(PARTS)}")
-    if not (
-        isinstance(module.Config, type) and issubclass(module.Config, Config) and is_dataclass(module.Config)
-    ):
-        raise TwinError(f"{where!r}: Config must be a frozen dataclass that inherits scenarios.base.Config")
-    variants, suits = getattr(module, "VARIANTS", ()), getattr(module, "suits", lambda _: True)
-    optional = {part: value for part in OPTIONAL if (value := getattr(module, part, None)) is not None}
-    required = {"run": module.run, "metrics": module.metrics, "suits": suits}
-    for part, value in (required | optional).items():
-        if not callable(value):
-            raise PluginError(f"{where!r}: {part} must be a function, got {value!r}")
-    if not isinstance(variants, (tuple, list)) or not all(isinstance(one, Config) for one in variants):
-        raise PluginError(f"{where!r}: VARIANTS must be a tuple of Configs, got {variants!r}")
-    try:
-        require_types(module.Config)
-    except TypeError as error:
-        raise PluginError(f"{where!r}: {error}") from error
-    leaves_limits = getattr(module, "LEAVES_LIMITS", "")
-    if not isinstance(leaves_limits, str):
-        raise PluginError(f"{where!r}: LEAVES_LIMITS must be a sentence, got {leaves_limits!r}")
-    return Scenario(
-        name,
-        doc=str(module.__doc__ or "").strip(),
-        Config=module.Config,
-        run=module.run,
-        metrics=module.metrics,
-        variants=tuple(variants),
-        suits=suits,
-        file=str(module.__file__),
-        leaves_limits=leaves_limits,
-        side_by_side=tuple(getattr(module, "SIDE_BY_SIDE", ())),
-        **optional,
-    )
+    kinds = [
+        one
+        for one in vars(module).values()
+        if inspect.isclass(one) and issubclass(one, Scenario) and one.__module__ == module.__name__
+    ]
+    if not kinds and hasattr(module, "Config"):
+        raise PluginError(
+            f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a "
+            f"class, see {GUIDE}"
+        )
+    if len(kinds) != 1:
+        names = ", ".join(one.__name__ for one in kinds) or "none"
+        raise PluginError(
+            f"{where!r}: expected one class that inherits scenarios.TrackingScenario or scenarios.Scenario, "
+            f"got {names}; see {GUIDE}"
+        )
+    if not kinds[0].title():
+        raise PluginError(f"{where!r}: {kinds[0].__name__} has no docstring, whose first line is its title")
+    return Entry(name, kinds[0], str(module.__file__))
 
 
 def scenario_argument_text(path: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Execution of one scenario with one set of settings, and its result."""
+"""Execution of one scenario with one setup, and its result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
-from scenarios.base import Config, Metric
-from scenarios.checks.drive_load import friction_metrics
-from scenarios.checks.motion_range import arm_metrics
-from scenarios.checks.replay import with_spans
-from scenarios.cli.arguments import fields, flag
-from scenarios.metric import Outcome
-from scenarios.running.registry import HERE, Scenario, ScenarioTable, scenario_argument_text
+from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.drive_load import friction_metrics
+from scenarios.judging.motion_range import arm_metrics
+from scenarios.judging.rounding import with_spans
+from scenarios.judging.run import TrackingRun
+from scenarios.metric import Metric, Outcome
+from scenarios.option import fields, flag
+from scenarios.running.registry import HERE, Task, scenario_argument_text
+from scenarios.scenario import ScenarioTable
+from scenarios.setup import Setup
 from twin.errors import (
     DivergenceError,
     PluginError,
@@ -35,7 +38,7 @@ from twin.logs.figures import Figures, figures_of
 from twin.plugins import plugin_files
 
 if TYPE_CHECKING:
-    from scenarios.running.tracking_verdict import TrackingVerdict
+    from scenarios.judging.tracking_verdict import TrackingVerdict
     from twin.logs.log import Log
 
 
@@ -44,8 +47,8 @@ class Run:
     """Result of one run.
 
     Attributes:
-        scenario: name of the scenario.
-        config: settings of the run.
+        task: the scenario with its options and its setup.
+        run: the run as its scenario returned it; `None` if it did not finish.
         log: log of the run; of an unfinished run, the samples up to its end, or `None` if there are none.
         metrics: figures and checks of the run.
         seconds: computation time, in [s].
@@ -57,39 +60,47 @@ class Run:
         cases: parts of the run, such as the lines of a program: class and name of a JUnit case, duration in
             [s], and failure, "" for none.
         label: short name of the controller in tables and file names.
-        file: path of the scenario's file.
         figures: figures of the log; they remain in a run without its log.
         touched: whether a person changed the run at the window.
         tracking: verdict on the tracking error; `None` if the run has no tracking error.
         cell: file of the cell of the run and the names of the settings that are from it; empty without one.
     """
 
-    scenario: str
-    config: Config
-    log: Log | None
-    metrics: tuple[Metric, ...]
-    seconds: float
+    task: Task
+    log: Log | None = None
+    metrics: tuple[Metric, ...] = ()
+    seconds: float = 0.0
+    run: TrackingRun | None = None
     error: str | None = None
     refused: bool = False
     raised: str = ""
     table: ScenarioTable | None = None
     cases: tuple[tuple[str, str, float, str], ...] = ()
     label: str = ""
-    file: str = ""
     figures: Figures | None = None
     touched: bool = False
     tracking: TrackingVerdict | None = None
     cell: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", self.label or controllers.label(self.config.controller))
+        object.__setattr__(self, "label", self.label or controllers.label(self.setup.controller))
         if self.figures is None and self.log is not None:
             object.__setattr__(self, "figures", figures_of(self.log))
 
     @property
+    def scenario(self) -> str:
+        """Name of the scenario."""
+        return self.task.entry.name
+
+    @property
+    def setup(self) -> Setup:
+        """Setup of the run."""
+        return self.task.setup
+
+    @property
     def name(self) -> str:
         """Unique name of the run, as `irb140, pose_path, pd, bandwidth 30.0`."""
-        return run_name(self.scenario, self.config)
+        return run_name(self.task)
 
     @property
     def passes(self) -> bool:
@@ -112,103 +123,116 @@ class Run:
     def drives(self) -> tuple[str, str]:
         """Drives of the robot and drives in the controller's model."""
         if self.figures is None:
-            return self.config.drives, self.config.controller_drives
+            return self.setup.drives, self.setup.controller_drives
         return self.figures.drives, self.figures.model_drives
 
     @property
     def settings(self) -> dict[str, object]:
         """Settings that differ from the scenario's defaults, except the controller."""
-        return changed_settings(self.config)
+        return changed_settings(self.task)
 
     def without_log(self) -> Run:
         """Return the run without its log; the figures remain."""
-        return dataclasses.replace(self, log=None)
+        return dataclasses.replace(self, log=None, run=None)
 
 
-def run_name(scenario: str, config: Config) -> str:
+def run_name(task: Task) -> str:
     """Return the unique name of a run: robot, scenario, controller, and settings that are not defaults."""
-    settings = (f"{name} {value}" for name, value in changed_settings(config).items() if name != "robot")
-    return ", ".join((config.robot, scenario, config.controller, *settings))
+    settings = (f"{name} {value}" for name, value in changed_settings(task).items() if name != "robot")
+    return ", ".join((task.setup.robot, task.entry.name, task.setup.controller, *settings))
 
 
-def changed_settings(config: Config) -> dict[str, object]:
+def settings_of(task: Task) -> dict[str, tuple[Any, Any]]:
+    """Return each setting and option with its value and its default, by name."""
+    scenario, setup = task.scenario, task.setup
+    of_setup = {
+        name: (getattr(setup, name), scenario.defaults.get(name, item.default))
+        for name, item in fields(Setup).items()
+    }
+    options = {name: (getattr(scenario, name), one.default) for name, one in fields(type(scenario)).items()}
+    return of_setup | options
+
+
+def changed_settings(task: Task) -> dict[str, object]:
     """Return the settings that are not defaults, except the controller, with its settings and the changes."""
     return {
-        item.name: getattr(config, item.name)
-        for item in dataclasses.fields(config)
-        if "help" in item.metadata
-        and item.name != "controller"
-        and getattr(config, item.name) != item.default
-    } | dict((*config.law_settings, *config.changes))
+        name: value
+        for name, (value, default) in settings_of(task).items()
+        if name != "controller" and value != default
+    } | dict((*task.setup.law_settings, *task.setup.changes))
 
 
-def run_one(scenario: Scenario, config: Config, progress: Callable[[float], None] | None = None) -> Run:
+def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
     """Run a scenario once, evaluate it and return the result; every error becomes part of the result.
 
     Args:
-        scenario: scenario to run.
-        config: settings of the run.
+        task: scenario and setup.
         progress: function called with the fraction done.
     """
-    from scenarios.running.tracking_verdict import tracking_verdict
+    from scenarios.judging.tracking_verdict import tracking_verdict
 
     start = time.perf_counter()
-    log, metrics, table, cases, tracking = None, (), None, (), None
+    entry, scenario, setup = task
+    log, run, metrics, table, cases, tracking = None, None, (), None, (), None
     fault, refused, raised, touched = None, False, "", False
     try:
-        if scenario.fault is not None:
-            raise scenario.fault
-        if config.changes:
-            scenario.require_closed_loop()
-        log = _valid_log(scenario.run(dataclasses.replace(config, progress=progress)), scenario)
-        metrics = with_spans(judged(scenario, config, log), log, partial(judged, scenario, config))
-        tracking = tracking_verdict(config, log, metrics)
-        table, cases = scenario.table(log) if scenario.table else None, tuple(scenario.cases(log))
+        if entry.fault is not None:
+            raise entry.fault
+        if setup.changes:
+            task.closed_loop()
+        scenario.check(setup)
+        run = _valid_run(scenario.run(dataclasses.replace(setup, progress=progress)), entry.file)
+        log = run.log
+        metrics = with_spans(judged(task, run), run, partial(judged, task))
+        tracking = tracking_verdict(setup, run, metrics)
+        table, cases = scenario.table(run), tuple(scenario.cases(run))
     except (DivergenceError, TouchedError) as error:
         fault, log = describe_error(error), log or _partial_log(error)
         touched = isinstance(error, TouchedError)
     except PluginError as error:
-        fault, raised = describe_error(error), _raised_in(error, scenario)
+        fault, raised = describe_error(error), _raised_in(error, entry.file)
     except BaseException as error:
         if is_interrupt(error):
             raise
         law = _file_of_failed_controller(error)
         program_fault = isinstance(error, RapidError)
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law and not program_fault
-        raised = "" if refused else _raised_in(error, scenario)
+        raised = "" if refused else _raised_in(error, entry.file)
         fault = (
             describe_error(error)
             if refused or program_fault
-            else describe_error_with_location(error, law or scenario.file, *plugin_files())
+            else describe_error_with_location(error, law or entry.file, *plugin_files())
         )
     seconds = time.perf_counter() - start
-    config = dataclasses.replace(config, beside=())
     return Run(
-        scenario.name, config, log, metrics, seconds, fault, refused, raised, table, cases,
-        file=scenario.file, touched=touched, tracking=tracking,
+        task.with_setup(beside=()), log, metrics, seconds, run, fault, refused, raised, table, cases,
+        touched=touched, tracking=tracking,
     )  # fmt: skip
 
 
-def judged(scenario: Scenario, config: Config, log: Log) -> tuple[Metric, ...]:
-    """Return every check of a run: of the scenario, of every run, and of `--limit`.
+def judged(task: Task, run: TrackingRun) -> tuple[Metric, ...]:
+    """Return every check of a run: of the scenario, of every run, and of the limits.
 
     Raises:
         PluginError: the scenario's checks are not a list of metrics with unique names.
     """
-    from scenarios.running.tracking_verdict import limited
+    from scenarios.judging.tracking_verdict import limited
 
-    metrics = _valid_metrics(scenario.metrics(log), scenario)
-    of_every_run = (*friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
-    metrics = _valid_metrics((*metrics, *of_every_run), scenario)
-    return limited(metrics, log, config.limits)
+    scenario, file, log = task.scenario, task.entry.file, run.log
+    metrics = _valid_metrics(scenario.metrics(run), file)
+    named = {metric.name for metric in metrics}
+    compared = (metric for metric in agreement_metrics(run) if metric.name not in named)
+    of_every_run = (*compared, *friction_metrics(log), *arm_metrics(log, scenario.leaves_limits))
+    metrics = _valid_metrics((*metrics, *of_every_run), file)
+    return limited(metrics, log, task.setup.limits, scenario.limits)
 
 
-def _raised_in(error: BaseException, scenario: Scenario) -> str:
+def _raised_in(error: BaseException, file: str) -> str:
     """Return whose code raised an error: the last frame of the user's files in its traceback, or of all."""
     if isinstance(error, RapidError):
         return "the program"
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
-    theirs = [frame for frame in frames if frame.filename in user_files(scenario)]
+    theirs = [frame for frame in frames if frame.filename in user_files(file)]
     if isinstance(error, PluginError) and not theirs:
         return "the file or the name that the error states"
     frame = (theirs or frames)[-1]
@@ -216,10 +240,9 @@ def _raised_in(error: BaseException, scenario: Scenario) -> str:
     return f"{whose} {frame.filename}, line {frame.lineno}, in {frame.name}, raised the error"
 
 
-def user_files(scenario: Scenario) -> set[str]:
-    """Return the loaded files of the user: scenarios, controllers and the scenario itself."""
-    ours = Path(scenario.file).is_relative_to(HERE)
-    return {*plugin_files(), *([] if ours else [scenario.file])}
+def user_files(file: str) -> set[str]:
+    """Return the loaded files of the user: scenarios, controllers and the file of the scenario."""
+    return {*plugin_files(), *([] if Path(file).is_relative_to(HERE) else [file])}
 
 
 def _file_of_failed_controller(error: BaseException) -> str:
@@ -239,29 +262,30 @@ def _file_of_failed_controller(error: BaseException) -> str:
     )
 
 
-def _valid_log(log: Any, scenario: Scenario) -> Log:
-    """Return the result of `run`; raise PluginError if it is not a consistent log."""
+def _valid_run(found: Any, file: str) -> TrackingRun:
+    """Return the result of `run`; raise PluginError if it is no run with a consistent log."""
     from twin.logs.log import Log
 
-    if not isinstance(log, Log):
-        raise PluginError(f"{scenario.file}: run must return a Log, got {log!r}")
+    run = TrackingRun(found) if isinstance(found, Log) else found
+    if not isinstance(run, TrackingRun):
+        raise PluginError(f"{file}: run must return a Log or a TrackingRun, got {found!r}")
     try:
-        log.require_consistent()
+        run.log.require_consistent()
     except (TwinError, ValueError) as error:
-        raise PluginError(f"{scenario.file}: run returned an inconsistent log: {error}") from error
-    return log
+        raise PluginError(f"{file}: run returned an inconsistent log: {error}") from error
+    return run
 
 
-def _valid_metrics(metrics: Any, scenario: Scenario) -> tuple[Metric, ...]:
+def _valid_metrics(metrics: Any, file: str) -> tuple[Metric, ...]:
     """Return the result of `metrics`; raise PluginError unless it is a list of metrics with unique names."""
     if not isinstance(metrics, (tuple, list)):
-        raise PluginError(f"{scenario.file}: metrics must return a tuple or list, got {metrics!r}")
+        raise PluginError(f"{file}: metrics must return a tuple or list, got {metrics!r}")
     seen = set()
     for metric in metrics:
         if not isinstance(metric, Metric):
-            raise PluginError(f"{scenario.file}: metrics must return a Metric, got {metric!r}")
+            raise PluginError(f"{file}: metrics must return a Metric, got {metric!r}")
         if metric.name in seen:
-            raise PluginError(f"{scenario.file}: metrics returned more than one Metric named {metric.name!r}")
+            raise PluginError(f"{file}: metrics returned more than one Metric named {metric.name!r}")
         seen.add(metric.name)
     return tuple(metrics)
 
@@ -279,15 +303,11 @@ def repeat_command(run: Run) -> str:
     Paths of files are those of the run, relative to the current folder. Arguments are quoted for a POSIX
     shell.
     """
-    words = [
-        "irb-twin",
-        "run",
-        scenario_argument_text(run.file, run.scenario),
-        *_option("--controller", run.config.controller),
-    ]
-    for name, item in fields(type(run.config)).items():
-        value = getattr(run.config, name)
-        if name == "controller" or value == item.default or name in run.cell[1:]:
+    setup, entry = run.setup, run.task.entry
+    words = ["irb-twin", "run", scenario_argument_text(entry.file, entry.name)]
+    words += _option("--controller", setup.controller)
+    for name, (value, default) in settings_of(run.task).items():
+        if name == "controller" or value == default or name in run.cell[1:]:
             continue
         if isinstance(value, bool):
             words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
@@ -295,12 +315,12 @@ def repeat_command(run: Run) -> str:
             words += _option(flag(name), _text(value))
     if run.cell:
         words += ["--cell", run.cell[0]]
-    if run.config.law_settings:
-        words += ["--set", *(f"{name}={_text(value)}" for name, value in run.config.law_settings)]
-    if run.config.changes:
-        words += ["--with", *(f"{name}={_text(value)}" for name, value in run.config.changes)]
-    if run.config.limits:
-        words += ["--limit", *(f"{name}={_text(value)}" for name, value in run.config.limits)]
+    for option, values in (
+        ("--set", setup.law_settings),
+        ("--with", setup.changes),
+        ("--limit", setup.limits),
+    ):
+        words += [option, *(f"{name}={_text(value)}" for name, value in values)] if values else []
     return shlex.join(words)
 
 

@@ -1,30 +1,29 @@
 """Plan of `irb-twin validate`: scenarios with robots and controllers, and the scenarios' variants."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
 import controllers
-from scenarios.base import Config
-from scenarios.cli.arguments import fields
+from scenarios.option import fields
 from scenarios.running import registry
-from scenarios.running.registry import Scenario
+from scenarios.running.registry import Entry, Task
+from scenarios.setup import Setup
 from twin.errors import PluginError, describe_error_with_location, is_interrupt
 from twin.robot.robot import Robot
 
 
 @dataclass(frozen=True)
-class Plan:
+class ValidationPlan:
     """Plan of a validation.
 
     Attributes:
-        runs: scenario and settings of every run.
+        tasks: scenario and setup of every run.
         unsuited: names of scenario and robot of the pairs that do not suit each other.
     """
 
-    runs: tuple[tuple[Scenario, Config], ...]
+    tasks: tuple[Task, ...]
     unsuited: tuple[tuple[str, str], ...]
 
 
@@ -46,13 +45,13 @@ class Selection:
 
 
 def planned(
-    robots: Sequence[str] = (), scenarios: Sequence[Scenario] = (), selection: Selection | None = None
-) -> Plan:
+    robots: Sequence[str] = (), scenarios: Sequence[Entry] = (), selection: Selection | None = None
+) -> ValidationPlan:
     """Return the runs of a validation, robot by robot; a scenario with a fault becomes a run that fails.
 
     Args:
-        robots: names, or paths of files; if empty, the arms of this project, or the robot of the scenario if
-            its `Config` has another default robot than `base.Config`.
+        robots: names, or paths of files; if empty, the arms of this project, or the robot of the scenario's
+            `defaults`.
         scenarios: scenarios to run; if empty, all of this project.
         selection: controllers and settings.
 
@@ -63,81 +62,70 @@ def planned(
     import twin
 
     selection = selection or Selection()
-    # Making the settings raises the errors of unknown controllers and invalid values before any run.
+    # Making the setups raises the errors of unknown controllers and invalid values before any run.
+    of_setup = {name: value for name, value in selection.settings.items() if name in fields(Setup)}
     for law in selection.laws or controllers.NAMES:
-        Config(**_applicable(Config, selection.settings), controller=law)
-    for scenario in scenarios:
-        if scenario.fault is None and selection.settings:
-            scenario.Config(**_applicable(scenario.Config, selection.settings))
-    chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.titles()]
+        Setup(**of_setup, controller=law)
+    for entry in scenarios:
+        if entry.fault is None and selection.settings:
+            entry.task(_applicable(entry, selection.settings))
+    chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.BUILT_IN]
     loaded = {name: twin.load(name) for name in robots or twin.robot_names()}
     for robot in loaded.values():
         robot.require_inertia()
-    made_for = {scenario.name: "" if robots else _made_for(scenario) for scenario in chosen}
-    runs, unsuited = [], []
+    made_for = {entry.name: "" if robots else entry.kind.defaults.get("robot", "") for entry in chosen}
+    tasks, unsuited = [], []
     for name in dict.fromkeys((*loaded, *filter(None, made_for.values()))):
-        for scenario in chosen:
-            if made_for[scenario.name] not in ("", name) or (
-                name not in loaded and not made_for[scenario.name]
-            ):
+        for entry in chosen:
+            if made_for[entry.name] not in ("", name) or (name not in loaded and not made_for[entry.name]):
                 continue
-            found = _runs(scenario, name, loaded.get(name), selection)
-            runs += found
+            found = _tasks(entry, name, loaded.get(name), selection)
+            tasks += found
             if not found:
-                unsuited.append((scenario.name, name))
-    return Plan(tuple(runs), tuple(unsuited))
+                unsuited.append((entry.name, name))
+    return ValidationPlan(tuple(tasks), tuple(unsuited))
 
 
-def _made_for(scenario: Scenario) -> str:
-    """Return the robot that a scenario is made for; "" if it is made for any."""
-    robot = fields(scenario.Config)["robot"].default
-    return "" if robot == fields(Config)["robot"].default else str(robot)
-
-
-def _runs(
-    scenario: Scenario, name: str, robot: Robot | None, selection: Selection
-) -> list[tuple[Scenario, Config]]:
+def _tasks(entry: Entry, name: str, robot: Robot | None, selection: Selection) -> list[Task]:
     """Return the runs of one scenario with the robot of that name; load the robot if it is None."""
     import twin
 
-    if scenario.fault is None:
-        try:
-            configs = list(_configs(scenario, selection))
-            if not scenario.suits(robot or twin.load(name)):
-                return []
-            return [(scenario, dataclasses.replace(config, robot=name)) for config in configs]
-        except BaseException as error:
-            if is_interrupt(error):
-                raise
-            fault = PluginError(describe_error_with_location(error, scenario.file))
-            scenario = registry.failing(scenario, fault)
-    return [(scenario, Config(robot=name))]
+    if entry.fault is not None:
+        return [registry.failing(entry, entry.fault).with_setup(robot=name)]
+    try:
+        tasks = list(_variants(entry, selection))
+        suits = tasks[0].scenario.suits(robot or twin.load(name)) if tasks else True
+        return [task.with_setup(robot=name) for task in tasks if suits]
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        fault = PluginError(describe_error_with_location(error, entry.file))
+        return [registry.failing(entry, fault).with_setup(robot=name)]
 
 
-def _configs(scenario: Scenario, selection: Selection) -> Iterator[Config]:
-    """Yield the settings of a scenario's runs without duplicates."""
-    settings = _applicable(scenario.Config, selection.settings)
-    default = fields(scenario.Config)["controller"].default
-    laws = selection.laws or dict.fromkeys((*controllers.NAMES, *scenario.side_by_side, default))
-    seen: list[Config] = []
-    for config in (
-        *(scenario.Config(**settings, controller=law) for law in laws),
-        *(
-            dataclasses.replace(variant, **settings)
-            for variant in scenario.variants
-            if not selection.laws or variant.controller in selection.laws
-        ),
+def _variants(entry: Entry, selection: Selection) -> Iterator[Task]:
+    """Yield the runs of a scenario with every controller, then its variants, without duplicates."""
+    settings = _applicable(entry, selection.settings)
+    default = entry.kind.setup().controller
+    laws = selection.laws or dict.fromkeys((*controllers.NAMES, *entry.kind.side_by_side, default))
+    variants = ({**variant, **settings} for variant in entry.kind.variants)
+    found: list[Task] = []
+    for given in (
+        *({**settings, "controller": law} for law in laws),
+        *(one for one in variants if not selection.laws or one.get("controller", default) in selection.laws),
     ):
-        law_settings = selection.law_settings.get(config.controller, config.law_settings)
-        config = dataclasses.replace(config, law_settings=law_settings)
-        if config not in seen:
-            seen.append(config)
-            yield config
+        task = entry.task(given)
+        law_settings = selection.law_settings.get(task.setup.controller, task.setup.law_settings)
+        task = task.with_setup(law_settings=law_settings)
+        if task not in found:
+            found.append(task)
+            yield task
 
 
-def _applicable(config: type[Config], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are fields of a `Config`."""
-    return {name: value for name, value in settings.items() if name in fields(config)}
+def _applicable(entry: Entry, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are options of the scenario or settings of the setup."""
+    known = (*entry.options, *fields(Setup))
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def matches(name: str, texts: Sequence[str]) -> bool:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scenarios import base
-from scenarios.base import option, positive
-from scenarios.checks.closed_loop import closed_loop
-from scenarios.checks.tracking import follow, sampled, tracking_metrics
+from scenarios.judging.closed_loop import closed_loop
+from scenarios.judging.tracking import follow, sampled, tracking_metrics
+from scenarios.option import option, positive
 from twin.trajectories.joint_trajectories import quintic, sequence
 
 
@@ -48,6 +48,6 @@ def metrics(log):
 
 
 if __name__ == "__main__":
-    from scenarios.cli.process import run_script
+    from scenarios.shell.process import run_script
 
     raise SystemExit(run_script(__file__))

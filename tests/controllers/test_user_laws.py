@@ -8,7 +8,7 @@ import pytest
 import controllers
 from controllers.plugin_controllers import MyController
 from scenarios import gravity_hold
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running import registry
 from scenarios.running.runs import run_one
 from twin.control.control_law import ControlLaw

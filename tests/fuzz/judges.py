@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import twin
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
@@ -26,7 +26,7 @@ from twin.logs.recordings.recording import Recording, ToolRecording, joint_colum
 from twin.robot.drives.drive_step import drive_numbers
 from twin.robot.evaluation import uncompiled
 
-CLOSE = 1e-11  # see `scenarios/checks/engine_agreement.py`, also for the role of the condition number
+CLOSE = 1e-11  # see `scenarios/judging/engine_agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)
 ACCELERATION = 50.0
 

@@ -1,7 +1,7 @@
 import pytest
 
-from scenarios.cli.command_line import main
-from scenarios.running import execute
+from scenarios.shell.command_line import main
+from scenarios.running import execution as execute
 
 
 @pytest.fixture

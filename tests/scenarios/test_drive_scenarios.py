@@ -10,12 +10,12 @@ import controllers
 import twin
 from scenarios import drive_check, drive_mismatch
 from scenarios.base import Config
-from scenarios.checks import bounds
-from scenarios.checks.drive_load import drive_load, friction_metrics, known_drives, with_rated_payload
-from scenarios.checks.motion_range import random_positions
-from scenarios.checks.replay import position_rounding, whole_run_limit, with_spans
-from scenarios.checks.tracking import agreement_metrics, follow, sampled, tracking_metrics
-from scenarios.cli.command_line import main
+from scenarios.judging import bounds
+from scenarios.judging.drive_load import drive_load, friction_metrics, known_drives, with_rated_payload
+from scenarios.judging.motion_range import random_positions
+from scenarios.judging.replay import position_rounding, whole_run_limit, with_spans
+from scenarios.judging.tracking import agreement_metrics, follow, sampled, tracking_metrics
+from scenarios.shell.command_line import main
 from scenarios.report.results import describe
 from scenarios.running.runs import Run
 from tests.support.processor_times import shared

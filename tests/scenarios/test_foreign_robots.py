@@ -8,8 +8,8 @@ import pybullet_data
 import pytest
 
 import twin
-from scenarios.checks.motion_range import finite_range, finite_speed
-from scenarios.cli.command_line import main
+from scenarios.judging.motion_range import finite_range, finite_speed
+from scenarios.shell.command_line import main
 from scenarios.running import registry
 from scenarios.running.validation import planned
 from twin.errors import RobotError

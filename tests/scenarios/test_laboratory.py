@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from scenarios import laboratory
-from scenarios.checks.tracking import with_arrays
+from scenarios.judging.tracking import with_arrays
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Config
 from tests.support.dh_tables import plain

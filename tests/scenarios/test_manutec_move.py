@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import manutec_move
-from scenarios.checks.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
-from scenarios.manutec_move import Config
+from tests.published import manutec_move
+from tests.published.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
+from tests.published.manutec_move import Config
 from twin.control.rollout import run_rollouts
 from twin.errors import RecordingError, RobotError
 from twin.trajectories.joint_trajectories import hold, sequence

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running.provenance import commit, provenance
 from twin.logs.log import Log
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from scenarios import drive_check, payload_mismatch
-from scenarios.checks.bounds import ROUND_OFF
+from scenarios.judging.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
-from scenarios.sweeping.scenario_experiment import ScenarioExperiment
-from scenarios.sweeping.tuning import TunedLaw
+from scenarios.sweeps.scenario_experiment import ScenarioExperiment
+from scenarios.sweeps.tuning import TunedLaw
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
 from twin.control.rollout import run_rollouts

@@ -9,13 +9,13 @@ import pytest
 
 import controllers
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running import registry
 from scenarios.running.runs import run_one
-from scenarios.sweeping.scenario_experiment import Memoized
+from scenarios.sweeps.scenario_experiment import Memoized
 from tests.support.scenario_cases import CASES, SHORT, full_run
 from twin.logs.log import Log
-from twin.sweeps.robot_quantities import changed
+from twin.robot.quantities import changed
 
 
 def unstamped(log):

@@ -9,7 +9,7 @@ import pytest
 import controllers
 import twin
 from scenarios.base import Metric
-from scenarios.checks.motion_range import beyond_passive_range, random_positions
+from scenarios.judging.motion_range import beyond_passive_range, random_positions
 from scenarios.pose_path import from_printed
 from scenarios.running import registry
 from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED, full_run, suited

@@ -11,7 +11,7 @@ import pytest
 
 import scenarios
 from scenarios.base import Metric
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running import registry
 from tests.support import user_scenarios
 

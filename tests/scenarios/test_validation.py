@@ -11,8 +11,8 @@ import pytest
 import controllers
 import twin
 from scenarios.base import Config
-from scenarios.cli.command_line import main
-from scenarios.cli.output import Tally
+from scenarios.shell.command_line import main
+from scenarios.shell.output import Tally
 from scenarios.running import registry
 from scenarios.running.runs import run_name
 from scenarios.running.validation import Selection, matches, planned

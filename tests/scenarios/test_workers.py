@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.cli.output import Files
+from scenarios.shell.output import Files
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running import registry
-from scenarios.running.execute import run_in_parallel
+from scenarios.running.execution import run_in_parallel
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 from tests.support.full_disk import disk_full_after

@@ -14,7 +14,7 @@ import numpy as np
 
 import twin
 from scenarios import parallelogram
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.support.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.support.sample_loads import BODY, TOOL
 from twin.engine.simulation import Simulation

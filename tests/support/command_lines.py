@@ -4,12 +4,12 @@ import shlex
 import sys
 import time
 
-from scenarios.cli.command_line import read
-from scenarios.cli.output import COMPILING
-from scenarios.cli.settings import configs_of
+from scenarios.shell.command_line import read
+from scenarios.shell.output import COMPILING
+from scenarios.shell.settings import configs_of
 from scenarios.running import registry
 
-COMMAND = [sys.executable, "-c", "import sys; from scenarios.cli.process import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-c", "import sys; from scenarios.shell.process import main; sys.exit(main())"]
 
 
 def without_notice(error):

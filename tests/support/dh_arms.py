@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 
 TURN = 2 * np.pi
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from twin.threads import VARIABLE
 
 HOUSE = Path(__file__).parents[2]

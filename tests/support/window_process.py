@@ -12,8 +12,10 @@ import numpy as np
 import twin
 from controllers import make
 from scenarios import joint_tracking, parallelogram
-from scenarios.bench import free_bench, replay
-from scenarios.cli import command_line, process
+from scenarios.bench import free_bench
+from scenarios.bench import log_window as replay
+from scenarios.shell import command_line
+from scenarios.shell import process
 from tests.support.xwindow import *
 from twin.control.closed_loop import run_closed_loop
 from twin.dynamics.equation_of_motion import gravity_torque

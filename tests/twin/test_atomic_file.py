@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support import user_scenarios
 from tests.support.full_disk import disk_full_after
 from twin.atomic_file import atomic_write

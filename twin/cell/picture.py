@@ -13,8 +13,8 @@ from twin.cell.clearance import Clearance
 from twin.cell.reach import Envelope, PlaneMap
 from twin.formatting import literal
 from twin.kinematics.forward import link_poses
-from twin.logs.views.plots import SUN, Plot
-from twin.logs.views.scene import arm_meshes
+from twin.views.plots import SUN, Plot
+from twin.views.scene import arm_meshes
 
 OBJECT = (0.35, 0.55, 0.75)
 TOOL_COLOUR = (0.85, 0.75, 0.2)

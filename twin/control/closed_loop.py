@@ -36,7 +36,7 @@ from twin.control.signals import (
 )
 from twin.dynamics.equation_of_motion import mass_matrix
 from twin.errors import DivergenceError, LimitError, LoopError
-from twin.logs.log import LAW_SIGNAL, Log
+from twin.logs.log import Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
@@ -283,7 +283,7 @@ class _Loop:
             tau_demand=series[DEMAND],
             saturated=series[TAU] != series[DEMAND],
             loop_gap=self.loop_gap[part],
-            arrays={f"{LAW_SIGNAL}{name}": rows[part] for name, rows in self.law_signals.items()},
+            law_signals={name: rows[part] for name, rows in self.law_signals.items()},
             **{name: series[row] for name, row in self.other_rows.items()},
         )
 

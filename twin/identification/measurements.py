@@ -23,7 +23,6 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
-from twin.logs.payload_changes import LOAD
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 
 ORDER = 4
@@ -267,7 +266,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
         >>> measured.how
         'exact steps of the engine, no filter, friction at the speed after each step'
     """
-    if LOAD in log.arrays:
+    if log.payloads is not None:
         raise IdentificationError(
             f"{name}: the payload changes during the run; identify a part of it (twin.logs.parts)"
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -108,7 +108,7 @@ def _loops(log: Log) -> Iterator[Column]:
 
 def _scenario_arrays(log: Log) -> Iterator[Column]:
     """Yield the columns of the arrays that a scenario added with one or more numbers per sample."""
-    for name, array in log.arrays.items():
+    for name, array in log.added_arrays.items():
         if is_sampled(array, len(log.t)):
             several = array.ndim == 2
             for k, values in enumerate(array.T if several else [array]):
@@ -157,10 +157,17 @@ def samples_of(log: Log, selected: np.ndarray) -> Log:
         for name, array in arrays.items()
         if isinstance(array, np.ndarray) and name != "T_flange_tool"
     }
-    added = {
-        name: part(array) if is_sampled(array, len(log.t)) else array for name, array in log.arrays.items()
-    }
-    return replace(log, **cut, arrays=added)
+
+    def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        N = len(log.t)
+        return {name: part(array) if is_sampled(array, N) else array for name, array in arrays.items()}
+
+    return replace(
+        log, **cut, arrays=added(log.arrays), law_signals=added(log.law_signals),
+        payloads=log.payloads and replace(log.payloads, load=part(log.payloads.load)),
+        program=log.program
+        and replace(log.program, line=part(log.program.line), file=part(log.program.file)),
+    )  # fmt: skip
 
 
 def first_non_finite(log: Log) -> float | None:
@@ -293,6 +300,7 @@ def about(log: Log) -> dict[str, str]:
         "robot": log.robot.name,
         "controller": log.controller,
         "drives": log.drives,
+        "model_drives": log.model_drives,
         "time_step_s": repr(log.time_step),
         "steps_per_period": repr(log.steps_per_period),
         "gravity_m_s2": json.dumps(log.robot.gravity.tolist()),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.formatting import short_repr
-from twin.logs.program_lines import line_at
 from twin.robot.limits import joint_unit
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def figures_of(log: Log) -> Figures:
         joint_largest=largest(joints),
         worst_joint=log.robot.joint_names[joint] if known else "",
         worst_time=float(log.t[sample]),
-        worst_line=line_at(log.arrays, int(sample)),
+        worst_line=log.program.place(int(sample)) if log.program else "",
         peak_torque=largest(log.tau),
         torque_limit=np.array(log.robot.drive_torque_max),
         saturated_samples=log.saturated.sum(axis=0),
@@ -106,7 +105,7 @@ def figures_of(log: Log) -> Figures:
         end=float(log.t[-1]),
         samples=len(log.t),
         drives=log.drives,
-        model_drives=str(log.arrays.get("model_drives", log.drives)),
+        model_drives=log.model_drives,
     )
 
 
@@ -223,7 +222,7 @@ def place_of_largest(log: Log, error: NDArray) -> str:
         return ""
     sample, *joint = np.unravel_index(np.argmax(size), size.shape)
     names = [f"{log.robot.joint_names[k]} " for k in joint]
-    where = line_at(log.arrays, int(sample))
+    where = log.program.place(int(sample)) if log.program else ""
     return "".join(names) + f"at t = {log.t[sample]:.6g} s" + (f", {where}" if where else "")
 
 

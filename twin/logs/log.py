@@ -17,7 +17,8 @@ from twin.dynamics.equation_of_motion import PlantState, advance_period, inverse
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
-from twin.logs.payload_changes import parts, require_valid_loads
+from twin.logs.payload_changes import Payloads, parts
+from twin.logs.program_lines import ProgramLines
 from twin.robot.limits import Violation, violations
 from twin.robot.robot import Robot
 from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_poses
@@ -25,13 +26,9 @@ from twin.rotations.rotations import continuous_quaternions, pose_vector, rigid_
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from twin.logs.views.browser import Replay
-    from twin.logs.views.comparison import Comparison
-    from twin.logs.views.plots import Plot
-
-
-LAW_SIGNAL = "law_"
-"""Prefix of the arrays with the signals of the controller."""
+    from twin.views.browser import Replay
+    from twin.views.comparison import Comparison
+    from twin.views.plots import Plot
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +56,11 @@ class Log:
         T_flange_tool: (4, 4) pose of the tool on the flange; by default the flange itself.
         pose, pose_ref: (N, 7) tool pose `[x y z a b c d]` of `q` and `q_ref`.  The signs of the quaternions
             are continuous in time and equal in both.  Computed at the first access.
-        arrays: arrays that a scenario added, by name; empty for a bare run.  Two of them state a payload that
-            changes, see `twin.logs.parts`; `robot` then has the first payload.
+        model_drives: drive mode of the controller's model; by default that of the robot.
+        law_signals: signals (N, n) of the controller by name, such as the disturbance that `dob` observes.
+        payloads: payloads of a run in which they change, see `twin.logs.parts`; `robot` then has the first.
+        program: lines of the program that led the run.
+        arrays: further arrays by name, such as the cycles of a stream.
 
     With ideal drives `tau_joint` is `tau`.  With rigid joints `q_motor` is `q` and `qd_motor` is `qd`.
     Without sensors `q_seen` is `q_motor` and `qd_seen` is `qd_motor`.  In these cases both names refer to the
@@ -68,8 +68,8 @@ class Log:
 
     Example:
         >>> import twin
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> log.q.shape, log.controller, log.robot.name
         ((101, 6), 'computed_torque', 'irb140')
     """
@@ -94,19 +94,27 @@ class Log:
     q_seen: np.ndarray = None  # type: ignore[assignment]
     qd_seen: np.ndarray = None  # type: ignore[assignment]
     T_flange_tool: np.ndarray = field(default_factory=lambda: np.eye(4))
+    model_drives: str = ""
+    law_signals: Mapping[str, np.ndarray] = field(default_factory=dict)
+    payloads: Payloads | None = None
+    program: ProgramLines | None = None
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not self.model_drives:
+            object.__setattr__(self, "model_drives", self.robot.drive_mode)
         for name, same in STANDS_FOR.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, getattr(self, same))
-        object.__setattr__(self, "arrays", MappingProxyType(dict(self.arrays)))
+        for name in MAPPINGS:
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"arrays": dict(self.arrays)}  # a `MappingProxyType` cannot be pickled
+        # A `MappingProxyType` cannot be pickled.
+        return self.__dict__ | {name: dict(getattr(self, name)) for name in MAPPINGS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, arrays=MappingProxyType(state["arrays"]))
+        self.__dict__.update(state | {name: MappingProxyType(state[name]) for name in MAPPINGS})
 
     @property
     def pose(self) -> np.ndarray:  # noqa: D102
@@ -132,15 +140,6 @@ class Log:
     def drives(self) -> str:
         """Drive mode of the run, one of `twin.robot.drives.drives.MODES`."""
         return self.robot.drive_mode
-
-    @property
-    def law_signals(self) -> dict[str, np.ndarray]:
-        """Signals (N, n) of the controller by name, such as the disturbance that `dob` observes."""
-        return {
-            name.removeprefix(LAW_SIGNAL): values
-            for name, values in self.arrays.items()
-            if name.startswith(LAW_SIGNAL) and np.shape(values) == self.q.shape
-        }
 
     @property
     def tau_motor(self) -> np.ndarray:
@@ -211,9 +210,17 @@ class Log:
         """Return whether two logs agree in every bit of every sample."""
         return (
             all(_same(getattr(self, name), getattr(other, name)) for name in RECORDED)
-            and self.arrays.keys() == other.arrays.keys()
-            and all(_same(array, other.arrays[name]) for name, array in self.arrays.items())
+            and self.added_arrays.keys() == other.added_arrays.keys()
+            and all(_same(array, other.added_arrays[name]) for name, array in self.added_arrays.items())
         )
+
+    @property
+    def added_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays beside the record of every run, by the names that tables and files use."""
+        found = {LAW_SIGNAL + name: values for name, values in self.law_signals.items()}
+        for part in (self.payloads, self.program):
+            found |= {} if part is None else vars(part)
+        return found | dict(self.arrays)
 
     def __repr__(self) -> str:
         seconds = f"{self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else "no time"
@@ -223,7 +230,7 @@ class Log:
         return self._compared()._repr_html_()
 
     def _compared(self) -> Comparison:
-        from twin.logs.views.comparison import compare
+        from twin.views.comparison import compare
 
         return compare({self.controller: self})
 
@@ -259,13 +266,17 @@ class Log:
 
         return frame(self)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, more: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
         """Write the log atomically as a NumPy archive, usually `.npz`; as a table if the name says so.
 
         A name that ends in `.csv` or `.parquet` gets the columns of `twin.logs.columns`, which `load` cannot
         read.
 
         The archive contains all numbers of the robot.  Its named poses and its shapes are read from its file.
+
+        Args:
+            path: path of the file.
+            more: further arrays of the archive by name, with a dot in each; `load` ignores them.
 
         Raises:
             TwinError: `load` would reject the log, or its robot cannot be stored.
@@ -282,7 +293,9 @@ class Log:
             if content[name] is getattr(self, same):
                 del content[name]
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
-        content |= {OWN + name: array for name, array in self.arrays.items()}
+        content |= {OWN + name: array for name, array in self.added_arrays.items()}
+        content[OWN + MODEL_DRIVES] = self.model_drives
+        content |= more
         with atomic_write(path) as draft, open(draft, "wb") as file:  # NumPy would append `.npz` to a name
             np.savez(file, **content)
 
@@ -334,10 +347,15 @@ class Log:
             np.abs(np.diff(self.t) - period) <= 1e-6 * period + 4 * np.spacing(np.max(np.abs(self.t)))
         ):
             raise TwinError(f"expected times t in steps of the control period, {period:g} s")
-        for name, array in self.arrays.items():
+        for name, array in self.added_arrays.items():
             if not isinstance(array, np.ndarray) or array.dtype.kind not in KINDS:
                 raise TwinError(f"expected {name} to be an array of numbers or text, got {_form(array)}")
-        require_valid_loads(self)
+        for name, values in self.law_signals.items():
+            if values.shape != (N, n):
+                raise TwinError(f"expected the signal {name} to be of shape {(N, n)}, got {_form(values)}")
+        for part in (self.payloads, self.program):
+            if part is not None:
+                part.require_valid(N)
 
 
 STANDS_FOR = {
@@ -346,8 +364,13 @@ STANDS_FOR = {
 """Array that each of these is identical to where it was not recorded, as in files without drives."""
 
 POSES = ("pose", "pose_ref")
-RECORDED = (*(item.name for item in fields(Log) if item.name not in ("robot", "arrays")), *POSES)
-OWN = "own_"  # prefix of the arrays that a scenario added, in the archive
+MAPPINGS = ("law_signals", "arrays")
+PARTS = {"payloads": Payloads, "program": ProgramLines}
+MODEL_DRIVES = "model_drives"
+ADDED = ("robot", MODEL_DRIVES, *MAPPINGS, *PARTS)
+RECORDED = (*(item.name for item in fields(Log) if item.name not in ADDED), *POSES)
+OWN, LAW_SIGNAL = "own_", "law_"
+"""Prefixes of the names of `Log.added_arrays` in files, and of the controller's signals among them."""
 SCALARS = {"controller": (str, "U"), "time_step": (float, "f"), "steps_per_period": (int, "i")}
 JOINTS = ("q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", *STANDS_FOR)
 ARRAYS = {
@@ -371,7 +394,16 @@ def _log(arrays: dict[str, np.ndarray]) -> Log:
         recorded[name] = kind(recorded[name])
     added = {name.removeprefix(OWN): array for name, array in arrays.items() if name.startswith(OWN)}
     poses = tuple(recorded.pop(name) for name in POSES)
-    log = Log(robot=robot_from_record(arrays), arrays=added, **recorded)
+    robot = robot_from_record(arrays)
+    parts: dict[str, Any] = {}
+    for name, kind in PARTS.items():
+        names = [item.name for item in fields(kind)]
+        if all(one in added for one in names):
+            parts[name] = kind(*(added.pop(one) for one in names))
+    signals = [name for name in added if name.startswith(LAW_SIGNAL)]
+    parts["law_signals"] = {name.removeprefix(LAW_SIGNAL): added.pop(name) for name in signals}
+    model_drives = str(added.pop(MODEL_DRIVES, ""))
+    log = Log(robot=robot, model_drives=model_drives, arrays=added, **parts, **recorded)
     rigid_poses(log.T_flange_tool, "T_flange_tool")
     if "structure" not in arrays and not np.allclose(poses, log._poses, rtol=0, atol=1e-6, equal_nan=True):
         raise RobotError(
@@ -447,5 +479,6 @@ class RunningLog:
             return None
         rows = np.arange(max(0, self._count - self._capacity), self._count) % self._capacity
         series = {name: array[rows] for name, array in self._series.items()}
-        others = {name: None for name in STANDS_FOR if name not in series}
+        others: dict[str, Any] = {name: None for name in STANDS_FOR if name not in series}
+        others["law_signals"] = {}  # the parts have those of their samples alone
         return replace(self._first, T_flange_tool=T_flange_tool, arrays=arrays, **series, **others)

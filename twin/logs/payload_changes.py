@@ -1,15 +1,13 @@
 """Parts of a log between changes of the arm's payload.
 
-A log has one robot.  If the payload changes during a run, two arrays of the log state it: `loads` (L, 10),
-one row per payload, and `load` (N,), the row that acts in the step after each sample.  A row contains mass,
-centre of mass, and Ixx, Iyy, Izz, Ixy, Ixz, Iyz about it, in [kg, m, kg m^2], flange frame; the mass of no
-payload is 0.  Equations of motion apply to the parts.
+A log has one robot.  If the payload changes during a run, `Log.payloads` states it.  Equations of motion
+apply to the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,9 +19,6 @@ from twin.robot.robot import Payload
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-
-LOAD, LOADS = "load", "loads"
-"""Names of the two arrays."""
 
 
 class LoadChange(NamedTuple):
@@ -40,11 +35,33 @@ class LoadChange(NamedTuple):
     model_payload: Payload | None
 
 
-def load_arrays(changes: Sequence[LoadChange], samples: int) -> dict[str, np.ndarray]:
-    """Return the arrays `load` and `loads` of a log of N samples; the first change is at sample 0."""
-    starts = [change.sample for change in changes]
-    index = np.searchsorted(starts, np.arange(samples), side="right") - 1
-    return {LOAD: index, LOADS: np.array([_row(change.payload) for change in changes])}
+@dataclass(frozen=True, eq=False)
+class Payloads:
+    """Payloads of a run in which they change.
+
+    Attributes:
+        load: (N,) row of `loads` that acts in the step after each sample.
+        loads: (L, 10) payloads, one row each: mass, centre of mass, and Ixx, Iyy, Izz, Ixy, Ixz, Iyz about
+            it, in [kg, m, kg m^2], flange frame.  The mass of no payload is 0.
+    """
+
+    load: np.ndarray
+    loads: np.ndarray
+
+    @staticmethod
+    def of(changes: Sequence[LoadChange], samples: int) -> Payloads:
+        """Return the payloads of N samples; the first change is at sample 0."""
+        starts = [change.sample for change in changes]
+        load = np.searchsorted(starts, np.arange(samples), side="right") - 1
+        return Payloads(load, np.array([_row(change.payload) for change in changes]))
+
+    def require_valid(self, samples: int) -> None:
+        """Raise `TwinError` unless the arrays are those of N samples."""
+        load, loads = self.load, self.loads
+        if load.dtype.kind != "i" or load.shape != (samples,) or loads.ndim != 2 or loads.shape[1] != 10:
+            raise TwinError(f"expected load (N,) of whole numbers and loads (L, 10), got {loads.shape}")
+        if not (np.all(load >= 0) and np.all(load < len(loads))):
+            raise TwinError(f"expected load to be from 0 to {len(loads) - 1}")
 
 
 def _row(payload: Payload | None) -> list[float]:
@@ -61,17 +78,6 @@ def payload_of_row(row: Floats) -> Payload | None:
     return Payload(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) if mass else None
 
 
-def require_valid_loads(log: Log) -> None:
-    """Raise `TwinError` if the arrays of the payloads do not fit the log."""
-    if LOAD not in log.arrays:
-        return
-    index, rows = log.arrays[LOAD], log.arrays.get(LOADS, np.zeros(0))
-    if index.dtype.kind != "i" or index.shape != log.t.shape or rows.ndim != 2 or rows.shape[1] != 10:
-        raise TwinError(f"expected {LOAD} (N,) of whole numbers and {LOADS} (L, 10), got {rows.shape}")
-    if not (np.all(index >= 0) and np.all(index < len(rows))):
-        raise TwinError(f"expected {LOAD} to be from 0 to {len(rows) - 1}")
-
-
 def parts(log: Log) -> tuple[Log, ...]:
     """Return the parts of a log with a constant payload, in order; the log itself without changes.
 
@@ -86,14 +92,13 @@ def parts(log: Log) -> tuple[Log, ...]:
     """
     from twin.logs.columns import samples_of
 
-    if LOAD not in log.arrays:
+    if log.payloads is None:
         return (log,)
-    index = log.arrays[LOAD]
-    starts = [0, *(np.flatnonzero(np.diff(index)) + 1), len(index)]
+    load = log.payloads.load
+    starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
     found = []
     for first, last in pairwise(starts):
-        piece = samples_of(log, np.arange(first, min(last + 1, len(index))))
-        arrays = {name: array for name, array in piece.arrays.items() if name not in (LOAD, LOADS)}
-        payload = payload_of_row(log.arrays[LOADS][index[first]])
-        found.append(replace(piece, robot=log.robot.with_payload(payload), arrays=arrays))
+        piece = samples_of(log, np.arange(first, min(last + 1, len(load))))
+        payload = payload_of_row(log.payloads.loads[load[first]])
+        found.append(replace(piece, robot=log.robot.with_payload(payload), payloads=None))
     return tuple(found)

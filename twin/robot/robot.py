@@ -22,9 +22,9 @@ from twin.robot.drives.drives import Drives, known_mode
 from twin.robot.limits import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
-    from twin.logs.views.plots import Plot
     from twin.multibody.single_sample import SingleSample
     from twin.robot.drives.drive_step import DriveModel
+    from twin.views.plots import Plot
 
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -239,7 +239,7 @@ class Robot(Portable):
             ValueError: q has another shape, or is not finite.
             RobotError: a shape of the robot cannot be drawn.
         """
-        from twin.logs.views.plots import robot_plot
+        from twin.views.plots import robot_plot
 
         return robot_plot(self, q)
 

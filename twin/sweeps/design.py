@@ -27,7 +27,7 @@ A text describes the distribution or the grid of a quantity:
 | | `a:b:n` | a grid of n evenly spaced points from a to b, including both | | `v1,v2,...` | a grid of these
 values; a single value is fixed |
 
-`:each` behind any of them varies each axis or link by itself, see `twin.sweeps.robot_quantities.expand_each`.
+`:each` behind any of them varies each axis or link by itself, see `twin.robot.quantities.expand_each`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.loads import Motion, load_magnitudes
-from twin.logs.log import LAW_SIGNAL, Log
+from twin.logs.log import Log
 from twin.robot.limits import ROUND_OFF
 from twin.robot.robot import Robot
 from twin.sweeps.trial import LOAD_FIGURES, OUTCOME, TROUBLES, Trial
@@ -147,7 +147,7 @@ def _log(rollouts: Rollouts, r: int, trial: Trial) -> Log:
         robot=trial.plant, controller=trial.controller.name, time_step=trial.time_step,
         steps_per_period=trial.steps_per_period, t=t, q_ref=q, qd_ref=qd, qdd_ref=qdd,
         saturated=signals["tau"] != signals["tau_demand"], loop_gap=np.zeros(len(t)), **signals,
-        arrays={f"{LAW_SIGNAL}{name}": rows[r] for name, rows in rollouts.law.items()},
+        law_signals={name: rows[r] for name, rows in rollouts.law.items()},
     )  # fmt: skip
 
 

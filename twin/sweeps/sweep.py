@@ -2,7 +2,7 @@
 
 These quantities can vary:
 
-- the quantities of the plant, under the names of `twin.sweeps.robot_quantities`;
+- the quantities of the plant, under the names of `twin.robot.quantities`;
 - `payload`: mass of the payload at the plant's flange, in kg; its inertia is scaled with it;
 - `payload.x`, `payload.y`, `payload.z`: its centre of mass, flange frame, in m;
 - the prefix `model.` with any of these names: the same quantity of the controller's model;
@@ -25,9 +25,9 @@ from twin.control.control_law import ControlLaw
 from twin.errors import UnknownNameError, VariationError
 from twin.formatting import html_table
 from twin.robot.drives.sensors import Sensors
+from twin.robot.quantities import changed, expand_each, quantities, quantity, unknown
 from twin.robot.robot import Payload, Robot
 from twin.sweeps.design import Design, DesignKind, parse_variation
-from twin.sweeps.robot_quantities import changed, expand_each, quantities, quantity, unknown
 from twin.sweeps.running import Progress, columns, run_points
 from twin.sweeps.sobol_indices import SobolIndices, sobol_indices
 from twin.sweeps.statistics import Importance, Share, decisive_figure, importances, pass_share, worst

@@ -9,7 +9,7 @@ import numpy as np
 import twin
 from controllers.computed_torque import ComputedTorque
 from controllers.pid import PID
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.published.aliaga.poses import configurations
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.trees import about_centre, turned

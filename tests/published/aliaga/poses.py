@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 
 import twin
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix
 from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity

@@ -11,9 +11,9 @@ from scenarios.base import Config
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running import registry
-from scenarios.running.execute import run_sequence
+from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
 from twin.trajectories.sampling import Reference, State
 
@@ -178,7 +178,7 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
         seen.append((config.controller, config.gui, [name for name, _ in config.beside]))
         return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
 
-    monkeypatch.setattr("scenarios.running.execute.run_one", run_one)
+    monkeypatch.setattr("scenarios.running.execution.run_one", run_one)
     scenario = registry.find("joint_tracking")
     plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
     runs = run_sequence(plan, lambda name: None)

@@ -19,13 +19,13 @@ from websockets.sync.client import connect
 import twin
 from scenarios.base import Config
 from scenarios.bench.browser_bench import LATEST, PART, jog
-from scenarios.cli.output import announce_page
+from scenarios.shell.output import announce_page
 from tests.support.browser import browser
 from tests.support.command_lines import wait
 from tests.support.example_logs import irb140_log
 from tests.support.forks import Fork
 from tests.support.window_process import PREAMBLE
-from twin.logs.views.browser import View
+from twin.views.browser import View
 
 
 @pytest.fixture

@@ -6,17 +6,17 @@ import time
 import numpy as np
 import pytest
 
-from scenarios.bench.replay import describe_sample
+from scenarios.bench.log_window import describe_sample
 from tests.support.command_lines import without_notice
 from tests.support.example_logs import made_log, swing
 from tests.support.forks import Fork
 from tests.support.window_process import PREAMBLE
 from tests.support.xwindow import RIGHT, SPACE, UP, Display
-from twin.logs.views.playback import Track
+from twin.views.playback import Track
 
 SCRIPT = """
 import json, sys
-from scenarios.cli.process import main
+from scenarios.shell.process import main
 
 class Printed(replay.ReplayControls):
     def show(self):

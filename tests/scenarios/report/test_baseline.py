@@ -6,7 +6,7 @@ import json
 import pytest
 
 from scenarios.base import Config, Metric
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.report.baseline import BaselineError, compare, read_baseline
 from scenarios.report.files import write_json
 from scenarios.report.results import Results

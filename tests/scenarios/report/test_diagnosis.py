@@ -103,7 +103,7 @@ def test_error_is_blamed_on_the_code_that_raised_it(tmp_path, fault):
 
 
 def test_error_of_the_twin_is_not_blamed_on_the_user(monkeypatch):
-    monkeypatch.setattr("scenarios.checks.tracking.found_payload", lambda log: log.arrays["tables"])
+    monkeypatch.setattr("scenarios.judging.tracking.found_payload", lambda log: log.arrays["tables"])
     scenario = registry.find("joint_tracking")
     run = run_one(scenario, scenario.Config(duration=0.02))
     assert diagnose(run, [run]).startswith("the twin: the code of ")

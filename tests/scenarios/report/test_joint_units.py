@@ -8,7 +8,7 @@ from scenarios.base import Config
 from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.sweeping.execute import WorstCase
+from scenarios.sweeps.draws import WorstCase
 from tests.support.example_logs import made_log, rendered
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message

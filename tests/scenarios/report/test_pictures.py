@@ -8,11 +8,11 @@ import pytest
 import twin
 from scenarios import drive_mismatch
 from scenarios.base import Config
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.report import page_curves, picture
 from scenarios.running.runs import Run
 from tests.support.example_logs import log_of
-from twin.logs.views.plots import friction_plot
+from twin.views.plots import friction_plot
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from matplotlib.image import imread
 
 import twin
 from scenarios.base import Config, Metric
-from scenarios.cli import output
-from scenarios.cli.command_line import main
+from scenarios.shell import output
+from scenarios.shell.command_line import main
 from scenarios.report.files import write_json, write_junit
 from scenarios.report.picture import draw
 from scenarios.report.report import (

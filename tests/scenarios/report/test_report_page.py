@@ -14,8 +14,8 @@ import pytest
 import trimesh
 from PIL import Image
 
-from scenarios.checks.closed_loop import gains
-from scenarios.cli.command_line import main
+from scenarios.judging.closed_loop import gains
+from scenarios.shell.command_line import main
 from scenarios.report import page
 from scenarios.report import page_curves as curves
 from scenarios.report.page import grouped, logged
@@ -24,8 +24,8 @@ from scenarios.report.worst_moment import worst_moment
 from scenarios.running import registry
 from scenarios.running.runs import repeat_command, run_one
 from tests.support.browser import browser
-from twin.logs.views import scene as replay
-from twin.logs.views.scene import Mesh, coarser
+from twin.views import scene as replay
+from twin.views.scene import Mesh, coarser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
 MOVED = 0.003  # of all pixels: so many change when the arm moves

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.image import imread
 
 from scenarios.base import Config
-from scenarios.sweeping.findings import Swept, failures, findings, percent
-from scenarios.sweeping.pictures import FEW, draw
+from scenarios.sweeps.findings import Swept, failures, findings, percent
+from scenarios.sweeps.pictures import FEW, draw
 from twin.errors import TwinError
 from twin.logs import columns as log_files
 from twin.sweeps.table_files import ROWS, column_names, write_tables

@@ -8,7 +8,7 @@ import pytest
 import controllers
 import twin
 from scenarios.bench.chosen_law import ChosenLaw
-from scenarios.checks.closed_loop import LawPerLoad
+from scenarios.judging.closed_loop import LawPerLoad
 from scenarios.gravity_hold import Config
 from twin import AnalyticPlant, run_closed_loop, run_rollouts
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from twin.dynamics.formula_code import FORMULAS, formula_code
 from twin.errors import RobotError, UnknownNameError
 from twin.identification.torque_model import base_parameters

@@ -6,7 +6,7 @@ import socket
 import numpy as np
 import pytest
 
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.egm_messages import Q, pose, robot_message
 from tests.support.egm_stub import CYCLE, stub_robot
 from tests.support.example_logs import log_of, made_log

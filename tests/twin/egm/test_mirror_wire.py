@@ -10,7 +10,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.egm_streams import PAYLOAD, excited_log, messages, model_of
 from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, Plan, encode_robot, virtual_time
 from twin.egm.mirror import relay

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.checks.free_motion import free_motion
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.free_motion import free_motion
+from scenarios.judging.motion_range import random_positions
 from scenarios.parallelogram import Config, run
 from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from tests.support.peers import one_step

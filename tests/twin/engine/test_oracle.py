@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.support.peers import one_step
 from tests.support.sample_loads import BODY, TOOL
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics

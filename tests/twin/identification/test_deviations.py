@@ -9,7 +9,7 @@ from scipy.signal import lfilter
 
 import twin
 from scenarios import excitation
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.joint_tracking import Config, run
 from tests.support.identified_arms import GAS_SPRING, excited, measured, slides_as_it_starts
 from tests.support.sample_drives import uncoupled

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from scenarios import identify_joint
-from scenarios.checks import joint_experiment as experiment
+from tests.published import identify_joint
+from tests.published import joint_experiment as experiment
 from twin.dynamics import flexible_joint
 from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, poles, velocity_model
 from twin.errors import IdentificationError, RobotError

@@ -8,7 +8,7 @@ import pytest
 import twin
 from controllers.pd import PD
 from scenarios import excitation
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.joint_tracking import Config, run
 from twin.identification.gear_springs import gear_springs
 from twin.identification.measurements import measurements_of_log

@@ -10,7 +10,7 @@ import pytest
 
 import twin
 from scenarios import excitation, joint_tracking
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.identified_arms import believed, measured, slides_as_it_starts
 from twin.errors import IdentificationError
 from twin.identification.least_squares import joint_residuals, triangles

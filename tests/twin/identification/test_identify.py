@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from scenarios import excitation
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.identified_arms import excited, slides_as_it_starts
 from tests.support.sample_drives import uncoupled
 from twin.errors import IdentificationError, IdentificationWarning

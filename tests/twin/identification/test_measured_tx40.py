@@ -10,7 +10,7 @@ import json
 import numpy as np
 import pytest
 
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.shared_data import shared_folder
 from twin.identification.physical import pseudo_inertias
 

@@ -8,7 +8,7 @@ import pytest
 
 import twin
 from scenarios import excitation, payload_mismatch
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from twin.errors import IdentificationError
 from twin.identification import Filtering, filtered_measurements
 from twin.identification.payload import identify_payload, payload_values

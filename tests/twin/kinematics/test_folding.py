@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.judging.motion_range import beyond_passive_range
 from tests.support.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import LimitError
 from twin.robot.limits import check_folding

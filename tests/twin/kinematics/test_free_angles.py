@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.judging.motion_range import beyond_passive_range
 from tests.support.dh_arms import geometry, pose_errors, random_poses_of
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics

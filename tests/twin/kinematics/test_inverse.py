@@ -8,7 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
-from scenarios.checks.motion_range import beyond_passive_range
+from scenarios.judging.motion_range import beyond_passive_range
 from tests.support.dh_arms import (
     TURN,
     dh_frames,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.example_logs import made_log, swing
 from twin import Simulation, forward_kinematics
 from twin.errors import TwinError
-from twin.logs.views import film as films
-from twin.logs.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
-from twin.logs.views.playback import Playback, Track, names_of, tracks
+from twin.views import film as films
+from twin.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
+from twin.views.playback import Playback, Track, names_of, tracks
 
 SIZE = (240, 200)
 

@@ -8,12 +8,12 @@ import pytest
 
 import controllers
 import twin
-from scenarios.running.tracking_verdict import limited
+from scenarios.judging.tracking_verdict import limited
 from tests.support.sweep_experiments import Swing
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.logs.figures import LOADS
 from twin.logs.loads import cubic_mean, load_curves, log_wrenches, torque_residual
-from twin.logs.views.curves import draw, panels
+from twin.views.curves import draw, panels
 from twin.sweeps.evaluation import engine_outcomes, figures_of_log, outcomes
 from twin.sweeps.trial import LOAD_FIGURES, Trial
 

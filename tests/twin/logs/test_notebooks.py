@@ -13,7 +13,7 @@ import controllers
 import twin
 from tests.support.example_logs import irb140_log
 from twin.formatting import html_table, short_repr
-from twin.logs.views.browser import Replay
+from twin.views.browser import Replay
 
 CELLS = {
     "robot": "import numpy as np, twin, controllers\nrobot = twin.load('irb140')\nrobot",

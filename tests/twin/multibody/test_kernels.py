@@ -109,7 +109,7 @@ def test_runs_without_the_compiler(irb140, tmp_path):
 def test_importing_twin_is_light():
     program = (
         "import sys, twin; print([m for m in ('numba', 'urchin', 'pybullet', 'scipy') if m in sys.modules])\n"
-        "import scenarios.cli.command_line; twin.load('irb1400'); print('sympy' in sys.modules)"
+        "import scenarios.shell.command_line; twin.load('irb1400'); print('sympy' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["[]", "False"]

@@ -14,7 +14,7 @@ import pytest
 import controllers
 import twin
 from controllers.plugin_controllers import GROUP
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from scenarios.running import registry
 from tests.support.installed_packages import installed
 from tests.support.sweep_experiments import Swing, points
@@ -157,7 +157,7 @@ def test_robots_are_found_beside_the_package(tmp_path):
     assert run.stdout.split() == ["6", str(sibling_packages.PROJECT)], run.stderr
 
 
-MAIN = "from scenarios.cli.process import main; exit(main())"
+MAIN = "from scenarios.shell.process import main; exit(main())"
 
 
 def test_a_package_that_is_hidden_is_named(tmp_path):
@@ -185,7 +185,7 @@ REST = State(0.25, np.zeros(6), np.zeros(6))
 SCENARIO = '''
 """A hold under a law of its own."""
 from scenarios import gravity_hold
-from scenarios.checks.tracking import error_metrics as metrics
+from scenarios.judging.tracking import error_metrics as metrics
 
 def limp(state, reference):
     """No torque at all."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.support.urdf_files import FILES
 from twin.errors import RobotError
 from twin.multibody.tree import Loop, frozen

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.cli.command_line import main
+from scenarios.shell.command_line import main
 from tests.support.dh_arms import dh_pose
 from tests.support.dh_tables import dh_product, plain
 from tests.support.peers import largest_relative_error, one_step

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.checks.motion_range import random_positions
+from scenarios.judging.motion_range import random_positions
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted, random_urdf
 from twin.errors import LimitError

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 import twin
-from scenarios.checks.manutec_r3 import (
+from tests.published.manutec_r3 import (
     ANGLES,
     INSTANTS,
     KP,

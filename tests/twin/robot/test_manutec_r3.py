@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.checks.manutec_r3 import INSTANTS, LOAD, REST, TORQUE_CONSTANTS, published_move
+from tests.published.manutec_r3 import INSTANTS, LOAD, REST, TORQUE_CONSTANTS, published_move
 from tests.support.peers import largest_relative_error, one_step
 from tests.support.random_trees import interpreted
 from twin.engine.simulation import Simulation

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.sweeping.tuning_report import conclusions
+from scenarios.sweeps.tuning_report import conclusions
 from twin.errors import VariationError
 from twin.sweeps import tuning as search
 from twin.sweeps.design import Points

@@ -18,7 +18,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.log import Log, RunningLog
-from twin.logs.payload_changes import LoadChange, load_arrays
+from twin.logs.payload_changes import LoadChange, Payloads
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.robot import Payload, Robot
@@ -168,7 +168,7 @@ class GuidedArm:
         after = [change for change in self._loads if change.sample > first]
         changes = [change._replace(sample=max(change.sample - first, 0)) for change in (*before, *after)]
         robot = log.robot.with_payload(changes[0].payload)
-        return replace(log, robot=robot, arrays={**arrays, **load_arrays(changes, len(log.t))})
+        return replace(log, robot=robot, payloads=Payloads.of(changes, len(log.t)))
 
     def close(self) -> None:
         """End the simulation and close its window."""

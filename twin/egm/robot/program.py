@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from twin.egm.robot.guided_arm import Controller
 from twin.egm.robot.session import Session
 from twin.errors import RapidError
 from twin.logs.log import Log
+from twin.logs.program_lines import ProgramLines
 from twin.rapid.functions import functions_for
 from twin.rapid.instructions import Move, Pause, Recorder, instructions_for
-from twin.rapid.language import Source, read_text
+from twin.rapid.language import Source
 from twin.rapid.planning import Limits, plan
 from twin.rapid.programs import executed, lower_case
 from twin.rapid.targets import Arm, payload_of
@@ -302,16 +302,9 @@ class ProgramSession(Session):
         log = super().log()
         if log is None:
             return None
-        files = list(dict.fromkeys(file for _, file, _ in self._marks))
+        # Their beginnings are counted in samples of the whole run, of which the log may have the end alone.
         samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
-        mark = np.searchsorted([sample for sample, _, _ in self._marks], samples, side="right")
-        lines = {
-            "line": np.array([0, *(line for _, _, line in self._marks)])[mark],
-            "file": np.array([0, *(files.index(file) for _, file, _ in self._marks)])[mark],
-            "files": np.array([Path(file).name for file in files], dtype=str),
-            "texts": np.array([read_text(file) for file in files], dtype=str),
-        }
-        return replace(log, arrays={**log.arrays, **lines})
+        return replace(log, program=ProgramLines.of(self._marks, samples))
 
 
 def _is_guided(move: Move) -> bool:

@@ -1,0 +1,10 @@
+from .judging.following import follow as follow
+from .judging.run import TrackingRun as TrackingRun
+from .judging.tracking import tracking_metrics as tracking_metrics
+from .metric import Metric as Metric
+from .option import option as option
+from .scenario import Scenario as Scenario
+from .scenario import TrackingScenario as TrackingScenario
+from .setup import Arms as Arms
+from .setup import Sampling as Sampling
+from .setup import Setup as Setup

@@ -1,1 +1,0 @@
-"""Commands that run a scenario many times: sweep, tune and learn."""

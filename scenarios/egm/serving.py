@@ -1,0 +1,342 @@
+"""Execution of `irb-twin egm serve`: jobs, sessions in processes, results, and their table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scenarios.shell.process import graceful_stop
+from twin.atomic_file import atomic_write
+from twin.egm.guidance.guidance import Fault
+from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot.session import EgmResult, Plan
+from twin.egm.wire.channel import Address
+from twin.errors import DivergenceError, RapidError, TwinError, describe_error
+from twin.logs.log import Log
+from twin.robot.robot import Payload, Robot
+from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from controllers import Controller
+    from scenarios.egm.serve import ProgramOptions
+    from scenarios.setup import Setup
+    from twin.egm.robot.program import GuidedProgram
+    from twin.egm.robot.robot import EgmRobot
+
+
+@dataclass(frozen=True)
+class Job:
+    """Settings of one robot that is to be served.
+
+    Attributes:
+        label: name of the robot in printed lines and tables.
+        setup: robot, controller, drives, tool, payload.
+        settings: guidance settings.
+        to: address of the client.
+        plan: number and timing of the instructions.
+        bind: local address that receives the answers; `None` for a free loopback port.
+        start: named initial pose; `None` for the default of the mode.
+        path: path in path mode.
+        limit: limit of the real time for an answer in lockstep, in [s]; `None` to run by the clock.
+        log: file for the log of motion and messages; `None` for no log.
+        program: program that leads the session, if any.
+    """
+
+    label: str
+    setup: Setup
+    settings: GuidanceSettings
+    to: Address
+    plan: Plan = field(default_factory=Plan)
+    bind: Address | None = None
+    start: str | None = None
+    path: Path | None = None
+    limit: float | None = None
+    log: Path | None = None
+    program: ProgramOptions | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """Result of a robot that was served.
+
+    Attributes:
+        error: reason for a premature end, such as a silent client; empty without one.
+        refused: whether the reason is wrong use or a silent client, not a fault of the robot.
+        unwritten: reason why the log could not be written; empty if it was.
+        result: result of the session, without its log.
+        tau_peak: (n,) largest motor torques at the joints in the last two minutes, in [N m].
+        tau_max: (n,) torque limits at the joints, in [N m].
+        joints: names of the joints.
+    """
+
+    error: str = ""
+    refused: bool = False
+    unwritten: str = ""
+    result: EgmResult = field(default_factory=EgmResult)
+    tau_peak: NDArray | None = None
+    tau_max: NDArray | None = None
+    joints: tuple[str, ...] = ()
+
+
+class Serving:
+    """Session of one robot.
+
+    Args:
+        job: settings of the robot.
+        print_line: function that prints a line for each event.
+    """
+
+    def __init__(self, job: Job, print_line: Callable[[str], object]) -> None:
+        self._job, self._print_line = job, print_line
+        self._lock = Lock()
+        self._robot: EgmRobot | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Request the end of the session; may be called from any thread at any time."""
+        with self._lock:
+            self._stopped = True
+            if self._robot is not None:
+                self._robot.stop()
+
+    def serve(self) -> Served:
+        """Run the session and return its result.
+
+        Raises:
+            TwinError, ValueError: the robot, controller, path or address is invalid.
+        """
+        from twin.egm import virtual_time
+
+        job = self._job
+        plant = job.setup.load_robot()
+        try:
+            with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
+                arm = self._make_robot(plant)
+        except RapidError as fault:  # before the first activation of EGM
+            return Served(str(fault))
+        with self._lock:
+            self._robot = arm
+            if self._stopped:
+                arm.stop()
+        self._print_line(opening(job, arm))
+        error, refused = "", False
+        try:
+            arm.run()
+        except TwinError as fault:
+            error, refused = str(fault), not isinstance(fault, (DivergenceError, RapidError))
+        return self._result(plant, arm.result, error, refused)
+
+    def _make_robot(self, plant: Robot) -> EgmRobot:
+        from scenarios.setup import named_pose
+        from twin.egm import EgmRobot
+
+        job, setup = self._job, self._job.setup
+        start = None if job.start is None else named_pose(plant, job.start)
+
+        def controller_for(payload: Payload | None) -> Controller:
+            return setup.control_law(setup.controller_model(plant.with_payload(payload)))
+
+        program = None if job.program is None else self._program(job.program, plant, controller_for)
+        return EgmRobot(
+            plant, controller_for(plant.payload), job.settings,
+            job.plan, program=program, to=job.to, bind=job.bind, start=start, path=job.path,
+            T_flange_tool=setup.T_flange_tool, sensors=setup.sensors,
+            time_step=setup.time_step, steps_per_period=setup.steps_per_period,
+            gui=setup.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
+        )  # fmt: skip
+
+    def _program(
+        self, given: ProgramOptions, plant: Robot, controller_for: Callable[[Payload | None], Controller]
+    ) -> GuidedProgram:
+        """Return the program that leads the session."""
+        from twin.egm.robot.program import GuidedProgram
+        from twin.rapid.planning import Limits
+        from twin.rapid.programs import input_values, read
+
+        assert given.program is not None
+        limits = Limits(given.share, given.settling)
+        return GuidedProgram(
+            read(given.program), plant, controller_for, self._job.settings, limits,
+            main=given.main, inputs=input_values(given.inputs or ""), answer_after=given.answer_after,
+        )  # fmt: skip
+
+    def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
+        """Write the log, and return the result without it."""
+        log = result.log
+        unwritten = "" if log is None else self._written(log)
+        peak = None if log is None else np.max(np.abs(log.tau), axis=0)
+        result = replace(result, log=None)
+        return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
+
+    def _written(self, log: Log) -> str:
+        """Write the log, if requested; return the reason for a failure, or an empty text."""
+        if (path := self._job.log) is None:
+            return ""
+        from scenarios.running.provenance import stamped
+
+        try:
+            with atomic_write(path) as draft:
+                stamped(log, settings_of(self._job)).save(draft)
+        except Exception as error:  # errors of the file system or of the writing library
+            return f"cannot write {path}: {describe_error(error)}"
+        return ""
+
+
+def serve_in_processes(
+    jobs: Sequence[Job], print_line: Callable[[int, str], object]
+) -> tuple[list[Served], int]:
+    """Serve several robots in separate processes, so that they do not delay each other.
+
+    Args:
+        jobs: settings of the robots.
+        print_line: function that prints a line; its arguments are the index of the job and the line.
+
+    Returns:
+        the results, and the number of the signal that ended the session, or 0.
+    """
+    results: dict[int, Served] = {}
+    with Workers(len(jobs), tries=1) as workers, graceful_stop(workers.stop) as interrupt:
+        for place, event in workers.run((place, (_serve_here, (job,))) for place, job in enumerate(jobs)):
+            if isinstance(event, Message):
+                print_line(place, event.value)
+            elif isinstance(event, Answer):
+                event.reissue_warnings()
+                results[place] = Served(event.fault) if event.fault else event.value
+    return [results[place] for place in range(len(jobs))], interrupt.number
+
+
+def _serve_here(job: Job) -> Served:
+    """Serve a robot in a worker process."""
+    serving = Serving(job, send_message)
+    on_stop(serving.stop)
+    try:
+        return serving.serve()
+    except (TwinError, ValueError, OSError) as error:
+        return Served(describe_error(error), refused=True)
+
+
+def opening(job: Job, arm: EgmRobot) -> str:
+    """Return the first line of a session: the addresses, the timing and the mode."""
+    settings = arm.settings
+    where = f"port {arm.port} of " + ("loopback" if job.bind is None else job.bind.host)
+    pace = "in lockstep" if job.limit is not None else f"every {1e3 * settings.cycle:g} ms"
+    return (
+        f"sends to {arm.to} {pace}, receives answers at {where}; mode {settings.mode}, MaxSpeedDeviation "
+        f"{settings.max_speed_deviation:g} deg/s: start an EGM client on port {arm.to.port}"
+    )
+
+
+def settings_of(job: Job) -> dict[str, object]:
+    """Return all settings of a job as JSON values."""
+    from scenarios.option import fields
+    from scenarios.running.provenance import json_value
+
+    setup = {name: getattr(job.setup, name) for name in fields(type(job.setup))}
+    session = {
+        "to": str(job.to),
+        "bind": job.bind and str(job.bind),
+        "start": job.start,
+        "path": job.path and str(job.path),
+    }
+    session |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
+    session["limit"] = job.limit
+    if job.program is not None:
+        session |= asdict(job.program) | {"program": str(job.program.program)}
+    laws = {f"law_settings.{name}": value for name, value in job.setup.law_settings}
+    settings = {**setup, **laws, **asdict(job.settings), **session}
+    return {name: json_value(value) for name, value in settings.items()}
+
+
+FORMAT = 2
+"""Format number of the JSON file."""
+
+
+def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
+    """Return a table with one column per robot: messages, lateness, completed runs, faults, torques."""
+    from scenarios.report.report import plain_table
+
+    columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
+    names = list(dict.fromkeys(name for column in columns for name in column))
+    head = ["", *(job.label for job in jobs)]
+    return plain_table([head, *([name, *(column.get(name, "") for column in columns)] for name in names)])
+
+
+def rows(job: Job, served: Served) -> dict[str, str]:
+    """Return the values of one robot for the table, as texts."""
+    result = served.result
+    if not result.sent:
+        return {"messages sent": "0"}
+    counts, late = result.counts, result.lateness
+    lost = {
+        "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
+        "dropped": counts.dropped,
+        "undecodable": counts.broken, "of other senders": result.strangers,
+    }  # fmt: skip
+    found = {
+        "messages sent": f"{result.sent}" + f", {result.unsent} failed" * bool(result.unsent),
+        "answers taken": f"{counts.taken}" + f", {counts.unused} ignored in pauses" * bool(counts.unused),
+        "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
+    }
+    if job.limit is not None:
+        found["time"] = "virtual"
+    else:
+        found["sent late by more than 1 ms"] = f"{late.late} of {late.cycles} ({late.share:.2%})"
+        found["lateness: median, 99 %, worst"] = ", ".join(
+            f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst)
+        )
+        found["lateness: median, 99 %, worst"] += " ms"
+        if late.restarts:
+            found["clock restarts"] = str(late.restarts)
+    found["completed runs"] = f"{result.completed} of {result.runs}"
+    for fault, number in _counted(result.faults):
+        found[f"fault {fault}"] = str(number)
+    if served.tau_peak is not None and served.tau_max is not None:
+        for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
+            share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
+            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
+    return found
+
+
+def _counted(faults: Sequence[Fault]) -> list[tuple[str, int]]:
+    """Return each kind of fault and its number of occurrences."""
+    names = [f"{fault.number} {fault.name}" if fault.number else fault.name for fault in faults]
+    return [(name, names.count(name)) for name in dict.fromkeys(names)]
+
+
+def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:
+    """Write settings, events and results of every robot."""
+    from scenarios.running.provenance import provenance
+
+    robots = [_as_json(job, served) for job, served in zip(jobs, results, strict=True)]
+    document = {"format": FORMAT, "provenance": provenance(), "robots": robots}
+    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _as_json(job: Job, served: Served) -> dict[str, Any]:
+    result = served.result
+    return {
+        "label": job.label,
+        "settings": settings_of(job),
+        "error": served.error,
+        "events": [event._asdict() for event in result.events],
+        "faults": [fault._asdict() for fault in result.faults],
+        "runs": result.runs,
+        "completed": result.completed,
+        "sent": result.sent,
+        "unsent": result.unsent,
+        "counts": vars(result.counts) if result.sent else None,
+        "strangers": result.strangers,
+        "lateness": vars(result.lateness) if result.sent else None,
+        "tau_peak": None if served.tau_peak is None else served.tau_peak.tolist(),
+        "joints": list(served.joints),
+    }

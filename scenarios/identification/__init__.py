@@ -1,0 +1,1 @@
+"""`irb-twin identify`: identify an arm from its logs, and report it."""

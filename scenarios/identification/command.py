@@ -1,0 +1,275 @@
+"""`irb-twin identify`: identify the parameters of a robot from recordings of motion and torques."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from scenarios.option import argument, flag, option, output_file
+from scenarios.shell.logs import end_option, start_option
+from scenarios.shell.output import Files, console, shown, writable
+from scenarios.shell.parser import Call, Command
+from twin.errors import WrongUse
+
+if TYPE_CHECKING:
+    from twin.identification.identify import Identification, Source
+    from twin.identification.measurements import Filtering
+    from twin.robot.robot import Robot
+
+
+@dataclass(frozen=True)
+class Identify(Command):
+    """Identify the dynamic parameters of an arm from recordings of its motion and torques.
+
+    Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
+    recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
+    ..., tau1, tau2, ..., in s, rad and N m, and for --check-bias the commanded positions qref1, qref2, ...
+    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified.
+    Logs are used unfiltered; measured tables are filtered.
+    """
+
+    usage = "irb-twin identify LOG.npz | DATA.csv [...] [options]"
+    examples = """examples:
+  irb-twin identify run.npz --validate other.npz
+  irb-twin identify measured.csv --robot irb140 --angle-unit deg --json found.json --picture fit.png
+  irb-twin identify positions.csv.gz --torques torques.csv.gz --robot my_arm/dh.toml --motor-side both
+      --columns "q*=Joint_*, tau*=Joint_*" --sample-time 0.0002 --split 4.6
+  irb-twin identify run.npz --out identified.toml --validate other.npz
+  irb-twin identify with_sensors.npz --check-bias
+  irb-twin identify loaded.npz --without bare.npz --payload
+"""
+
+    recordings: tuple[Path, ...] = argument("recordings, which are fitted together", "FILE")
+    robot: str | None = option(
+        None,
+        "name of the robot, or path of its file, for its kinematics and gears (default: the log's robot)",
+        "NAME",
+        group="the robot",
+    )
+    mounting: str | None = option(
+        None, "mounting of its base: floor, wall, inverted, or degrees about its y axis", "HOW"
+    )
+    both_sides: bool = option(
+        False, "coupled drives have friction and inertia on the motor side and on the joint side"
+    )
+    friction: tuple[str, ...] = option(
+        (),
+        "further friction: load (grows with the torque), root (of the speed), difference (of directions)",
+        "KIND",
+    )
+    columns: str | None = option(
+        None,
+        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
+        "NAMES",
+        group="tables",
+    )
+    torques: Path | None = option(None, "a separate table for the torques", "FILE")
+    angle_unit: str = option("rad", "unit of angles: rad or deg", "UNIT")
+    time_unit: str = option("s", "unit of time: s or ms", "UNIT")
+    torque_unit: str = option("Nm", "unit of torques: Nm or mNm", "UNIT")
+    sample_time: float | None = option(
+        None, "time between two rows of a table without a time column, in s", "S"
+    )
+    motor_side: str | None = option(
+        None,
+        "positions, torques or both: these columns are measured at the motors, before the gears "
+        "(of positions only qm1, qm2, ... if the table has them)",
+        "WHAT",
+    )
+    q_offset: str | None = option(
+        None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
+    )
+    cutoff: float | None = option(
+        None,
+        "cutoff frequency for torques and model (default: chosen from the motion)",
+        "HZ",
+        group="filters of measured tables",
+    )
+    position_cutoff: float | None = option(
+        None, "cutoff frequency for positions (default: five times --cutoff)", "HZ"
+    )
+    row_rate: float | None = option(None, "rows used per second (default: twice --cutoff)", "HZ")
+    min_speed: float | None = option(
+        None,
+        "exclude samples of joints below this speed, where friction is another, in rad/s; 0 for none "
+        "(default: found by cross-validation)",
+        "SPEED",
+    )
+    start: float | None = start_option(group="time range and validation")
+    end: float | None = end_option()
+    split: float | None = option(
+        None, "fit only the rows before this time, and validate with the others, in s", "S"
+    )
+    validate: tuple[Path, ...] = option((), "validate with these recordings", "FILE")
+    physical: bool = option(False, "also find the nearest physically consistent parameters", group="result")
+    deviations: Literal["blocks", "white"] = option(
+        "blocks", "deviations for noise that lasts (bootstrap of residual blocks), or for white noise"
+    )
+    check_bias: bool = option(
+        False, "compare with instrumental variables, which noise of the positions does not bias"
+    )
+    payload: bool = option(False, "identify the payload at the flange instead of the arm")
+    without: tuple[Path, ...] = option(
+        (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
+    )
+    json: Path | None = output_file(".json", "write all results", group="files")
+    picture: Path | None = option(
+        None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
+    )
+    out: Path | None = output_file(
+        ".toml",
+        "write the robot with the identified, physically consistent parameters, and its URDF beside it",
+    )
+
+    def run(self, call: Call) -> int:
+        """Read the recordings, fit the parameters, print them, and write the requested files."""
+        from twin.views.curves import FORMATS
+
+        if self.picture:
+            writable(self.picture, FORMATS, "--picture")
+        _require_together(self)
+
+        import twin
+        from scenarios.identification.report import Report
+        from twin.identification.bias_check import check_bias
+        from twin.identification.physical import physical_solution
+        from twin.identification.robot_file import require_place, write_robot_file
+
+        robot = _robot(self)
+        if self.payload:
+            return _identify_payload(self, robot)
+        if self.out:
+            require_place(robot, self.out)
+        sources = [_source(path, robot, self) for path in self.recordings]
+        validation = [_source(path, robot, self) for path in self.validate]
+        with shown(1) as begin:
+            found: Identification = twin.identify(
+                robot,
+                *sources,
+                validate=validation,
+                both_sides=self.both_sides,
+                filtering=self.filtering(),
+                start=self.start,
+                end=self.end,
+                split=self.split,
+                friction=self.friction,
+                min_speed=self.min_speed,
+                deviations=self.deviations,
+                progress=begin("identifying"),
+            )
+        solution = physical_solution(found) if self.physical or self.out else None
+        report = Report(found, solution, check_bias(found) if self.check_bias else None)
+        files = Files()
+        files.write(self.json, report.write_json)
+        files.write(self.picture, report.draw)
+        if (out := self.out) and solution is not None:
+            files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
+        page = console()
+        page.print(*report.tables(), sep="\n", highlight=False)
+        return 0 if files.name(page) else 1
+
+    def filtering(self) -> Filtering:
+        """Return the filter settings for measured tables."""
+        from twin.identification.measurements import Filtering
+
+        return Filtering(self.cutoff, self.position_cutoff, self.row_rate)
+
+
+def _origin(words: Sequence[str]) -> str:
+    """Return the command and today's date, as the origin of a file."""
+    return f"By `{shlex.join(['irb-twin', *words])}`, {date.today().isoformat()}"
+
+
+def _require_together(given: Identify) -> None:
+    """Raise `WrongUse` for options that exclude or require each other."""
+    if given.without and not given.payload:
+        raise WrongUse("--without requires --payload")
+    for one in given.friction:
+        if one not in ("load", "root", "difference"):
+            raise WrongUse(f"--friction {one}: expected load, root or difference")
+    if given.out and given.both_sides:
+        raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
+    for name in ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction"):
+        if given.payload and getattr(given, name) not in (False, None, ()):
+            raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
+
+
+def _identify_payload(given: Identify, robot: Robot) -> int:
+    """Identify the payload at the flange, and print it."""
+    from scenarios.identification.report import PayloadReport
+    from twin.identification.payload import identify_payload
+
+    with shown(1) as begin:
+        found = identify_payload(
+            robot,
+            *(_source(path, robot, given) for path in given.recordings),
+            bare=[_source(path, robot, given) for path in given.without],
+            filtering=given.filtering(),
+            start=given.start,
+            end=given.end,
+            min_speed=given.min_speed,
+            deviations=given.deviations,
+            progress=begin("identifying"),
+        )
+    report = PayloadReport(found)
+    files = Files()
+    files.write(given.json, report.write_json)
+    page = console()
+    page.print(*report.parts(), sep="\n", highlight=False)
+    page.print(f"--payload {found.text}", highlight=False, soft_wrap=True)
+    return 0 if files.name(page) else 1
+
+
+def _robot(given: Identify) -> Robot:
+    """Return the robot that was named, or that of the first log."""
+    import twin
+
+    if given.robot is not None:
+        robot = twin.load(given.robot)
+    else:
+        logs = [path for path in given.recordings if _is_log(path)]
+        if not logs:
+            raise WrongUse("a table does not name its robot: give --robot")
+        robot = twin.Log.load(logs[0]).robot
+    return robot if given.mounting is None else robot.mounted(given.mounting)
+
+
+def _is_log(path: Path) -> bool:
+    return path.suffix.lower() == ".npz"
+
+
+def _source(path: Path, robot: Robot, given: Identify) -> Source:
+    """Read one recording."""
+    import numpy as np
+
+    import twin
+    from twin.identification.measurements import measurements_of_log
+    from twin.logs.recordings.columns import header_options
+
+    if _is_log(path):
+        return measurements_of_log(twin.Log.load(path), str(path), given.filtering())
+    offset = None
+    if given.q_offset is not None:
+        try:
+            offset = np.array([float(text) for text in given.q_offset.split(",")])
+        except ValueError:
+            raise WrongUse(f"--q-offset {given.q_offset}: expected numbers, as 0,-90,90") from None
+        if given.angle_unit == "deg":
+            offset = np.deg2rad(offset)
+    form = twin.logs.TableForm(
+        header_options(
+            given.columns,
+            angle_unit=given.angle_unit,
+            time_unit=given.time_unit,
+            torque_unit=given.torque_unit,
+        ),
+        given.torques,
+        given.motor_side,
+        given.sample_time,
+        offset,
+    )
+    return twin.logs.read_torque_recording(path, robot, form)

@@ -1,0 +1,383 @@
+"""Report `irb-twin identify`: the identified arm or payload as tables, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from twin.identification.identify import Identification
+from twin.identification.least_squares import JointResiduals
+from twin.identification.payload import NAMES, UNITS, PayloadEstimate
+from twin.multibody.tree import body_from_parameters
+from twin.robot.limits import joint_unit
+from twin.views.curves import COLOURS
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from twin.identification.bias_check import BiasCheck
+    from twin.identification.physical import PhysicalSolution
+
+MOST_DIGITS = 5
+"""Largest number of decimals; smaller values are printed with a power of ten."""
+
+MOST_POINTS = 4000
+"""Largest number of points of a curve in the picture."""
+
+
+class Report:
+    """Report of an identified arm.
+
+    Args:
+        found: result of `twin.identify`.
+        physical: the nearest physically consistent parameters, if they were requested.
+        bias: comparison with instrumental variables, if it was requested.
+    """
+
+    def __init__(
+        self,
+        found: Identification,
+        physical: PhysicalSolution | None = None,
+        bias: BiasCheck | None = None,
+    ) -> None:
+        self.found = found
+        self.physical = physical
+        self.bias = bias
+
+    def tables(self) -> Iterator[RenderableType]:
+        """Yield the tables for the terminal."""
+        found = self.found
+        yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
+        yield parameter_table(found)
+        yield residual_table(found)
+        if self.physical is not None:
+            yield Text("\nnearest physically consistent links and drives", style="bold")
+            yield link_table(self.physical)
+            yield growth_table(self.physical)
+        if found.kept_out:
+            yield Text("\nresiduals on the validation recordings, in percent of the torques", style="bold")
+            yield validation_table(found, self.physical)
+        if self.bias is not None:
+            yield Text("\nleast squares beside instrumental variables", style="bold")
+            yield bias_table(found, self.bias)
+        if any(found.springs):
+            yield Text("\nsprings of the gears, from the encoders on both sides", style="bold")
+            yield spring_table(found)
+        for sentence in (*found.how, *_validation_lines(found)):
+            yield Text(sentence)
+        yield Text(
+            f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
+            f"{found.condition:.3g}",
+            style="bold",
+        )
+        yield Text(
+            f"Deviations by the bootstrap of {found.blocks} blocks of residuals, for noise that lasts."
+            if found.blocks
+            else "Deviations for white noise; noise that lasts makes them too small."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return all results for JSON."""
+        found = self.found
+        return {
+            "robot": found.model.robot.name,
+            "rank": found.rank,
+            "condition": _number(found.condition),
+            "equations": found.residuals.count,
+            "parameters": [
+                {
+                    "symbol": one.symbol,
+                    "stands_for": one.stands_for,
+                    "value": _number(one.value),
+                    "deviation": _number(one.deviation),
+                    "unit": one.unit,
+                    "before": _number(one.before),
+                }
+                for one in found.values
+            ],
+            "covariance": [[_number(x) for x in row] for row in found.covariance.tolist()],
+            "residuals": _residuals(found.residuals),
+            "residuals_unweighted": _residuals(found.ordinary),
+            "validation": None if found.validation is None else _residuals(found.validation),
+            "validation_moving": None
+            if found.validation_moving is None
+            else _residuals(found.validation_moving),
+            "validation_before": None
+            if found.validation_before is None
+            else _residuals(found.validation_before),
+            "blocks": found.blocks,
+            "springs": [None if one is None else one._asdict() for one in found.springs],
+            "instrumental": None if self.bias is None else _bias(self.bias),
+            "physical": None if self.physical is None else _physical(self.physical),
+            "recordings": list(found.how),
+            "kept_out": _validation_lines(found),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document` as JSON."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+    def draw(self, path: Path) -> None:
+        """Draw measured, predicted and residual torques, one panel per joint."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        found = self.found
+        drawn = [*found.measured[:1], *found.kept_out[:1]]
+        names, kinds = found.model.robot.joint_names, found.model.robot.joint_kinds
+        figure = Figure(figsize=(6.5 * len(drawn), 1.6 * len(names) + 1.0), layout="constrained")
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(names), len(drawn), sharex="col", squeeze=False)
+        for column, measured in enumerate(drawn):
+            t, tau, predicted = found.predicted(measured)
+            some = slice(None, None, max(1, len(t) // MOST_POINTS))
+            for joint, name in enumerate(names):
+                axes = panels[joint, column]
+                for curve, label, colour in (
+                    (tau, "measured", "0.6"),
+                    (predicted, "predicted", COLOURS[0]),
+                    (tau - predicted, "residual", COLOURS[1]),
+                ):
+                    wide = 2.2 if label == "measured" else 1.0
+                    axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
+                axes.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
+                axes.grid(True, color="0.88")
+            panels[0, column].set_title("validation" if column else "fitted")
+            panels[-1, column].set_xlabel("time  [s]")
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
+
+
+class PayloadReport:
+    """Report of an identified payload.
+
+    Args:
+        found: result of `identify_payload`.
+    """
+
+    def __init__(self, found: PayloadEstimate) -> None:
+        self.found = found
+
+    def parts(self) -> Iterator[RenderableType]:
+        """Yield the tables for the terminal."""
+        found = self.found
+        reference = "recordings without it" if found.bare else "the robot's parameters"
+        yield Text(f"\n{found.robot.name}: payload at the flange, relative to {reference}", style="bold")
+        yield self.values()
+        yield self.residuals()
+        yield Text("Centre of mass in the flange frame, inertia about the centre of mass.")
+        if not found.possible:
+            yield Text(
+                "No rigid body has this inertia, which is within the noise: the payload is a point mass."
+            )
+        yield Text("")
+
+    def values(self) -> Table:
+        """Return a table of mass, centre of mass and inertia."""
+        table = _table("payload", "value", "deviation", "unit")
+        for name, value, deviation, unit in zip(
+            NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
+        ):
+            table.add_row(Text(name), *with_deviation(value, deviation), unit)
+        return table
+
+    def residuals(self) -> Table:
+        """Return a table of the torque residuals, one row per joint."""
+        found = self.found
+        table = _table("joint", "torque, rms", "residual, rms", "%", "without payload, %")
+        for joint, name in enumerate(found.robot.joint_names):
+            table.add_row(
+                Text(name),
+                f"{found.residuals.torque_rms[joint]:.4g}",
+                f"{found.residuals.rms[joint]:.3g}",
+                f"{found.residuals.percent[joint]:.3g}",
+                f"{found.without.percent[joint]:.3g}",
+            )
+        return table
+
+    def document(self) -> dict[str, Any]:
+        """Return all results for JSON."""
+        found = self.found
+        return {
+            "robot": found.robot.name,
+            "payload": found.text,
+            "possible": found.possible,
+            "values": dict(zip(NAMES, found.values.tolist(), strict=True)),
+            "deviations": dict(zip(NAMES, found.deviations.tolist(), strict=True)),
+            "covariance": found.covariance.tolist(),
+            "residuals_percent": found.residuals.percent.tolist(),
+        }
+
+    def write_json(self, path: Path) -> None:
+        """Write `document` as JSON."""
+        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def parameter_table(found: Identification) -> Table:
+    """Return a table of the base parameters."""
+    table = _table("parameter", "value", "deviation", "before")
+    table.add_column("unit")
+    table.add_column("stands for")
+    for one in found.values:
+        value, deviation = with_deviation(one.value, one.deviation)
+        stands_for = one.stands_for if one.stands_for != one.symbol else ""
+        table.add_row(
+            Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
+        )
+    return table
+
+
+def residual_table(found: Identification) -> Table:
+    """Return a table of the torque residuals, one row per joint."""
+    headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
+    if found.validation is not None:
+        headings += ["validation, rms"]
+    table = _table("joint", *headings)
+    for joint, name in enumerate(found.model.robot.joint_names):
+        figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
+        figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
+        if found.validation is not None:
+            figures += [f"{found.validation.rms[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def link_table(physical: PhysicalSolution) -> Table:
+    """Return a table of the links of the physically consistent solution."""
+    robot, given = physical.robot, physical.found.model.robot
+    table = _table("link", "mass", "before", "centre", "principal moments")
+    for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
+        mass, com, tensor = body_from_parameters(row)
+        moments = np.linalg.eigvalsh(tensor)
+        table.add_row(
+            Text(link),
+            f"{mass:.4g} kg",
+            f"{before[0]:.4g} kg",
+            " ".join(f"{x:.3f}" for x in com) + " m",
+            " ".join(f"{x:.3g}" for x in moments) + " kg m^2",
+        )
+    return table
+
+
+def growth_table(physical: PhysicalSolution) -> Table:
+    """Return a table of the residuals of the consistent, the free, and the robot file's parameters."""
+    table = _table("joint", "residual, rms", "%", "ratio to free fit", "robot file, %")
+    for joint, name in enumerate(physical.found.model.robot.joint_names):
+        figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
+        figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
+        table.add_row(Text(name), *figures)
+    return table
+
+
+def validation_table(found: Identification, physical: PhysicalSolution | None) -> Table:
+    """Return a table of the residuals of the free, the consistent and the given parameters."""
+    columns = {"free fit": found.validation, "given robot": found.validation_before}
+    if physical is not None:
+        columns = {"free fit": found.validation, "robot file": physical.validation} | columns
+    if found.min_speed > 0:
+        columns["free fit, moving"] = found.validation_moving
+    table = _table("joint", *columns)
+    for joint, name in enumerate(found.model.robot.joint_names):
+        table.add_row(
+            Text(name), *(f"{one.percent[joint]:.3g}" for one in columns.values() if one is not None)
+        )
+    return table
+
+
+def spring_table(found: Identification) -> Table:
+    """Return a table of the stiffness of each gear."""
+    robot = found.model.robot
+    table = _table("joint", "stiffness", "deviation", "before", "damping", "unit")
+    assert robot.drives is not None
+    for name, kind, one, before in zip(
+        robot.joint_names, robot.joint_kinds, found.springs, robot.drives.stiffness.tolist(), strict=True
+    ):
+        if one is None:
+            table.add_row(Text(name), "no twist above its noise")
+            continue
+        damping = "" if one.damping is None else f"{one.damping:.4g}"
+        unit = "N/m" if kind == "prismatic" else "N m/rad"
+        table.add_row(
+            Text(name), *with_deviation(one.stiffness, one.deviation), f"{before:.4g}", damping, unit
+        )
+    return table
+
+
+def bias_table(found: Identification, bias: BiasCheck) -> Table:
+    """Return a table of the parameters by least squares and by instrumental variables."""
+    table = _table("parameter", "least squares", "instrumental", "deviation", "")
+    for one, value, deviation, differs in zip(
+        found.values, bias.beta.tolist(), bias.deviations.tolist(), bias.differs.tolist(), strict=True
+    ):
+        shown = with_deviation(value, deviation)
+        fitted = with_deviation(one.value, deviation)[0]
+        table.add_row(Text(one.symbol), fitted, *shown, "differs" if differs else "")
+    return table
+
+
+def _bias(bias: BiasCheck) -> dict[str, Any]:
+    """Return the estimate by instrumental variables for JSON."""
+    values, deviations = ([_number(x) for x in row.tolist()] for row in (bias.beta, bias.deviations))
+    return {"values": values, "deviations": deviations, "differs": bias.differs.tolist()}
+
+
+def _validation_lines(found: Identification) -> list[str]:
+    """Return how each validation recording was used."""
+    return [f"validation, {one.name}: {one.how}" for one in found.kept_out]
+
+
+def _physical(physical: PhysicalSolution) -> dict[str, Any]:
+    """Return the physically consistent solution for JSON."""
+    parameters = physical.found.model.parameters
+    return {
+        "parameters": [
+            {"name": name, "value": _number(value), "unit": unit}
+            for name, value, unit in zip(
+                parameters.names, physical.pi.tolist(), parameters.units, strict=True
+            )
+        ],
+        "residuals": _residuals(physical.residuals),
+        "residuals_in_a_file": _residuals(physical.residuals_of_file),
+        "validation": None if physical.validation is None else _residuals(physical.validation),
+    }
+
+
+def with_deviation(value: float, deviation: float) -> tuple[str, str]:
+    """Format a value and its standard deviation, with two uncertain digits."""
+    if not (math.isfinite(deviation) and deviation > 0):
+        return f"{value:.6g}", f"{deviation:.2g}"
+    digits = max(1 - math.floor(math.log10(deviation)), 0)
+    if digits <= MOST_DIGITS:
+        return f"{value:.{digits}f}", f"{deviation:.{digits}f}"
+    size = math.floor(math.log10(max(abs(value), deviation)))
+    return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
+
+
+def _table(first: str, *others: str) -> Table:
+    """Return an empty table: names on the left, numbers on the right."""
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column(first)
+    for heading in others:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _residuals(residuals: JointResiduals) -> dict[str, Any]:
+    """Return the residuals of every joint for JSON."""
+    return {
+        name: [_number(x) for x in np.asarray(getattr(residuals, name)).tolist()]
+        for name in ("rms", "percent", "torque_rms")
+    }
+
+
+def _number(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,219 @@
+"""Let an arm follow a reference in the engine, and let the analytic model predict this run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from controllers import Controller
+from scenarios.judging import bounds
+from scenarios.judging.agreement import STATES, differing_samples
+from scenarios.judging.feedback import feedback_of
+from scenarios.judging.law_per_load import LawPerLoad, gains, is_repeatable
+from scenarios.judging.rounding import rounding_of
+from scenarios.judging.run import Loop, Prediction, Stops, TrackingRun
+from scenarios.setup import Arms, Setup
+from twin.errors import DivergenceError, TouchedError
+from twin.logs.payload_changes import LoadChange, Payloads
+from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from twin.control.plant import AnalyticPlant
+    from twin.engine.simulation import Simulation
+    from twin.logs.log import Log
+    from twin.trajectories.sampling import Samples
+
+
+def follow(
+    setup: Setup,
+    reference: Samples,
+    arms: Arms | Robot,
+    *,
+    loads: Sequence[LoadChange] = (),
+    stops: Sequence[int] = (),
+    at_sample: Callable[[Simulation, int], None] | None = None,
+) -> TrackingRun:
+    """Let the engine's robot follow a reference under the controller of the setup.
+
+    The same controller then drives the analytic plant through the same loop. This is the model's prediction.
+    If the setup has the log of a draw of a sweep, it is completed instead, without a prediction.
+
+    Args:
+        setup: controller, bandwidth, periods, drives of its model, sensors, window.
+        reference: samples at the control period; the run starts on the first.
+        arms: plant and controller's model, before the setup changes them; a robot is both.
+        loads: payloads of plant and model in their order, the first at sample 0, if they change. Each has a
+            controller, made for it; the payloads of the setup replace them.
+        stops: indices of S samples at which the engine's tool pose is recorded.
+        at_sample: function called with the simulation and the index of every sample.
+
+    Raises:
+        DivergenceError: the simulation diverged; the log of the error has the samples before.
+        TouchedError: a person changed the motion at the window; its log has the whole motion.
+
+    Example:
+        >>> import twin
+        >>> from scenarios import Setup, follow
+        >>> robot, setup = twin.load("irb140"), Setup(controller="pd_gravity")
+        >>> run = follow(setup, setup.sampling().sampled(twin.hold([0] * 6, 0.1)), robot)
+        >>> run.log.q.shape, run.prediction.q.shape
+        ((101, 6), (101, 6))
+    """
+    if isinstance(arms, Robot):
+        arms = Arms(arms)
+    driven = _Driven(setup, reference, arms, loads)
+    if setup.simulated is not None:
+        log = driven.completed(setup.simulated[1])
+        return TrackingRun(log, driven.loop, stops=_modelled_stops(log, stops), is_draw=True)
+    log, poses = driven.in_engine(stops, at_sample)
+    return TrackingRun(log, driven.loop, driven.prediction(log), _stops(stops, poses))
+
+
+class _Driven:
+    """Plant, controller and payloads of a run.
+
+    Attributes:
+        plant: the plant with its first payload and the changes of the setup.
+        loop: facts of the closed loop.
+    """
+
+    def __init__(self, setup: Setup, reference: Samples, arms: Arms, loads: Sequence[LoadChange]) -> None:
+        self._setup, self._reference, self._loads = setup, reference, loads
+        self.plant = setup.with_plant_changes(arms.plant)
+        self._models = [setup.model_of(arms)]
+        if loads:
+            self.plant = self.plant.with_payload(loads[0].payload)
+            loaded = [arms.nominal.with_payload(one.model_payload) for one in loads]
+            self._models = [setup.model_of(arms._replace(model=model)) for model in loaded]
+        self._payloads = {one.sample: one.payload for one in loads if one.sample > 0}
+        self._law = self.controller(setup)
+        exact = arms.model is None and all(one.payload is one.model_payload for one in loads)
+        self.loop = Loop(
+            bandwidth=setup.bandwidth,
+            consistent=setup.reference == "consistent",
+            sensors=setup.sensors is not None,
+            known_law=setup.known_law and exact,
+            derived_gains=not setup.law_settings,
+            repeatable=is_repeatable(self._law),
+            gains=gains(self._law, self.plant.n),
+        )
+
+    def controller(self, setup: Setup) -> Controller:
+        """Return the controller of a setup, with a controller for each payload."""
+        laws = [setup.control_law(model) for model in self._models]
+        times = [self._reference.t[one.sample] for one in self._loads]
+        return laws[0] if len(laws) == 1 else LawPerLoad(laws, times)
+
+    def change_load(self, driven: Simulation | AnalyticPlant, k: int) -> None:
+        """Change the payload at a sample, the first one included, where a run in the window restarts."""
+        restarts = k == 0 and self._payloads and driven.robot.payload is not self.plant.payload
+        if k in self._payloads or restarts:
+            driven.change_payload(self._payloads.get(k, self.plant.payload))
+
+    def completed(self, log: Log) -> Log:
+        """Return a log with the first payload, the tool, the drives of the model and the payloads."""
+        return replace(
+            log, robot=self.plant, T_flange_tool=self._setup.T_flange_tool,
+            model_drives=self._models[0].drive_mode,
+            payloads=Payloads.of(self._loads, len(log.t)) if self._payloads else None,
+        )  # fmt: skip
+
+    def in_engine(
+        self, stops: Sequence[int], at_sample: Callable[[Simulation, int], None] | None
+    ) -> tuple[Log, np.ndarray]:
+        """Return the log of the engine, and the poses (S, 7) of its tool at the stops."""
+        from twin.engine.simulation import Simulation
+        from twin.rotations.rotations import pose_vector
+
+        setup, poses = self._setup, np.zeros((len(stops), 7))
+        with Simulation(self.plant, time_step=setup.time_step, gui=setup.gui) as simulation:
+
+            def sampled_state(k: int) -> None:
+                if k in stops:
+                    poses[list(stops).index(k)] = pose_vector(simulation.tool_pose())
+                self.change_load(simulation, k)
+                if at_sample is not None:
+                    at_sample(simulation, k)
+
+            try:
+                log = shown(simulation, setup, self.controller, self._reference, sampled_state)
+            except (DivergenceError, TouchedError) as error:
+                if error.log is not None:
+                    error.log = self.completed(error.log)
+                raise
+        return self.completed(log), poses
+
+    def prediction(self, log: Log) -> Prediction:
+        """Return the model's run, what a replay of the log gives, and the rounding of both."""
+        from twin.control.closed_loop import run_closed_loop
+        from twin.control.plant import AnalyticPlant
+
+        setup, law, reference, sensors = self._setup, self._law, self._reference, self._setup.sensors
+        plant = AnalyticPlant(self.plant, setup.time_step)
+        predicted = run_closed_loop(
+            plant, law, reference, steps_per_period=setup.steps_per_period, sensors=sensors,
+            at_sample=partial(self.change_load, plant), learn=False,
+        )  # fmt: skip
+        found = Prediction(
+            q=predicted.q,
+            start=np.array([getattr(predicted, name)[0] for name in STATES[:4]]),
+            differs=differing_samples(log, law, reference, sensors),
+            rounding=rounding_of(log, predicted, law, reference, sensors),
+        )
+        if not bounds.is_exact(TrackingRun(log, self.loop)):
+            return found
+        plant.change_payload(self.plant.payload)
+        return replace(found, feedback=feedback_of(log, predicted.q, self.loop, plant, law, reference))
+
+
+def _stops(samples: Sequence[int], poses: np.ndarray) -> Stops | None:
+    """Return the stops of a run; `None` if there are none."""
+    return Stops(np.array(samples, dtype=int), poses) if len(samples) else None
+
+
+def _modelled_stops(log: Log, samples: Sequence[int]) -> Stops | None:
+    """Return the stops of a log by the model's kinematics."""
+    from twin.kinematics.forward import forward_kinematics
+    from twin.rotations.rotations import pose_vector
+
+    q = log.q[np.array(samples, dtype=int)]
+    return _stops(samples, pose_vector(forward_kinematics(log.robot, q, log.T_flange_tool)))
+
+
+def shown(
+    simulation: Simulation,
+    setup: Setup,
+    make: Callable[[Setup], Controller],
+    reference: Samples,
+    at_sample: Callable[[int], None] | None = None,
+) -> Log:
+    """Run the closed loop in the engine, with a window if the setup requests one; return its log.
+
+    Args:
+        simulation: simulation of the plant.
+        setup: setup; its periods and sensors are those of the loop.
+        make: function that returns the controller of a setup.
+        reference: reference of the controller.
+        at_sample: function called at every sample.
+
+    Raises:
+        DivergenceError: the simulation diverged.
+        TouchedError: a person changed the motion at the window.
+    """
+    from twin.control.closed_loop import run_closed_loop
+
+    def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
+        return run_closed_loop(
+            simulation, law, reference, steps_per_period=setup.steps_per_period, sensors=setup.sensors,
+            progress=setup.progress, at_sample=at_sample, learn=False,
+        )  # fmt: skip
+
+    if not setup.gui:
+        return loop(make(setup), at_sample)
+    from scenarios.bench.watched import Watched
+
+    return Watched(simulation, setup, make, reference).run(loop, at_sample)

@@ -1,0 +1,191 @@
+"""`irb-twin validate`: run scenarios with all robots and controllers, and check every limit."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import controllers
+from scenarios.option import argument, option, output_file, section
+from scenarios.running import registry
+from scenarios.shell.output import Files, console, print_to_stderr, tallied
+from scenarios.shell.parser import Call, Command, count
+from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
+from twin.errors import WrongUse
+
+if TYPE_CHECKING:
+    from scenarios.running.runs import Run
+    from scenarios.running.validation import ValidationPlan
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, got {text!r}")
+    return factor
+
+
+@dataclass(frozen=True)
+class Validate(Command):
+    """Run scenarios with all robots and controllers, without a window, and check every limit.
+
+    Each scenario runs with every suitable robot and every controller, and in its own variants. Without names
+    and settings all scenarios of this project run. Exit status: 0 every check passes or has no limit; 1 a
+    check fails, has a limit but no definite result, or was not computed, a file could not be written, or a
+    result is worse than the baseline; 2 wrong use.
+    """
+
+    usage = "irb-twin validate [SCENARIO ...] [options]"
+    examples = """examples:
+  irb-twin validate                                                  all scenarios
+  irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario, your controller
+  irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all controllers
+  irb-twin validate --drives rigid --only irb140 --jobs 4
+  irb-twin validate --junit results.xml --markdown summary.md --json results.json
+  irb-twin validate --baseline results.json                          changes since the baseline
+"""
+    names_after = 0
+    besides = ("robot", "controller", "gui", "close_window")
+
+    scenarios: tuple[str, ...] = argument(
+        lambda _: (
+            f"{', '.join(registry.BUILT_IN)}, or the path of a .py file; scenarios stand before all options "
+            "(default all)"
+        ),
+        "SCENARIO",
+        (),
+    )
+    robot: tuple[str, ...] = option(
+        (),
+        "names of robots or paths of their files (default: all arms, or the only robot of a scenario)",
+        "NAME",
+    )
+    controller: tuple[str, ...] = option(
+        (),
+        "controllers (default all of this project); a variant runs if its controller is among them",
+        "NAME",
+    )
+    only: tuple[str, ...] = option(
+        (),
+        "run only the runs with one of these texts in `robot, scenario, controller, settings`, as printed in "
+        "the table; * and ? are wildcards",
+        "TEXT",
+    )
+    jobs: int | None = option(
+        None, "number of parallel processes (default: the number of cores)", "N", read=count
+    )
+    limit: tuple[str, ...] = limit_option()
+    junit: Path | None = output_file(".xml", "write the checks as JUnit XML", group="files")
+    json: Path | None = output_file(".json", "write all values")
+    markdown: Path | None = output_file(".md", "write a summary for a CI page")
+    baseline: Path | None = option(None, "compare with earlier results of --json", "FILE.json")
+    grown: float | None = option(
+        None,
+        "report a value as grown if it exceeds FACTOR times its baseline (default 1.1)",
+        "FACTOR",
+        read=_factor,
+    )
+    grown_fails: bool = option(False, "exit with status 1 if a value has grown")
+    laws: LawSettings = section(LawSettings, LAWS)
+
+    def run(self, call: Call) -> int:
+        """ValidationPlan and execute the runs, write the files, and print the results."""
+        from scenarios.report import baseline as baselines
+        from scenarios.report import files as writers
+        from scenarios.report.report import validation_report, validation_total
+        from scenarios.report.results import Results
+
+        before = baselines.read_baseline(self.baseline) if self.baseline else None
+        factor = self.grown or baselines.GROWN
+        plan = self._planned(call)
+        start = time.monotonic()
+        runs, jobs = self._execute(plan)
+        seconds = time.monotonic() - start
+        selection = self._selection(call)
+        comparison = baselines.compare(runs, before, selection, factor) if before else None
+        results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
+        files = Files()  # before anything is printed: the reader may close the pipe
+        for path, write in (
+            (self.junit, writers.write_junit),
+            (self.json, writers.write_json),
+            (self.markdown, writers.write_markdown),
+        ):
+            files.write(path, partial(write, results))
+        if all(run.refused for run in runs):
+            for sentence in dict.fromkeys(str(run.error) for run in runs):
+                print_to_stderr(sentence)
+            files.name(console())
+            return 2
+        page = console()
+        page.print(*validation_report(results), sep="\n")
+        page.print(validation_total(results, seconds, jobs), style="bold")
+        complete = files.name(page)
+        worse = comparison is not None and (comparison.worse or (self.grown_fails and comparison.grown))
+        return 0 if complete and not worse and results.passes else 1
+
+    def _planned(self, call: Call) -> ValidationPlan:
+        """Return the runs that the command line asks for.
+
+        Raises:
+            WrongUse: no run remains.
+        """
+        from scenarios.running.runs import run_name
+        from scenarios.running.validation import Selection, matches, planned
+
+        law_settings = self.laws.chosen(self.controller or controllers.NAMES)
+        plan = planned(self.robot, call.scenarios, Selection(self.controller, call.settings, law_settings))
+        if limits := limits_of(self.limit):
+            plan = replace(plan, tasks=tuple(task.with_setup(limits=limits) for task in plan.tasks))
+        if not plan.tasks:
+            raise WrongUse(f"nothing to run: {_unsuited(plan.unsuited)}")
+        if self.only:
+            names = [run_name(task) for task in plan.tasks]
+            chosen = [task for task, name in zip(plan.tasks, names, strict=True) if matches(name, self.only)]
+            plan = replace(plan, tasks=tuple(chosen), unsuited=())
+            if not chosen:
+                raise WrongUse(
+                    f"--only {' '.join(self.only)}: none of {len(names)} runs has that in its name; "
+                    f"a name looks like {names[0]!r}"
+                )
+        return plan
+
+    def _selection(self, call: Call) -> dict[str, Any]:
+        """Return the requested selection, as it is stored with the results."""
+        return {
+            "scenarios": [scenario.name for scenario in call.scenarios],
+            "robots": list(self.robot),
+            "controllers": list(self.controller),
+            "only": list(self.only),
+            "settings": {name: str(value) for name, value in sorted(call.settings.items())},
+            "law_settings": [*self.laws.words, *([str(self.laws.file)] if self.laws.file else [])],
+        }
+
+    def _execute(self, plan: ValidationPlan) -> tuple[list[Run], int]:
+        """Execute the runs; return them, and the number of processes that shared them."""
+        from scenarios.running.execution import run_in_parallel
+        from scenarios.running.runs import run_name
+        from twin.threads import thread_count
+
+        jobs = min(self.jobs or thread_count(), len(plan.tasks))
+        titles = [run_name(task) for task in plan.tasks]
+        labels = controllers.labels(task.setup.controller for task in plan.tasks)
+        with tallied(titles) as tally:
+            runs = run_in_parallel(plan.tasks, jobs, tally.begun, tally.done)
+        return [replace(run, label=labels[run.setup.controller]) for run in runs], jobs
+
+
+def _unsuited(unsuited: Sequence[tuple[str, str]]) -> str:
+    """Return a sentence that names the scenarios unsuitable for a robot; empty if there are none."""
+    scenarios: dict[str, list[str]] = {}
+    for scenario, robot in unsuited:
+        scenarios.setdefault(robot, []).append(scenario)
+    lists = [f"with {robot} {', '.join(names)}" for robot, names in scenarios.items()]
+    return f"not run, because the scenario does not suit the robot: {'; '.join(lists)}" if lists else ""

@@ -1,0 +1,239 @@
+"""Execute a sweep controller by controller, and repeat its worst runs in PyBullet."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scenarios.judging.rounding import whole_run_limit
+from scenarios.running.registry import Entry, Task
+from scenarios.running.runs import Run, repeat_command, run_one
+from scenarios.sweeps.findings import Swept
+from scenarios.sweeps.plan import Law, SweepPlan, nominal_values, values_of
+from twin.errors import DriveWarning
+from twin.logs.figures import joint_error
+from twin.robot.limits import joint_unit
+
+ENGINE_CHECKS = "PyBullet against the model, whether rounding decides"
+"""Checks that no draw has; the worst runs, which are repeated in PyBullet, have them."""
+TIMED = 10
+"""Number of runs in the compiled call that measures the time per run, so that they share its overhead."""
+
+
+class Means(NamedTuple):
+    """Means of execution of a sweep.
+
+    Attributes:
+        workers: number of processes on this machine; `None` for threads of this process, or for
+            PyBullet one process per core.
+        scheduler: address of a Dask cluster.
+        chunk_folder: folder for the finished chunks; `None` to store none.
+        resume: whether to reuse the finished chunks in this folder.
+    """
+
+    workers: int | None = None
+    scheduler: str | None = None
+    chunk_folder: Path | None = None
+    resume: bool = False
+
+
+class Nominal(NamedTuple):
+    """Run of a controller with nominal values: its row, and the processor time that it takes, in [s]."""
+
+    row: np.void
+    seconds: float
+
+
+def nominal_run(plan: SweepPlan, law: Law) -> Nominal:
+    """Run a controller with nominal values, so that an invalid setup raises before the sweep begins.
+
+    Raises:
+        TwinError, ValueError: the closed loop cannot be made or run.
+    """
+    from twin.dynamics.flexible_joint import warn_of_unresolved_springs
+    from twin.sweeps import evaluation
+
+    values, engine = nominal_values(law.experiment, plan.design), law.experiment.needs_engine
+    warn_of_unresolved_springs((trial := law.experiment.trial(values)).plant, trial.time_step)
+    evaluate = evaluation.engine_outcomes if engine else evaluation.outcomes
+    with drive_warnings_ignored():
+        table = evaluate([trial])  # also compiles the loop
+        count = 1 if engine else TIMED
+        began = time.process_time()
+        evaluate([law.experiment.trial(values) for _ in range(count)])
+    return Nominal(evaluation.verdict(table, plan.limits)[0], (time.process_time() - began) / count)
+
+
+@contextmanager
+def drive_warnings_ignored() -> Iterator[None]:
+    """Ignore warnings about drives in the block; the nominal drives have raised them already."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DriveWarning)
+        yield
+
+
+def run_all(
+    plan: SweepPlan, nominals: Sequence[Nominal], means: Means, progress: Callable[[int], None]
+) -> list[Swept]:
+    """Run all points of all controllers.
+
+    Args:
+        plan: the plan of the sweep.
+        nominals: the nominal run of each controller.
+        means: the means of execution.
+        progress: function that is called with the number of finished runs.
+
+    Raises:
+        TwinError: the folder contains chunks of another sweep, or no processes are available.
+    """
+    from twin.sweeps.pools import pool_for
+    from twin.sweeps.running import run_points
+    from twin.sweeps.statistics import decisive_figure
+
+    tables, before = [], 0
+    engine = any(law.experiment.needs_engine for law in plan.laws)
+    with drive_warnings_ignored(), pool_for(engine, means.workers, means.scheduler) as pool:
+        for law in plan.laws:
+            table = run_points(
+                law.experiment,
+                law.points,
+                limits=plan.limits,
+                engine=law.experiment.needs_engine,
+                pool=pool,
+                keep=_chunk_folder(means, law),
+                resume=means.resume,
+                progress=lambda done, _, before=before: progress(before + done),
+            )
+            before += len(table)
+            tables.append(table)
+    figure = plan.figure or decisive_figure(tables, plan.limits)
+    each = zip(plan.laws, tables, nominals, strict=True)
+    return [_swept(plan, law, table, nominal, figure) for law, table, nominal in each]
+
+
+def _swept(plan: SweepPlan, law: Law, table: np.ndarray, nominal: Nominal, figure: str) -> Swept:
+    known = {one.name: one for one in law.experiment.quantities()}
+    units = {
+        name: "times nominal" if one.meaning.startswith("factor ") else one.unit
+        for name in plan.names
+        if (one := known.get(name)) is not None and (one.unit or one.meaning.startswith("factor "))
+    }
+    return Swept(
+        label=law.label,
+        setup=law.experiment.setup,
+        names=law.present(plan.names),
+        grid=law.present(plan.grid),
+        decades=law.present(plan.decades),
+        table=table,
+        nominal=nominal.row,
+        limits=plan.limits,
+        leaves_limits=bool(plan.scenario.kind.leaves_limits),
+        figure=figure,
+        units=units,
+        further_checks=bool(law.experiment.further_checks),
+        not_judged=(ENGINE_CHECKS, *filter(None, [law.experiment.not_judged])),
+    )
+
+
+def remove_stored_chunks(plan: SweepPlan, means: Means) -> None:
+    """Remove the stored chunks, once the tables are written."""
+    from twin.sweeps.running import remove_chunks
+
+    if means.chunk_folder is not None:
+        for law in plan.laws:
+            remove_chunks(_chunk_folder(means, law) or means.chunk_folder)
+        with suppress(OSError):  # it contains other files
+            means.chunk_folder.rmdir()
+
+
+def _chunk_folder(means: Means, law: Law) -> Path | None:
+    """Return the folder for the chunks of one controller."""
+    return means.chunk_folder and means.chunk_folder / re.sub(r"[^\w.+-]+", "_", law.label)
+
+
+def worst_of(scenario: Entry, law: Law, swept: Swept, count: int) -> list[WorstCase]:
+    """Repeat the worst runs of a controller in PyBullet, except those whose arm cannot be made.
+
+    Args:
+        scenario: the scenario of the sweep.
+        law: the controller, with the points of its runs.
+        swept: the runs of the controller.
+        count: number of runs to repeat.
+    """
+    from twin.sweeps.statistics import worst
+    from twin.sweeps.trial import TROUBLES
+
+    made = np.flatnonzero(swept.table["trouble"] != TROUBLES.index("cannot be made"))
+    places = made[worst(swept.table[made], swept.figure, min(count, len(made)))] if len(made) else []
+    with drive_warnings_ignored():
+        return [
+            worst_case(law.experiment.task_of(values_of(law.points, int(k))), int(k), swept.table[k])
+            for k in places
+        ]
+
+
+class WorstCase(NamedTuple):
+    """Run of a sweep, and its repetition in PyBullet.
+
+    Attributes:
+        sample: index of its row in the table.
+        row: its row of the table.
+        command: command that repeats this run.
+        run: the repetition in PyBullet.
+        engine_error: largest joint error of the repetition, in [rad]; infinite if it ended early.
+        difference: difference of its error from that in the table, in [rad]; NaN if either run ended early.
+        limit: largest difference that the loop can make of rounding errors; infinite if unknown.
+    """
+
+    sample: int
+    row: Any
+    command: str
+    run: Run
+    engine_error: float
+    difference: float
+    limit: float
+
+    @property
+    def unit(self) -> str:
+        """Unit of the joint error, which is that of the joint with the largest error."""
+        figures, joint = self.run.figures, self.row["joint_error_joint"] - 1
+        return "rad" if figures is None else joint_unit(figures.joint_kinds[joint])
+
+    @property
+    def agrees(self) -> bool:
+        """Whether PyBullet agrees with the table."""
+        if self.row["trouble"] or self.ended_early:
+            return bool(self.row["trouble"]) == self.ended_early
+        return self.difference <= self.limit
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether the run in PyBullet ended early."""
+        return self.run.error is not None
+
+
+def worst_case(task: Task, sample: int, row: Any) -> WorstCase:
+    """Repeat a run of a sweep in PyBullet.
+
+    Args:
+        task: the scenario of the sweep, with the values of this run.
+        sample: index of its row in the table.
+        row: its row of the table.
+    """
+    run = run_one(task)
+    error, limit = math.inf, math.inf
+    if run.error is None and run.log is not None:
+        error = float(np.max(np.abs(joint_error(run.log))))
+        prediction = None if run.run is None else run.run.prediction
+        limit = math.inf if prediction is None else whole_run_limit(run.log, prediction.rounding)
+    found = float(row["joint_error"])
+    difference = abs(error - found) if math.isfinite(error) and math.isfinite(found) else math.nan
+    return WorstCase(sample, row, repeat_command(run), run.without_log(), error, difference, limit)

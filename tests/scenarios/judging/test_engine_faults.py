@@ -1,0 +1,182 @@
+"""Faults of 1e-9 in the engine alone fail the checks of engine against model.
+
+A fault acts on PyBullet's world, on its drives or on the controller of its run, never on the model.
+"""
+
+import dataclasses
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from scenarios.base import Config
+from scenarios.judging import tracking
+from scenarios.judging.replay import kicked_runs, step_limits
+from scenarios.judging.tracking import agreement_metrics, follow, sampled
+from tests.support.processor_times import shared
+from twin import Simulation, hold, quintic
+from twin.dynamics.equation_of_motion import PlantState
+from twin.robot.drives.drive_step import Q_MOTOR
+from twin.robot.quantities import changed
+
+OFF = 1.0 + 1e-9
+
+
+class FaultySimulation(Simulation):
+    """Engine with one fault, named by `fault`; its `robot` is the faultless one."""
+
+    fault = ""
+
+    def _build(self):
+        nominal = self.robot
+        if self.fault == "mass":
+            self.robot = changed(nominal, (("mass", OFF),))
+        elif self.fault == "gravity":
+            self.robot = dataclasses.replace(nominal, gravity=OFF * nominal.gravity)
+        elif self.fault == "friction":
+            drives = nominal.drives
+            more = dataclasses.replace(drives, coulomb=OFF * drives.coulomb, static=OFF * drives.static)
+            self.robot = nominal.with_drives(nominal.drive_mode, more)
+        super()._build()
+        self.robot = nominal
+        if self.fault == "damping":
+            for joint in self._joints:
+                self._client.changeDynamics(self._body, joint, jointDamping=1e-9)
+        elif self.fault == "torque":
+            apply = self._apply
+            self._apply = lambda forces: apply(forces=[OFF * force for force in forces])
+
+    def step(self, tau, wrench=None, T_flange_tool=None):
+        super().step(tau, wrench, T_flange_tool)
+        if self.fault == "position":
+            q, qd = self.state().copy()
+            self._put(q + 1e-9 * self.time_step * qd, qd)
+        elif self.fault == "motor" and self._drives is not None:
+            self._drives.train.signals[Q_MOTOR] *= OFF
+
+    def _put(self, q, qd):
+        """Set the joints, including passive ones, and the drives' copy of their state."""
+        robot = self.robot
+        positions, speeds = robot.tree_positions(q).tolist(), (robot.embedding @ qd).tolist()
+        for state in zip(self._joints, positions, speeds, strict=True):
+            self._client.resetJointState(self._body, *state)
+        if self._drives is not None:
+            self._drives._unpack(self._drives._read(), self._drives._tree)
+            self._drives._look_up_state()
+
+
+@contextmanager
+def faulty_engine(fault):
+    """Let `follow` run in an engine with this fault."""
+    kind = type("Faulty", (FaultySimulation,), {"fault": fault})
+    shown = tracking.shown
+
+    def forgetful(simulation, config, make, reference, at_sample=None):
+        def made(chosen):
+            law = make(chosen)
+            called = type(law).__call__
+
+            class Forgetful(type(law)):
+                def __call__(self, state, reference):
+                    self.memory *= OFF
+                    return called(self, state, reference)
+
+            law.__class__ = Forgetful
+            return law
+
+        return shown(simulation, config, made if fault == "memory" else make, reference, at_sample)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("twin.engine.simulation.Simulation", kind)
+        patch.setattr(tracking, "shown", forgetful)
+        yield
+
+
+@shared
+def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
+    """Return the checks of engine against model that a short run with this fault fails."""
+    config = Config(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))
+    arm = config.load_robot()
+    zero = arm.poses["zero"]
+    reference = sampled(config, quintic(zero, zero + 0.1, 0.15) if moves else hold(zero + 0.1, 0.1))
+    with faulty_engine(fault):
+        log = follow(config, reference, arm)
+    return {metric.name for metric in agreement_metrics(log) if not metric.passes}
+
+
+IDEAL = [("irb140", "ideal", "pd"), ("irb1600", "ideal", "computed_torque"), ("irb1400", "ideal", "pid")]
+RIGID = [("irb140", "rigid", "computed_torque"), ("irb1600", "rigid", "pid"), ("irb1400", "rigid", "pd")]
+ELASTIC = [("irb140", "elastic", "pd"), ("irb1600", "elastic", "cascade"), ("irb1400", "elastic", "pid")]
+WITH_MEMORY = [
+    (robot, drives, law)
+    for robot, law in (("irb140", "pid"), ("irb1400", "cascade"))
+    for drives in ("ideal", "rigid", "elastic")
+]
+RUNS = {
+    "mass": IDEAL + RIGID,
+    "gravity": IDEAL + RIGID,
+    "friction": RIGID + ELASTIC,
+    "damping": IDEAL + RIGID,
+    "torque": IDEAL + RIGID,
+    "position": IDEAL + RIGID,
+    "motor": [*ELASTIC, ("irb140", "elastic", "computed_torque"), ("irb1600", "elastic", "pd_gravity")],
+    "memory": WITH_MEMORY,
+}
+
+
+@pytest.mark.parametrize("run", IDEAL + RIGID + ELASTIC, ids="-".join)
+def test_faultless_engine_passes_every_check(run):
+    assert broken_checks("", *run) == set()
+
+
+def test_wrong_initial_state_of_the_engine_fails_a_check():
+    config = Config(drives="elastic", controller="pd")
+    arm = config.load_robot()
+    log = follow(config, sampled(config, hold(arm.poses["test_3"], 0.01)), arm)
+    for row in range(4):
+        start = log.arrays["start_model"].copy()
+        start[row, 2] += 1e-9
+        moved = dataclasses.replace(log, arrays={**log.arrays, "start_model": start})
+        broken = [metric.name for metric in agreement_metrics(moved) if not metric.passes]
+        assert broken == ["engine - model, every state / its limit"]
+
+
+def test_limits_do_not_grow_with_the_fault():
+    config = Config(drives="elastic", controller="pd")
+    arm = config.load_robot()
+    zero = arm.poses["zero"]
+    reference = sampled(config, quintic(zero, zero + 0.1, 0.15))
+    log = follow(config, reference, arm)
+    struck = {}
+    for name in PlantState._fields:
+        struck[name] = getattr(log, name).copy()
+        struck[name][70, 1] += 10.0
+    broken = dataclasses.replace(log, **struck)
+    limits = step_limits(log, log.model_residuals())
+    after = step_limits(broken, broken.model_residuals())
+    # The model starts its step from the disturbed state, so that only its spring torques change.
+    assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scenarios.judging.replay.step_limits", lambda *_: limits)
+        kicked = kicked_runs(broken, config.control_law(arm), reference, None)
+    assert np.ptp(kicked.q, axis=0).max() < 1e-9
+
+
+def test_replay_includes_sensors():
+    assert broken_checks("", "irb140", "elastic", "pid", noise=1e-4) == set()
+    assert "samples not replayed" in broken_checks("memory", "irb140", "elastic", "pid", noise=1e-4)
+
+
+@pytest.mark.parametrize("fault", RUNS)
+def test_engine_fault_of_a_billionth_fails_a_check(fault):
+    """At least five of six runs fail the check of single steps."""
+    check = "samples not replayed" if fault == "memory" else "engine - model, every state / its limit"
+    missed = [run for run in RUNS[fault] if check not in broken_checks(fault, *run)]
+    assert len(missed) <= len(RUNS[fault]) // 6, missed
+
+
+def test_torque_check_detects_wrong_mass_of_an_arm_at_rest():
+    """Friction holds all joints, so that only the torque between arm and drives reveals the mass."""
+    run = ("irb140", "rigid", "pd_gravity", False)
+    assert broken_checks("", *run) == set()
+    assert broken_checks("mass", *run) == {"engine - model, every state / its limit"}

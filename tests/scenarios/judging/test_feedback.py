@@ -1,0 +1,74 @@
+"""The feedback of exact runs: from an initial error, by its recursion, and in the verdict."""
+
+import numpy as np
+import pytest
+
+from scenarios import joint_tracking
+from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics, recursion
+from scenarios.joint_tracking import Config
+from scenarios.running.diagnosis import diagnose
+from scenarios.running.runs import Run
+from scenarios.judging.tracking_verdict import tracking_verdict
+
+
+def judged(**settings):
+    """Return the metrics of the feedback by name, the verdict, and the run."""
+    config = Config(duration=0.3, **settings)
+    log = joint_tracking.run(config)
+    found = joint_tracking.metrics(log)
+    verdict = tracking_verdict(config, log, found)
+    return (
+        {one.name: one for one in feedback_metrics(log)},
+        verdict.sentence,
+        Run("x", config, log, found, 0.1),
+    )
+
+
+def test_recursion_is_the_error_of_a_double_pole():
+    A = recursion(np.array([400.0, 100.0]), np.array([40.0, 20.0]), 1e-3)
+    for matrix, omega in zip(A, (20.0, 10.0), strict=True):
+        e, ed = 1.0, 0.0
+        for _ in range(3):
+            ed += -1e-3 * (2 * omega * ed + omega**2 * e)
+            e += 1e-3 * ed
+        np.testing.assert_allclose(np.linalg.matrix_power(matrix, 3)[:, 0], [e, ed], rtol=1e-13)
+        assert np.max(np.abs(np.linalg.eigvals(matrix))) < 1.0
+
+
+@pytest.mark.parametrize("law", ["computed_torque", "dob"])
+def test_exact_laws_with_friction_obey_the_recursion_also_at_reversals(law):
+    found, sentence, run = judged(controller=law, drives="rigid")
+    assert run.passes
+    assert found["1 mrad, model - its recursion"].value < 1e-12
+    assert found[DECAY].value == pytest.approx(0.195, abs=0.01)
+    assert (
+        sentence.endswith("exact, largest error 0 rad; 1 mrad decays to a tenth in 0.20 s")
+        or "e-16" in sentence
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"bandwidth": 900.0}, {"law_settings": (("Kp", (400.0, 400.0, 400.0, -400.0, 400.0, 400.0)),)}],
+)
+def test_unstable_feedback_fails_although_the_error_is_rounding(settings):
+    found, sentence, run = judged(**settings)
+    assert found[RADIUS].outcome == "fails"
+    assert not run.passes
+    assert sentence.endswith("UNSTABLE: an error of 1 mrad does not decay")
+    assert diagnose(run).startswith("the gains of computed_torque")
+
+
+def test_cascade_must_decay_and_a_short_run_is_not_judged():
+    short, sentence, run = judged(controller="cascade")
+    assert run.passes
+    assert short[DECAY].outcome == "not judged"
+    assert sentence.endswith("; feedback not judged")
+    config = Config(controller="cascade", duration=1.2)
+    (decay,) = feedback_metrics(joint_tracking.run(config))
+    assert decay.outcome == "passes"
+    assert 0.3 < decay.value < 1.1
+
+
+def test_bounded_runs_have_no_such_checks():
+    assert judged(controller="pd")[0] == {}

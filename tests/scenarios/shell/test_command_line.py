@@ -1,0 +1,181 @@
+"""The command `irb-twin` as a user meets it: exit status, what is printed where, what is written."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import controllers
+from scenarios.base import Config
+from scenarios.option import fields
+from scenarios.shell.command_line import main
+from scenarios.shell.settings import TOPICS
+from scenarios.running import registry
+from tests.support import user_scenarios
+from twin.logs.log import Log
+
+HEAD = """from scenarios.judging.tracking import follow, sampled
+from twin.logs.figures import joint_error
+from twin.trajectories.joint_trajectories import quintic
+
+"""
+OWN = {
+    "config": """@dataclass(frozen=True)
+class Config(base.Config):
+    swing: float = option(0.1, "how far, in rad")
+""",
+    "run": """def run(config):
+    robot = config.load_robot()
+    q = robot.poses["zero"]
+    return follow(config, sampled(config, quintic(q, q + config.swing, 0.2)), robot)
+""",
+    "metrics": """def metrics(log):
+    return (Metric("swing error", abs(joint_error(log)).max(), "rad", 1e-10, "mine"),)
+""",
+}
+
+
+@pytest.fixture
+def scenario_file(tmp_path):
+    """A scenario file outside the package."""
+    return user_scenarios.write(tmp_path / "mine.py", HEAD, **OWN)
+
+
+def test_help_of_a_scenario_shows_description_and_settings(command):
+    text = command(["run", "pose_path", "--help"]).out
+    assert "What must hold:" in text
+    assert "--csv STR" in text
+    assert "--bandwidth FLOAT" in text
+    assert "--free-time" not in text
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "told"),
+    [
+        ("", "toml or URDF (default irb140)"),
+        ("parallelogram", "toml or URDF (default irb1400)"),
+        ("pose_path parallelogram", "(default irb140 in pose_path, irb1400 in parallelogram)"),
+        ("gravity_hold parallelogram", "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
+        ("laboratory pose_path", "(default pd in laboratory, computed_torque in pose_path)"),
+    ],
+)
+def test_help_shows_defaults_of_the_named_scenarios(scenarios, told, capsys):
+    assert main(["run", *scenarios.split(), "--help"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_every_setting_has_its_place_in_the_help():
+    placed = [name for names in TOPICS.values() for name in names]
+    assert sorted(placed) == sorted(set(fields(Config)) - {"controller"})
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("words", [[], ["run", "laboratory"], ["validate"], ["formulas"]])
+def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([*words, "--help"]) == 0
+    text, _, examples = capsys.readouterr().out.partition("\nexamples:\n")
+    assert max(len(line) for line in text.splitlines() if " " in line.strip()) <= min(columns, 100)
+    assert all(line.startswith("  irb-twin ") for line in examples.splitlines())
+
+
+def test_list_names_everything_with_a_line_each(command):
+    text = command(["list"]).out
+    for name in ("irb140", *controllers.NAMES, *registry.titles()):
+        assert name in text
+    assert "Spring and damper at every joint." in text
+
+
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(
+    scenario_file, tmp_path, command, small_pictures
+):
+    log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
+    files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
+    printed = command(["run", scenario_file, "--controller", "computed_torque", *files])
+    shown = ("mine: ", "joint_6", "tool d", "Peak torque", "swing error", "passes")
+    assert [text for text in shown if text not in printed.out] == []
+    assert printed.err == ""
+    assert len(Log.load(log).t) == 201
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert document["passes"] is True
+    assert document["runs"][0]["config"]["swing"] == 0.1
+    assert document["runs"][0]["metrics"][0]["name"] == "swing error"
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, command):
+    """One limit does not hold, and one does."""
+    laws = ["--controller", "pd", "computed_torque"]
+    text = command(["run", scenario_file, *laws, "--swing", "0.2", "--log", str(tmp_path / "a.npz")], 1).out
+    header = next(line for line in text.splitlines() if " pd" in line)
+    assert "computed_torque" in header
+    assert "FAILS" in text
+    names = sorted(path.name for path in tmp_path.glob("*.npz"))
+    assert names == ["a-mine-computed_torque.npz", "a-mine-pd.npz"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_run_that_diverges_is_status_1_and_keeps_its_log(scenario_file, tmp_path, capsys):
+    log = tmp_path / "a.npz"
+    assert main(["run", scenario_file, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
+    printed = capsys.readouterr()
+    assert "pd: did not finish:" in printed.out
+    assert "joint_" in printed.out
+    assert printed.err == ""
+    assert 0 < len(Log.load(log).t) < 201
+
+
+def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path, capsys, small_pictures):
+    log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
+    files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
+    assert (
+        main(["run", "gravity_hold", "--controller", *controllers.NAMES, "--bandwidth", "1e308", *files]) == 1
+    )
+    printed = capsys.readouterr()
+    said = " ".join(printed.out.split())  # whatever the width of the page
+    assert printed.err == ""
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
+    for name, run in zip(controllers.NAMES, runs, strict=True):
+        assert f"{name}: did not finish: controller {name!r} demands nan N m of joint_" in said
+        diverged = np.isnan(Log.load(tmp_path / f"a-gravity_hold-{name}.npz").tau_demand[-1])
+        assert diverged.all() or (name == "adaptive" and diverged.any())  # its K is omega, not omega^2
+        assert "at t = 0 s" in run["error"]
+        assert run["joints"]["max_error_rad"] == [0.0] * 6
+        assert [peak is None for peak in run["joints"]["peak_torque_N_m"]] == diverged.tolist()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, command):
+    """The start exceeds the speed limit by far, so the log has no sample."""
+    results, limitless = tmp_path / "a.json", "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
+    run = OWN["run"].replace("sampled(config, quintic(q, q + config.swing, 0.2))", limitless)
+    head = HEAD.replace("quintic\n", "sines\nfrom twin.trajectories.sampling import sample\n")
+    path = user_scenarios.write(tmp_path / "mine.py", head, **OWN | {"run": run})
+    files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]
+    printed = command(["run", path, *files], 1)
+    assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
+    assert printed.err == ""
+    assert "runs away" in json.loads(results.read_text(encoding="utf-8"))["runs"][0]["error"]
+    assert sorted(file.name for file in tmp_path.iterdir() if file.is_file()) == ["a.json", "mine.py"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, command):
+    """One quick scenario stands in for all; it holds under one law of two."""
+    monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
+    junit, results = tmp_path / "a.xml", tmp_path / "a.json"
+    words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
+    text = command(["validate", "--robot", "irb140", *words], 1).out
+    assert "2 runs, 6 checks" in text
+    assert "1 run fails" in text
+    assert "irb140, mine, pd: swing error is" in text
+    root = ET.parse(junit).getroot()
+    assert root.attrib["tests"] == "8"
+    assert root.attrib["skipped"] == "2"  # its check is of the error, which is not judged
+    assert root.attrib["failures"] == "1"
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert [run["passes"] for run in document["runs"]] == [False, True]
+    assert document["passes"] is False

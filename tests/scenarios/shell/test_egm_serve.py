@@ -1,0 +1,316 @@
+"""`irb-twin egm serve`: sessions with a client, their output, and their exit status."""
+
+import json
+import threading
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from scenarios.base import Config
+from scenarios.shell import process
+from scenarios.shell.command_line import main, read
+from scenarios.egm import serving
+from scenarios.egm.addresses import addresses, bind_address
+from scenarios.egm.serve import passed
+from scenarios.egm.serving import Job, Served
+from tests.support.window_process import passes
+from twin.egm import EgmClient, EgmResult, GuidanceSettings, Plan
+from twin.egm.wire.channel import Address
+from twin.errors import EgmError
+from twin.logs.log import Log
+from twin.worker_processes import Message, Started, Workers
+
+QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0.1", "--position-gain", "20")
+
+
+class Guiding:
+    """Client in a thread that answers with the initial joint angles plus a change, or by a given function.
+
+    Attributes:
+        answered: event that is set after ten answers.
+    """
+
+    def __init__(self, client, change_deg=0.0, answer=None):
+        self.client, self.change, self.answer = client, np.radians(change_deg), answer or self._send_joints
+        self.answered = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._target, self._over = None, False
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over = True
+        self._thread.join()
+
+    def _send_joints(self, message):
+        self._target = message.q + self.change if self._target is None else self._target
+        self.client.send_joints(self._target)
+
+    def _serve(self):
+        count = 0
+        while not self._over:
+            with suppress(EgmError):  # no message arrived
+                self.answer(self.client.receive(timeout=0.02))
+                count += 1
+            if count == 10:
+                self.answered.set()
+
+
+@pytest.fixture
+def client():
+    with EgmClient(port=0) as client:
+        yield client
+
+
+def serve(client, *words):
+    """Run the command for a client."""
+    return main(["egm", "serve", "--to", f"127.0.0.1:{client.port}", *QUICK, *map(str, words)])
+
+
+def test_serve_prints_events_and_writes_results(client, tmp_path, capsys):
+    log, file = tmp_path / "a.npz", tmp_path / "a.json"
+    words = ("--lockstep", "--runs", "1", "--pause", "0", "--torque", "always", "--drives", "rigid")
+    with Guiding(client, 8.0):
+        assert serve(client, *words, "--log", log, "--json", file) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    first, waits, guided, over, *table = (line for line in printed.out.splitlines() if line.strip())
+    assert f"sends to 127.0.0.1:{client.port} in lockstep" in first
+    assert "MaxSpeedDeviation 90 deg/s" in first
+    assert waits.startswith("    0.000 s  joint guidance 1 waits for the first answer")
+    assert "s  joint guidance 1 is guided by" in guided
+    assert over.endswith("s  joint guidance 1 has ended")
+    rows = dict(line.strip().split("   ", 1) for line in table if "   " in line.strip())
+    assert rows["completed runs"].strip() == "1 of 1"
+    assert rows["time"].strip() == "virtual"
+    session = json.loads(file.read_text())["robots"][0]
+    assert int(rows["messages sent"]) == session["sent"]
+    assert [event["kind"] for event in session["events"]] == ["waiting", "guided", "ended"]
+    assert (session["faults"], session["error"]) == ([], "")
+    assert session["settings"]["drives"] == "rigid"
+    assert session["settings"]["max_speed_deviation"] == 90.0
+    made = Log.load(log)
+    assert np.degrees(made.q[-1] - made.q[0]) == pytest.approx(np.full(6, 8.0), abs=0.5)
+    np.testing.assert_array_equal(session["tau_peak"], np.max(np.abs(made.tau), axis=0))
+    assert np.sum(made.arrays["egm_taken"]) == session["counts"]["taken"]
+    assert json.loads(str(made.arrays["settings"])) == session["settings"]
+
+
+def test_run_with_a_fault_exits_with_1(client, capsys):
+    with Guiding(client, 270.0):
+        assert serve(client, "--lockstep", "--runs", "1", "--pause", "0") == 1
+    out = capsys.readouterr().out
+    assert "joint guidance 1 stops: 50027 Joint Out of Range: " in out
+    assert "fault 50027 Joint Out of Range" in out
+    assert "0 of 1" in out
+
+
+GUIDED = """MODULE Guided
+VAR egmident id;
+CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+PROC main()
+  MoveAbsJ a, v1000, fine, tool0;
+  EGMGetId id;
+  EGMSetupUC ROB_1, id, "default", "UCdevice" \\Joint \\CommTimeout:=1;
+  EGMActJoint id \\Tool:=tool0;
+  EGMRunJoint id, EGM_STOP_HOLD \\J1\\J2\\J3\\J4\\J5\\J6;
+  MoveAbsJ a, v1000, fine, tool0;
+ENDPROC
+ENDMODULE
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "guided.mod"
+    path.write_text(GUIDED)
+    return path
+
+
+def test_program_leads_the_session(client, program, tmp_path, capsys):
+    log, file = tmp_path / "a.npz", tmp_path / "a.json"
+    with Guiding(client, 8.0):
+        assert serve(client, "--program", program, "--lockstep", "--log", log, "--json", file) == 0
+    assert "1 of 1" in capsys.readouterr().out
+    made = Log.load(log)
+    assert np.degrees(made.q[-1]) == pytest.approx([0, 0, 0, 0, 30, 0], abs=1e-9)
+    assert [*dict.fromkeys(made.arrays["line"].tolist())] == [5, 9, 10]
+    assert json.loads(file.read_text())["robots"][0]["settings"]["program"] == str(program)
+
+
+def test_program_with_an_unhandled_fault_exits_with_1_and_its_line(client, program, capsys):
+    with Guiding(client, 270.0):
+        assert serve(client, "--program", program, "--lockstep") == 1
+    assert "guided.mod, line 9: Joint Out of Range: " in capsys.readouterr().err
+    program.write_text(GUIDED.replace("EGMGetId id", "MoveL id"))
+    assert serve(client, "--program", program, "--lockstep") == 1
+    assert "guided.mod, line 6: argument 1 of MoveL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--runs 2", "--payload 3", "--tool 0.1", "--mode pose"])
+def test_program_excludes_what_it_states_itself(words, client, program, capsys):
+    assert serve(client, "--program", program, *words.split()) == 2
+    told = f"{words.split()[0]} is not valid with --program: the program states it"
+    assert told in capsys.readouterr().err
+
+
+def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Log, "save", full)
+    with Guiding(client, 1.0):
+        assert serve(client, "--lockstep", "--duration", "0.05", "--log", tmp_path / "a.npz") == 1
+    assert f"cannot write {tmp_path / 'a.npz'}: No space left on device" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
+    """The tool moves up by 30 mm from the default start."""
+
+    goal, places = [], []
+
+    def answer(message):
+        if not goal:
+            goal.append(message.T.copy())
+            goal[0][2, 3] += 0.03
+        client.send_pose(goal[0])
+        places.append(message.T[:3, 3])
+
+    with Guiding(client, answer=answer):
+        assert serve(client, "--lockstep", "--runs", "1", "--mode", "pose", "--tool", "0,0,0.1") == 0
+    assert np.linalg.norm(places[-1] - goal[0][:3, 3]) < 1e-3
+    assert "1 of 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", ["--wait 0.1", "--lockstep --limit 0.1"])
+def test_missing_client_exits_with_2(words, client, capsys):
+    assert serve(client, *words.split()) == 2
+    assert "no client answered" in capsys.readouterr().err
+
+
+def test_port_in_use_exits_with_2(client, capsys):
+    assert serve(client, "--bind", f"127.0.0.1:{client.port}") == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "in use" in printed.err
+
+
+@contextmanager
+def stopped(*guiding):
+    """Send a stop signal to what runs in the block, after all clients have answered."""
+
+    def stop():
+        for each in guiding:
+            assert each.answered.wait(60.0)
+        assert process.take(2)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    yield
+    thread.join()
+    assert process.take(2) is False, "nothing runs any more"
+
+
+def test_first_signal_stops_several_robots_gracefully(client, tmp_path, capsys):
+    """Each robot has a process, output lines, a table column and a log."""
+    with EgmClient(port=0) as second, Guiding(client, 1.0) as one, Guiding(second, -1.0) as other:
+        words = ["--robot", "irb140", "irb1600", *QUICK, "--log", str(tmp_path / "a.npz"), "--to"]
+        with stopped(one, other):
+            places = [f"127.0.0.1:{each.port}" for each in (client, second)]
+            assert main(["egm", "serve", *words, *places]) == 128 + 2
+    printed = capsys.readouterr().out
+    for name, each, sign in (("irb140", client, 1.0), ("irb1600", second, -1.0)):
+        assert f"{name}:{each.port}  sends to 127.0.0.1:{each.port} every 4 ms" in printed
+        log = Log.load(tmp_path / f"a-{name}_{each.port}.npz")
+        assert log.robot.name == name
+        assert np.all(sign * (log.q[-1] - log.q[0]) >= 0.0)
+        assert np.any(log.q[-1] != log.q[0])
+    assert "sent late by more than 1 ms" in printed
+
+
+def test_first_signal_stops_one_robot_gracefully(client, capsys):
+    with Guiding(client, 1.0) as guiding, stopped(guiding):
+        assert serve(client) == 128 + 2
+    assert "messages sent" in capsys.readouterr().out
+
+
+def test_worker_process_ends_with_its_parent(client):
+    job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
+    with Workers(1, tries=1) as workers:
+        events = workers.run([(0, (serving._serve_here, (job,)))])
+        assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
+        (worker,) = workers._busy
+        worker._process.stdin.close()
+        _, answer = next(events)  # without the end of its parent it would serve forever
+    assert answer.fault == "the process that ran it was ended by SIGKILL"
+
+
+@pytest.mark.display
+def test_window_shows_the_guided_arm(display):
+    """It takes 3 to 5 s of processor time: pictures are drawn without a graphics card."""
+    passes(
+        """
+        import io, contextlib
+        from scenarios.shell.command_line import main
+        from tests.support.xwindow import Display
+        from twin.egm import EgmClient
+        with EgmClient(port=0) as client, contextlib.redirect_stdout(io.StringIO()) as printed:
+            words = ["--to", f"127.0.0.1:{client.port}", "--gui", "--duration", "0.4"]
+            status = main(["egm", "serve", *words])
+        assert status == 0, printed.getvalue()
+        """,
+        display,
+    )
+
+
+# `irb-twin egm`: options, wrong use, and exit statuses.
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("0.0.0.0", "0.0.0.0", 0), ("10.0.0.1:7", "10.0.0.1", 7), ("::1", "::1", 0), ("::", "::", 0),
+     ("[::1]:7", "::1", 7), ("[::1]", "::1", 0)],
+)  # fmt: skip
+def test_bind_address_may_lack_its_port(text, host, port):
+    assert bind_address(text) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("runs", "completed", "faults", "passes"),
+    [(None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False)],
+)
+def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
+    """An interrupted run does not count as completed."""
+    job = SimpleNamespace(plan=Plan(runs=runs), program=None)
+    assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
+
+
+def given(*words):
+    """Parse options of `egm serve`."""
+    return read(["egm", "serve", *words])[0]
+
+
+def test_every_guidance_setting_is_an_option():
+    found = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
+    expected = GuidanceSettings(mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True)
+    assert found.guidance == expected
+    assert given().guidance == GuidanceSettings()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("--robot a", "127.0.0.1:6510"),
+        ("--robot a b c", "127.0.0.1:6510 127.0.0.1:6511 127.0.0.1:6512"),
+        ("--robot a b c --to x:70 y:80", "x:70 y:80 y:81"),
+        ("--robot a --to [::1]:6510", "[::1]:6510"),
+    ],
+)
+def test_each_robot_gets_a_client_address(line, expected):
+    found = given(*line.split())
+    assert [str(address) for address in addresses(found.to, found.robot)] == expected.split()

@@ -1,0 +1,136 @@
+"""`irb-twin new`: what it writes works as it stands, and nothing else is touched."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scenarios.templates
+import twin
+from scenarios.shell.command_line import main
+from scenarios.shell.new import KINDS
+from tests.support.full_disk import disk_full_after
+from urdf.build import main as build
+
+HOUSE = Path(twin.__file__).parents[1]
+FILES = {
+    "controller": {"NAME.py", "test_NAME.py"},
+    "scenario": {"NAME.py", "test_NAME.py"},
+    "robot": {"NAME/robot.toml", "NAME/NAME.urdf", "NAME/test_NAME.py"},
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The current folder of the user."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_written_passes_its_tests_outside_the_house(folder):
+    """All kinds side by side; the robot is built as the builder builds it."""
+    for kind in KINDS:
+        before = found(folder)
+        assert main(["new", kind, f"swing_{kind}"]) == 0
+        assert found(folder) - before == {file.replace("NAME", f"swing_{kind}") for file in FILES[kind]}
+    assert build(["--check", "swing_robot/robot.toml"]) == 0
+    tests = {file for file in found(folder) if "test_" in file}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "."],
+        env=os.environ | {"PYTHONPATH": str(HOUSE)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(re.findall(r"^(\S+)::\S+ PASSED", done.stdout, re.MULTILINE)) == tests
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("controller", "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd"),
+        ("scenario", "run ./mine/big_swing.py --controller pd"),
+        ("robot", "validate --robot ./mine/big_swing/robot.toml"),
+    ],
+)
+def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, folder, command):
+    (folder / "mine").mkdir()
+    out = command(["new", kind, "big_swing", "--folder", "mine"]).out
+    for file in found(folder):
+        assert f"wrote {file}\n" in out
+        text = (folder / file).read_text(encoding="utf-8")
+        assert KINDS[kind].stem not in text
+        assert "MyController" not in text
+    assert not re.search("NAME|CLASS|AT/", out)
+    assert f"  irb-twin {told}" in out
+
+
+def test_printed_commands_run_controller_and_scenario(command):
+    """The law beside one of ours, in the scenario: the commands that were told."""
+    assert main(["new", "controller", "swaying"]) == 0
+    command(["new", "scenario", "nodding"])
+    out = command(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]).out
+    assert "Nod with the arm" in out
+    assert "Swaying" in out
+
+
+@pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
+def test_bad_name_is_rejected(name, folder, command):
+    err = command(["new", "controller", name], 2).err
+    assert "expected a name of lower-case letters, digits and _, as in sliding_mode, got" in err
+    assert err.count("\n") == 1
+    assert not found(folder)
+
+
+@pytest.mark.parametrize("name", ["numpy", "random", "twin", "test_law"])
+def test_name_that_hides_a_module_is_rejected(name, folder, capsys):
+    assert main(["new", "scenario", name]) == 2
+    assert f"{name!r} is the name of a module of Python or pytest" in capsys.readouterr().err
+    assert not found(folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_there_stays(kind, folder, capsys):
+    """Any one of the files, or a folder of that name."""
+    there = folder / ("swing" if kind == "robot" else "test_swing.py")
+    there.write_text("mine", encoding="utf-8")
+    assert main(["new", kind, "swing"]) == 2
+    assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err
+    assert there.read_text(encoding="utf-8") == "mine"
+    assert found(folder) == {there.name}
+
+
+def test_missing_folder_is_rejected(capsys):
+    assert main(["new", "robot", "swing", "--folder", "/nowhere"]) == 2
+    assert capsys.readouterr().err == "irb-twin: --folder /nowhere: there is no such folder\n"
+
+
+@pytest.mark.parametrize("size", [0, 2000, 5000])
+def test_all_files_or_none(size, folder, command):
+    """The disk is full at once, or after one of the three files."""
+    with disk_full_after(size):
+        err = command(["new", "robot", "swing"], 1).err
+    assert re.fullmatch(r"irb-twin: cannot write swing/\S+: File too large\n", err), err
+    assert not list(folder.iterdir())
+
+
+def test_the_templates_are_those_of_the_kinds():
+    folder = Path(scenarios.templates.__file__).parent
+    files = {path.name for path in folder.iterdir() if path.is_file() and path.name != "__init__.py"}
+    assert files == {template for kind in KINDS.values() for template in kind.files}
+
+
+def test_commands_name_this_python_and_install_pytest_where_it_is_missing(folder, monkeypatch, capsys):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pytest" else find(name))
+    assert main(["new", "controller", "sliding_mode", "--folder", str(folder)]) == 0
+    install, test = capsys.readouterr().out.splitlines()[-2:]
+    assert install == f"  {sys.executable} -m pip install pytest"
+    assert test == f"  {sys.executable} -m pytest {folder.as_posix()}/test_sliding_mode.py"

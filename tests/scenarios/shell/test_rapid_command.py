@@ -1,0 +1,155 @@
+"""`irb-twin rapid` prints figures of every move, writes them, and ends with the status of the verdict."""
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.shell.command_line import main
+from twin.rapid.paths import export, stop_times
+from twin.rapid.planning import Limits
+from twin.rapid.programs import check, interpret, read
+
+EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
+GOOD = f"""MODULE weld
+PROC main()
+    MoveAbsJ [[0,20,-20,0,60,0],{EXT}], v500, fine, tool0;
+    SetDO torch, 1;
+    ConfL \\Off;
+    MoveL Offs(CRobT(), 0, 100, 0), v200, z10, tool0;
+    MoveL Offs(CRobT(), 0, 0, 50), v200, fine, tool0;
+ENDPROC
+ENDMODULE
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "weld.mod").write_text(GOOD, encoding="utf-8")
+    return tmp_path
+
+
+def test_check_prints_moves_and_writes_files(program, command):
+    files = ["--json", "r.json", "--junit", "r.xml", "--markdown", "r.md"]
+    lines = command(["rapid", "check", "weld.mod", *files]).out.splitlines()
+    assert lines[0] == "weld.mod: main, 3 moves, irb140, rigid drives"
+    assert [line.split()[:2] for line in lines[3:6]] == [["3", "MoveAbsJ"], ["6", "MoveL"], ["7", "MoveL"]]
+    assert "  line 4: SetDO torch (logged)" in lines
+    assert "  line 7: CRobT behind a fly-by point: taken as if the arm had reached it" in lines
+    assert "no fault" in lines
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert result["passes"]
+    assert result["fault"] is None
+    assert result["time_s"]["by_speed"] <= result["time_s"]["bound"] <= result["time_s"]["estimate"] + 1e-9
+    assert [move["line"] for move in result["moves"]] == [3, 6, 7]
+    root = ET.parse(program / "r.xml").getroot()
+    assert (root.attrib["tests"], root.attrib["failures"]) == ("4", "0")
+    assert "| 6 | MoveL | 100 | 200 | z10 |" in (program / "r.md").read_text(encoding="utf-8")
+
+
+def test_a_fault_has_its_line_and_status_1(program, command):
+    bad = GOOD.replace("0, 100, 0", "900, 0, 0")
+    (program / "weld.mod").write_text(bad, encoding="utf-8")
+    out = command(["rapid", "check", "weld.mod", "--junit", "r.xml"], 1).out
+    assert "weld.mod: main, 1 moves" in out
+    assert "FAULT weld.mod, line 6: MoveL leaves the reach after" in out
+    assert ET.parse(program / "r.xml").getroot().attrib["failures"] == "1"
+
+
+def test_a_fault_of_the_language_has_status_1(program, capsys):
+    (program / "weld.mod").write_text("MODULE weld\nPROC main(\nENDMODULE", encoding="utf-8")
+    assert main(["rapid", "check", "weld.mod"]) == 1
+    assert "FAULT weld.mod, line 3: the end of the file is not RAPID here" in capsys.readouterr().err
+
+
+def test_a_folder_is_a_task(program, command):
+    task = program / "TASK1"
+    move = f"MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;"
+    for file, name, body in (("PROGMOD/a.mod", "main", "go;"), ("SYSMOD/b.sys", "go", move)):
+        text = f"MODULE {file[-5]}\nPROC {name}()\n{body}\nENDPROC\nENDMODULE"
+        (task / file).parent.mkdir(parents=True)
+        (task / file).write_text(text, encoding="utf-8")
+    assert "TASK1: main, 1 moves" in command(["rapid", "check", "TASK1"]).out
+
+
+def test_export_prints_a_module_that_follows_the_log(program, command):
+    command(["run", "joint_tracking", "--duration", "0.2", "--log", "run.npz"])
+    words = ["--every", "50", "--speed", "v200", "--zone", "z5", "--name", "Again"]
+    text = command(["rapid", "export", "run.npz", *words]).out
+    (program / "again.mod").write_text(text, encoding="utf-8")
+    log = twin.Log.load("run.npz")
+    found = interpret(read("again.mod"), log.robot)
+    ends = np.array([segment.q[-1] for segment in found.segments])
+    assert np.allclose(ends, log.q[[0, 50, 100, 150, 200]], atol=1e-11)
+    assert "MODULE Again" in text
+    assert text.count(",v200,z5,") == 4
+
+
+def test_fit_prints_both_numbers(program, command):
+    robot = twin.load("irb140").with_drives("rigid")
+    q = np.random.default_rng(4).uniform(-0.5, 0.5, (5, 6))
+    (program / "stops.mod").write_text(export(robot, q, speed="v7000", zone="fine"), encoding="utf-8")
+    times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0], 0.1)
+    rows = [f"{line},{time:.6f}" for line, time in times.items()]
+    (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
+    words = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out.split()
+    assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
+    assert float(words[3]) == pytest.approx(0.1, abs=0.01)
+
+
+CELL = '[objects."{}"]\nbox = [0.1, 0.1, 0.1]\nat = [0.515, 0, 0.55]\n'
+
+
+def test_texts_of_strangers_are_escaped_in_every_output(program, command):
+    """Names of files, which need not be UTF-8, texts of the program, and names of objects of the cell."""
+    said = "x\x1b[31m<i>|`a"
+    file = os.fsdecode(b"w\xff\x1b|<i>.mod")
+    (program / file).write_text(GOOD.replace("ConfL", f'TPWrite "{said}";\nConfL'), encoding="utf-8")
+    (program / "cell.toml").write_text(CELL.format(r"a|<i>\u001b[31m\nno fault"), encoding="utf-8")
+    files = ["--json", "r.json", "--junit", "r.xml", "--markdown", "r.md", "--cell", "cell.toml"]
+    out = command(["rapid", "check", file, *files]).out
+    markdown = (program / "r.md").read_text(encoding="utf-8")
+    suite = ET.parse(program / "r.xml").getroot()[0]
+    assert suite.attrib["name"] == "w??|<i>.mod"
+    assert r"w\udcff\x1b|<i>.mod: main, 3 moves" in out
+    assert r"  line 5: TPWrite: x\x1b[31m<i>|`a" in out
+    assert r"a|<i>\x1b[31m no fault" in out
+    assert r"w\\udcff\\x1b\|\<i\>.mod" in markdown
+    assert r"TPWrite: x\\x1b\[31m\<i\>\|\`a" in markdown
+    assert r"a\|\<i\>\\x1b\[31m no fault" in markdown
+    assert not any("\x1b" in text for text in (out, markdown, ET.tostring(suite, "unicode")))
+
+
+def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command, monkeypatch):
+    """The statistics of the JUnit suite are computed once, not for every move."""
+    from junitparser import TestSuite
+
+    counted, update = [], TestSuite.update_statistics
+    monkeypatch.setattr(TestSuite, "update_statistics", lambda suite: counted.append(update(suite)))
+    files = ["--moves", "2", "--json", "r.json", "--junit", "r.xml"]
+    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files]).out
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert (result["passes"], result["fault"]) == (False, None)
+    assert result["stopped"] == "stopped after 2 moves (--moves), before line 7"
+    assert ET.parse(program / "r.xml").getroot().attrib["skipped"] == "1"
+    assert len(counted) == 1
+    command(["rapid", "check", "weld.mod", "--moves", "3", "--json", "r.json"])
+    assert json.loads((program / "r.json").read_text(encoding="utf-8"))["passes"]
+
+
+def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(program, command, monkeypatch):
+    """Neither the motor's limit nor the joint's effort is known of joint 2."""
+    given = twin.load("irb140")
+    drives = replace(given.drives, motor_torque_max=[3.0, np.inf, 4.2, 0.75, 1.0, 1.0])
+    arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
+    monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_: arm)
+    out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
+    assert "not judged at the limits (no torque limit is known of joint_2)" in out
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert result["time_s"]["bound"] is None
+    assert result["moves"][0]["torque"]["share"] is None
