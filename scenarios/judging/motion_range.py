@@ -126,8 +126,8 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
 
     Example:
         >>> from scenarios.judging.motion_range import arm_metrics
-        >>> from scenarios.gravity_hold import Config, run
-        >>> metrics = arm_metrics(run(Config(duration=0.1)))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> metrics = arm_metrics(GravityHold(duration=0.1).run().log)
         >>> [(metric.name, metric.passes) for metric in metrics]
         [('position beyond the range', True), ('speed / its limit', True)]
     """

@@ -61,8 +61,8 @@ def least_distance(cell: Cell, log: Log) -> Closest:
     samples are thinned: the bound assumes no joint faster than its limit, and the result is not proven.
 
     Example:
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> cell = twin.Cell.empty(margin=0.01)
         >>> twin.cell.least_distance(cell, log).proven
         True

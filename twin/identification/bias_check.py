@@ -52,8 +52,9 @@ def check_bias(found: Identification) -> BiasCheck:
 
     Example:
         >>> import twin
-        >>> from scenarios.joint_tracking import Config, run
-        >>> log = run(Config(robot="two_link", duration=4.0, noise=1e-4))
+        >>> from scenarios.joint_tracking import JointTracking
+        >>> from scenarios.setup import Setup
+        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", noise=1e-4)).log
         >>> twin.identification.check_bias(twin.identify(log.robot, log)).differs.any().item()
         False
     """

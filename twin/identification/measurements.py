@@ -261,8 +261,10 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
 
     Example:
         >>> import twin
-        >>> from scenarios.joint_tracking import Config, run
-        >>> measured = twin.identification.measurements_of_log(run(Config(robot="two_link", duration=0.1)))
+        >>> from scenarios.joint_tracking import JointTracking
+        >>> from scenarios.setup import Setup
+        >>> log = JointTracking(duration=0.1).run(Setup(robot="two_link")).log
+        >>> measured = twin.identification.measurements_of_log(log)
         >>> measured.how
         'exact steps of the engine, no filter, friction at the speed after each step'
     """
@@ -328,8 +330,9 @@ def filtered_measurements(
 
     Example:
         >>> import twin
-        >>> from scenarios.joint_tracking import Config, run
-        >>> log = run(Config(robot="two_link", duration=2.0))
+        >>> from scenarios.joint_tracking import JointTracking
+        >>> from scenarios.setup import Setup
+        >>> log = JointTracking(duration=2.0).run(Setup(robot="two_link")).log
         >>> recording = twin.logs.torque_recording(log.t, log.q, log.tau)
         >>> twin.identification.filtered_measurements(recording).low_pass.cutoff  # in [Hz]
         4.5

@@ -150,9 +150,10 @@ def identify_payload(
         RobotError: the masses of the robot's links are not known.
 
     Example:
-        >>> from scenarios.joint_tracking import Config, run
+        >>> from scenarios.joint_tracking import JointTracking
+        >>> from scenarios.setup import Setup
         >>> from twin.identification.payload import identify_payload
-        >>> log = run(Config(payload="3,0.01,0.02,0.1", drives="rigid", duration=0.5))
+        >>> log = JointTracking(duration=0.5).run(Setup(payload="3,0.01,0.02,0.1", drives="rigid")).log
         >>> estimate = identify_payload(log.robot, log)
         >>> estimate.values[:4].round(6).tolist()  # mass in [kg], centre in [m]
         [3.0, 0.01, 0.02, 0.1]

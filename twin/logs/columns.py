@@ -206,9 +206,9 @@ def write_csv(path: str | Path, log: Log, every: int = 1, decimal_comma: bool = 
 
     Example:
         >>> from pathlib import Path
-        >>> from scenarios import gravity_hold
+        >>> from scenarios.gravity_hold import GravityHold
         >>> from twin.logs.columns import write_csv
-        >>> write_csv("hold.csv", gravity_hold.run(gravity_hold.Config(duration=0.1)), every=50)
+        >>> write_csv("hold.csv", GravityHold(duration=0.1).run().log, every=50)
         >>> [line.partition(",")[0] for line in Path("hold.csv").read_text().splitlines()]
         ['t_s', '0.0', '0.05', '0.1']
     """
@@ -244,9 +244,9 @@ def write_parquet(path: str | Path, log: Log, every: int = 1) -> None:
 
     Example:
         >>> import pandas
-        >>> from scenarios import gravity_hold
+        >>> from scenarios.gravity_hold import GravityHold
         >>> from twin.logs.columns import write_parquet
-        >>> write_parquet("hold.parquet", gravity_hold.run(gravity_hold.Config(duration=0.1)), every=50)
+        >>> write_parquet("hold.parquet", GravityHold(duration=0.1).run().log, every=50)
         >>> pandas.read_parquet("hold.parquet")["t_s"].tolist()
         [0.0, 0.05, 0.1]
     """
@@ -290,9 +290,9 @@ def about(log: Log) -> dict[str, str]:
     numbers and texts that the scenario added, as `bandwidth`, or `provenance` and `settings`, which are JSON.
 
     Example:
-        >>> from scenarios import gravity_hold
+        >>> from scenarios.gravity_hold import GravityHold
         >>> from twin.logs.columns import about
-        >>> facts = about(gravity_hold.run(gravity_hold.Config(duration=0.1)))
+        >>> facts = about(GravityHold(duration=0.1).run().log)
         >>> facts["robot"], facts["controller"], facts["gravity_m_s2"]
         ('irb140', 'computed_torque', '[0.0, 0.0, -9.81]')
     """

@@ -131,9 +131,10 @@ def joint_error(log: Log) -> NDArray:
     """Return the tracking error of the joints, reference minus position: (N, n) in [rad].
 
     Example:
-        >>> from scenarios.gravity_hold import Config, run
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> from scenarios.setup import Setup
         >>> from twin.logs.figures import joint_error
-        >>> log = run(Config(duration=0.1, controller="pd"))
+        >>> log = GravityHold(duration=0.1).run(Setup(controller="pd")).log
         >>> joint_error(log).shape, joint_error(log)[-1].round(4).tolist()
         ((101, 6), [0.0006, -0.025, -0.028, 0.0104, 0.0348, 0.0117])
     """
@@ -146,9 +147,10 @@ def pose_error(log: Log) -> NDArray:
     The log gives both quaternions the same sign.
 
     Example:
-        >>> from scenarios.gravity_hold import Config, run
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> from scenarios.setup import Setup
         >>> from twin.logs.figures import pose_error
-        >>> log = run(Config(duration=0.1, controller="pd"))
+        >>> log = GravityHold(duration=0.1).run(Setup(controller="pd")).log
         >>> pose_error(log)[-1].round(4).tolist()
         [0.0015, 0.0013, 0.0274, 0.0171, -0.0183, -0.0187, 0.0171]
     """
@@ -159,9 +161,10 @@ def tool_distance(log: Log) -> NDArray:
     """Return the distance between the tool and its reference: (N,) in [m].
 
     Example:
-        >>> from scenarios.gravity_hold import Config, run
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> from scenarios.setup import Setup
         >>> from twin.logs.figures import tool_distance
-        >>> distance = tool_distance(run(Config(duration=0.1, controller="pd")))
+        >>> distance = tool_distance(GravityHold(duration=0.1).run(Setup(controller="pd")).log)
         >>> distance[[0, -1]].round(5).tolist()
         [0.0, 0.02748]
     """

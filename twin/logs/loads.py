@@ -88,8 +88,8 @@ def log_wrenches(log: Log, frame: Frame = "link") -> JointWrenches:
 
     Example:
         >>> import twin
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> wrenches = twin.logs.log_wrenches(log)
         >>> round(float(wrenches.base[0, 2]), 2)  # 98 kg weigh on the foundation, in N
         961.38
@@ -117,8 +117,8 @@ def torque_residual(log: Log) -> float | None:
 
     Example:
         >>> import twin
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> twin.logs.torque_residual(log) < 1e-9
         True
     """

@@ -85,8 +85,8 @@ def parts(log: Log) -> tuple[Log, ...]:
 
     Example:
         >>> import twin
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> twin.logs.parts(log)[0] is log
         True
     """

@@ -96,8 +96,8 @@ def film(
 
     Example:
         >>> import twin
-        >>> from scenarios import gravity_hold
-        >>> log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
         >>> twin.film(log, "hold.gif", size=(240, 200), fps=20).frames
         3
     """
