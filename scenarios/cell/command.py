@@ -239,6 +239,8 @@ def _write_json(results: list[tuple[Path, Closest, Metric]], path: Path) -> None
         }
         for log, closest, metric in results
     ]
+    from scenarios.report.documents import write_document
+
     write_document(path, rows)
 
 

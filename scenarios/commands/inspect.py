@@ -329,4 +329,6 @@ def _write_bodies(bodies: dict[str, Body], path: Path) -> None:
         }
         for name, body in bodies.items()
     }
+    from scenarios.report.documents import write_document
+
     write_document(path, {"format": 2, "bodies": content})

@@ -11,6 +11,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from scenarios.report.documents import write_document
+from scenarios.report.tables import table_of
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate

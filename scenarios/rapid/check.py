@@ -285,6 +285,8 @@ def _write_json(
         "remarks": list(remarks),
         "stopped": program.stopped,
     }
+    from scenarios.report.documents import write_document
+
     write_document(path, result)
 
 
