@@ -2,6 +2,7 @@ from . import cell as cell
 from . import control as control
 from . import dynamics as dynamics
 from . import egm as egm
+from . import errors as errors
 from . import identification as identification
 from . import kinematics as kinematics
 from . import learning as learning
