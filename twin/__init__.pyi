@@ -11,6 +11,7 @@ from . import plugins as plugins
 from . import rapid as rapid
 from . import robot as robot
 from . import rotations as rotations
+from . import sweeps as sweeps
 from . import trajectories as trajectories
 from .cell.cell import Cell as Cell
 from .cell.cell import load_cell as load_cell
