@@ -1,5 +1,6 @@
 """Run the commands and the Python code of README and the guides as printed."""
 
+import functools
 import re
 from types import ModuleType, SimpleNamespace
 
@@ -7,6 +8,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+import controllers
+import scenarios
 import twin
 from scenarios.cli.egm.serving import Served, rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, run_in_process
@@ -77,6 +80,25 @@ def test_every_public_name_is_in_the_reference():
     assert 45 <= len([name for name in names if name.count(".") == 1]) <= 55
     assert not names - set(described)
     assert not {name for name in described if re.fullmatch(r"twin\.\w+", name)} - names
+
+
+def attribute(owner, name):
+    """Return an attribute; a submodule counts only if its package offers it, whatever was imported before."""
+    found = getattr(owner, name)
+    of_package = isinstance(owner, ModuleType) and isinstance(found, ModuleType)
+    return owner.__getattr__(name) if of_package else found
+
+
+@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
+def test_names_of_the_reference_are_attributes_as_written(page):
+    packages = SimpleNamespace(twin=twin, controllers=controllers, scenarios=scenarios)
+    lost = []
+    for name in ENTRIES.findall(page.read_text(encoding="utf-8")):
+        try:
+            functools.reduce(attribute, name.split("."), packages)
+        except AttributeError as error:
+            lost.append(f"{name}: {error}")
+    assert not lost, "\n".join(lost)
 
 
 def test_every_key_of_a_robot_toml_is_explained():
