@@ -105,6 +105,16 @@ class Scenario:
     def check(self, setup: Setup) -> None:
         """Raise a ValueError or `TwinError` if the options do not fit the setup."""
 
+    def checked(self, setup: Setup | None) -> Setup:
+        """Return a setup that the options fit, by default `self.setup()`.
+
+        Raises:
+            TwinError, ValueError: the options do not fit the setup.
+        """
+        found = self.setup() if setup is None else setup
+        self.check(found)
+        return found
+
     def suits(self, robot: Robot) -> bool:
         """Return whether the scenario is meaningful for a robot; `validate` skips other robots."""
         return True
@@ -200,7 +210,7 @@ class TrackingScenario(Scenario):
         """Follow the motion; by default with `self.setup()`."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         reference, arms, loads = self.loop(setup)
         return follow(setup, reference, arms, loads=loads)
 

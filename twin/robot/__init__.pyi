@@ -1,3 +1,4 @@
+from . import quantities as quantities
 from .drives.drive_step import DriveModel as DriveModel
 from .drives.drive_step import add_drive_torque as add_drive_torque
 from .limits import Violation as Violation
