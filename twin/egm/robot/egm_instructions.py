@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from twin.arrays import Floats
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError, RapidError
-from twin.rapid.functions import matrix
+from twin.rapid.functions import frame_of
 from twin.rapid.instructions import INSTRUCTIONS, Recorder
 from twin.rapid.program import Arguments
 from twin.rapid.targets import object_frame, payload_of, tool_frame
-from twin.rapid.values import NUM, PREDEFINED, STATES, Record
+from twin.rapid.values import NUM, PREDEFINED, STATES
 from twin.robot.robot import Payload
 from twin.rotations.rotations import pose_vector
 
@@ -142,11 +142,11 @@ class EgmInstructions:
         if name not in self._set_up or self._set_up[name].mode != mode:
             word = next(word for word, one in MODES.items() if one == mode)
             raise RapidError(f"{given.name} needs EGMSetupUC of {given.name_of(0)} with \\{word}", "value")
-        tool = PREDEFINED["tool0"][1]
+        tool = PREDEFINED["tool0"].value
         if "tool" in given:
             tool = given.value("tool", "tooldata")
         if "tload" in given:
-            tool = Record("tooldata", [*tool.values[:2], given.value("tload", "loaddata")])
+            tool = tool.changed(tload=given.value("tload", "loaddata"))
         if "wobj" in given:
             changes["wobj"] = _frame_text(object_frame(given.value("wobj", "wobjdata")))
         settings = self._changed(given, self._set_up[name], {**changes, **self._numbers(given, ACT_NUMBERS)})
@@ -167,7 +167,7 @@ class EgmInstructions:
                 changes[name] = window if name == "cond_window_mm" else repr(window)
         for place, name in ((1, "corr_frame"), (3, "sensor_frame")):
             frame = given.value(place, "pose")
-            changes[name] = _frame_text(matrix(*frame.values))
+            changes[name] = _frame_text(frame_of(frame))
             kind = STATES[int(given.value(place + 1, NUM))]
             if kind not in FRAMES:
                 raise RapidError(f"{given.name}: {kind.upper()} is not supported", "refusal")
@@ -178,7 +178,8 @@ class EgmInstructions:
         self._activate(given, "path", {})
 
     def _window(self, given: Arguments, word: str) -> float:
-        low, high = given.value(word, "egm_minmax").values
+        window = given.value(word, "egm_minmax")
+        low, high = window["min"], window["max"]
         if low != -high or not high >= 0:
             raise RapidError(f"\\{word} of {given.name}: expected [-w,w], got [{low:g},{high:g}]", "refusal")
         return min(high, MOST)
