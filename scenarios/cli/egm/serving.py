@@ -17,7 +17,7 @@ from scenarios.cli.process import graceful_stop
 from twin.atomic_file import atomic_write
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.session import EgmResult, Plan
+from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, RapidError, TwinError, describe_error
 from twin.logs.log import Log
@@ -56,7 +56,7 @@ class Job:
     config: Config
     settings: GuidanceSettings
     to: Address
-    plan: Plan = field(default_factory=Plan)
+    plan: SessionPlan = field(default_factory=SessionPlan)
     bind: Address | None = None
     start: str | None = None
     path: Path | None = None
