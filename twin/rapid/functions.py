@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def _number(compute: Callable[..., Any], count: int = 1) -> Callable[[Recorder, 
 
 def _cut(round_: Callable[[float], float]) -> Callable[[Recorder, Arguments], float]:
     def run(recorder: Recorder, given: Arguments) -> float:
-        scale = 10.0 ** given.value("dec", NUM) if "dec" in given else 1.0
+        scale = 10.0 ** given.optional("dec", NUM, 0.0)
         return rounded(round_(given.value(0, NUM) * scale) / scale)
 
     return run
@@ -248,24 +249,28 @@ def _dot(recorder: Recorder, given: Arguments) -> float:
 # --------------------------------------------------------------------------------------- the arm, inputs
 
 
-def _frame_arguments(given: Arguments) -> tuple[Record, Record]:
-    tool = given.value("tool", "tooldata") if "tool" in given else PREDEFINED["tool0"].value
-    wobj = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"].value
-    return tool, wobj
+def _work_object(given: Arguments) -> Record:
+    return given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
+
+
+def _robot(recorder: Recorder, given: Arguments) -> Any:
+    if recorder.arm is None:
+        raise RapidError(f"{given.name} needs a robot", "refusal")
+    return recorder.arm
 
 
 def _arm(recorder: Recorder, given: Arguments) -> Any:
-    if recorder.arm is None:
-        raise RapidError(f"{given.name} needs a robot", "refusal")
+    arm = _robot(recorder, given)
     if recorder.events and not getattr(recorder.events[-1], "stops", True):
         recorder.note(
             given.interpreter.place, f"{given.name} behind a fly-by point: taken as if the arm had reached it"
         )
-    return recorder.arm
+    return arm
 
 
 def _c_rob_t(recorder: Recorder, given: Arguments) -> Record:
-    return _arm(recorder, given).target(*_frame_arguments(given))
+    tool = given.optional("tool", "tooldata", PREDEFINED["tool0"].value)
+    return _arm(recorder, given).target(tool, _work_object(given))
 
 
 def _c_pos(recorder: Recorder, given: Arguments) -> Record:
@@ -278,11 +283,8 @@ def _c_joint_t(recorder: Recorder, given: Arguments) -> Record:
 
 def _calc(name: str, type_: str) -> Callable[[Recorder, Arguments], Record]:
     def run(recorder: Recorder, given: Arguments) -> Record:
-        if recorder.arm is None:
-            raise RapidError(f"{given.name} needs a robot", "refusal")
-        tool = given.value(1, "tooldata")
-        wobj = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"].value
-        return getattr(recorder.arm, name)(given.value(0, type_), tool, wobj)
+        arm, tool = _robot(recorder, given), given.value(1, "tooldata")
+        return getattr(arm, name)(given.value(0, type_), tool, _work_object(given))
 
     return run
 
@@ -366,10 +368,6 @@ FUNCTIONS: dict[str, Callable[[Recorder, Arguments], Any]] = {
 FUNCTIONS["testdi"] = lambda recorder, given: _input(recorder, given) == 1.0
 
 
-def functions_for(recorder: Recorder) -> dict[str, Callable[[Any, Arguments], Any]]:
+def functions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], Any]]:
     """Return the functions as an interpreter calls them."""
-
-    def bound(run: Callable[[Recorder, Arguments], Any]) -> Callable[[Any, Arguments], Any]:
-        return lambda interpreter, given: run(recorder, given)
-
-    return {name: bound(run) for name, run in FUNCTIONS.items()}
+    return {name: partial(run, recorder) for name, run in FUNCTIONS.items()}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from twin.errors import RapidError
 from twin.rapid.program import Arguments, Stopped
 from twin.rapid.values import NUM, PREDEFINED, Record, rounded, text_of
+
+if TYPE_CHECKING:
+    from twin.rapid.targets import Arm
 
 
 class Settings(NamedTuple):
@@ -94,22 +98,6 @@ class Note(NamedTuple):
     text: str
 
 
-class Positions(Protocol):
-    """Arm that executes moves and knows where it is after the last one."""
-
-    def move(self, move: Move) -> None:
-        """Go to the end of a move, or raise `RapidError`."""
-        ...
-
-    def target(self, tool: Record, work_object: Record) -> Record:
-        """Return where the tool is, as a robtarget."""
-        ...
-
-    def joints(self) -> Record:
-        """Return the joint angles, as a jointtarget."""
-        ...
-
-
 class Recorder:
     """Results of a program: its moves and waits in order, and notes.
 
@@ -121,9 +109,7 @@ class Recorder:
         limit: largest number of moves, None for no limit.
     """
 
-    def __init__(
-        self, arm: Positions | None, inputs: dict[str, float], answer_after: float, limit: int | None
-    ):
+    def __init__(self, arm: Arm | None, inputs: dict[str, float], answer_after: float, limit: int | None):
         self.events: list[Move | Pause] = []
         self.notes: list[Note] = []
         self.settings = Settings()
@@ -201,13 +187,13 @@ def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Re
         speeds = given.value(first + 1, "speeddata")
         zone = given.value(first + 2 + triggers, "zonedata")
         tool = given.value(first + 3 + triggers, "tooldata")
-        work_object = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"].value
-        v_tcp, v_ori = given.value("v", NUM) if "v" in given else speeds["v_tcp"], speeds["v_ori"]
+        work_object = given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
+        v_tcp, v_ori = given.optional("v", NUM, speeds["v_tcp"]), speeds["v_ori"]
         if "z" in given:
             zone = zone.changed(finep=False, pzone_tcp=given.value("z", NUM))
         if "inpos" in given:
             zone = zone.changed(finep=True)
-        duration = given.value("t", NUM) if "t" in given else None
+        duration = given.optional("t", NUM, None)
         if "tload" in given:
             tool = tool.changed(tload=given.value("tload", "loaddata"))
         if not v_tcp > 0 or not v_ori > 0:
@@ -398,10 +384,6 @@ INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
 """Functions of the instructions by their names in lower case."""
 
 
-def instructions_for(recorder: Recorder) -> dict[str, Callable[[Any, Arguments], None]]:
+def instructions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], None]]:
     """Return the instructions as an interpreter calls them."""
-
-    def bound(run: Callable[[Recorder, Arguments], None]) -> Callable[[Any, Arguments], None]:
-        return lambda interpreter, given: run(recorder, given)
-
-    return {name: bound(run) for name, run in INSTRUCTIONS.items()}
+    return {name: partial(run, recorder) for name, run in INSTRUCTIONS.items()}

@@ -79,7 +79,7 @@ class Interpreter(Evaluator):
             return self.run_routine(found.scope, found.routine, node.arguments)
         function = self.functions.get(node.name.lower())
         if function is not None:
-            return function(self, Arguments(self, node.name, node.arguments))
+            return function(Arguments(self, node.name, node.arguments))
         known = [name for name, one in self.shared.items() if isinstance(one, RoutineOf)]
         raise RapidError(
             f"there is no function {node.name}{near(node.name, [*known, *self.functions])}", "name"
@@ -230,7 +230,7 @@ class Interpreter(Evaluator):
             known = [one for one, item in self.shared.items() if isinstance(item, RoutineOf)]
             known += [*self.instructions]
             raise RapidError(f"there is no procedure or instruction {name}{near(name, known)}", "name")
-        instruction(self, Arguments(self, name, statement.arguments))
+        instruction(Arguments(self, name, statement.arguments))
 
     def _goto(self, statement: st.Goto) -> None:
         raise _Jumped(statement.label, *self.place)
@@ -396,6 +396,10 @@ class Arguments:
         except RapidError as error:
             number = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
             raise RapidError(f"{number} of {self.name}: {error}", "type") from None
+
+    def optional(self, name: str, type_: str, default: Any) -> Any:
+        """Return an optional argument, or a default where it is not given."""
+        return self.value(name, type_) if name in self else default
 
     def cell(self, which: int) -> Cell | Part:
         """Return the data object of a required argument."""
