@@ -44,10 +44,7 @@ from twin.control.rollout_batch import (
     object_array,
     stack_rows,
 )
-from twin.control.rollout_loop import (
-    RK4,
-    SEMI_IMPLICIT_EULER,
-)
+from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.control.rollout_results import (
     Failure,
     Figures,

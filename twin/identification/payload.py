@@ -24,12 +24,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import html_table
-from twin.identification.deviations import (
-    Part,
-    block_covariance,
-    warn_of_repetition,
-    weighted_residuals,
-)
+from twin.identification.deviations import Part, block_covariance, warn_of_repetition, weighted_residuals
 from twin.identification.identify import (
     Source,
     measured_source,

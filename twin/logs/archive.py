@@ -92,7 +92,7 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
         TwinError: the robot was created neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
-    content |= _numbers(robot, robot.tree if robot.bare is None else robot.bare)
+    content |= _numbers(robot, robot.unloaded_tree)
     if not robot.has_inertia:
         del content["inertias"]
     content["structure"] = np.array(_structure(robot))
@@ -189,7 +189,7 @@ def _numbers(robot: Robot, tree: Tree) -> dict[str, np.ndarray]:
     numbers = {name: getattr(tree, name) for name in TREE} | {name: getattr(robot, name) for name in ARM}
     points = [loop.points for loop in robot.loops]
     numbers["loop_points"] = np.array(points, dtype=np.float64).reshape(-1, 2, 3)
-    numbers["axis_torques"] = np.array([value for torque in robot.tree.torques for value in torque.values])
+    numbers["axis_torques"] = robot.tree.torque_values
     if robot.dh is not None:
         numbers |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
     return numbers
@@ -213,13 +213,11 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
             raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {actual}")
     numbers = {name: frozen(array) for name, array in (available | found).items()}
     _require_possible(robot, numbers, found)
-    values = iter(numbers["axis_torques"].tolist())
-    torques = [one.with_values([next(values) for _ in one.value_names]) for one in robot.tree.torques]
-    tree = replace(robot.tree, torques=tuple(torques), **{name: numbers[name] for name in TREE})
+    tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
     points = zip(robot.loops, numbers["loop_points"], strict=True)
     return replace(
         robot,
-        tree=tree,
+        tree=tree.with_torque_values(numbers["axis_torques"]),
         **{name: numbers[name] for name in ARM},
         loops=tuple(loop._replace(points=frozen(shared)) for loop, shared in points),
         dh=None if robot.dh is None else DH(*(numbers[f"dh_{letter}"] for letter in DH._fields)),
