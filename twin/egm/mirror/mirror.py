@@ -29,7 +29,7 @@ from twin.egm.wire.stream import (
     StreamOrder,
     interpolate_messages,
 )
-from twin.egm.wire.values import require_turning_joints
+from twin.egm.wire.values import require_joints, require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -132,11 +132,7 @@ class Mirror(Listener):
         Raises:
             EgmError: the number of joints differs, or the period exceeds `LONGEST_PERIOD`.
         """
-        if len(message.q) != self.robot.n:
-            raise EgmError(
-                f"the sending robot has {len(message.q)} joints, the model {self.robot.name!r} has "
-                f"{self.robot.n}: choose the model of the sending robot"
-            )
+        require_joints(self.robot, len(message.q))
         numbers = (message.q, message.q_planned, 0.0 if message.tau is None else message.tau)
         if not all(np.all(np.isfinite(part)) for part in numbers):
             self.counts.malformed += 1
