@@ -222,7 +222,7 @@ class Serve(Command):
             TwinError, ValueError, WrongUse: a job is invalid.
         """
         from scenarios.egm.serving import Job
-        from twin.egm import Plan
+        from twin.egm import SessionPlan
 
         to = addresses(self.to, self.robot)
         several = len(self.robot) > 1
@@ -232,7 +232,7 @@ class Serve(Command):
         logs = [self.log] * len(to)
         if self.log is not None and several:
             logs = list(apart(self.log, [(label,) for label in labels]))
-        plan = Plan(self.runs, self.pause, self.wait, self.lag, self.duration)
+        plan = SessionPlan(self.runs, self.pause, self.wait, self.lag, self.duration)
         limit = (self.limit or LIMIT) if self.lockstep else None
         program = None if self.program.program is None else self.program
         jobs = []

@@ -16,7 +16,7 @@ from scenarios.shell.process import graceful_stop
 from twin.atomic_file import atomic_write
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.session import EgmResult, Plan
+from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, RapidError, TwinError, describe_error
 from twin.logs.log import Log
@@ -55,7 +55,7 @@ class Job:
     setup: Setup
     settings: GuidanceSettings
     to: Address
-    plan: Plan = field(default_factory=Plan)
+    plan: SessionPlan = field(default_factory=SessionPlan)
     bind: Address | None = None
     start: str | None = None
     path: Path | None = None

@@ -42,7 +42,6 @@ class Closest:
         q: (n,) joint angles there, in [rad].
         bound: what the distance less the margin is proven not to fall below, in [m].
         proven: whether the motion between the samples is known, so that the bound is a proof.
-        looked_at: number of configurations whose distances were computed.
         samples: number of samples.
         lost_at: time in [s] from which the log has no finite joint angles, so that nothing is known; or None.
     """
@@ -52,7 +51,6 @@ class Closest:
     q: Floats
     bound: float
     proven: bool
-    looked_at: int
     samples: int
     lost_at: float | None = None
 
@@ -158,6 +156,5 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
         q[k] + share * (q[after] - q[k]),
         bound,
         refine,
-        len(seen),
         N,
     )

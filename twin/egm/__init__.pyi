@@ -17,7 +17,7 @@ from .robot.robot import EgmRobot as EgmRobot
 from .robot.session import EgmResult as EgmResult
 from .robot.session import EgmState as EgmState
 from .robot.session import Event as Event
-from .robot.session import Plan as Plan
+from .robot.session import SessionPlan as SessionPlan
 from .wire.encoding import decode_robot as decode_robot
 from .wire.encoding import decode_sensor as decode_sensor
 from .wire.encoding import encode_robot as encode_robot

@@ -156,10 +156,7 @@ class PhysicalSolution:
                 raise IdentificationError(
                     f"{error}: the recordings do not determine it, identify without it (friction)"
                 ) from error
-        values, torques = iter(self.pi[sections.torques].tolist()), []
-        for torque in robot.tree.torques:
-            torques.append(torque.with_values([next(values) for _ in torque.value_names]))
-        return replace(robot, tree=replace(robot.tree, torques=tuple(torques)))
+        return replace(robot, tree=robot.tree.with_torque_values(self.pi[sections.torques]))
 
 
 def physical_solution(found: Identification) -> PhysicalSolution:

@@ -177,9 +177,9 @@ def _columns(robot: Robot, q: Floats, qd: Floats) -> Floats:
         return np.zeros_like(q)
     positions, speeds = q.reshape(-1, robot.n), qd.reshape(-1, robot.n)
     still = np.zeros_like(speeds)
-    values = [value for torque in robot.tree.torques for value in torque.values]
     moving, resting = (
-        torque_columns(robot.tree.torques, positions, one, still) @ values for one in (speeds, still)
+        torque_columns(robot.tree.torques, positions, one, still) @ robot.tree.torque_values
+        for one in (speeds, still)
     )
     return (moving - resting).reshape(q.shape)
 

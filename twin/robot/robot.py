@@ -339,13 +339,18 @@ class Robot(Portable):
 
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
+    @property
+    def unloaded_tree(self) -> Tree:
+        """Tree without the payload."""
+        return self.tree if self.bare is None else self.bare
+
     def with_payload(self, payload: Payload | None) -> Robot:
         """Return the robot with another payload, or without one for `None`.
 
         Warns:
             PayloadWarning: the payload is heavier than the rating of the robot.
         """
-        bare = self.tree if self.bare is None else self.bare
+        bare = self.unloaded_tree
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
         if not isinstance(payload, Payload):

@@ -16,7 +16,7 @@ from scenarios.egm.addresses import addresses, bind_address
 from scenarios.egm.serve import passed
 from scenarios.egm.serving import Job, Served
 from tests.support.window_process import passes
-from twin.egm import EgmClient, EgmResult, GuidanceSettings, Plan
+from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -286,7 +286,7 @@ def test_bind_address_may_lack_its_port(text, host, port):
 )
 def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
     """An interrupted run does not count as completed."""
-    job = SimpleNamespace(plan=Plan(runs=runs), program=None)
+    job = SimpleNamespace(plan=SessionPlan(runs=runs), program=None)
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 

@@ -9,7 +9,7 @@ import pytest
 import controllers
 import twin
 from tests.support.egm_wires import CycleByCycle, Wire
-from twin.egm import GuidanceSettings, MotionState, Plan, SensorMessage
+from twin.egm import GuidanceSettings, MotionState, SensorMessage, SessionPlan
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.program import GuidedProgram, ProgramSession
 from twin.errors import RapidError
@@ -71,7 +71,7 @@ def led(program, answer):
     """Run a program with a client in this process; return the finished session and its fault."""
     guided = GuidedArm(program.robot, program.controller_for(None), A)
     made = ProgramSession(
-        guided, program.settings(A), None, Wire(answer), CycleByCycle(), Plan(), partner="the client",
+        guided, program.settings(A), None, Wire(answer), CycleByCycle(), SessionPlan(), partner="the client",
         T_flange_tool=np.eye(4), program=program,
     )  # fmt: skip
     fault = None

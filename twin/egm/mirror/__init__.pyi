@@ -6,5 +6,5 @@ from .relay import Listener as Listener
 from .relay import Relay as Relay
 from .report import Alarm as Alarm
 from .report import History as History
-from .report import Report as Report
+from .report import MirrorReport as MirrorReport
 from .report import alarm_limits as alarm_limits
