@@ -2,6 +2,7 @@
 
 import pytest
 
+from scenarios import TrackingScenario, option
 from scenarios.running import registry
 from twin.errors import PluginError
 
@@ -29,3 +30,12 @@ def test_another_failed_import_is_reported_as_it_is(tmp_path):
     file.write_text("from scenarios import basement")
     with pytest.raises(PluginError, match="basement"):
         registry.find(str(file))
+
+
+def test_choices_in_the_place_of_version_0_2_are_refused():
+    with pytest.raises(PluginError, match=r"Nod\.side.*choices=\('left', 'right'\)"):
+
+        class Nod(TrackingScenario):
+            """Nod."""
+
+            side: str = option("left", "where the arm starts", ("left", "right"))
