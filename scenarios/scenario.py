@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from scenarios.class_rules import require_attributes, require_options, require_settings
 from scenarios.metric import Metric
-from scenarios.option import option
+from scenarios.option import fields, one_of, option
 from scenarios.setup import Arms, Sampling, Setup
 from twin.errors import PluginError, VariationError
 from twin.robot.robot import Payload, Robot
@@ -109,8 +109,11 @@ class Scenario:
         """Return a setup that the options fit, by default `self.setup()`.
 
         Raises:
-            TwinError, ValueError: the options do not fit the setup.
+            TwinError, ValueError: an option is none of its choices, or the options do not fit the setup.
         """
+        for name, item in fields(type(self)).items():
+            if (value := getattr(self, name)) is not None and item.metadata.get("choices"):
+                one_of(value, name, item.metadata["choices"])
         found = self.setup() if setup is None else setup
         self.check(found)
         return found

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from scenarios.option import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
-from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
+from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
 
@@ -106,8 +106,7 @@ class Entry:
         options = {name: value for name, value in settings.items() if name in self.options}
         others = {name: value for name, value in settings.items() if name not in self.options}
         scenario, setup = self.kind(**self.given, **options), self.kind.setup(**others)
-        scenario.check(setup)
-        return Task(self, scenario, setup)
+        return Task(self, scenario, scenario.checked(setup))
 
 
 def titles() -> dict[str, str]:
@@ -138,6 +137,7 @@ def find(name: str) -> Entry:
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded, or is no scenario.
+        WrongUse: the file has the form of version 0.2.
     """
     if is_program(name):
         return _program(name)
@@ -230,9 +230,9 @@ def _module(file: str) -> ModuleType:
         raise
 
 
-def _of_version_0_2(where: str) -> PluginError:
+def _of_version_0_2(where: str) -> WrongUse:
     """Return the error of a scenario that is a module with functions."""
-    return PluginError(
+    return WrongUse(
         f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a class, "
         f"see {GUIDE}"
     )

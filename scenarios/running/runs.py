@@ -180,7 +180,7 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
             raise entry.fault
         if setup.changes:
             task.closed_loop()
-        scenario.check(setup)
+        scenario.checked(setup)
         run = _valid_run(scenario.run(dataclasses.replace(setup, progress=progress)), entry.file)
         log = run.log
         metrics = with_spans(judged(task, run), run, partial(judged, task))

@@ -178,7 +178,7 @@ class ScenarioExperiment:
         options = {name: settings.pop(name) for name in list(settings) if name in self.task.entry.options}
         scenario = dataclasses.replace(self.task.scenario, **options)
         task = self.task._replace(scenario=scenario).with_setup(**settings, changes=tuple(changes.items()))
-        scenario.check(task.setup)
+        scenario.checked(task.setup)
         return _with_law_settings(task, law, self._law_of) if law else task
 
     def trial(self, values: Mapping[str, float]) -> Trial:
