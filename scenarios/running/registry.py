@@ -243,6 +243,7 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
 
     Raises:
         PluginError: the module defines no subclass of `Scenario`, or several.
+        TwinError: it has the form of version 0.2.
     """
     kinds = [
         one

@@ -8,8 +8,8 @@ import pytest
 
 import twin
 from tests.published import manutec_move
-from tests.published.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from tests.published.manutec_move import Config
+from tests.published.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
 from twin.control.rollout import run_rollouts
 from twin.errors import RecordingError, RobotError
 from twin.trajectories.joint_trajectories import hold, sequence

@@ -4,7 +4,7 @@ import pytest
 
 from scenarios import TrackingScenario, option
 from scenarios.running import registry
-from twin.errors import PluginError
+from twin.errors import PluginError, WrongUse
 
 OLD = """
 from scenarios import base
@@ -21,7 +21,7 @@ class Config(base.Config):
 def test_module_of_the_old_form_is_refused_with_its_guide(text, tmp_path):
     file = tmp_path / "nod.py"
     file.write_text(text)
-    with pytest.raises(PluginError, match=r"version 0\.2.*docs/guides/own_scenario\.md$"):
+    with pytest.raises(WrongUse, match=r"version 0\.2.*docs/guides/own_scenario\.md$"):
         registry.find(str(file))
 
 
