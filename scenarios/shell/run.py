@@ -112,7 +112,7 @@ class RunScenarios(Command):
         if not scenarios:
             known = ", ".join(registry.BUILT_IN)
             raise WrongUse(f"name at least one scenario before all options: known are {known}")
-        limits = limits_of(self.limit)
+        limits = tuple(limits_of(self.limit).items())
         asked = [task for scenario in scenarios for task in self._tasks(call, scenario)]
         plan = [task.with_setup(limits=limits) for task in asked]
         cell = None
