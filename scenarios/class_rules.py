@@ -75,6 +75,10 @@ def require_attributes(cls: Any) -> None:
 
     if not isinstance(cls.leaves_limits, str):
         raise PluginError(f"{cls.__name__}.leaves_limits must be a sentence, got {cls.leaves_limits!r}")
+    for name in ("variants", "side_by_side", "needs"):
+        found = getattr(cls, name, ())
+        if not isinstance(found, (tuple, list)):
+            raise PluginError(f"{cls.__name__}.{name} must be a tuple, got {found!r}")
     settings = tuple(fields(Setup))
     for name, found, known in (
         ("defaults", cls.defaults, settings),

@@ -5,6 +5,7 @@ A file is a scenario if it defines one subclass of `scenarios.Scenario`. The bui
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 import os
@@ -132,13 +133,20 @@ def find(name: str) -> Entry:
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded, or is no scenario.
+        TwinError: the file has the form of version 0.2.
     """
     if is_program(name):
         return _program(name)
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _entry(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
+        try:
+            module = load_file(name, f"scenario file {name!r}")
+        except PluginError:  # a file of the old form imports modules that do not exist any more
+            if _defines(name, "Config", "run"):
+                raise old_form(name) from None
+            raise
+        return _entry(Path(name).stem, module, name)
     if name in BUILT_IN:
         return _entry(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
     plugins = plugin_entries(GROUP)
@@ -210,11 +218,29 @@ def disambiguate(scenarios: Sequence[Entry]) -> list[Entry]:
     return result
 
 
+def old_form(where: str) -> TwinError:
+    """Return the error of a file of version 0.2, which is wrong use rather than a fault of its code."""
+    return TwinError(
+        f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a class, "
+        f"see {GUIDE}"
+    )
+
+
+def _defines(path: str, *names: str) -> bool:
+    """Return whether a file defines these names, without running it."""
+    try:
+        body = ast.parse(Path(path).read_bytes()).body
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return {*names} <= {one.name for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+
+
 def _entry(name: str, module: ModuleType, where: str) -> Entry:
     """Return the scenario in a module.
 
     Raises:
         PluginError: the module defines no subclass of `Scenario`, or several.
+        TwinError: it has the form of version 0.2.
     """
     kinds = [
         one
@@ -222,10 +248,7 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
         if inspect.isclass(one) and issubclass(one, Scenario) and one.__module__ == module.__name__
     ]
     if not kinds and hasattr(module, "Config"):
-        raise PluginError(
-            f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a "
-            f"class, see {GUIDE}"
-        )
+        raise old_form(where)
     if len(kinds) != 1:
         names = ", ".join(one.__name__ for one in kinds) or "none"
         raise PluginError(

@@ -89,9 +89,9 @@ def made_up_log(controller, error=0.01):
     return made_log(robot, q, q_ref, controller=controller, time_step=1e-3, **arrays)
 
 
-def made_up_task(**settings):
-    """Return a task of a scenario `swing`, which no file defines; the settings are those of its setup."""
-    return Task(Entry("swing", TrackingScenario), TrackingScenario(), Setup(**settings))
+def made_up_task(name="swing", **settings):
+    """Return a task of a scenario that no file defines; the settings are those of its setup."""
+    return Task(Entry(name, TrackingScenario), TrackingScenario(), Setup(**settings))
 
 
 def made_up_run(controller="pd", *metrics, error=0.01):

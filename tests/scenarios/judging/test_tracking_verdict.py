@@ -1,6 +1,7 @@
 """Verdict on the tracking error: by theory, by a limit or undecided; its text in every report."""
 
 import dataclasses
+import html
 import itertools
 import json
 import pickle
@@ -177,7 +178,7 @@ def test_verdict_names_the_joint_that_exceeds_its_bound(runs):
         ({"law_settings": (("Kp", 9.0),)}, "no bound known for gains set by hand"),
         ({"model_payload": "0"}, "no bound known where the controller's model is not the plant"),
         ({"changes": (("mass", 1.1),)}, "no bound known where the controller's model is not the plant"),
-        ({}, "no bound known for this controller in this scenario"),
+        ({}, "no bound known where the controller's model is not the plant"),
     ],
 )
 def test_sentence_of_unjudged_error_states_the_reason(runs, settings, reason):
@@ -189,6 +190,8 @@ def test_sentence_of_unjudged_error_states_the_reason(runs, settings, reason):
     found = verdict_on(run, **settings)
     assert (found.verdict, found.outcome, found.limit) == ("not_judged", "not judged", None)
     assert found.reason == reason
+    of_its_law = verdict_on(with_log(runs["pd"], controller="adaptive"))
+    assert of_its_law.reason == "no bound known for this controller in this scenario"
     size = f"{np.abs(joint_error(log)).max():.3g}"
     assert found.sentence == (
         f"tracking NOT JUDGED ({reason}), largest error {size} rad, {found.joint}; "
@@ -265,7 +268,7 @@ def test_every_report_lists_unjudged_and_undetermined_runs(runs, tmp_path):
     assert "UNDETERMINED" in lines[2]
     assert validation_total(Results(runs), 1.0, 1).endswith(
         ": all checks pass; tracking: 1 undetermined, 1 not judged "
-        "(no bound known for this controller in this scenario)"
+        "(no bound known where the controller's model is not the plant)"
     )
 
     write_json(Results(runs), tmp_path / "a.json")
@@ -274,7 +277,7 @@ def test_every_report_lists_unjudged_and_undetermined_runs(runs, tmp_path):
     assert second["tracking"] == {
         "verdict": "undetermined", "outcome": "not judged", "range": [0.05, 0.15], "unit": "rad",
         "joint": second["tracking"]["joint"], "limit": None, "from_s": 0.25,
-        "reason": "no bound known for this controller in this scenario", "feedback": "",
+        "reason": "no bound known where the controller's model is not the plant", "feedback": "",
     }  # fmt: skip
     assert second["metrics"][0]["span"] == [0.05, 0.15]
     assert [metric["outcome"] for metric in second["metrics"]] == ["not judged", "passes"]
@@ -293,7 +296,7 @@ def test_every_report_lists_unjudged_and_undetermined_runs(runs, tmp_path):
         shown = page.rendered(Results([one]), [], {}, "")
         assert "Everything passes" not in shown
         assert 'class="verdict open"' in shown
-        assert one.tracking.reason in shown or "UNDETERMINED" in shown
+        assert one.tracking.reason in html.unescape(shown) or "UNDETERMINED" in shown
 
 
 def test_judged_run_passes_in_every_report(tmp_path):

@@ -160,7 +160,7 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, co
 @pytest.mark.usefixtures("in_this_process")
 def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, command):
     """One quick scenario stands in for all; it holds under one law of two."""
-    monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
+    monkeypatch.setattr(registry, "BUILT_IN", (scenario_file,))
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
     text = command(["validate", "--robot", "irb140", *words], 1).out

@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
         ("run lacks.py", "expected one class that inherits scenarios.TrackingScenario or scenarios.Scenario"),
         (
             "run old.py",
-            "has the form of version 0.2, with Config, run and metrics: a scenario is now a class",
+            "has the form of version 0.2, with Config, run and metrics: a scenario is now",
         ),
         ("run int.py float.py --size 2.5", "--size is int in int and float in float: run them separately"),
         ("run pose_path --csv path.csv", "no column 'd'"),
