@@ -164,11 +164,11 @@ def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_p
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
     text = command(["validate", "--robot", "irb140", *words], 1).out
-    assert "2 runs, 6 checks" in text
+    assert "2 runs, 14 checks" in text
     assert "1 run fails" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "8"
+    assert root.attrib["tests"] == "16"
     assert root.attrib["skipped"] == "2"  # its check is of the error, which is not judged
     assert root.attrib["failures"] == "1"
     document = json.loads(results.read_text(encoding="utf-8"))
