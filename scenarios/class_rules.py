@@ -23,7 +23,7 @@ ATTRIBUTES = ("defaults", "limits", "variants", "side_by_side", "leaves_limits",
 def require_settings(cls: Any) -> None:
     """Raise a PluginError unless each setting in the body of a class is an option with a type."""
     annotations = vars(cls).get("__annotations__", {})
-    of_setup = {item.name for item in all_fields(Setup)}
+    of_setup, inherited = {item.name for item in all_fields(Setup)}, fields(cls)
     for name in dict.fromkeys((*annotations, *vars(cls))):
         value, where = vars(cls).get(name), f"{cls.__name__}.{name}"
         if name in of_setup - {"limits"} and not inspect.isfunction(value):
@@ -31,7 +31,13 @@ def require_settings(cls: Any) -> None:
                 f"{where}: {name} is a setting of every run; for another default write "
                 f"defaults = {{{name!r}: ...}}, for an option choose another name"
             )
-        if isinstance(value, Field) and name in (*ATTRIBUTES, *TAKEN, *dir(cls.__base__)):
+        if name in inherited and not isinstance(value, Field):
+            raise PluginError(
+                f"{where}: {name} is an option; for another default write {name}: "
+                f"{_text(inherited[name].type)} = option({value!r}, {inherited[name].metadata['help']!r})"
+            )
+        taken = name in (*ATTRIBUTES, *TAKEN, *dir(cls.__base__)) and name not in inherited
+        if isinstance(value, Field) and taken:
             raise PluginError(f"{where}: {name} is a name that scenarios use themselves; choose another one")
         if isinstance(value, Field) and name not in annotations:
             raise PluginError(f"{where}: an option needs a type; write {name}: float = option(...)")

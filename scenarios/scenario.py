@@ -163,7 +163,8 @@ class TrackingScenario(Scenario):
     def loads(self, robot: Robot) -> Mapping[float, Payload | None]:
         """Return the payloads by the times from which plant and model carry them, in [s], the first one 0.
 
-        Empty if the payload does not change.
+        Empty if the payload does not change. A payload of the setup is what the arm really carries; the
+        model then believes these loads, or the model payload of the setup.
         """
         return {}
 
@@ -193,7 +194,7 @@ class TrackingScenario(Scenario):
         """Return the closed loop of a setup."""
         robot = setup.nominal_robot()
         reference = self.of_motion().reference(robot, setup.sampling(self.needs))
-        loads = load_changes(self.loads(robot), setup.period)
+        loads = load_changes(self.loads(robot), setup)
         return ClosedLoop(reference, self.arms(robot, setup.plant_payload), loads)
 
     def run(self, setup: Setup | None = None) -> TrackingRun:
@@ -205,8 +206,10 @@ class TrackingScenario(Scenario):
         return follow(setup, reference, arms, loads=loads)
 
 
-def load_changes(loads: Mapping[float, Payload | None], period: float) -> list[LoadChange]:
+def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:
     """Return the changes of payloads by times, in [s], at whole control periods.
+
+    A payload of the setup replaces those of the plant.
 
     Raises:
         PluginError: the first time is not 0, or the times do not increase.
@@ -216,4 +219,8 @@ def load_changes(loads: Mapping[float, Payload | None], period: float) -> list[L
     times = list(loads)
     if times and (times[0] != 0 or times != sorted(times)):
         raise PluginError(f"loads: expected times that begin with 0 s and increase, got {times}")
-    return [LoadChange(math.ceil(time / period - 1e-9), one, one) for time, one in loads.items()]
+    real = setup.plant_payload
+    return [
+        LoadChange(math.ceil(time / setup.period - 1e-9), one if real is None else real, one)
+        for time, one in loads.items()
+    ]

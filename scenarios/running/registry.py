@@ -240,7 +240,7 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
 
     Raises:
         PluginError: its class has no docstring.
-        TwinError: the module defines no subclass of `Scenario`, or several; or it has the form of version 0.2.
+        TwinError: the module defines no subclass of `Scenario`, or several, or has the form of version 0.2.
     """
     kinds = [
         one

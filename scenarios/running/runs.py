@@ -48,7 +48,7 @@ class Run:
 
     Attributes:
         task: the scenario with its options and its setup.
-        run: the run as its scenario returned it; `None` if it did not finish.
+        run: the run as its scenario returned it; of an unfinished run, log and loop, or `None`.
         log: log of the run; of an unfinished run, the samples up to its end, or `None` if there are none.
         metrics: figures and checks of the run.
         seconds: computation time, in [s].
@@ -188,6 +188,8 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         table, cases = scenario.table(run), tuple(scenario.cases(run))
     except (DivergenceError, TouchedError) as error:
         fault, log = describe_error(error), log or _partial_log(error)
+        if run is None and log is not None:
+            run = TrackingRun(log, error.loop)
         touched = isinstance(error, TouchedError)
     except PluginError as error:
         fault, raised = describe_error(error), _raised_in(error, entry.file)

@@ -14,6 +14,7 @@ from scenarios.judging.drive_load import drive_load, friction_metrics, known_dri
 from scenarios.judging.following import follow
 from scenarios.judging.motion_range import cosines, random_positions
 from scenarios.judging.rounding import position_rounding, whole_run_limit, with_spans
+from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.report.results import describe
 from scenarios.running.runs import Run
@@ -159,7 +160,7 @@ def test_whole_run_limit_with_drives_follows_the_loop(drives):
         assert 0.1 * seen <= np.max(rounding.spread) or seen <= position_rounding(log)
 
 
-def test_rounding_decides_path_at_stribeck_friction():
+def test_rounding_decides_path_at_stribeck_friction(tmp_path):
     """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
     setup = Setup(controller="cascade", drives="rigid")
     robot = with_rated_payload(setup.load_robot())
@@ -187,6 +188,9 @@ def test_rounding_decides_path_at_stribeck_friction():
         (1.1 * high, "passes"),
     ):
         assert dataclasses.replace(error, limit=limit).outcome == outcome
+    run.save(tmp_path / "a.npz")
+    loaded = TrackingRun.load(tmp_path / "a.npz")
+    assert named(with_spans(tracking_metrics(loaded), loaded, tracking_metrics)) == metrics
     for lost in (slice(3, 4), slice(0, 8)):  # kicked runs that ran away
         q = rounding.kicked["q"].copy()
         q[lost, -1] = np.nan

@@ -196,6 +196,15 @@ def test_scenarios_are_swept(files, tmp_path):
     assert (status, err) == (2, "irb-twin: the payload changes during Carry, and this command needs one\n")
 
 
+def test_class_can_inherit_a_scenario_and_change_its_default(tmp_path):
+    head, option = "from scenarios.joint_tracking import JointTracking\n", "option(0.1, 'in s')"
+    text = user_scenarios.scenario(head, "JointTracking", motion="", options=f"duration: float = {option}\n")
+    entry = registry.find(user_scenarios.write_text(tmp_path / "own.py", text))
+    assert entry.options == ("duration", "speed_fraction")
+    assert entry.kind().run().log.t[-1] == 0.1
+    assert entry.kind(duration=0.2).run().log.t[-1] == 0.2
+
+
 def test_payload_that_changes_is_in_the_log(files, tmp_path):
     entry = registry.find(files["carry"])
     run = entry.kind().run()
@@ -205,6 +214,23 @@ def test_payload_that_changes_is_in_the_log(files, tmp_path):
     assert np.argmax(torque) == 199
     run.save(tmp_path / "a.npz")
     assert twin.Log.load(tmp_path / "a.npz").identical(run.log)
+
+
+def test_payload_of_the_setup_replaces_those_of_the_plant(files):
+    entry = registry.find(files["carry"])
+    for settings, error in (
+        ({"payload": "2,0,0,0.05"}, True),
+        ({"model_payload": "0"}, True),
+        ({"payload": "2", "model_payload": "2"}, False),
+    ):
+        _, scenario, setup = entry.task(settings)
+        run = scenario.run(setup)
+        masses = [2.0, 2.0] if "payload" in settings else [0.0, 2.0]
+        assert run.log.payloads.loads[:, 0].tolist() == masses
+        assert not run.loop.known_law
+        assert bool(np.abs(run.log.q - run.log.q_ref).max() > 1e-3) is error
+        failed = [metric.name for metric in scenario.metrics(run) if not metric.passes]
+        assert not [name for name in failed if "engine" in name or "replayed" in name]
 
 
 @pytest.mark.parametrize("times", ["0.1: None", "0.0: None, 0.3: None, 0.2: None"])
@@ -434,6 +460,11 @@ FAULTS = {
     "no option": (
         setting("angle: float = 0.5"),
         r"Own\.angle: a setting is an option; write angle: float = option\(0\.5, 'what it is, and its un",
+    ),
+    "default of another class": (
+        {"head": "from scenarios.joint_tracking import JointTracking\n", "base": "JointTracking"}
+        | setting("duration = 0.1"),
+        r"Own\.duration: .* write duration: float = option\(0\.1, 'length of the motion, in s'\)",
     ),
     "name": (setting("json: bool = option(False, 'x')"), "Own.json: json is a name that scenarios use"),
     "name of a hook": (setting("loads: float = option(1.0, 'x')"), "Own.loads: loads is a name that scena"),
