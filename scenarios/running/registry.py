@@ -242,8 +242,8 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
     """Return the scenario in a module.
 
     Raises:
-        PluginError: the module defines no subclass of `Scenario`, or several.
-        TwinError: it has the form of version 0.2.
+        PluginError: its class has no docstring.
+        TwinError: the module defines no subclass of `Scenario`, or several, or has the form of version 0.2.
     """
     kinds = [
         one
@@ -254,7 +254,7 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
         raise _of_version_0_2(where)
     if len(kinds) != 1:
         names = ", ".join(one.__name__ for one in kinds) or "none"
-        raise PluginError(
+        raise TwinError(
             f"{where!r}: expected one class that inherits scenarios.TrackingScenario or scenarios.Scenario, "
             f"got {names}; see {GUIDE}"
         )
