@@ -13,9 +13,9 @@ from tests.support.sweep_experiments import Swing
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.logs.figures import LOADS
 from twin.logs.loads import cubic_mean, load_curves, log_wrenches, torque_residual
-from twin.views.curves import draw, panels
 from twin.sweeps.evaluation import engine_outcomes, figures_of_log, outcomes
 from twin.sweeps.trial import LOAD_FIGURES, Trial
+from twin.views.curves import draw, panels
 
 LOAD = twin.Payload(5.0, (0.02, -0.01, 0.1), np.diag([0.02, 0.03, 0.01]))
 
