@@ -164,7 +164,7 @@ limit_option = partial(
 
 
 def limits_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Read the arguments of `--limit` into the form of `Config.limits`.
+    """Read the arguments of `--limit` into the form of `Setup.limits`.
 
     Raises:
         WrongUse: a quantity is unknown, or its limit is not a number.
