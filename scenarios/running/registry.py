@@ -117,8 +117,7 @@ def plugin_titles() -> dict[str, str]:
 def _titles(names: Iterable[str]) -> dict[str, str]:
     entries = {name: find_regardless(name) for name in names}
     return {
-        name: one.title if one.fault is None else f"cannot be loaded: {describe_error(one.fault)}"
-        for name, one in entries.items()
+        name: one.title if one.fault is None else describe_error(one.fault) for name, one in entries.items()
     }
 
 
