@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -240,7 +239,9 @@ def _write_json(results: list[tuple[Path, Closest, Metric]], path: Path) -> None
         }
         for log, closest, metric in results
     ]
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    from scenarios.report.documents import write_document
+
+    write_document(path, rows)
 
 
 MOST_POINTS = 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -263,7 +262,7 @@ FORMAT = 2
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
     """Return a table with one column per robot: messages, lateness, completed runs, faults, torques."""
-    from scenarios.report.report import plain_table
+    from scenarios.report.tables import plain_table
 
     columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
     names = list(dict.fromkeys(name for column in columns for name in column))
@@ -315,11 +314,12 @@ def _counted(faults: Sequence[Fault]) -> list[tuple[str, int]]:
 
 def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:
     """Write settings, events and results of every robot."""
+    from scenarios.report.documents import write_document
     from scenarios.running.provenance import provenance
 
     robots = [_as_json(job, served) for job, served in zip(jobs, results, strict=True)]
     document = {"format": FORMAT, "provenance": provenance(), "robots": robots}
-    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_document(path, document)
 
 
 def _as_json(job: Job, served: Served) -> dict[str, Any]:

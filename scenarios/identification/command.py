@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from scenarios.commands.logs import end_option, start_option
 from scenarios.option import argument, flag, option, output_file
-from scenarios.shell.logs import end_option, start_option
 from scenarios.shell.output import Files, console, shown, writable
 from scenarios.shell.parser import Call, Command
 from twin.errors import WrongUse

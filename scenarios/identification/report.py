@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from scenarios.report.documents import write_document
+from scenarios.report.tables import table_of
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
@@ -90,20 +90,20 @@ class Report:
         return {
             "robot": found.model.robot.name,
             "rank": found.rank,
-            "condition": _number(found.condition),
+            "condition": found.condition,
             "equations": found.residuals.count,
             "parameters": [
                 {
                     "symbol": one.symbol,
                     "stands_for": one.stands_for,
-                    "value": _number(one.value),
-                    "deviation": _number(one.deviation),
+                    "value": one.value,
+                    "deviation": one.deviation,
                     "unit": one.unit,
-                    "before": _number(one.before),
+                    "before": one.before,
                 }
                 for one in found.values
             ],
-            "covariance": [[_number(x) for x in row] for row in found.covariance.tolist()],
+            "covariance": found.covariance,
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
             "validation": None if found.validation is None else _residuals(found.validation),
@@ -123,7 +123,7 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write `document` as JSON."""
-        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_document(path, self.document())
 
     def draw(self, path: Path) -> None:
         """Draw measured, predicted and residual torques, one panel per joint."""
@@ -183,7 +183,7 @@ class PayloadReport:
 
     def values(self) -> Table:
         """Return a table of mass, centre of mass and inertia."""
-        table = _table("payload", "value", "deviation", "unit")
+        table = table_of("payload", numbers=("value", "deviation", "unit"))
         for name, value, deviation, unit in zip(
             NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
         ):
@@ -193,7 +193,7 @@ class PayloadReport:
     def residuals(self) -> Table:
         """Return a table of the torque residuals, one row per joint."""
         found = self.found
-        table = _table("joint", "torque, rms", "residual, rms", "%", "without payload, %")
+        table = table_of("joint", numbers=("torque, rms", "residual, rms", "%", "without payload, %"))
         for joint, name in enumerate(found.robot.joint_names):
             table.add_row(
                 Text(name),
@@ -211,7 +211,7 @@ class PayloadReport:
             "robot": found.robot.name,
             "payload": found.text,
             "possible": found.possible,
-            "values": dict(zip(NAMES, found.values.tolist(), strict=True)),
+            "values": dict(zip(NAMES, found.values, strict=True)),
             "deviations": dict(zip(NAMES, found.deviations.tolist(), strict=True)),
             "covariance": found.covariance.tolist(),
             "residuals_percent": found.residuals.percent.tolist(),
@@ -219,12 +219,12 @@ class PayloadReport:
 
     def write_json(self, path: Path) -> None:
         """Write `document` as JSON."""
-        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_document(path, self.document())
 
 
 def parameter_table(found: Identification) -> Table:
     """Return a table of the base parameters."""
-    table = _table("parameter", "value", "deviation", "before")
+    table = table_of("parameter", numbers=("value", "deviation", "before"))
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
@@ -241,7 +241,7 @@ def residual_table(found: Identification) -> Table:
     headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
     if found.validation is not None:
         headings += ["validation, rms"]
-    table = _table("joint", *headings)
+    table = table_of("joint", numbers=headings)
     for joint, name in enumerate(found.model.robot.joint_names):
         figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
         figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
@@ -254,7 +254,7 @@ def residual_table(found: Identification) -> Table:
 def link_table(physical: PhysicalSolution) -> Table:
     """Return a table of the links of the physically consistent solution."""
     robot, given = physical.robot, physical.found.model.robot
-    table = _table("link", "mass", "before", "centre", "principal moments")
+    table = table_of("link", numbers=("mass", "before", "centre", "principal moments"))
     for link, row, before in zip(robot.tree.links, robot.inertias, given.tree.inertias, strict=True):
         mass, com, tensor = body_from_parameters(row)
         moments = np.linalg.eigvalsh(tensor)
@@ -270,7 +270,7 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 def growth_table(physical: PhysicalSolution) -> Table:
     """Return a table of the residuals of the consistent, the free, and the robot file's parameters."""
-    table = _table("joint", "residual, rms", "%", "ratio to free fit", "robot file, %")
+    table = table_of("joint", numbers=("residual, rms", "%", "ratio to free fit", "robot file, %"))
     for joint, name in enumerate(physical.found.model.robot.joint_names):
         figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
         figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
@@ -285,7 +285,7 @@ def validation_table(found: Identification, physical: PhysicalSolution | None) -
         columns = {"free fit": found.validation, "robot file": physical.validation} | columns
     if found.min_speed > 0:
         columns["free fit, moving"] = found.validation_moving
-    table = _table("joint", *columns)
+    table = table_of("joint", numbers=columns)
     for joint, name in enumerate(found.model.robot.joint_names):
         table.add_row(
             Text(name), *(f"{one.percent[joint]:.3g}" for one in columns.values() if one is not None)
@@ -296,7 +296,7 @@ def validation_table(found: Identification, physical: PhysicalSolution | None) -
 def spring_table(found: Identification) -> Table:
     """Return a table of the stiffness of each gear."""
     robot = found.model.robot
-    table = _table("joint", "stiffness", "deviation", "before", "damping", "unit")
+    table = table_of("joint", numbers=("stiffness", "deviation", "before", "damping", "unit"))
     assert robot.drives is not None
     for name, kind, one, before in zip(
         robot.joint_names, robot.joint_kinds, found.springs, robot.drives.stiffness.tolist(), strict=True
@@ -314,7 +314,7 @@ def spring_table(found: Identification) -> Table:
 
 def bias_table(found: Identification, bias: BiasCheck) -> Table:
     """Return a table of the parameters by least squares and by instrumental variables."""
-    table = _table("parameter", "least squares", "instrumental", "deviation", "")
+    table = table_of("parameter", numbers=("least squares", "instrumental", "deviation", ""))
     for one, value, deviation, differs in zip(
         found.values, bias.beta.tolist(), bias.deviations.tolist(), bias.differs.tolist(), strict=True
     ):
@@ -326,8 +326,7 @@ def bias_table(found: Identification, bias: BiasCheck) -> Table:
 
 def _bias(bias: BiasCheck) -> dict[str, Any]:
     """Return the estimate by instrumental variables for JSON."""
-    values, deviations = ([_number(x) for x in row.tolist()] for row in (bias.beta, bias.deviations))
-    return {"values": values, "deviations": deviations, "differs": bias.differs.tolist()}
+    return {"values": bias.beta, "deviations": bias.deviations, "differs": bias.differs}
 
 
 def _validation_lines(found: Identification) -> list[str]:
@@ -340,7 +339,7 @@ def _physical(physical: PhysicalSolution) -> dict[str, Any]:
     parameters = physical.found.model.parameters
     return {
         "parameters": [
-            {"name": name, "value": _number(value), "unit": unit}
+            {"name": name, "value": value, "unit": unit}
             for name, value, unit in zip(
                 parameters.names, physical.pi.tolist(), parameters.units, strict=True
             )
@@ -362,22 +361,6 @@ def with_deviation(value: float, deviation: float) -> tuple[str, str]:
     return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
 
 
-def _table(first: str, *others: str) -> Table:
-    """Return an empty table: names on the left, numbers on the right."""
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column(first)
-    for heading in others:
-        table.add_column(heading, justify="right")
-    return table
-
-
 def _residuals(residuals: JointResiduals) -> dict[str, Any]:
     """Return the residuals of every joint for JSON."""
-    return {
-        name: [_number(x) for x in np.asarray(getattr(residuals, name)).tolist()]
-        for name in ("rms", "percent", "torque_rms")
-    }
-
-
-def _number(x: float) -> float | None:
-    return float(x) if math.isfinite(x) else None
+    return {name: getattr(residuals, name) for name in ("rms", "percent", "torque_rms")}

@@ -87,7 +87,7 @@ class Learn(Command):
         (task,) = tasks_of(call.settings, scenario, [self.controller], self.laws, self.changes)
 
         from scenarios.learning.study import Settings, Study, draw, rows_of
-        from scenarios.report.report import plain_table
+        from scenarios.report.tables import plain_table
         from twin.robot.limits import caption_unit
 
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})

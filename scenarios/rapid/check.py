@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -286,7 +285,9 @@ def _write_json(
         "remarks": list(remarks),
         "stopped": program.stopped,
     }
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    from scenarios.report.documents import write_document
+
+    write_document(path, result)
 
 
 def _write_junit(names: str, plan: Plan, program: Program, fault: RapidError | None, path: Path) -> None:

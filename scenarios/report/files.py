@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scenarios.report.documents import write_document
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
@@ -34,22 +33,13 @@ MOST_FAILURES = 20
 def write_json(results: Results, path: Path) -> None:
     """Write settings, errors, torques and checks of every run as JSON.
 
-    A number that is not finite is written as null, because JSON has no such numbers.  Durations are not
-    written, so that the same code always writes the same file.
+    Durations are not written, so that the same code always writes the same file.
     """
     document: dict[str, Any] = {"format": FORMAT, "passes": results.passes, "provenance": provenance()}
     if results.selection is not None:
         document["selection"] = dict(results.selection)
     document["runs"] = [_as_json(run) for run in results.runs]
-    path.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _numbers(values: Any) -> list[float | None]:
-    return [_number(value) for value in values]
+    write_document(path, document)
 
 
 def _as_json(run: Run) -> dict[str, Any]:
@@ -64,12 +54,12 @@ def _as_json(run: Run) -> dict[str, Any]:
         "metrics": [
             {
                 "name": metric.name,
-                "value": None if metric.value is None else _number(metric.value),
+                "value": metric.value,
                 "unit": metric.unit,
-                "limit": None if metric.limit is None else _number(metric.limit),
+                "limit": metric.limit,
                 "passes": metric.passes,
                 "outcome": metric.outcome,
-                "span": metric.span and _numbers(metric.span),
+                "span": metric.span,
                 "why": metric.why,
                 "where": metric.where,
             }
@@ -77,24 +67,23 @@ def _as_json(run: Run) -> dict[str, Any]:
         ],
     }
     if (tracking := run.tracking) is not None:
-        limit = None if tracking.limit is None else _number(tracking.limit)
-        result["tracking"] = asdict(tracking) | {"range": _numbers(tracking.range), "limit": limit}
+        result["tracking"] = asdict(tracking)
     if run.table is not None:
-        result["table"] = {"caption": run.table[0], "rows": [list(row) for row in run.table[1]]}
+        result["table"] = {"caption": run.table[0], "rows": run.table[1]}
     if (figures := run.figures) is not None:
         result["drives"], result["model_drives"] = run.drives
         result["joints"] = {
             "names": list(figures.joint_names),
-            "rms_error_rad": _numbers(figures.joint_rms),
-            "max_error_rad": _numbers(figures.joint_largest),
-            "peak_torque_N_m": _numbers(figures.peak_torque),
-            "torque_limit_N_m": _numbers(figures.torque_limit),
-            "saturated_samples": [int(count) for count in figures.saturated_samples],
+            "rms_error_rad": figures.joint_rms,
+            "max_error_rad": figures.joint_largest,
+            "peak_torque_N_m": figures.peak_torque,
+            "torque_limit_N_m": figures.torque_limit,
+            "saturated_samples": figures.saturated_samples,
         }
         result["tool"] = {
             "components": list(POSE_COMPONENTS),
-            "rms_error": _numbers(figures.pose_rms),
-            "max_error": _numbers(figures.pose_largest),
+            "rms_error": figures.pose_rms,
+            "max_error": figures.pose_largest,
         }
     return result
 

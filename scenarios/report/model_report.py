@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from scenarios.report.documents import write_document
 from scenarios.report.report import verdict
+from scenarios.report.tables import table_of
 from twin.errors import RobotError, TwinError
 from twin.formatting import figure
 from twin.kinematics.dh_fit import FittedDH, fitted_dh
@@ -98,9 +98,8 @@ class Report:
                 yield Text(self.dh)
             return
         fit, joints = self.dh, self.check.moving_joints
-        table = _table("Denavit-Hartenberg")
-        for heading in ("sign of q", "theta0, deg", "d, m", "a, m", "alpha, deg"):
-            table.add_column(heading, justify="right")
+        numbers = ("sign of q", "theta0, deg", "d, m", "a, m", "alpha, deg")
+        table = table_of("Denavit-Hartenberg", numbers=numbers)
         theta0, d, a, alpha = fit.dh
         rows = zip(joints, fit.signs, np.rad2deg(theta0), d, a, np.rad2deg(alpha), strict=True)
         for joint, sign, *numbers in rows:
@@ -135,16 +134,16 @@ class Report:
         return {
             "file": str(check.path),
             "passes": self.passes,
-            "mass_kg": _number(check.mass),
+            "mass_kg": check.mass,
             "joints": [
                 {
                     "name": joint.name,
                     "kind": joint.kind,
                     "parent": joint.parent,
                     "child": joint.child,
-                    "range": [_number(joint.low), _number(joint.high)],
-                    "speed": _number(joint.speed),
-                    "effort": _number(joint.effort),
+                    "range": [joint.low, joint.high],
+                    "speed": joint.speed,
+                    "effort": joint.effort,
                     "passive": joint.passive,
                 }
                 for joint in check.moving_joints
@@ -152,9 +151,9 @@ class Report:
             "links": [
                 {
                     "name": link.name,
-                    "mass_kg": _number(link.mass),
-                    "com_m": [_number(x) for x in link.com],
-                    "principal_moments_kg_m2": [_number(x) for x in link.moments],
+                    "mass_kg": link.mass,
+                    "com_m": link.com,
+                    "principal_moments_kg_m2": link.moments,
                 }
                 for link in check.massive_links
             ],
@@ -166,13 +165,13 @@ class Report:
             else {
                 "states": self.agreement.states,
                 "passes": self.agreement.passes,
-                **{name: _number(getattr(self.agreement, name)) for name in FIGURES},
+                **{name: getattr(self.agreement, name) for name in FIGURES},
             },
         }
 
     def write_json(self, path: Path) -> None:
         """Write `document` as JSON."""
-        path.write_text(json.dumps(self.document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_document(path, self.document())
 
 
 FIGURES = ("step", "step_limit", "pose", "pose_limit", "engine", "model")
@@ -180,9 +179,7 @@ FIGURES = ("step", "step_limit", "pose", "pose_limit", "engine", "model")
 
 def joint_table(check: ModelCheck) -> Table:
     """Return a table of the moving joints."""
-    table = _table("joint", "kind", "from", "to")
-    for heading in ("range", "speed", "effort"):
-        table.add_column(heading, justify="right")
+    table = table_of("joint", "kind", "from", "to", numbers=("range", "speed", "effort"))
     for joint in check.moving_joints:
         kind = f"{joint.kind}, passive" if joint.passive else joint.kind
         # `Text`, because rich would parse a plain string as markup.
@@ -204,9 +201,7 @@ def _limits(joint: JointPart) -> tuple[str, str, str]:
 
 def link_table(check: ModelCheck) -> Table:
     """Return a table of the links that have a mass or move."""
-    table = _table("link")
-    for heading in ("mass, kg", "centre of mass, m", "principal moments, kg m^2"):
-        table.add_column(heading, justify="right")
+    table = table_of("link", numbers=("mass, kg", "centre of mass, m", "principal moments, kg m^2"))
     for link in check.massive_links:
         com, moments = (" ".join(f"{x:.4g}" for x in values) for values in (link.com, link.moments))
         table.add_row(Text(link.name), "-" if link.mass is None else f"{link.mass:.6g}", com, moments)
@@ -226,10 +221,7 @@ def loops_line(check: ModelCheck) -> Text:
 
 def agreement_table(agreement: Agreement) -> Table:
     """Return a table that compares the engine with the model, and each with itself."""
-    table = _table(f"from {agreement.states} random states")
-    table.add_column("largest error", justify="right")
-    table.add_column("limit", justify="right")
-    table.add_column("")
+    table = table_of(f"from {agreement.states} random states", numbers=("largest error", "limit", ""))
     for what, value, limit in (
         ("acceleration in one step, PyBullet - model, relative", agreement.step, agreement.step_limit),
         (
@@ -246,14 +238,3 @@ def agreement_table(agreement: Agreement) -> Table:
     ):
         table.add_row(what, figure(value), figure(limit), verdict(bool(value <= limit)))
     return table
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=True, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")  # a long name is wrapped, not cut
-    return table
-
-
-def _number(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None

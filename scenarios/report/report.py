@@ -7,7 +7,7 @@ The tables of `run` have one column per controller, so that a row compares contr
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from scenarios.report.results import (
     metric_named,
     scenario_tables,
 )
+from scenarios.report.tables import plain_table, table_of
 from scenarios.running.runs import Run
 from twin.formatting import figure, shorten
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
@@ -106,20 +107,6 @@ def _pages(items: Sequence[Column], abreast: int) -> list[Sequence[Column]]:
     return [items[k : k + abreast] for k in range(0, len(items), abreast)]
 
 
-def table_of_laws(first: str, names: Iterable[str]) -> Table:
-    """Return an empty table with one column per controller.
-
-    Args:
-        first: heading of the first column, which names the rows.
-        names: names of the controllers.
-    """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for name in names:
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    return table
-
-
 def _logs(columns: Sequence[Column]) -> list[Log]:
     return [column.run.log for column in columns if column.run.log is not None]
 
@@ -131,7 +118,7 @@ def error_table(columns: Sequence[Column], left: int) -> Table:
         columns: runs with a log.
         left: largest number of characters of a joint's name.
     """
-    table, logs = table_of_laws("", (column.head for column in columns)), _logs(columns)
+    table, logs = table_of("", numbers=(column.head for column in columns)), _logs(columns)
 
     def rows(names: Sequence[str], errors: list[NDArray]) -> None:
         for k, name in enumerate(names):
@@ -150,7 +137,7 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
         columns: runs with a log.
         left: largest number of characters of a joint's name.
     """
-    table, logs = table_of_laws("joint (limit)", (column.head for column in columns)), _logs(columns)
+    table, logs = table_of("joint (limit)", numbers=(column.head for column in columns)), _logs(columns)
     for joint, name in enumerate(shorten(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
@@ -160,17 +147,9 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
     return table
 
 
-def plain_table(rows: Sequence[Sequence[str]]) -> Table:
-    """Return a table of the given rows, headings first."""
-    table = table_of_laws(rows[0][0], rows[0][1:])
-    for row in rows[1:]:
-        table.add_row(*map(Text, row))
-    return table
-
-
 def check_table(columns: Sequence[Column]) -> Table:
     """Return a table of all checks: each value, its limit, and its outcome."""
-    table = table_of_laws("check", (column.head for column in columns))
+    table = table_of("check", numbers=(column.head for column in columns))
     runs = [column.run for column in columns]
     for name in check_names(runs):
         table.add_row(

@@ -5,6 +5,7 @@ A file is a scenario if it defines one subclass of `scenarios.Scenario`. The bui
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
 import os
@@ -31,6 +32,8 @@ BUILT_IN = (
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
 GUIDE = "docs/guides/own_scenario.md"
+PROGRAM = "scenarios.rapid.program:RapidProgram"
+"""Scenario of the modules with the suffixes `SUFFIXES`, in a room above this one."""
 
 
 class Task(NamedTuple):
@@ -161,11 +164,11 @@ def _program(path: str) -> Entry:
     Raises:
         UnknownNameError: there is no such file or folder.
     """
-    from scenarios.rapid.program import RapidProgram
-
     if not Path(path).exists():
         raise UnknownNameError(f"no program {path!r}")
-    return Entry(Path(path).resolve().stem, RapidProgram, path, {"program": path})
+    module, _, name = PROGRAM.partition(":")
+    kind = getattr(importlib.import_module(module), name)
+    return Entry(Path(path).resolve().stem, kind, path, {"program": path})
 
 
 def find_regardless(name: str) -> Entry:

@@ -62,8 +62,8 @@ COMMANDS = Commands(
     None,
     EXAMPLES,
     {
-        "list": ("shell.inspect:List", "list all robots, controllers and scenarios"),
-        "run": ("shell.run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
+        "list": ("commands.inspect:List", "list all robots, controllers and scenarios"),
+        "run": ("commands.run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
         "sweep": ("sweeps.command:Sweep", "run a scenario thousands of times with varied parameters"),
         "tune": (
             "sweeps.tune:Tune",
@@ -74,21 +74,27 @@ COMMANDS = Commands(
             "repeat a motion, and learn a correction of its reference from run to run",
         ),
         "validate": (
-            "shell.validate:Validate",
+            "commands.validate:Validate",
             "run scenarios with all robots and controllers, without a window, and check every limit",
         ),
-        "gui": ("shell.gui:Bench", "move a robot in a window: jog, teach, push, exchange the controller"),
-        "plot": ("shell.logs:Plot", "plot logs over time in one diagram, and print their errors and torques"),
-        "replay": ("shell.logs:Replay", "replay logs in PyBullet's window, or as a film"),
-        "export": ("shell.logs:Export", "write logs as CSV or Parquet, with units in the column names"),
+        "gui": ("commands.gui:Bench", "move a robot in a window: jog, teach, push, exchange the controller"),
+        "plot": (
+            "commands.logs:Plot",
+            "plot logs over time in one diagram, and print their errors and torques",
+        ),
+        "replay": ("commands.logs:Replay", "replay logs in PyBullet's window, or as a film"),
+        "export": ("commands.logs:Export", "write logs as CSV or Parquet, with units in the column names"),
         "formulas": (
-            "shell.inspect:Formulas",
+            "commands.inspect:Formulas",
             "print the equations of an arm as sums, or as a function in C or Python",
         ),
-        "friction": ("shell.inspect:Friction", "list and draw the friction of the joints over their speed"),
-        "mass": ("shell.inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
+        "friction": (
+            "commands.inspect:Friction",
+            "list and draw the friction of the joints over their speed",
+        ),
+        "mass": ("commands.inspect:Mass", "compute mass, centre of mass and inertia from CAD meshes"),
         "check-model": (
-            "shell.inspect:CheckModel",
+            "commands.inspect:CheckModel",
             "show the joints and links of a robot file, and compare PyBullet with the analytic model",
         ),
         "identify": (
@@ -103,7 +109,10 @@ COMMANDS = Commands(
         "cell": ("cell.command:ShowCell", "check the file of a cell, list its frames and pairs, draw it"),
         "reach": ("cell.command:Reach", "show how far a robot reaches, and what it can do on a plane"),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
-        "new": ("shell.new:New", "write a small controller, scenario or robot to start from, with its test"),
+        "new": (
+            "commands.new:New",
+            "write a small controller, scenario or robot to start from, with its test",
+        ),
     },
 )
 

@@ -163,17 +163,26 @@ limit_option = partial(
 """Return the field of `--limit`."""
 
 
-def limits_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
-    """Read the arguments of `--limit` into the form of `Setup.limits`.
+def limits_of(words: Sequence[str]) -> dict[str, float]:
+    """Read the arguments of `--limit`, such as `joint_error=0.01`.
 
     Raises:
         WrongUse: a quantity is unknown, or its limit is not a number.
     """
-    if not words:
-        return ()
-    from scenarios.sweeps.plan import limits  # slow to import
+    from twin.sweeps.trial import FIGURES
 
-    return tuple(limits(words).items())
+    found = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        if name not in FIGURES:
+            raise WrongUse(f"--limit {word}: unknown quantity {name!r}: known are {', '.join(FIGURES)}")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise WrongUse(f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01") from None
+        if not found[name] >= 0:
+            raise WrongUse(f"--limit {word}: expected a number of at least 0")
+    return found
 
 
 LAWS = "settings of the controllers"

@@ -16,7 +16,7 @@ from scenarios.running import registry
 from scenarios.running.registry import Entry
 from scenarios.shell.output import Files, apart, console, counted, duration, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
-from scenarios.shell.settings import LAWS, LawSettings, changes_option, limit_option, tasks_of
+from scenarios.shell.settings import LAWS, LawSettings, changes_option, limit_option, limits_of, tasks_of
 from twin.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -279,9 +279,7 @@ class Sweep(Command):
 
     def _experiments(self, call: Call, scenario: Entry) -> list[ScenarioExperiment]:
         """Make the experiments, one per controller."""
-        from scenarios.sweeps.plan import limits
-
-        needed = {self.figure or "", *limits(self.limit), *(["tool_error"] if self.tool_error else [])}
+        needed = {self.figure or "", *limits_of(self.limit), *(["tool_error"] if self.tool_error else [])}
         laws = self.controller or list(scenario.kind.side_by_side)
         return experiments(self, call, scenario, laws, needed)
 
@@ -301,11 +299,11 @@ class Sweep(Command):
         Raises:
             WrongUse, TwinError, ValueError: the options do not make a valid plan.
         """
-        from scenarios.sweeps.plan import Law, SweepPlan, limits, mark_absent, points_of, variations
+        from scenarios.sweeps.plan import Law, SweepPlan, mark_absent, points_of, variations
         from twin.sweeps.design import Design
         from twin.sweeps.trial import FIGURES
 
-        limited = limits([*self.limit])
+        limited = limits_of(self.limit)
         if self.figure is not None and self.figure not in FIGURES:
             raise WrongUse(f"--figure: unknown quantity {self.figure!r}: known are {', '.join(FIGURES)}")
         experiments = self._experiments(call, scenario)

@@ -13,7 +13,6 @@ from twin.errors import WrongUse
 from twin.robot.quantities import expand_each
 from twin.sweeps.design import Design, Points, Variation, parse_variation
 from twin.sweeps.running import columns
-from twin.sweeps.trial import FIGURES
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Entry
@@ -115,26 +114,6 @@ def variations(words: Sequence[str], experiment: ScenarioExperiment) -> tuple[Va
         found.append((setting if setting in settings else name, text))
     expanded = expand_each(found, experiment.nominal, lambda: [one.name for one in experiment.quantities()])
     return tuple(parse_variation(*one) for one in expanded)
-
-
-def limits(words: Sequence[str]) -> dict[str, float]:
-    """Read the arguments of `--limit`, such as `joint_error=0.01`.
-
-    Raises:
-        WrongUse: a quantity is unknown, or its limit is not a number.
-    """
-    found = {}
-    for word in words:
-        name, _, text = word.partition("=")
-        if name not in FIGURES:
-            raise WrongUse(f"--limit {word}: unknown quantity {name!r}: known are {', '.join(FIGURES)}")
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise WrongUse(f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01") from None
-        if not found[name] >= 0:
-            raise WrongUse(f"--limit {word}: expected a number of at least 0")
-    return found
 
 
 def mark_absent(experiments: Sequence[ScenarioExperiment], names: Iterable[str]) -> None:

@@ -73,7 +73,7 @@ class ScenarioExperiment:
         self.task, self.setup, self.engine = task, task.setup, engine
         self.tool_error, self.loads, self.absent, self.not_judged = tool_error, loads, absent, ""
         task.closed_loop()
-        kinds = (type(task.scenario), Setup)
+        kinds = (Setup, type(task.scenario))
         self._items = {name: (kind, item) for kind in kinds for name, item in fields(kind).items()}
         self._robot, self._within_limits = Memoized[Robot](1), Memoized[bool](REFERENCES)
         self._reference, self._arms = Memoized[Samples](REFERENCES), Memoized[Arms](OTHERS)

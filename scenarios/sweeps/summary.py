@@ -1,7 +1,5 @@
 """Report a sweep: as tables for the terminal, one column per controller, and as JSON for programs."""
 
-import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.report import table_of_laws, verdict
+from scenarios.report.documents import write_document
+from scenarios.report.report import verdict
+from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
 from scenarios.sweeps.draws import WorstCase
 from scenarios.sweeps.findings import Findings, Swept, percent, quantity, title
@@ -110,14 +110,14 @@ def _chosen_figure(plan: SweepPlan, laws: Sequence[Findings]) -> str:
 
 def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
     """Return a table with one row for every name in any column."""
-    table = table_of_laws("", heads)
+    table = table_of("", numbers=heads)
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(Text(name), *(column.get(name, missing) for column in columns))
     return table
 
 
 def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
-    table = table_of_laws("", heads)
+    table = table_of("", numbers=heads)
 
     def row(name: str, cell: Callable[[Findings], str | Text]) -> None:
         table.add_row(name, *(cell(law) for law in laws))
@@ -133,7 +133,7 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
 
 
 def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
-    table = table_of_laws("", heads)
+    table = table_of("", numbers=heads)
     for place, spread in enumerate(laws[0].spreads):
         cells = []
         for law in laws:
@@ -246,8 +246,6 @@ def write_summary(
 ) -> None:
     """Write the plan of a sweep, and the results of each controller, as JSON.
 
-    A number that is not finite is written as null, because JSON has no such numbers.
-
     Args:
         path: path of the file.
         plan: the plan of the sweep.
@@ -265,7 +263,7 @@ def write_summary(
         "limits": dict(plan.limits),
         "laws": [law_document(found, cases) for found, cases in zip(laws, worst, strict=True)],
     }
-    path.write_text(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_document(path, document)
 
 
 def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
@@ -306,14 +304,3 @@ def _case(case: WorstCase, names: Sequence[str]) -> dict[str, Any]:
 
 def _outcome(row: np.void) -> dict[str, Any]:
     return {name: row[name] for name in OUTCOME.names or ()} | {"trouble": TROUBLES[int(row["trouble"])]}
-
-
-def plain(value: Any) -> Any:
-    """Convert a value into types of JSON; numbers that are not finite become `None`."""
-    if isinstance(value, dict):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

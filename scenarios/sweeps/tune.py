@@ -11,7 +11,7 @@ import controllers
 from scenarios.option import argument, option, output_file, section
 from scenarios.shell.output import Files, console, counted, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
-from scenarios.shell.settings import LAWS, LawSettings, limit_option
+from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
 from scenarios.sweeps.command import (
     BESIDES,
     MEANS,
@@ -173,7 +173,7 @@ class Tune(Command):
         Raises:
             WrongUse, TwinError, ValueError: the options do not make a valid task.
         """
-        from scenarios.sweeps.plan import limits, variations
+        from scenarios.sweeps.plan import variations
         from scenarios.sweeps.tuning import TunedLaw, TuningTask
         from twin.sweeps.design import Design
 
@@ -184,7 +184,7 @@ class Tune(Command):
             )
         controllers.require_known(self.law)
         scenario = require_one_scenario(call.scenarios, "after the controller")
-        limited = limits(self.limit)
+        limited = limits_of(self.limit)
         if self.minimise == "rms_torque" and not any(name.endswith("error") for name in limited):
             raise WrongUse(
                 "--minimise rms_torque: a hanging arm needs the least torque; limit an error, too, as "

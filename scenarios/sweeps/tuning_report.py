@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 import controllers
+from scenarios.report.documents import write_document
+from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
 from scenarios.running.runs import Run, repeat_command
 from scenarios.sweeps.findings import percent, quantity, title
-from scenarios.sweeps.summary import law_document, plain
+from scenarios.sweeps.summary import law_document
 from scenarios.sweeps.tuning import DEFAULT, LAW, TUNED, Compared, Side, TuningTask
 from twin.errors import printable
 from twin.formatting import figure
@@ -63,7 +64,7 @@ def task_lines(task: TuningTask) -> list[str]:
 
 def _gains(task: TuningTask, tuning: Tuning) -> Table:
     """Return a table of the searched gains, their ranges, defaults and tuned values."""
-    table = _table("gain", "from", "to", DEFAULT, TUNED)
+    table = table_of("gain", numbers=("from", "to", DEFAULT, TUNED))
     for gain, default, best in zip(tuning.gains, tuning.default.values, tuning.best.values, strict=True):
         name = gain.name.removeprefix(LAW)
         vector = isinstance(task.law.numbers[name], np.ndarray)
@@ -75,7 +76,7 @@ def _gains(task: TuningTask, tuning: Tuning) -> Table:
 def _figures(compared: Compared, minimised: str, *, interval: bool) -> Table:
     """Return a table of shares and quantities of both sets of gains."""
     sides = compared.default, compared.tuned
-    table = _table("", DEFAULT, TUNED)
+    table = table_of("", numbers=(DEFAULT, TUNED))
     table.add_row("passing runs", *(percent(side.found.share.share) for side in sides))
     if interval:
         ends = [(side.found.share.low, side.found.share.high) for side in sides]
@@ -95,14 +96,6 @@ def _spread(side: Side, name: str) -> str:
         if one.figure == name:
             return f"{figure(one.median)} / {figure(one.worst):>8}"
     return ""
-
-
-def _table(first: str, *heads: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
-    return table
 
 
 WORTH = 0.01
@@ -285,7 +278,7 @@ def write_figures(
         "conclusions": list(sentences),
         "command": command(task, tuning, None),
     }
-    path.write_text(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_document(path, document)
 
 
 def _compared(compared: Compared) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 import scenarios.templates
 import twin
 from scenarios.shell.command_line import main
-from scenarios.shell.new import KINDS
+from scenarios.commands.new import KINDS
 from tests.support.full_disk import disk_full_after
 from urdf.build import main as build
 

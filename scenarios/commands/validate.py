@@ -142,7 +142,7 @@ class Validate(Command):
 
         law_settings = self.laws.chosen(self.controller or controllers.NAMES)
         plan = planned(self.robot, call.scenarios, Selection(self.controller, call.settings, law_settings))
-        if limits := limits_of(self.limit):
+        if limits := tuple(limits_of(self.limit).items()):
             plan = replace(plan, tasks=tuple(task.with_setup(limits=limits) for task in plan.tasks))
         if not plan.tasks:
             raise WrongUse(f"nothing to run: {_unsuited(plan.unsuited)}")

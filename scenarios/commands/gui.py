@@ -77,7 +77,7 @@ class Bench(Command):
                 announce_page,
             )
             return 0
-        from scenarios.report.report import plain_table
+        from scenarios.report.tables import plain_table
 
         cell = None
         if self.cell is not None:

@@ -112,7 +112,7 @@ class RunScenarios(Command):
         if not scenarios:
             known = ", ".join(registry.BUILT_IN)
             raise WrongUse(f"name at least one scenario before all options: known are {known}")
-        limits = limits_of(self.limit)
+        limits = tuple(limits_of(self.limit).items())
         asked = [task for scenario in scenarios for task in self._tasks(call, scenario)]
         plan = [task.with_setup(limits=limits) for task in asked]
         cell = None
@@ -123,7 +123,7 @@ class RunScenarios(Command):
             cell = load_cell(self.cell)
             plan = [with_cell(task, cell) for task in plan]
         if self.film is not None:
-            from scenarios.shell.logs import film_writable
+            from scenarios.commands.logs import film_writable
 
             film_writable(self.film, max(len(self._laws(scenario)) for scenario in scenarios))
 
@@ -195,7 +195,7 @@ class RunScenarios(Command):
                 drawing = partial(custom_picture, logs) if custom_picture else partial(draw, members)
                 files.write(path, partial(_stamped_picture, members, drawing))
         if self.film:
-            from scenarios.shell.logs import write_film
+            from scenarios.commands.logs import write_film
 
             paths = [self.film] if len(names) == 1 else apart(self.film, [(name,) for name in names])
             for name, path in zip(names, paths, strict=True):

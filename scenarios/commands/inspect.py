@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -330,4 +329,6 @@ def _write_bodies(bodies: dict[str, Body], path: Path) -> None:
         }
         for name, body in bodies.items()
     }
-    path.write_text(json.dumps({"format": 2, "bodies": content}, indent=1) + "\n", encoding="utf-8")
+    from scenarios.report.documents import write_document
+
+    write_document(path, {"format": 2, "bodies": content})
