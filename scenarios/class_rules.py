@@ -65,6 +65,8 @@ def require_options(cls: Any) -> None:
             raise PluginError(f"{where} has the default {value!r}, which is not {expected}")
         if not isinstance(item.metadata["help"], str):
             raise PluginError(f"{where} has the help {item.metadata['help']!r}, which is not text")
+        if not isinstance(metavar := item.metadata["metavar"], str):
+            raise PluginError(f"{where} has the placeholder {metavar!r}; valid words are choices={metavar!r}")
         if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
             raise PluginError(f"{where} has the choices {choices!r}, which are not a tuple of texts")
 

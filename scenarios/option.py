@@ -24,12 +24,15 @@ Text: TypeAlias = "str | Callable[[Sequence[Any]], str]"
 def option(default: Any, help: Text, metavar: str | tuple[str, ...] = "", **more: Any) -> Any:
     """Return a field that is an option.
 
-    Args: default: the default value. The help shows it, unless the help text contains `(default`. help: the
-    help text. metavar: the placeholder of the value in the help. more: further metadata. `choices` are the
-    valid words, if there are only few. `motion` is False for an option of a scenario that its motion does not
-    depend on. `flag` is the option if it is not `--` and the field's name. `group` is the title of the help
-    group for this option and the options after it. `read` converts a word if the type cannot. `alone` is the
-    value of an option without an argument. `suffix`: see `output_file`.
+    Args:
+        default: default value. The help shows it, unless the help text contains `(default`.
+        help: help text.
+        metavar: placeholder of the value in the help.
+        more: further metadata. `choices` are the valid words, if there are only few; the help lists them.
+            `motion` is False for an option of a scenario that its motion does not depend on. `flag` is the
+            option if it is not `--` and the field's name. `group` is the title of the help group for this
+            option and the options after it. `read` converts a word if the type cannot. `alone` is the value
+            of an option without an argument. `suffix`: see `output_file`.
     """
     return field(default=default, metadata={"help": help, "metavar": metavar} | more)
 

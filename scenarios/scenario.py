@@ -190,10 +190,16 @@ class TrackingScenario(Scenario):
         return replace(self, **hidden)
 
     def loop(self, setup: Setup) -> ClosedLoop:
-        """Return the closed loop of a setup."""
+        """Return the closed loop of a setup.
+
+        Raises:
+            ValueError: the setup has a payload, and `loads` returns others.
+        """
         robot = setup.nominal_robot()
         reference = self.of_motion().reference(robot, setup.sampling(self.needs))
         loads = load_changes(self.loads(robot), setup.period)
+        if loads and setup.payload is not None:
+            raise ValueError(f"expected no payload: {type(self).__name__} has its own, which change")
         return ClosedLoop(reference, self.arms(robot, setup.plant_payload), loads)
 
     def run(self, setup: Setup | None = None) -> TrackingRun:

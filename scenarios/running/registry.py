@@ -9,6 +9,7 @@ import importlib
 import inspect
 import itertools
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,8 @@ BUILT_IN = (
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
 GUIDE = "docs/guides/own_scenario.md"
+OLD_IMPORT = re.compile(rb"^\s*(from|import) scenarios(\.| import )base\b", re.M)
+"""Import of the module that held the settings of scenarios up to version 0.2."""
 PROGRAM = "scenarios.rapid.program:RapidProgram"
 """Scenario of the modules with the suffixes `SUFFIXES`, in a room above this one."""
 
@@ -140,7 +143,7 @@ def find(name: str) -> Entry:
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _entry(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
+        return _entry(Path(name).stem, _module(name), name)
     if name in BUILT_IN:
         return _entry(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
     plugins = plugin_entries(GROUP)
@@ -212,6 +215,28 @@ def disambiguate(scenarios: Sequence[Entry]) -> list[Entry]:
     return result
 
 
+def _module(file: str) -> ModuleType:
+    """Return the module of a user's file.
+
+    Raises:
+        PluginError: the file cannot be loaded.
+    """
+    try:
+        return load_file(file, f"scenario file {file!r}")
+    except PluginError:
+        if OLD_IMPORT.search(Path(file).read_bytes()):  # the module of Config no longer exists
+            raise _of_version_0_2(file) from None
+        raise
+
+
+def _of_version_0_2(where: str) -> PluginError:
+    """Return the error of a scenario that is a module with functions."""
+    return PluginError(
+        f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a class, "
+        f"see {GUIDE}"
+    )
+
+
 def _entry(name: str, module: ModuleType, where: str) -> Entry:
     """Return the scenario in a module.
 
@@ -224,10 +249,7 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
         if inspect.isclass(one) and issubclass(one, Scenario) and one.__module__ == module.__name__
     ]
     if not kinds and hasattr(module, "Config"):
-        raise PluginError(
-            f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a "
-            f"class, see {GUIDE}"
-        )
+        raise _of_version_0_2(where)
     if len(kinds) != 1:
         names = ", ".join(one.__name__ for one in kinds) or "none"
         raise PluginError(
