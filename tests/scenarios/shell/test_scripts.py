@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import scenarios
-from scenarios.shell.command_line import main
 from scenarios.running.registry import titles
+from scenarios.shell.command_line import main
 from tests.support.command_lines import without_notice
 
 HERE = Path(scenarios.__file__).parent
