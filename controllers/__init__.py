@@ -17,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import lazy_loader
+
 from twin.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ _LAWS = {
     "adaptive": ("controllers.adaptive", "Adaptive"),
     "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
 }
+
+_MODULES = {"gains", *(module.partition(".")[2] for module, _ in _LAWS.values())}
+__getattr__, *_ = lazy_loader.attach(__name__, _MODULES)
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
 """Names of the built-in controllers, from the simplest to those that observe, adapt and foresee."""

@@ -13,8 +13,8 @@ from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
 from twin.logs.payload_changes import parts
 from twin.robot.drives.drives import MOTOR, Drives
-from twin.robot.limits import caption_unit
 from twin.robot.robot import Payload, Robot
+from twin.robot.units import caption_unit
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
@@ -214,8 +214,9 @@ def friction_errors(log: Log) -> NDArray:
         for of_motors, of_joints in ((speed, qd), (speed_next, qd_next))
     )
     excess = drives.static - drives.coulomb
-    with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0 without an excess
-        falling = np.where(excess > 0, np.exp(-((w / drives.stribeck_speed) ** 2)), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0
+        ratio = np.where(w == 0, 0.0, w / drives.stribeck_speed)
+    falling = np.where(excess > 0, np.exp(-(ratio**2)), 0.0)
     level = drives.coulomb + excess * falling + drives.viscous_root * np.sqrt(np.abs(w))
     transmitted = log.torque_before[:-1] @ drives.transmission.T
     level = level + drives.coulomb_per_load * np.abs(transmitted)

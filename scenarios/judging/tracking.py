@@ -19,7 +19,7 @@ from twin.logs.figures import (
     tool_distance,
     unit_of_largest,
 )
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun

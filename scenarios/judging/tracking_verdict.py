@@ -14,7 +14,7 @@ from scenarios.metric import Metric, Outcome
 from scenarios.setup import Setup
 from twin.formatting import figure
 from twin.logs.figures import joint_error, largest
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun

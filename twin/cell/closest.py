@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.cell.cell import Cell
 from twin.cell.clearance import Clearance, Nearest
 from twin.errors import CellError
 from twin.logs.log import Log
+
+if TYPE_CHECKING:
+    from twin.cell.cell import Cell
 
 PRECISION, SHARE = 1e-4, 0.01
 """Precision of the least distance between the samples: in [m], or as a share of it if that is larger."""

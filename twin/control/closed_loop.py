@@ -40,8 +40,8 @@ from twin.logs.log import Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 from twin.trajectories.sampling import Reference, Samples, State, check_radians
 
 PROGRESS_INTERVAL = 0.05  # s

@@ -1,3 +1,7 @@
+from . import guidance as guidance
+from . import mirror as mirror
+from . import robot as robot
+from . import wire as wire
 from .client import EgmClient as EgmClient
 from .guidance.guidance import Fault as Fault
 from .guidance.settings import GuidanceSettings as GuidanceSettings
@@ -21,28 +25,3 @@ from .wire.encoding import encode_sensor as encode_sensor
 from .wire.messages import MotionState as MotionState
 from .wire.messages import RobotMessage as RobotMessage
 from .wire.messages import SensorMessage as SensorMessage
-
-__all__ = [
-    "EgmClient",
-    "EgmResult",
-    "EgmRobot",
-    "EgmState",
-    "Event",
-    "Fault",
-    "GuidanceSettings",
-    "Lateness",
-    "Mirror",
-    "MotionState",
-    "Plan",
-    "Recording",
-    "Replayed",
-    "RobotMessage",
-    "SensorMessage",
-    "StreamLog",
-    "decode_robot",
-    "decode_sensor",
-    "encode_robot",
-    "encode_sensor",
-    "replay",
-    "virtual_time",
-]

@@ -21,8 +21,9 @@ from twin.rapid.time_law import PathMotion, fastest
 from twin.robot.drives.drives import Drives
 from twin.robot.drives.friction import GONE
 from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
-from twin.robot.limits import check_position, joint_unit
+from twin.robot.limits import check_position
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 SPEED_SHARE = 0.995
 """Share of the joint speeds that is planned: speeds between the points of a path are a little larger."""

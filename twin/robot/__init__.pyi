@@ -1,5 +1,17 @@
+from .drives.drive_step import DriveModel as DriveModel
+from .drives.drive_step import add_drive_torque as add_drive_torque
+from .limits import Violation as Violation
+from .limits import violation as violation
+from .limits import violations as violations
 from .loading.dh_tables import LinkBody as LinkBody
 from .loading.loading import laboratory_names as laboratory_names
+from .loading.model_check import Finding as Finding
+from .loading.model_check import ModelCheck as ModelCheck
+from .locking import locked as locked
+from .loops import open_chain as open_chain
+from .loops import without_loop_links as without_loop_links
 from .robot import DH as DH
+from .robot import PublishedPose as PublishedPose
+from .robot import Rating as Rating
 from .robot import dh_poses as dh_poses
 from .robot import dh_transforms as dh_transforms

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from twin.errors import UnknownNameError, VariationError, printable
 from twin.multibody.tree import Tree, frozen
 from twin.robot.drives.drives import MODES
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 
 class Quantity(NamedTuple):

@@ -19,7 +19,7 @@ from twin.errors import PayloadWarning, RobotError, UnknownNameError, near
 from twin.formatting import html_table
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives, known_mode
-from twin.robot.limits import joint_unit, shown, within_reach
+from twin.robot.units import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
     from twin.multibody.single_sample import SingleSample

@@ -15,8 +15,9 @@ from twin.atomic_file import atomic_write
 from twin.errors import TwinError
 from twin.kinematics.forward import link_poses
 from twin.logs.log import Log
-from twin.robot.limits import SHOWN, joint_ranges
+from twin.robot.limits import joint_ranges
 from twin.robot.robot import Robot
+from twin.robot.units import SHOWN
 from twin.views.scene import (
     COLOURS,
     Arm,

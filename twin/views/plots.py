@@ -17,10 +17,19 @@ from twin.dynamics.equation_of_motion import friction_torque
 from twin.errors import RobotError
 from twin.formatting import literal
 from twin.kinematics.forward import forward_kinematics, link_poses
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
-from twin.views.curves import COLOURS
+from twin.robot.units import joint_unit
 from twin.views.scene import arm_meshes
+
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+)  # Okabe-Ito, for colour-blind readers
+
 
 AXES = ("#d55e00", "#009e73", "#0072b2")  # colours of x, y and z
 AXIS = 0.15  # length of the axes of a frame, as a share of the arm's size

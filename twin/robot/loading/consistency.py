@@ -11,8 +11,9 @@ from twin.errors import LimitError, RobotError
 from twin.multibody import recursions
 from twin.multibody.tree import inertial_parameters
 from twin.robot import loops
-from twin.robot.limits import check_position, folded, joint_unit
+from twin.robot.limits import check_position, folded
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 SAME = 1e-9
 """Relative tolerance between limits in the two files."""
