@@ -137,6 +137,12 @@ def find(name: str) -> Entry:
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded, or is no scenario.
+
+    Example:
+        >>> from scenarios.running.registry import find
+        >>> found = find("gravity_hold")
+        >>> found.title, found.options
+        ('Hold a pose from rest, and measure the sag of the arm under each controller.', ('pose', 'duration'))
     """
     if is_program(name):
         return _program(name)
