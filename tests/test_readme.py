@@ -3,8 +3,9 @@
 import re
 
 import twin
+from scenarios import Setup
+from scenarios.pose_path import PosePath
 from tests.support.doc_pages import HOUSE, blocks
-from tests.support.tasks import run
 
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
 
@@ -54,7 +55,7 @@ def test_friction_identified_from_the_readme_run_is_exact():
     arguments = next(line for line in lines if line[0] == "run")
     assert arguments[:2] == ["run", "pose_path"]
     drives = arguments[arguments.index("--drives") + 1]
-    log = run("pose_path", drives=drives, time_step=0.02).log
+    log = PosePath().run(Setup(drives=drives, time_step=0.02)).log
     values = twin.identify(log.robot, log).values
     friction = [parameter for parameter in values if parameter.symbol[:2] in ("Fv", "Fc")]
     assert len(friction) == 12

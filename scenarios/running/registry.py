@@ -122,8 +122,7 @@ def plugin_titles() -> dict[str, str]:
 def _titles(names: Iterable[str]) -> dict[str, str]:
     entries = {name: find_regardless(name) for name in names}
     return {
-        name: one.title if one.fault is None else f"cannot be loaded: {describe_error(one.fault)}"
-        for name, one in entries.items()
+        name: one.title if one.fault is None else describe_error(one.fault) for name, one in entries.items()
     }
 
 
@@ -138,6 +137,12 @@ def find(name: str) -> Entry:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded, or is no scenario.
         WrongUse: the file has the form of version 0.2.
+
+    Example:
+        >>> from scenarios.running.registry import find
+        >>> found = find("gravity_hold")
+        >>> found.title, found.options
+        ('Hold a pose from rest, and measure the sag of the arm under each controller.', ('pose', 'duration'))
     """
     if is_program(name):
         return _program(name)

@@ -168,6 +168,13 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
     Args:
         task: scenario and setup.
         progress: function called with the fraction done.
+
+    Example:
+        >>> from scenarios.running.registry import find
+        >>> from scenarios.running.runs import run_one
+        >>> run = run_one(find("gravity_hold").task({"controller": "pd_gravity", "duration": 0.1}))
+        >>> run.name, run.passes
+        ('irb140, gravity_hold, pd_gravity, duration 0.1', True)
     """
     from scenarios.judging.tracking_verdict import tracking_verdict
 

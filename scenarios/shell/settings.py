@@ -171,7 +171,7 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
     """
     from twin.sweeps.trial import FIGURES
 
-    found = {}
+    found: dict[str, float] = {}
     for word in words:
         name, _, text = word.partition("=")
         if name not in FIGURES:

@@ -62,7 +62,7 @@ def formula_code(
         parameters: how masses occur: `"numbers"`; `"symbols"`, as an argument of the function;
             or `"base"`, as an argument with the base parameters, the fewest that determine the torques.
         base: indices of the dynamic parameters that represent the base parameters, for `"base"`; see
-            `twin.identification.base_parameters`.
+            `twin.identification.torque_model.base_parameters`.
 
     Raises:
         RobotError: the masses of the links are unknown.

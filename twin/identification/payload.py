@@ -146,11 +146,10 @@ def identify_payload(
 
     Example:
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification.payload import identify_payload
-        >>> log = JointTracking(duration=0.5).run(Setup(payload="3,0.01,0.02,0.1", drives="rigid")).log
-        >>> estimate = identify_payload(log.robot, log)
-        >>> estimate.values[:4].round(6).tolist()  # mass in [kg], centre in [m]
+        >>> setup = JointTracking.setup(payload="3,0.01,0.02,0.1", drives="rigid")
+        >>> log = JointTracking(duration=0.5).run(setup).log
+        >>> identify_payload(log.robot, log).values[:4].round(6).tolist()  # mass in [kg], centre in [m]
         [3.0, 0.01, 0.02, 0.1]
     """
     if not loaded:

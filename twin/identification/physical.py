@@ -168,9 +168,8 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification.physical import physical_solution
-        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", time_step=0.005)).log
+        >>> log = JointTracking(duration=4.0).run(JointTracking.setup(robot="two_link", time_step=0.005)).log
         >>> physical_solution(twin.identify(log.robot, log)).residuals.percent.round(6).tolist()
         [0.0, 0.0]
     """

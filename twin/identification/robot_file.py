@@ -51,9 +51,8 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
 
     Example:
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification import identify, physical, robot_file
-        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", time_step=0.005)).log
+        >>> log = JointTracking(duration=4.0).run(JointTracking.setup(robot="two_link", time_step=0.005)).log
         >>> solution = physical.physical_solution(identify.identify(log.robot, log))
         >>> [path.name for path in robot_file.write_robot_file(solution, "found_dh.toml")]
         ['found_dh.toml']
