@@ -23,7 +23,7 @@ ORDER = (
     "scenarios.metric", "scenarios.setup", "scenarios.class_rules", "scenarios.bench",
     "scenarios.judging", "scenarios.scenario", "scenarios", "scenarios.running", "scenarios.report",
     "scenarios.shell", "scenarios.cell", "scenarios.rapid", "scenarios.sweeps", "scenarios.learning",
-    "scenarios.identification", "scenarios.egm", "scenarios.templates",
+    "scenarios.identification", "scenarios.egm", "scenarios.commands", "scenarios.templates",
 )  # fmt: skip
 """Rooms from the bottom up: a room imports only from rooms before it.
 
@@ -93,14 +93,8 @@ UPWARDS = {
     "twin/logs/log.py imports twin.views.browser",
     "twin/logs/log.py imports twin.views.comparison",
     "twin/logs/log.py imports twin.views.plots",
-    "scenarios/running/registry.py imports scenarios.rapid.program",
-    "scenarios/shell/gui.py imports scenarios.cell.clearance",
-    "scenarios/shell/run.py imports scenarios.cell.clearance",
 }
-"""Exceptions: objects with a method that draws them import the drawing when it is called.
-
-The registry knows the scenario of a program, and two commands the cell: both are features above them.
-"""
+"""Exceptions: objects with a method that draws them import the drawing when it is called."""
 
 
 @pytest.mark.parametrize("room", ORDER)
