@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import Field
@@ -39,6 +40,9 @@ def require_settings(cls: Any) -> None:
         taken = name in (*ATTRIBUTES, *TAKEN, *dir(cls.__base__)) and name not in inherited
         if isinstance(value, Field) and taken:
             raise PluginError(f"{where}: {name} is a name that scenarios use themselves; choose another one")
+        near = difflib.get_close_matches(name, ATTRIBUTES, 1)
+        if near and near != [name] and not (callable(value) or isinstance(value, Field)):
+            raise PluginError(f"{where}: scenarios have no {name}; did you mean {near[0]}?")
         if isinstance(value, Field) and name not in annotations:
             raise PluginError(f"{where}: an option needs a type; write {name}: float = option(...)")
         plain = "ClassVar" in str(annotations.get(name)) or name in ATTRIBUTES
