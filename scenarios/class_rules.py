@@ -9,7 +9,7 @@ from dataclasses import Field
 from dataclasses import fields as all_fields
 from typing import Any
 
-from scenarios.option import fields, kind_of
+from scenarios.options import fields, kind_of
 from scenarios.setup import Setup
 from twin.errors import PluginError
 

@@ -22,7 +22,7 @@ from scenarios.judging.motion_range import cosines
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import at_least, one_of, option, positive, share
+from scenarios.options import at_least, one_of, option, positive, share
 from scenarios.scenario import ScenarioTable, TrackingScenario
 from scenarios.setup import Arms, Sampling, Setup
 from twin.errors import RobotError

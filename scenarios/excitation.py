@@ -10,7 +10,7 @@ import numpy as np
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import at_least, option, positive
+from scenarios.options import at_least, option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
 from twin.robot.robot import Robot

@@ -12,7 +12,7 @@ from scenarios.judging.bounds import is_plain
 from scenarios.judging.motion_range import middle_and_half
 from scenarios.judging.tracking import error_metrics, validity_metrics
 from scenarios.metric import Metric
-from scenarios.option import option, positive
+from scenarios.options import option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import named_pose
 from twin.logs.figures import joint_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scenarios.judging.motion_range import cosines
-from scenarios.option import option, positive, share
+from scenarios.options import option, positive, share
 from scenarios.scenario import TrackingScenario
 from twin.robot.robot import Robot
 

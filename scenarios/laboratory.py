@@ -12,7 +12,7 @@ from scenarios.gravity_hold import held_pose
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import option, positive
+from scenarios.options import option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
 from twin.errors import RobotError, UnreachableError

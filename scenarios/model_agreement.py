@@ -15,7 +15,7 @@ from scenarios.judging.motion_range import finite_speed, random_positions
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import at_least, option
+from scenarios.options import at_least, option
 from scenarios.scenario import Scenario
 from scenarios.setup import Setup
 from twin.errors import LimitError

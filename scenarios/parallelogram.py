@@ -14,7 +14,7 @@ from scenarios.judging.motion_range import finite_speed, middle_and_half
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import one_of, option, positive, share
+from scenarios.options import one_of, option, positive, share
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Arms, Setup, named_pose
 from twin.errors import RobotError

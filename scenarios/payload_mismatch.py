@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.option import option, positive
+from scenarios.options import option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Arms, Setup
 from twin.errors import RobotError

@@ -14,7 +14,7 @@ from scenarios.judging import bounds
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import one_of, option, positive
+from scenarios.options import one_of, option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
 from twin.errors import RecordingError, RobotError

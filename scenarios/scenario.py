@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from scenarios.class_rules import require_attributes, require_options, require_settings
 from scenarios.metric import Metric
-from scenarios.option import fields, one_of, option
+from scenarios.options import fields, one_of, option
 from scenarios.setup import Arms, Sampling, Setup
 from twin.errors import PluginError, VariationError
 from twin.robot.robot import Payload, Robot

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import controllers
 from controllers import Controller
-from scenarios.option import one_of, option, positive
+from scenarios.options import one_of, option, positive
 from twin.errors import RobotError
 from twin.robot.drives.drives import MODES, known_mode
 from twin.robot.robot import Payload, Robot, mounting_gravity  # starts neither compiler nor engine

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.option import argument, option, output_file
+from scenarios.options import argument, option, output_file
 from scenarios.shell.output import Files, console
 from scenarios.shell.parser import Call, Command
 from twin.errors import CellError, WrongUse, printable

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from scenarios.option import argument, option, output_file, positive, section
+from scenarios.options import argument, option, output_file, positive, section
 from scenarios.shell.output import Files, announce_page, console
 from scenarios.shell.parser import Call, Command
 from scenarios.shell.settings import LAWS, LawSettings, setup_of

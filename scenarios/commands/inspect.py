@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.option import argument, option, output_file
+from scenarios.options import argument, option, output_file
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import WrongUse, describe_error, is_interrupt

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from scenarios.option import argument, option
+from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
 from twin.errors import WrongUse, describe_error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import controllers
 from scenarios.judging.run import TrackingRun
-from scenarios.option import argument, option, output_file, section
+from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task
 from scenarios.shell.output import Files, apart, console, print_to_stderr, shown

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
-from scenarios.option import argument, option, output_file, section
+from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.shell.output import Files, console, print_to_stderr, tallied
 from scenarios.shell.parser import Call, Command, count

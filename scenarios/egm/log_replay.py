@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.egm.addresses import LAST_PORT
-from scenarios.option import argument, option
+from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
 from twin.egm.wire.channel import HOST, PORT

@@ -237,7 +237,7 @@ def opening(job: Job, arm: EgmRobot) -> str:
 
 def settings_of(job: Job) -> dict[str, object]:
     """Return all settings of a job as JSON values."""
-    from scenarios.option import fields
+    from scenarios.options import fields
     from scenarios.running.provenance import json_value
 
     setup = {name: getattr(job.setup, name) for name in fields(type(job.setup))}

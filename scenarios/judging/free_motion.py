@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.metric import Metric
-from scenarios.option import positive
+from scenarios.options import positive
 from twin.errors import LimitError, TouchedError
 from twin.robot.robot import Robot
 

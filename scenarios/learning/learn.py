@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import controllers
-from scenarios.option import option, output_file, section
+from scenarios.options import option, output_file, section
 from scenarios.shell.output import Files, apart, console, counted, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, changes_option, tasks_of

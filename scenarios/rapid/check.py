@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from scenarios.option import argument, option, output_file
+from scenarios.options import argument, option, output_file
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import RapidError, WrongUse, printable

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.option import argument, option
+from scenarios.options import argument, option
 from scenarios.rapid.check import robot_of
 from scenarios.shell.output import console
 from scenarios.shell.parser import Call, Command, count

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import at_least, option, share
+from scenarios.options import at_least, option, share
 from scenarios.scenario import ScenarioTable, TrackingScenario
 from scenarios.setup import Arms, Sampling, Setup, named_pose
 from twin.errors import DivergenceError, RapidError, RobotError, TouchedError, VariationError

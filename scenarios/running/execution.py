@@ -12,7 +12,7 @@ from typing import Any
 
 import controllers
 from scenarios.judging.run import PARTS, TrackingRun
-from scenarios.option import fields
+from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task, scenario_argument_text
 from scenarios.running.runs import Run, run_one

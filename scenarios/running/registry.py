@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
-from scenarios.option import fields
+from scenarios.options import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error

@@ -20,7 +20,7 @@ from scenarios.judging.motion_range import arm_metrics
 from scenarios.judging.rounding import with_spans
 from scenarios.judging.run import TrackingRun
 from scenarios.metric import Metric, Outcome
-from scenarios.option import fields, flag
+from scenarios.options import fields, flag
 from scenarios.running.registry import HERE, Task, scenario_argument_text
 from scenarios.scenario import ScenarioTable
 from scenarios.setup import Setup

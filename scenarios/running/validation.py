@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import controllers
-from scenarios.option import fields
+from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task
 from scenarios.setup import Setup

@@ -1,6 +1,6 @@
 """Turn the fields of a dataclass into command-line options, and the parsed values into the dataclass.
 
-The functions of `scenarios.option` make the fields.
+The functions of `scenarios.options` make the fields.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field
 from dataclasses import fields as all_fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from scenarios.option import flag_of, kind_of
+from scenarios.options import flag_of, kind_of, option
 from twin.errors import UnknownNameError, WrongUse, describe_error
 
 WIDEST = 100
@@ -191,6 +192,11 @@ def count(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdigit() and int(text) >= least):
         raise argparse.ArgumentTypeError(f"expected a whole number above {least - 1}, got {text!r}")
     return int(text)
+
+
+start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`."""
 
 
 class HelpPage(argparse.HelpFormatter):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import controllers
-from scenarios.option import fields, flag, kind_of, option
+from scenarios.options import fields, flag, kind_of, option
 from scenarios.running.registry import Entry, Task
 from scenarios.setup import Setup
 from scenarios.shell.parser import Parser, add_option
@@ -184,10 +184,6 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
             raise WrongUse(f"--limit {word}: expected a number of at least 0")
     return found
 
-
-start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
-end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
-"""Return the fields of `--from` and `--to`."""
 
 LAWS = "settings of the controllers"
 

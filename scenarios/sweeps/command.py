@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import controllers
-from scenarios.option import argument, option, output_file, section
+from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.running.registry import Entry
 from scenarios.shell.output import Files, apart, console, counted, duration, print_to_stderr

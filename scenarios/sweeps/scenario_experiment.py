@@ -15,7 +15,7 @@ from scenarios.judging.motion_range import within_limits
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking_verdict import ERROR, RATIO
 from scenarios.metric import Metric
-from scenarios.option import fields, kind_of
+from scenarios.options import fields, kind_of
 from scenarios.running import registry
 from scenarios.running.diagnosis import FRICTION_CHECK
 from scenarios.running.registry import Task, scenario_argument_text

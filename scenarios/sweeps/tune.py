@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import controllers
-from scenarios.option import argument, option, output_file, section
+from scenarios.options import argument, option, output_file, section
 from scenarios.shell.output import Files, console, counted, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of

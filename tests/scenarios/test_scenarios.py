@@ -12,7 +12,7 @@ from scenarios.judging.motion_range import beyond_passive_range, random_position
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
-from scenarios.option import fields
+from scenarios.options import fields
 from scenarios.pose_path import from_printed
 from scenarios.running import registry
 from scenarios.setup import Setup

@@ -15,7 +15,8 @@ from twin.egm.mirror.mirror import Mirror
 from twin.egm.mirror.recording import StreamLog
 from twin.egm.robot.robot import EgmRobot
 from twin.errors import EgmError, LimitError
-from twin.robot.limits import caption_unit, check_position, position_text, shown, violations
+from twin.robot.limits import check_position, violations
+from twin.robot.units import caption_unit, position_text, shown
 from twin.trajectories.sampling import Samples, check_limits
 
 

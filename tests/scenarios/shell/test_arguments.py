@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from scenarios.option import argument, option, output_file, section
+from scenarios.options import argument, option, output_file, section
 from scenarios.shell.command_line import COMMANDS, _offered
 from scenarios.shell.parser import Commands, Parser, add_options, count, made, output_files
 from twin.errors import WrongUse

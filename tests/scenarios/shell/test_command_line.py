@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.option import fields
+from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.setup import Setup
 from scenarios.shell.command_line import main

@@ -118,7 +118,7 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
         UnknownNameError: the value is unknown; the message lists the known values.
 
     Example:
-        >>> from scenarios.option import one_of
+        >>> from scenarios.options import one_of
         >>> one_of("hex", "shape of the path", ("circle", "square"))
         Traceback (most recent call last):
         twin.errors.UnknownNameError: unknown shape of the path 'hex': known are circle, square
@@ -134,7 +134,7 @@ def positive(value: float, what: str, unit: str) -> None:
         ValueError: the value is not; the message has the setting's name, value and unit.
 
     Example:
-        >>> from scenarios.option import positive
+        >>> from scenarios.options import positive
         >>> positive(0.0, "duration", "s")
         Traceback (most recent call last):
         ValueError: expected a positive, finite duration in s, got 0.0
@@ -150,7 +150,7 @@ def share(value: float, what: str) -> None:
         ValueError: the value is not.
 
     Example:
-        >>> from scenarios.option import share
+        >>> from scenarios.options import share
         >>> share(1.2, "speed fraction")
         Traceback (most recent call last):
         ValueError: expected a speed fraction above 0 and up to 1, got 1.2
@@ -166,7 +166,7 @@ def at_least(value: int, what: str, least: int = 1) -> None:
         ValueError: it is.
 
     Example:
-        >>> from scenarios.option import at_least
+        >>> from scenarios.options import at_least
         >>> at_least(0, "periods")
         Traceback (most recent call last):
         ValueError: expected at least 1 for periods, got 0
