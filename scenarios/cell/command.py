@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
-@dataclass(frozen=True)
 class ShowCell(Command):
     """Check the file of a cell, list its frames and pairs, and draw it with a robot.
 
@@ -56,30 +54,20 @@ class ShowCell(Command):
         page = console()
         for name, T in cell.frames.items():
             at = ", ".join(f"{1e3 * value:.1f}" for value in T[:3, 3])
-            page.print(
-                f"frame {printable(name)}: origin {at} mm in the world", highlight=False, soft_wrap=True
-            )
+            page.print(f"frame {printable(name)}: origin {at} mm in the world", soft_wrap=True)
         skipped = len([rule for rule in cell.rules if rule.margin is None])
-        page.print(
-            f"{len(clearance.solids)} convex shapes, {len(clearance.pairs)} pairs judged, "
-            f"{skipped} may touch\n",
-            highlight=False,
-        )
-        page.print("mm       margin  pair", highlight=False)
+        solids, pairs = len(clearance.solids), len(clearance.pairs)
+        page.print(f"{solids} convex shapes, {pairs} pairs judged, {skipped} may touch\n")
+        page.print("mm       margin  pair")
         for one in found:
             shown = f"{1e3 * one.distance:7.1f}" if one.distance > -0.02 else "   < -20"
             near = "  TOO NEAR" if one.clearance < 0 else ""
-            page.print(
-                f"{shown}  {1e3 * one.margin:6.1f}  {one.names}{near}",
-                highlight=False,
-                soft_wrap=True,
-            )
+            page.print(f"{shown}  {1e3 * one.margin:6.1f}  {one.names}{near}", soft_wrap=True)
         files = Files()
         files.write(self.picture, partial(_draw, clearance, robot.poses[self.pose]))
         return 0 if files.name(page) and all(one.clearance >= 0 for one in found) else 1
 
 
-@dataclass(frozen=True)
 class Collide(Command):
     """Check the least distance of recorded motions to a cell, also between the samples.
 
@@ -123,13 +111,12 @@ class Collide(Command):
             metric = clearance_metric(closest, cell, log.robot)
             results.append((path, closest, metric))
             for line in ([str(path)] if len(self.logs) > 1 else []) + lines(closest, metric, log.robot):
-                page.print(line, highlight=False, soft_wrap=True)
+                page.print(line, soft_wrap=True)
             files.write(self.plot, partial(_plot, cell, log, closest))
         files.write(self.json, partial(_write_json, results))
         return 0 if files.name(page) and all(metric.passes for _, _, metric in results) else 1
 
 
-@dataclass(frozen=True)
 class Reach(Command):
     """Show how far a robot reaches, and what it can do with its tool on a plane.
 
@@ -170,7 +157,6 @@ class Reach(Command):
         page.print(
             f"wrist centre of {robot.name}: {1e3 * reach.front:.1f} mm in front of axis 1, "
             f"{1e3 * reach.rear:.1f} mm behind it, {1e3 * reach.top:.1f} mm high",
-            highlight=False,
             soft_wrap=True,
         )
         found = None
@@ -194,14 +180,11 @@ class Reach(Command):
                 T_flange_tool=tool,
                 clearance=Clearance(robot, cell) if cell.objects or cell.tool else None,
             )
-            page.print(
-                f"plane {self.plane}: {100 * found.share:.1f} % of {found.solutions.size} poses "
-                "can be reached",
-                highlight=False,
-            )
+            share, poses = 100 * found.share, found.solutions.size
+            page.print(f"plane {self.plane}: {share:.1f} % of {poses} poses can be reached")
             if np.isfinite(found.clearance).any():
                 free = np.nanmean(found.clearance[found.solutions > 0] >= 0)
-                page.print(f"{100 * free:.1f} % of these keep their margins", highlight=False)
+                page.print(f"{100 * free:.1f} % of these keep their margins")
         files = Files()
         files.write(self.picture, partial(_draw_reach, reach, found, robot.name))
         return 0 if files.name(page) else 1

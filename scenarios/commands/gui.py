@@ -1,7 +1,6 @@
 """`irb-twin gui`: a controlled robot in a window, to jog, teach, push and load."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.option import argument, option, output_file, positive, section
@@ -16,7 +15,6 @@ WITHOUT_DISPLAY = (
 )
 
 
-@dataclass(frozen=True)
 class Bench(Command):
     """Show a controlled robot in PyBullet's window, or with --browser in a browser, which needs no display.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +66,6 @@ def _known_laws(scenarios: Sequence[Entry]) -> str:
     )
 
 
-@dataclass(frozen=True)
 class RunScenarios(Command):
     """Run scenarios, and report tracking errors, torques and checks of each controller.
 
@@ -150,7 +149,7 @@ class RunScenarios(Command):
             page.print(*explanations(runs, page.width), sep="\n")
         page.print(total(runs), soft_wrap=True)
         if not self.explain and any(run.metrics for run in runs):
-            page.print("--explain prints the sources of the limits", style="dim", highlight=False)
+            page.print("--explain prints the sources of the limits", style="dim")
         complete = files.name(page)
         return 0 if complete and all(run.passes for run in runs) else 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,6 @@ def _factor(text: str) -> float:
     return factor
 
 
-@dataclass(frozen=True)
 class Validate(Command):
     """Run scenarios with all robots and controllers, without a window, and check every limit.
 

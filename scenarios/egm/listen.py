@@ -118,7 +118,6 @@ def _duration(otherwise: str, **more: Any) -> Any:
     return option(None, help, "SECONDS", **more)
 
 
-@dataclass(frozen=True)
 class Record(Command):
     """Record the messages of a robot as a log.
 
@@ -160,7 +159,7 @@ class Record(Command):
         page, files = console(), Files()
         recording = Recording(self.model.loaded(), duration=self.duration, **self.wire.arguments())
         with recording, graceful_stop(recording.stop) as interrupt:
-            page.print(f"listening at {recording.relay.at}", highlight=False)
+            page.print(f"listening at {recording.relay.at}")
             recording.run()
         log, counts = recording.stream.log(), recording.stream.counts
         files.write(self.file, log.save)
@@ -171,7 +170,7 @@ class Record(Command):
             f"{counts.lost} lost and filled, {counts.doubled} duplicate, {counts.out_of_order} out of order",
             f"ended: {recording.stream.ended or recording.ended}",
         )
-        page.print("; ".join(summary), highlight=False, soft_wrap=True)
+        page.print("; ".join(summary), soft_wrap=True)
         if not files.name(page):
             return 1
         return SIGNALLED + interrupt.number if interrupt.number else 0
@@ -180,7 +179,6 @@ class Record(Command):
 MIRROR = "mirror"
 
 
-@dataclass(frozen=True)
 class MirrorRobot(Command):
     """Follow the EGM messages of a robot, and report the deviation of its torques from the model.
 
@@ -280,7 +278,7 @@ class MirrorRobot(Command):
 
 
 def _print_line(text: str) -> None:
-    console().print(text, highlight=False, soft_wrap=True)
+    console().print(text, soft_wrap=True)
 
 
 def line(report: Report) -> str:

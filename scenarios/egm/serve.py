@@ -46,7 +46,6 @@ class ProgramOptions:
     settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
-@dataclass(frozen=True)
 class Serve(Command):
     """Simulate a robot with EGM: send its state every 4 ms, and follow the answers of a client.
 
@@ -164,7 +163,7 @@ class Serve(Command):
             if served.unwritten:
                 print_to_stderr(served.unwritten)
             elif job.log is not None and served.result.sent:
-                page.print(f"wrote {job.log}", highlight=False, soft_wrap=True)
+                page.print(f"wrote {job.log}", soft_wrap=True)
         complete = files.name(page)
         if signal:
             return SIGNALLED + signal
@@ -283,5 +282,5 @@ def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
 def _print_line(line: str) -> None:
     """Print a line and flush the output."""
     page = console()
-    page.print(line, highlight=False, soft_wrap=True)
+    page.print(line, soft_wrap=True)
     page.file.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 
-@dataclass(frozen=True)
 class Identify(Command):
     """Identify the dynamic parameters of an arm from recordings of its motion and torques.
 
@@ -169,7 +167,7 @@ class Identify(Command):
         if (out := self.out) and solution is not None:
             files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
         page = console()
-        page.print(*report.tables(), sep="\n", highlight=False)
+        page.print(*report.tables(), sep="\n")
         return 0 if files.name(page) else 1
 
     def filtering(self) -> Filtering:
@@ -219,8 +217,8 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
     files = Files()
     files.write(given.json, report.write_json)
     page = console()
-    page.print(*report.parts(), sep="\n", highlight=False)
-    page.print(f"--payload {found.text}", highlight=False, soft_wrap=True)
+    page.print(*report.parts(), sep="\n")
+    page.print(f"--payload {found.text}", soft_wrap=True)
     return 0 if files.name(page) else 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,7 +20,6 @@ UPDATE = "update of the input"
 ERRORS = "RMS / largest error of all joints in each run"
 
 
-@dataclass(frozen=True)
 class Learn(Command):
     """Repeat the motion of a scenario in PyBullet, and correct its reference after each run.
 
@@ -106,10 +104,10 @@ class Learn(Command):
                 files.write(path, one.learning.best.save)
         files.write(self.picture, partial(draw, found, title, unit))
         page = console()
-        page.print(title, f"{ERRORS}; the input is added to the {self.added_to}", sep="\n", highlight=False)
+        page.print(title, f"{ERRORS}; the input is added to the {self.added_to}", sep="\n")
         for one in found:
             page.print(f"\nlearned by {one.label}", plain_table(rows_of(one, unit)), sep="\n")
-            page.print(_sentence(one), highlight=False, soft_wrap=True)
+            page.print(_sentence(one), soft_wrap=True)
         return 0 if files.name(page) and all(one.improved for one in found) else 1
 
     def _learned(self, study: Study, combinations: list[tuple[str, str]]) -> list[Learned]:

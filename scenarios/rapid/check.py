@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 
-@dataclass(frozen=True)
 class Check(Command):
     """Run a program in RAPID, plan its motion, and judge it line by line.
 
@@ -83,15 +81,14 @@ class Check(Command):
         page.print(
             f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives"
             + (f", loads up to {load:g} kg\n" if load > NO_LOAD else "\n"),
-            highlight=False,
             soft_wrap=True,
         )
         for line in _table(plan, robot, near, len({one.move.file for one in plan.moves}) > 1):
-            page.print(line, highlight=False, soft_wrap=True, markup=False)
+            page.print(line, soft_wrap=True)
         unknown = () if limits.accelerations is not None else robot.joints_without_torque_limit
         closing = _closing(plan, program, remarks, limits, unknown, fault)
         for line in closing:
-            page.print(line, highlight=False, soft_wrap=True, markup=False)
+            page.print(line, soft_wrap=True)
         files = Files()
         files.write(self.json, partial(_write_json, plan, near, program, remarks, limits, fault))
         files.write(self.junit, partial(_write_junit, names, plan, program, fault))

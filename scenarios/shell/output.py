@@ -112,7 +112,7 @@ class Files:
     def name(self, console: Any) -> bool:
         """Print the files that were written and those that could not be; return whether all were written."""
         for path in self._written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+            console.print(f"wrote {path}", soft_wrap=True)
         for fault in self._faults:
             print_to_stderr(fault)
         return self.complete
@@ -133,10 +133,10 @@ def print_to_stderr(sentence: str) -> None:
 def announce_page(address: str) -> None:
     """Print the address of a page, and how to reach it over SSH; open it if the user sits at this machine."""
     port = address.rstrip("/").rpartition(":")[2]
-    console().print(f"{address}  (ctrl-C ends)", highlight=False)
+    console().print(f"{address}  (ctrl-C ends)")
     if "SSH_CONNECTION" in os.environ:
         host = f"{getpass.getuser()}@{platform.node()}"
-        console().print(f"on your computer: ssh -L {port}:127.0.0.1:{port} {host}", highlight=False)
+        console().print(f"on your computer: ssh -L {port}:127.0.0.1:{port} {host}")
     elif sys.stdout.isatty():
         webbrowser.open(address)
 
@@ -183,7 +183,7 @@ def console(stream: TextIO | None = None) -> Any:
             hang_up()
 
     width = _width(stream or sys.stdout)  # rich ignores COLUMNS if it is given a height, too
-    return Page(file=stream, width=width, height=25, markup=False, emoji=False)
+    return Page(file=stream, width=width, height=25, markup=False, emoji=False, highlight=False)
 
 
 _page_of_bars = lru_cache(1)(console)

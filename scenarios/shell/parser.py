@@ -13,12 +13,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field
+from dataclasses import MISSING, Field, dataclass
 from dataclasses import fields as all_fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from scenarios.option import flag_of, kind_of
+from scenarios.option import argument, dataclass_transform, flag_of, kind_of, option, output_file, section
 from twin.errors import UnknownNameError, WrongUse, describe_error
 
 WIDEST = 100
@@ -44,10 +44,13 @@ class Call(NamedTuple):
     settings: dict[str, Any]
 
 
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(argument, option, output_file, section)
+)
 class Command:
-    """Base class of a command of `irb-twin`, which is a frozen dataclass.
+    """Command of `irb-twin`; a subclass becomes a frozen dataclass.
 
-    The docstring is the description in the command's help. The fields are its options.
+    Its docstring is the description in the command's help. Its fields are the options.
     """
 
     usage: ClassVar[str | None] = None
@@ -56,6 +59,9 @@ class Command:
     """Number of words before the names of scenarios; `None` if the command takes no scenarios."""
     besides: ClassVar[tuple[str, ...] | None] = None
     """Settings of scenarios that are not offered; `None` if the command takes no settings of scenarios."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     def texts(cls, scenarios: Sequence[Any]) -> tuple[str, str]:

@@ -147,7 +147,6 @@ def _share(text: str) -> float:
     return share
 
 
-@dataclass(frozen=True)
 class Sweep(Command):
     """Run a scenario thousands of times with varied parameters, such as payload, friction, gains or delay.
 
@@ -269,8 +268,8 @@ class Sweep(Command):
         if any(worst):
             page.print("The worst runs, repeated in PyBullet; add --gui to a command to watch the run")
         for law, cases in zip(found, worst, strict=True):
-            page.print(*worst_report(law.swept, cases), sep="\n", highlight=False, soft_wrap=True)
-        page.print(total(plan, spent), style="bold", highlight=False)
+            page.print(*worst_report(law.swept, cases), sep="\n", soft_wrap=True)
+        page.print(total(plan, spent), style="bold")
         complete = files.name(page)
         broken = complaints(found, worst, self.require_share)
         for sentence in broken:
@@ -290,7 +289,7 @@ class Sweep(Command):
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]
         page = console()
-        page.print(*listing(rows_of(known), page.width), sep="\n", highlight=False)
+        page.print(*listing(rows_of(known), page.width), sep="\n")
         return 0
 
     def _planned(self, call: Call, scenario: Entry) -> SweepPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from scenarios.sweeps.tuning import TuningTask
 
 
-@dataclass(frozen=True)
 class Tune(Command):
     """Find gains of a controller with which a scenario passes for all random draws of the varied parameters.
 
@@ -153,15 +151,13 @@ class Tune(Command):
             ),
         )  # fmt: skip
         page = console()
-        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n", highlight=False)
+        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n")
         sides = () if on_fresh is None else (on_fresh.default, on_fresh.tuned)
         for side in sides:
-            page.print(*worst_report(side.found.swept, side.worst), sep="\n", highlight=False, soft_wrap=True)
+            page.print(*worst_report(side.found.swept, side.worst), sep="\n", soft_wrap=True)
         complete = files.name(page)
         file = self.out if complete else None
-        page.print(
-            f"With the tuned gains: {writers.command(task, tuning, file)}", highlight=False, soft_wrap=True
-        )
+        page.print(f"With the tuned gains: {writers.command(task, tuning, file)}", soft_wrap=True)
         broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
         for sentence in broken:
             print_to_stderr(sentence)
