@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.egm.addresses import SIGNALLED, address, any_port, bind_address
 from scenarios.option import argument, option, output_file, section
-from scenarios.shell.output import Files, console, print_to_stderr, writable
+from scenarios.shell.output import Files, console, print_line, print_to_stderr, writable
 from scenarios.shell.parser import Call, Command
 from twin.egm.wire.channel import HOST, PORT, Address
 
@@ -43,11 +43,9 @@ class Model:
 
     def loaded(self) -> Robot:
         """Load the robot model."""
-        import twin
-        from twin.robot.flange_load import payload_of
+        from scenarios.setup import Setup
 
-        robot = twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
-        return robot if self.payload is None else robot.with_payload(payload_of(self.payload))
+        return Setup(**vars(self)).load_robot()
 
 
 @dataclass(frozen=True)
@@ -235,14 +233,14 @@ class MirrorRobot(Command):
         files = Files()
         mirror = Mirror(
             self.model.loaded(), alarm=self.alarm, horizon=self.horizon,
-            on_alarm=lambda alarm: _print_line(alarm_line(alarm)), **self.wire.arguments(),
+            on_alarm=lambda alarm: print_line(alarm_line(alarm)), **self.wire.arguments(),
         )  # fmt: skip
         with mirror, graceful_stop(mirror.stop) as interrupt:
-            _print_line(f"listening at {mirror.relay.at}; {self.model}")
+            print_line(f"listening at {mirror.relay.at}; {self.model}")
             any_report, rejected = self._follow(mirror)
         if rejected and not any_report:
             raise EgmError(rejected)
-        _print_line(_summary(mirror))  # also for a stream that was rejected after some reports
+        print_line(_summary(mirror))  # also for a stream that was rejected after some reports
         if rejected:
             print_to_stderr(rejected)
         if self.log is not None:
@@ -269,16 +267,12 @@ class MirrorRobot(Command):
         try:
             for report in mirror.reports(self.duration):
                 if first:
-                    _print_line(_stream_line(mirror, report))
+                    print_line(_stream_line(mirror, report))
                     first = False
-                _print_line(line(report))
+                print_line(line(report))
         except EgmError as error:
             return not first, str(error)
         return not first, ""
-
-
-def _print_line(text: str) -> None:
-    console().print(text, soft_wrap=True)
 
 
 def line(report: Report) -> str:
