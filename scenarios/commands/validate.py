@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,23 +14,13 @@ import controllers
 from scenarios.option import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.shell.output import Files, console, print_to_stderr, tallied
-from scenarios.shell.parser import Call, Command, count
+from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
 from twin.errors import WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from scenarios.running.validation import ValidationPlan
-
-
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = 0.0
-    if not 1.0 <= factor < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, got {text!r}")
-    return factor
 
 
 class Validate(Command):
@@ -90,7 +80,7 @@ class Validate(Command):
         None,
         "report a value as grown if it exceeds FACTOR times its baseline (default 1.1)",
         "FACTOR",
-        read=_factor,
+        read=partial(number_within, low=1.0, high=sys.float_info.max, what="a number of 1 or more"),
     )
     grown_fails: bool = option(False, "exit with status 1 if a value has grown")
     laws: LawSettings = section(LawSettings, LAWS)

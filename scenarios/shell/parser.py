@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
+import math
 import re
 import shutil
 import sys
@@ -197,6 +198,21 @@ def count(text: str, least: int = 1) -> int:
     if not (text.isascii() and text.isdigit() and int(text) >= least):
         raise argparse.ArgumentTypeError(f"expected a whole number above {least - 1}, got {text!r}")
     return int(text)
+
+
+def number_within(text: str, low: float, high: float, what: str) -> float:
+    """Convert a text into a number.
+
+    Raises:
+        ArgumentTypeError: the text is not a number, or the number is not within `low` and `high`.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+    return number
 
 
 class HelpPage(argparse.HelpFormatter):

@@ -100,7 +100,8 @@ class Tune(Command):
 
     def run(self, call: Call) -> int:
         """Search for gains, compare them with the default gains, and report the result."""
-        task, means = self._task(call), self.means.chosen()
+        task, means = self._task(call), self.means
+        from scenarios.report.documents import write_document
         from scenarios.sweeps import tuning_report as writers
         from scenarios.sweeps.draws import nominal_run
         from scenarios.sweeps.plan import Law, SweepPlan
@@ -141,15 +142,10 @@ class Tune(Command):
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
         files = Files()  # before anything is printed: the reader may close the pipe
         if self.out is not None:
-            gains_file = partial(writers.write_gains, task=task, tuning=tuning, file=self.out)
-            files.write(self.out, partial(gains_file, sentences=sentences))
-        files.write(
-            self.json,
-            partial(
-                writers.write_figures,
-                task=task, tuning=tuning, on_draws=on_draws, on_fresh=on_fresh, sentences=sentences,
-            ),
-        )  # fmt: skip
+            words = writers.gains_text(task, tuning, self.out, sentences)
+            files.write(self.out, lambda path: path.write_text(words, encoding="utf-8"))
+        document = writers.document(task, tuning, on_draws, on_fresh, sentences)
+        files.write(self.json, partial(write_document, document=document))
         page = console()
         page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n")
         sides = () if on_fresh is None else (on_fresh.default, on_fresh.tuned)
