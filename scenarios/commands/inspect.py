@@ -30,21 +30,18 @@ class List(Command):
         from scenarios.running import registry
         from twin.robot.loading.loading import robot_title
 
-        titles = registry.titles() | registry.plugin_titles()
-        laws = (*controllers.NAMES, *controllers.plugin_names())
-        rows = []
-        for heading, names, title in (
-            (
-                "robots",
-                tuple(dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots()))),
-                robot_title,
-            ),
+        titles = registry.titles(registry.known_names())
+        groups = (
+            ("robots", dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots())), robot_title),
             ("laboratory", twin.robot.laboratory_names(), robot_title),
-            ("controllers", laws, controllers.title),
+            ("controllers", (*controllers.NAMES, *controllers.plugin_names()), controllers.title),
             ("scenarios", titles, titles.__getitem__),
-        ):
-            for place, name in enumerate(names):
-                rows.append((heading if place == 0 else "", name, _title_or_fault(title, name)))
+        )
+        rows = [
+            (heading if place == 0 else "", name, _title_or_fault(title, name))
+            for heading, names, title in groups
+            for place, name in enumerate(names)
+        ]
         page = console()
         page.print(*listing(rows, page.width), sep="\n")
         return 0
@@ -313,16 +310,16 @@ INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2),
 
 def _write_bodies(bodies: dict[str, Body], path: Path) -> None:
     """Write bodies as JSON, in SI units."""
+    from scenarios.report.documents import write_document
+
     content = {
         name: {
             "volume_m3": body.volume,
             "mass_kg": body.mass,
-            "com_m": body.com.tolist(),
-            "inertia_kg_m2": {key: body.density * float(body.inertia[at]) for key, at in INERTIA.items()},
-            "remarks": list(body.remarks),
+            "com_m": body.com,
+            "inertia_kg_m2": {key: body.density * body.inertia[at] for key, at in INERTIA.items()},
+            "remarks": body.remarks,
         }
         for name, body in bodies.items()
     }
-    from scenarios.report.documents import write_document
-
     write_document(path, {"format": 2, "bodies": content})

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
+from scenarios.commands.run import print_refusals
 from scenarios.option import argument, option, output_file, section
 from scenarios.running import registry
-from scenarios.shell.output import Files, console, print_to_stderr, tallied
+from scenarios.shell.output import Files, console, tallied
 from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
 from twin.errors import WrongUse
@@ -102,16 +103,10 @@ class Validate(Command):
         comparison = baselines.compare(runs, before, selection, factor) if before else None
         results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
         files = Files()  # before anything is printed: the reader may close the pipe
-        for path, write in (
-            (self.junit, writers.write_junit),
-            (self.json, writers.write_json),
-            (self.markdown, writers.write_markdown),
-        ):
-            files.write(path, partial(write, results))
-        if all(run.refused for run in runs):
-            for sentence in dict.fromkeys(str(run.error) for run in runs):
-                print_to_stderr(sentence)
-            files.name(console())
+        files.write(self.junit, partial(writers.write_junit, results))
+        files.write(self.json, partial(writers.write_json, results))
+        files.write(self.markdown, partial(writers.write_markdown, results))
+        if print_refusals(runs, files):
             return 2
         page = console()
         page.print(*validation_report(results), sep="\n")

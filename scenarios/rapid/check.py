@@ -270,9 +270,9 @@ class Checked(NamedTuple):
 
     def write_junit(self, path: Path) -> None:
         """Write a JUnit test case for each move, and one for the program."""
-        from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+        from junitparser import Failure, Skipped, TestCase, TestSuite
 
-        from scenarios.report.files import xml_text
+        from scenarios.report.files import write_suites, xml_text
 
         name = xml_text(self.names)
         suite = TestSuite(name)
@@ -285,10 +285,7 @@ class Checked(NamedTuple):
         elif self.is_incomplete:
             last.result = [Skipped(xml_text(self.program.stopped))]
         suite.append(last)
-        document = JUnitXml("irb-twin rapid check")
-        document.add_testsuite(suite)
-        document.update_statistics()
-        document.write(str(path), pretty=True)
+        write_suites("irb-twin rapid check", [suite], path)
 
     def write_markdown(self, path: Path) -> None:
         """Write the table and the lines below it for a CI's summary page."""

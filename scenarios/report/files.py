@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,15 +83,20 @@ def write_junit(results: Results, path: Path) -> None:
 
     The properties of a suite are the versions of all software, and the settings of every run.
     """
-    from junitparser import JUnitXml
-
-    document = JUnitXml("irb-twin validate")
     suites: dict[str, TestSuite] = {}
     for run in results.runs:
         name = f"{run.setup.robot}.{run.scenario}"
         suite = suites.get(name) or suites.setdefault(name, _suite(name))
         _add_cases(suite, name, run, results)
-    for suite in suites.values():
+    write_suites("irb-twin validate", suites.values(), path)
+
+
+def write_suites(title: str, suites: Iterable[TestSuite], path: Path) -> None:
+    """Write suites as a document of JUnit."""
+    from junitparser import JUnitXml
+
+    document = JUnitXml(title)
+    for suite in suites:
         document.add_testsuite(suite)
     document.update_statistics()
     document.write(str(path), pretty=True)
