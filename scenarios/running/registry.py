@@ -144,8 +144,8 @@ def find(name: str) -> Entry:
     if name in plugins:
         return _entry(name, plugins[name].load(), name)
     raise UnknownNameError(
-        f"unknown scenario {name!r}: known are {', '.join(known_names())}, or the path of your .py file or of "
-        "a program in RAPID"
+        f"unknown scenario {name!r}: known are {', '.join(known_names())}, or the path of your .py file or "
+        "of a program in RAPID"
     )
 
 

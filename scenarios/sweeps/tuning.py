@@ -8,6 +8,8 @@ The default gains and the tuned gains are then compared on the same draws: those
     ones.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
