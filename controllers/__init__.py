@@ -17,6 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import lazy_loader
+
+from controllers import plugin_controllers
 from twin.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ _LAWS = {
     "adaptive": ("controllers.adaptive", "Adaptive"),
     "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
 }
+
+_MODULES = {"gains", *(module.partition(".")[2] for module, _ in _LAWS.values())}
+__getattr__, *_ = lazy_loader.attach(__name__, _MODULES)
 
 NAMES: tuple[str, ...] = tuple(_LAWS)
 """Names of the built-in controllers, from the simplest to those that observe, adapt and foresee."""
@@ -80,8 +86,6 @@ def law(name: str) -> type:
 
 def plugin_names() -> tuple[str, ...]:
     """Return the names of the controllers of installed packages, except for built-in names."""
-    from controllers import plugin_controllers
-
     return tuple(
         name for name in plugin_controllers.plugin_entries(plugin_controllers.GROUP) if name not in NAMES
     )
@@ -93,8 +97,6 @@ def require_known(name: str) -> None:
     Raises:
         UnknownNameError: there is no such name or file; the message states what is valid.
     """
-    from controllers import plugin_controllers
-
     plugin_controllers.require_known(name, NAMES)
 
 
@@ -120,8 +122,6 @@ def title(name: str) -> str:
 
 def label(name: str) -> str:
     """Return a short text for tables and file names: `./my.py:Law` -> `Law`."""
-    from controllers import plugin_controllers
-
     return name if name in NAMES else plugin_controllers.label(name)
 
 
@@ -131,8 +131,6 @@ def labels(names: Iterable[str]) -> dict[str, str]:
     Args:
         names: names as for `make`.
     """
-    from controllers import plugin_controllers
-
     names = list(dict.fromkeys(names))
     result = {name: label(name) for name in names}
     shared = [name for name in names if list(result.values()).count(result[name]) > 1 and name not in NAMES]
@@ -151,8 +149,6 @@ def settings(name: str) -> tuple[str, ...]:
     Raises:
         UnknownNameError, PluginError: there is no such controller, or it does not load.
     """
-    from controllers import plugin_controllers
-
     return plugin_controllers.settings(_found(name))
 
 
@@ -162,15 +158,11 @@ def defaults(name: str) -> dict[str, Any]:
     Raises:
         UnknownNameError, PluginError: there is no such controller, or it does not load.
     """
-    from controllers import plugin_controllers
-
     return plugin_controllers.defaults(_found(name))
 
 
 def _found(name: str) -> Any:
     """Return the class of a built-in controller, or the object that another name refers to."""
-    from controllers import plugin_controllers
-
     plugin_controllers.require_known(name, NAMES)
     return law(name) if name in NAMES else plugin_controllers.found(name)
 
@@ -198,8 +190,6 @@ def make(
         >>> pd.gains.Kp.shape, round(float(pd.gains.Kd[0] / pd.gains.Kp[0]), 6)  # 2 / bandwidth, in [s]
         ((6,), 0.2)
     """
-    from controllers import plugin_controllers
-
     return plugin_controllers.make(
         _found(name), name, robot, {"bandwidth": bandwidth, "period": period}, settings
     )

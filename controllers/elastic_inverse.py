@@ -35,8 +35,8 @@ from twin.control.control_law import ControlLaw, Model, compiled_law, load_memor
 from twin.dynamics.equation_of_motion import inverse_dynamics
 from twin.errors import LimitError
 from twin.robot.drives.drive_step import add_drive_torque
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 from twin.trajectories.sampling import Reference, Samples, State
 
 JUMP = 20.0

@@ -29,8 +29,9 @@ replay run-joint_tracking-computed_torque.npz run-joint_tracking-pid.npz --film 
     --size 480x360
 sweep joint_tracking --drives rigid --bandwidth 40 --model-payload 0 --vary payload=0:6 drives.coulomb=+-50%
     --samples 300 --limit joint_error=0.04 --picture sweep.png
-run identify_joint --picture identify_joint.png
-run drive_mismatch --picture drive_mismatch.png
+sweep joint_tracking --drives rigid --payload 6,0.083,0,0.08 --duration 2 --speed-fraction 0.2 --samples 300
+    --vary model.drives.coulomb=+-50% model.drives.rotor_inertia=+-50% --limit joint_error=0.1
+    --picture knowledge.png
 run excitation --drives rigid --time-step 0.002 --periods 1 --log excitation.npz
 identify excitation.npz --picture fit.png
 run excitation --time-step 0.002 --periods 1 --payload 6,0.02,-0.03,0.08 --log loaded.npz

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Mapping
 from dataclasses import Field
@@ -23,7 +24,7 @@ ATTRIBUTES = ("defaults", "limits", "variants", "side_by_side", "leaves_limits",
 def require_settings(cls: Any) -> None:
     """Raise a PluginError unless each setting in the body of a class is an option with a type."""
     annotations = vars(cls).get("__annotations__", {})
-    of_setup = {item.name for item in all_fields(Setup)}
+    of_setup, inherited = {item.name for item in all_fields(Setup)}, fields(cls)
     for name in dict.fromkeys((*annotations, *vars(cls))):
         value, where = vars(cls).get(name), f"{cls.__name__}.{name}"
         if name in of_setup - {"limits"} and not inspect.isfunction(value):
@@ -31,8 +32,17 @@ def require_settings(cls: Any) -> None:
                 f"{where}: {name} is a setting of every run; for another default write "
                 f"defaults = {{{name!r}: ...}}, for an option choose another name"
             )
-        if isinstance(value, Field) and name in (*ATTRIBUTES, *TAKEN, *dir(cls.__base__)):
+        if name in inherited and not isinstance(value, Field):
+            raise PluginError(
+                f"{where}: {name} is an option; for another default write {name}: "
+                f"{_text(inherited[name].type)} = option({value!r}, {inherited[name].metadata['help']!r})"
+            )
+        taken = name in (*ATTRIBUTES, *TAKEN, *dir(cls.__base__)) and name not in inherited
+        if isinstance(value, Field) and taken:
             raise PluginError(f"{where}: {name} is a name that scenarios use themselves; choose another one")
+        near = difflib.get_close_matches(name, ATTRIBUTES, 1)
+        if near and near != [name] and not (callable(value) or isinstance(value, Field)):
+            raise PluginError(f"{where}: scenarios have no {name}; did you mean {near[0]}?")
         if isinstance(value, Field) and name not in annotations:
             raise PluginError(f"{where}: an option needs a type; write {name}: float = option(...)")
         plain = "ClassVar" in str(annotations.get(name)) or name in ATTRIBUTES
@@ -65,6 +75,8 @@ def require_options(cls: Any) -> None:
             raise PluginError(f"{where} has the default {value!r}, which is not {expected}")
         if not isinstance(item.metadata["help"], str):
             raise PluginError(f"{where} has the help {item.metadata['help']!r}, which is not text")
+        if not isinstance(metavar := item.metadata["metavar"], str):
+            raise PluginError(f"{where} has the placeholder {metavar!r}; valid words are choices={metavar!r}")
         if not isinstance(choices, (tuple, list)) or not all(isinstance(choice, str) for choice in choices):
             raise PluginError(f"{where} has the choices {choices!r}, which are not a tuple of texts")
 
@@ -75,6 +87,10 @@ def require_attributes(cls: Any) -> None:
 
     if not isinstance(cls.leaves_limits, str):
         raise PluginError(f"{cls.__name__}.leaves_limits must be a sentence, got {cls.leaves_limits!r}")
+    for name in ("variants", "side_by_side", "needs"):
+        found = getattr(cls, name, ())
+        if not isinstance(found, (tuple, list)):
+            raise PluginError(f"{cls.__name__}.{name} must be a tuple, got {found!r}")
     settings = tuple(fields(Setup))
     for name, found, known in (
         ("defaults", cls.defaults, settings),

@@ -108,7 +108,7 @@ class DriveCheck(TrackingScenario):
         """Compute the load of each axis alone, then run the swing of all joints."""
         import twin
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         known_drives(twin.load(setup.robot))
         plant = self.arms(setup.nominal_robot(), setup.plant_payload).plant
         load = drive_load(setup.with_plant_changes(plant), setup.seed, self.states)

@@ -91,7 +91,7 @@ class Excitation(TrackingScenario):
         """Load or optimise the motion, and follow it."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         robot, sampling = setup.nominal_robot(), setup.sampling(self.needs)
         loaded, report = sampling.loaded(robot), setup.progress
         motion = self.stored(robot, loaded)

@@ -208,7 +208,7 @@ class Laboratory(TrackingScenario):
         from scenarios.judging.following import follow
         from twin.trajectories.closed_loop_inverse import decayed_error, drift_bound
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         robot, sampling = setup.nominal_robot(), setup.sampling(self.needs)
         law, path, tracked = found = self.followed(robot, sampling)
         samples = controlled(robot, found, sampling)

@@ -59,7 +59,7 @@ class Metric:
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of the check: it passes only if every figure of the span is within the limit."""
+        """Outcome of the check, which passes only if every figure of the span is within the limit."""
         if self.value is None:
             return "not judged"
         if math.isnan(self.value):

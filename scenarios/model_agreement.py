@@ -78,7 +78,7 @@ class ModelAgreement(Scenario):
         """Make the three comparisons."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         robot = setup.load_robot()
         rng = np.random.default_rng(setup.seed)
         step_engine, step_model = one_step(setup, self.states, robot, rng)

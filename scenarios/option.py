@@ -33,12 +33,23 @@ Text: TypeAlias = "str | Callable[[Sequence[Any]], str]"
 def option(default: Any, help: Text, metavar: str | tuple[str, ...] = "", **more: Any) -> Any:
     """Return a field that is an option.
 
-    Args: default: the default value. The help shows it, unless the help text contains `(default`. help: the
-    help text. metavar: the placeholder of the value in the help. more: further metadata. `choices` are the
-    valid words, if there are only few. `motion` is False for an option of a scenario that its motion does not
-    depend on. `flag` is the option if it is not `--` and the field's name. `group` is the title of the help
-    group for this option and the options after it. `read` converts a word if the type cannot. `alone` is the
-    value of an option without an argument. `suffix`: see `output_file`.
+    Args:
+        default: default value. The help shows it, unless the help text contains `(default`.
+        help: help text.
+        metavar: placeholder of the value in the help.
+        more: further metadata. `choices` are the valid words, if there are only few; the help lists them.
+            `motion` is False for an option of a scenario that its motion does not depend on. `flag` is the
+            option if it is not `--` and the field's name. `group` is the title of the help group for this
+            option and the options after it. `read` converts a word if the type cannot. `alone` is the value
+            of an option without an argument. `suffix`: see `output_file`.
+
+    Example:
+        >>> from scenarios import TrackingScenario, option
+        >>> class Nod(TrackingScenario):
+        ...     "Nod with the arm."
+        ...     angle: float = option(0.5, "travel of axis 5, in rad")
+        >>> Nod(angle=0.2)
+        Nod(angle=0.2)
     """
     return field(default=default, metadata={"help": help, "metavar": metavar} | more)
 
@@ -114,6 +125,12 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
 
     Raises:
         UnknownNameError: the value is unknown; the message lists the known values.
+
+    Example:
+        >>> from scenarios.option import one_of
+        >>> one_of("hex", "shape of the path", ("circle", "square"))
+        Traceback (most recent call last):
+        twin.errors.UnknownNameError: unknown shape of the path 'hex': known are circle, square
     """
     if value not in known:
         raise UnknownNameError(f"unknown {what} {value!r}: known are {', '.join(known)}")
@@ -124,6 +141,12 @@ def positive(value: float, what: str, unit: str) -> None:
 
     Raises:
         ValueError: the value is not; the message has the setting's name, value and unit.
+
+    Example:
+        >>> from scenarios.option import positive
+        >>> positive(0.0, "duration", "s")
+        Traceback (most recent call last):
+        ValueError: expected a positive, finite duration in s, got 0.0
     """
     if not 0 < value < float("inf"):
         raise ValueError(f"expected a positive, finite {what} in {unit}, got {value}")
@@ -134,6 +157,12 @@ def share(value: float, what: str) -> None:
 
     Raises:
         ValueError: the value is not.
+
+    Example:
+        >>> from scenarios.option import share
+        >>> share(1.2, "speed fraction")
+        Traceback (most recent call last):
+        ValueError: expected a speed fraction above 0 and up to 1, got 1.2
     """
     if not 0 < value <= 1:
         raise ValueError(f"expected a {what} above 0 and up to 1, got {value}")
@@ -144,6 +173,12 @@ def at_least(value: int, what: str, least: int = 1) -> None:
 
     Raises:
         ValueError: it is.
+
+    Example:
+        >>> from scenarios.option import at_least
+        >>> at_least(0, "periods")
+        Traceback (most recent call last):
+        ValueError: expected at least 1 for periods, got 0
     """
     if not value >= least:
         raise ValueError(f"expected at least {least} for {what}, got {value}")

@@ -101,7 +101,7 @@ class Parallelogram(TrackingScenario):
 
     def run(self, setup: Setup | None = None) -> FallingRun:
         """Let the arm fall, then drive it."""
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         robot = setup.with_plant_changes(self.arms(setup.nominal_robot(), setup.plant_payload).plant)
         start = named_pose(robot, self.start)
         fall = free_motion(robot, start, np.zeros(robot.n), self.free_time, setup)

@@ -144,7 +144,7 @@ class PosePath(TrackingScenario):
         """Follow the path; on the tour, also measure the flange in the published poses in the engine."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         reference, arms, _ = self.loop(setup)
         if self.csv is not None:
             return follow(setup, reference, arms)

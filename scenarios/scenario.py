@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from scenarios.class_rules import require_attributes, require_options, require_settings
 from scenarios.metric import Metric
-from scenarios.option import dataclass_transform, option
+from scenarios.option import dataclass_transform, fields, one_of, option
 from scenarios.setup import Arms, Sampling, Setup
 from twin.errors import PluginError, VariationError
 from twin.robot.robot import Payload, Robot
@@ -97,6 +97,19 @@ class Scenario:
     def check(self, setup: Setup) -> None:
         """Raise a ValueError or `TwinError` if the options do not fit the setup."""
 
+    def checked(self, setup: Setup | None) -> Setup:
+        """Return a setup that the options fit, by default `self.setup()`.
+
+        Raises:
+            TwinError, ValueError: an option is none of its choices, or the options do not fit the setup.
+        """
+        for name, item in fields(type(self)).items():
+            if (value := getattr(self, name)) is not None and item.metadata.get("choices"):
+                one_of(value, name, item.metadata["choices"])
+        found = self.setup() if setup is None else setup
+        self.check(found)
+        return found
+
     def suits(self, robot: Robot) -> bool:
         """Return whether the scenario is meaningful for a robot; `validate` skips other robots."""
         return True
@@ -155,7 +168,8 @@ class TrackingScenario(Scenario):
     def loads(self, robot: Robot) -> Mapping[float, Payload | None]:
         """Return the payloads by the times from which plant and model carry them, in [s], the first one 0.
 
-        Empty if the payload does not change.
+        Empty if the payload does not change. A payload of the setup is what the arm really carries; the
+        model then believes these loads, or the model payload of the setup.
         """
         return {}
 
@@ -185,20 +199,22 @@ class TrackingScenario(Scenario):
         """Return the closed loop of a setup."""
         robot = setup.nominal_robot()
         reference = self.of_motion().reference(robot, setup.sampling(self.needs))
-        loads = load_changes(self.loads(robot), setup.period)
+        loads = load_changes(self.loads(robot), setup)
         return ClosedLoop(reference, self.arms(robot, setup.plant_payload), loads)
 
     def run(self, setup: Setup | None = None) -> TrackingRun:
         """Follow the motion; by default with `self.setup()`."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         reference, arms, loads = self.loop(setup)
         return follow(setup, reference, arms, loads=loads)
 
 
-def load_changes(loads: Mapping[float, Payload | None], period: float) -> list[LoadChange]:
+def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:
     """Return the changes of payloads by times, in [s], at whole control periods.
+
+    A payload of the setup replaces those of the plant.
 
     Raises:
         PluginError: the first time is not 0, or the times do not increase.
@@ -208,4 +224,8 @@ def load_changes(loads: Mapping[float, Payload | None], period: float) -> list[L
     times = list(loads)
     if times and (times[0] != 0 or times != sorted(times)):
         raise PluginError(f"loads: expected times that begin with 0 s and increase, got {times}")
-    return [LoadChange(math.ceil(time / period - 1e-9), one, one) for time, one in loads.items()]
+    real = setup.plant_payload
+    return [
+        LoadChange(math.ceil(time / setup.period - 1e-9), one if real is None else real, one)
+        for time, one in loads.items()
+    ]

@@ -39,6 +39,12 @@ def named_pose(robot: Robot, name: str) -> NDArray:
     Raises:
         RobotError: the robot's file defines no poses; a URDF never does.
         UnknownNameError: the file defines other poses; the message lists them.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.setup import named_pose
+        >>> named_pose(twin.load("irb140"), "test_3").round(3).tolist()
+        [-0.282, 0.605, -0.159, 1.974, 0.812, -1.268]
     """
     if not robot.poses:
         raise RobotError(

@@ -3,7 +3,8 @@
 import re
 
 import twin
-from scenarios import pose_path
+from scenarios import Setup
+from scenarios.pose_path import PosePath
 from tests.support.doc_pages import HOUSE, blocks
 
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
@@ -54,7 +55,7 @@ def test_friction_identified_from_the_readme_run_is_exact():
     arguments = next(line for line in lines if line[0] == "run")
     assert arguments[:2] == ["run", "pose_path"]
     drives = arguments[arguments.index("--drives") + 1]
-    log = pose_path.run(pose_path.Config(drives=drives, time_step=0.02))
+    log = PosePath().run(Setup(drives=drives, time_step=0.02)).log
     values = twin.identify(log.robot, log).values
     friction = [parameter for parameter in values if parameter.symbol[:2] in ("Fv", "Fc")]
     assert len(friction) == 12

@@ -2,6 +2,7 @@ from . import cell as cell
 from . import control as control
 from . import dynamics as dynamics
 from . import egm as egm
+from . import errors as errors
 from . import identification as identification
 from . import kinematics as kinematics
 from . import learning as learning
@@ -10,7 +11,9 @@ from . import plugins as plugins
 from . import rapid as rapid
 from . import robot as robot
 from . import rotations as rotations
+from . import sweeps as sweeps
 from . import trajectories as trajectories
+from . import views as views
 from .cell.cell import Cell as Cell
 from .cell.cell import load_cell as load_cell
 from .control.closed_loop import run_closed_loop as run_closed_loop

@@ -115,19 +115,22 @@ class NoDisplayError(TwinError):
 
 
 class DivergenceError(TwinError):
-    """Simulation that diverged; `log` holds the run up to that instant."""
+    """Simulation that diverged; `log` holds the run up to that instant, `loop` facts of its closed loop."""
 
-    def __init__(self, message: str, log: Any = None) -> None:
+    def __init__(self, message: str, log: Any = None, loop: Any = None) -> None:
         super().__init__(message)
-        self.log = log
+        self.log, self.loop = log, loop
 
 
 class TouchedError(TwinError):
-    """Run that a person changed or ended in the window, so that no check applies; `log` holds it."""
+    """Run that a person changed or ended in the window, so that no check applies.
 
-    def __init__(self, message: str, log: Any = None) -> None:
+    `log` holds it, `loop` facts of its closed loop.
+    """
+
+    def __init__(self, message: str, log: Any = None, loop: Any = None) -> None:
         super().__init__(message)
-        self.log = log
+        self.log, self.loop = log, loop
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -76,9 +76,7 @@ class Forked:
         return status
 
 
-def fork(
-    target: str, modules: Iterable[str] = (), environment: dict[str, str] | None = None, stderr: int = 2
-) -> Forked:
+def fork(target: str, modules: Iterable[str] = (), environment: dict[str, str] | None = None) -> Forked:
     """Call a function in a forked process; what it returns is the process' exit status.
 
     Args:
@@ -86,7 +84,6 @@ def fork(
         modules: modules to import before forking, beside those of this project that this process has
             imported; also functions to call, as `"module:name"`.
         environment: environment variables; by default those of this process.
-        stderr: file descriptor of the standard error.
 
     Raises:
         OSError: no process can be started.
@@ -96,7 +93,7 @@ def fork(
         server = _server_for(environment, modules)
         (stdin, to_stdin), (from_stdout, stdout) = os.pipe(), os.pipe()
         try:
-            pid = server.fork([stdin, stdout, stderr], (target, environment, os.getcwd(), sys.path))
+            pid = server.fork([stdin, stdout, 2], (target, environment, os.getcwd(), sys.path))
         except OSError:
             os.close(to_stdin)
             os.close(from_stdout)

@@ -13,7 +13,7 @@ from scenarios.bench.jogging import Follower
 from twin.control.closed_loop import run_closed_loop
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
-from twin.robot.limits import shown
+from twin.robot.units import shown
 from twin.views.browser import View
 
 if TYPE_CHECKING:

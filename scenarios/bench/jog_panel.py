@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
-from twin.robot.limits import SHOWN, joint_ranges
+from twin.robot.limits import joint_ranges
 from twin.robot.robot import Robot
+from twin.robot.units import SHOWN
 
 if TYPE_CHECKING:
     from twin.engine.window.bench import Bench

@@ -9,8 +9,8 @@ import numpy as np
 from twin.engine.window.bench import Bench
 from twin.engine.window.ghosts import Ghost
 from twin.engine.window_client import open_bench
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Payload
+from twin.robot.units import joint_unit
 from twin.views.film import FIRST, GHOSTS, GREY
 from twin.views.playback import Playback, Track, reference_paths
 

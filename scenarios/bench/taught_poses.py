@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.robot.limits import SHOWN
+from twin.robot.units import SHOWN
 from twin.trajectories.joint_trajectories import Trajectory, quintic, sequence
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from controllers import Controller
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from twin.errors import DivergenceError, TouchedError
 from twin.kinematics.forward import forward_kinematics
-from twin.robot.limits import shown
+from twin.robot.units import shown
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup

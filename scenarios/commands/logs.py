@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING, Any
 from scenarios.option import argument, option
 from scenarios.shell.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command
+from scenarios.shell.settings import end_option, start_option
 from twin.errors import NoDisplayError, WrongUse
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
-
-
-start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
-end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
-"""Return the fields of `--from` and `--to`."""
 
 
 class Plot(Command):

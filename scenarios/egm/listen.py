@@ -17,7 +17,7 @@ from twin.egm.wire.channel import HOST, PORT, Address
 if TYPE_CHECKING:
     from twin.egm.mirror.mirror import Mirror
     from twin.egm.mirror.payload_estimate import ExplainingPayload
-    from twin.egm.mirror.report import Alarm, Report
+    from twin.egm.mirror.report import Alarm, MirrorReport
     from twin.robot.robot import Robot
 
 
@@ -275,7 +275,7 @@ class MirrorRobot(Command):
         return not first, ""
 
 
-def line(report: Report) -> str:
+def line(report: MirrorReport) -> str:
     """Return the line of a report."""
     parts = [f"{report.t:8.1f} s"]
     if report.reported is not None:
@@ -312,7 +312,7 @@ def _numbers(torques: Iterable[float]) -> str:
     return " ".join(f"{x:.1f}" for x in torques)
 
 
-def _stream_line(mirror: Mirror, report: Report) -> str:
+def _stream_line(mirror: Mirror, report: MirrorReport) -> str:
     """Return the line on the period and the torques of the stream."""
     text = (
         f"the robot sends every {1e3 * mirror.period:.3f} ms; expected and reported torques are filtered "

@@ -222,14 +222,14 @@ class Serve(Command):
             TwinError, ValueError, WrongUse: a job is invalid.
         """
         from scenarios.egm.serving import Job
-        from twin.egm import Plan
+        from twin.egm import SessionPlan
 
         to = addresses(self.to, self.robot)
         labels, logs = list(self.robot), [self.log] * len(to)
         if len(to) > 1:
             labels = [f"{name}:{client.port}" for name, client in zip(self.robot, to, strict=True)]
             logs = logs if self.log is None else list(apart(self.log, [(label,) for label in labels]))
-        plan = Plan(self.runs, self.pause, self.wait, self.lag, self.duration)
+        plan = SessionPlan(self.runs, self.pause, self.wait, self.lag, self.duration)
         limit = (self.limit or LIMIT) if self.lockstep else None
         program = None if self.program.program is None else self.program
         setups = [setup_of(settings | {"robot": robot}, self.controller, self.laws) for robot in self.robot]

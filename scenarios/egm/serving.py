@@ -21,7 +21,7 @@ from scenarios.setup import Setup, named_pose
 from scenarios.shell.output import Files
 from scenarios.shell.process import graceful_stop
 from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.session import EgmResult, Plan
+from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, RapidError, TwinError, describe_error
 from twin.robot.robot import Payload, Robot
@@ -58,7 +58,7 @@ class Job:
     setup: Setup
     settings: GuidanceSettings
     to: Address
-    plan: Plan = field(default_factory=Plan)
+    plan: SessionPlan = field(default_factory=SessionPlan)
     bind: Address | None = None
     start: str | None = None
     path: Path | None = None

@@ -17,8 +17,8 @@ from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.multibody.tree import body_from_parameters
-from twin.robot.limits import joint_unit
-from twin.views.curves import COLOURS
+from twin.robot.units import joint_unit
+from twin.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -13,8 +13,8 @@ from twin.errors import RobotError
 from twin.logs.figures import place_of_largest
 from twin.logs.payload_changes import parts
 from twin.robot.drives.drives import MOTOR, Drives
-from twin.robot.limits import caption_unit
 from twin.robot.robot import Payload, Robot
+from twin.robot.units import caption_unit
 
 if TYPE_CHECKING:
     from twin.logs.log import Log
@@ -155,7 +155,7 @@ LOOP_LIMIT = 2e-10
 """Limit where the engine solves a closed loop, from which it leaves an error of speed in each step.
 
 Observed: 1.1e-11 and 5.9e-11 on two processors.  Of the latter, all is the step's 8e-13 rad/s, for which
-`scenarios.judging.replay` permits 2.1e-12 rad/s there: 1.5e-10 of the largest torque.
+`scenarios.judging.rounding` permits 2.1e-12 rad/s there: 1.5e-10 of the largest torque.
 """
 
 
@@ -214,8 +214,9 @@ def friction_errors(log: Log) -> NDArray:
         for of_motors, of_joints in ((speed, qd), (speed_next, qd_next))
     )
     excess = drives.static - drives.coulomb
-    with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0 without an excess
-        falling = np.where(excess > 0, np.exp(-((w / drives.stribeck_speed) ** 2)), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the Stribeck speed may be 0
+        ratio = np.where(w == 0, 0.0, w / drives.stribeck_speed)
+    falling = np.where(excess > 0, np.exp(-(ratio**2)), 0.0)
     level = drives.coulomb + excess * falling + drives.viscous_root * np.sqrt(np.abs(w))
     transmitted = log.torque_before[:-1] @ drives.transmission.T
     level = level + drives.coulomb_per_load * np.abs(transmitted)

@@ -143,7 +143,7 @@ class _Driven:
                 log = shown(simulation, setup, self.controller, self._reference, sampled_state)
             except (DivergenceError, TouchedError) as error:
                 if error.log is not None:
-                    error.log = self.completed(error.log)
+                    error.log, error.loop = self.completed(error.log), self.loop
                 raise
         return self.completed(log), poses
 

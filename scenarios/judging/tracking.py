@@ -19,7 +19,7 @@ from twin.logs.figures import (
     tool_distance,
     unit_of_largest,
 )
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
@@ -32,7 +32,6 @@ def tracking_metrics(run: TrackingRun) -> tuple[Metric, ...]:
     Example:
         >>> from scenarios.judging.tracking import tracking_metrics
         >>> from scenarios.gravity_hold import GravityHold
-        >>> from scenarios.setup import Setup
         >>> metrics = tracking_metrics(GravityHold(duration=0.1).run())
         >>> len(metrics), [metric.name for metric in metrics if not metric.passes]
         (12, [])
@@ -66,8 +65,7 @@ def error_metrics(run: TrackingRun) -> tuple[Metric, ...]:
     Example:
         >>> from scenarios.judging.tracking import error_metrics
         >>> from scenarios.gravity_hold import GravityHold
-        >>> from scenarios.setup import Setup
-        >>> metrics = error_metrics(GravityHold(duration=0.1).run(Setup(controller="pd")))
+        >>> metrics = error_metrics(GravityHold(duration=0.1).run(GravityHold.setup(controller="pd")))
         >>> for metric in metrics:
         ...     print(metric.name, "=", round(metric.value, 4))
         largest joint error = 0.0348
@@ -167,7 +165,6 @@ def validity_metrics(log: Log) -> tuple[Metric, ...]:
     Example:
         >>> from scenarios.judging.tracking import validity_metrics
         >>> from scenarios.gravity_hold import GravityHold
-        >>> from scenarios.setup import Setup
         >>> metrics = validity_metrics(GravityHold(duration=0.1).run().log)
         >>> for metric in metrics:
         ...     print(metric.name, "=", metric.value)

@@ -14,7 +14,7 @@ from scenarios.metric import Metric, Outcome
 from scenarios.setup import Setup
 from twin.formatting import figure
 from twin.logs.figures import joint_error, largest
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
@@ -173,10 +173,10 @@ def limited(
     from twin.sweeps.table_files import UNITS
 
     row, found = figures_of_log(log), {metric.name: metric for metric in metrics}
-    given = [(name, limit, "limit of the scenario") for name, limit in of_scenario.items()]
-    given += [(name, limit, "the limit that --limit sets") for name, limit in limits]
-    for figure_name, limit, why in given:
-        name = FIGURES.get(figure_name, f"--limit {figure_name}")
+    given = [("limit", name, limit, "limit of the scenario") for name, limit in of_scenario.items()]
+    given += [("--limit", name, limit, "the limit that --limit sets") for name, limit in limits]
+    for origin, figure_name, limit, why in given:
+        name = FIGURES.get(figure_name, f"{origin} {figure_name}")
         new = Metric(name, float(row[figure_name]), UNITS.get(figure_name, ""), None, "")
         metric = found.get(name, new)
         if metric.limit is None or limit < metric.limit:

@@ -86,7 +86,7 @@ class Learn(Command):
 
         from scenarios.learning.study import Settings, Study, draw, rows_of
         from scenarios.report.tables import plain_table
-        from twin.robot.limits import caption_unit
+        from twin.robot.units import caption_unit
 
         settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
         study = Study(task, settings)

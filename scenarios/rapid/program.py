@@ -173,7 +173,7 @@ class RapidProgram(TrackingScenario):
         """Run the program, up to its fault if it has one."""
         from scenarios.judging.following import follow
 
-        setup = setup or self.setup()
+        setup = self.checked(setup)
         robot = setup.nominal_robot()
         done = self.performed(robot)
         samples = setup.sampling().sampled(done.plan.motion)

@@ -43,8 +43,8 @@ from twin.logs.figures import (
     tool_distance,
 )
 from twin.logs.loads import cubic_mean, load_curves
-from twin.robot.limits import caption_unit
 from twin.robot.robot import Robot
+from twin.robot.units import caption_unit
 from twin.views import scene
 from twin.views.scene import Logged
 

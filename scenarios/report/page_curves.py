@@ -15,7 +15,7 @@ from scenarios.report.worst_moment import ROUNDING, worst_moment
 from twin.logs.columns import thinned
 from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
 from twin.logs.loads import load_curves, load_names
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 from twin.views.curves import signal_columns, title_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from twin.formatting import figure as number
 from twin.formatting import literal, shorten
 from twin.logs.figures import joint_error
-from twin.robot.limits import caption_unit
-from twin.views.curves import COLOURS, power
+from twin.robot.units import caption_unit
+from twin.views.curves import power
+from twin.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,7 +34,7 @@ from scenarios.report.tables import plain_table, table_of
 from scenarios.running.runs import Run
 from twin.formatting import figure, shorten
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
-from twin.robot.limits import caption_unit
+from twin.robot.units import caption_unit
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

@@ -15,7 +15,7 @@ from scenarios.metric import Metric, Outcome
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run

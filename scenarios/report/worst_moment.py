@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from twin.formatting import figure
 from twin.logs.figures import joint_error, motor_load, speed_load
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import itertools
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from scenarios.option import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
-from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, describe_error
+from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
 
@@ -32,6 +33,8 @@ BUILT_IN = (
 HERE = Path(__file__).parents[1]
 GROUP = "irb_twin.scenarios"
 GUIDE = "docs/guides/own_scenario.md"
+OLD_IMPORT = re.compile(rb"^\s*(from|import) scenarios(\.| import )base\b", re.M)
+"""Import of the module that held the settings of scenarios up to version 0.2."""
 PROGRAM = "scenarios.rapid.program:RapidProgram"
 """Scenario of the modules with the suffixes `SUFFIXES`, in a room above this one."""
 
@@ -103,8 +106,7 @@ class Entry:
         options = {name: value for name, value in settings.items() if name in self.options}
         others = {name: value for name, value in settings.items() if name not in self.options}
         scenario, setup = self.kind(**self.given, **options), self.kind.setup(**others)
-        scenario.check(setup)
-        return Task(self, scenario, setup)
+        return Task(self, scenario, scenario.checked(setup))
 
 
 def known_names() -> tuple[str, ...]:
@@ -116,8 +118,7 @@ def titles(names: Iterable[str] = BUILT_IN) -> dict[str, str]:
     """Return the first docstring line of scenarios by their names."""
     entries = {name: find_regardless(name) for name in names}
     return {
-        name: one.title if one.fault is None else f"cannot be loaded: {describe_error(one.fault)}"
-        for name, one in entries.items()
+        name: one.title if one.fault is None else describe_error(one.fault) for name, one in entries.items()
     }
 
 
@@ -131,13 +132,20 @@ def find(name: str) -> Entry:
     Raises:
         UnknownNameError: there is no such scenario or file; the message lists the names.
         PluginError: the file cannot be loaded, or is no scenario.
+        WrongUse: the file has the form of version 0.2.
+
+    Example:
+        >>> from scenarios.running.registry import find
+        >>> found = find("gravity_hold")
+        >>> found.title, found.options
+        ('Hold a pose from rest, and measure the sag of the arm under each controller.', ('pose', 'duration'))
     """
     if is_program(name):
         return _program(name)
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
-        return _entry(Path(name).stem, load_file(name, f"scenario file {name!r}"), name)
+        return _entry(Path(name).stem, _module(name), name)
     if name in BUILT_IN:
         return _entry(name, load_module(f"scenarios.{name}", f"scenario {name!r}"), name)
     plugins = plugin_entries(GROUP)
@@ -209,11 +217,34 @@ def disambiguate(scenarios: Sequence[Entry]) -> list[Entry]:
     return result
 
 
+def _module(file: str) -> ModuleType:
+    """Return the module of a user's file.
+
+    Raises:
+        PluginError: the file cannot be loaded.
+    """
+    try:
+        return load_file(file, f"scenario file {file!r}")
+    except PluginError:
+        if OLD_IMPORT.search(Path(file).read_bytes()):  # the module of Config no longer exists
+            raise _of_version_0_2(file) from None
+        raise
+
+
+def _of_version_0_2(where: str) -> WrongUse:
+    """Return the error of a scenario that is a module with functions."""
+    return WrongUse(
+        f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a class, "
+        f"see {GUIDE}"
+    )
+
+
 def _entry(name: str, module: ModuleType, where: str) -> Entry:
     """Return the scenario in a module.
 
     Raises:
-        PluginError: the module defines no subclass of `Scenario`, or several.
+        PluginError: its class has no docstring.
+        TwinError: the module defines no subclass of `Scenario`, or several, or has the form of version 0.2.
     """
     kinds = [
         one
@@ -221,13 +252,10 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
         if inspect.isclass(one) and issubclass(one, Scenario) and one.__module__ == module.__name__
     ]
     if not kinds and hasattr(module, "Config"):
-        raise PluginError(
-            f"{where!r} has the form of version 0.2, with Config, run and metrics: a scenario is now a "
-            f"class, see {GUIDE}"
-        )
+        raise _of_version_0_2(where)
     if len(kinds) != 1:
         names = ", ".join(one.__name__ for one in kinds) or "none"
-        raise PluginError(
+        raise TwinError(
             f"{where!r}: expected one class that inherits scenarios.TrackingScenario or scenarios.Scenario, "
             f"got {names}; see {GUIDE}"
         )

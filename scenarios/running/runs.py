@@ -48,7 +48,7 @@ class Run:
 
     Attributes:
         task: the scenario with its options and its setup.
-        run: the run as its scenario returned it; `None` if it did not finish.
+        run: the run as its scenario returned it; of an unfinished run, log and loop, or `None`.
         log: log of the run; of an unfinished run, the samples up to its end, or `None` if there are none.
         metrics: figures and checks of the run.
         seconds: computation time, in [s].
@@ -168,6 +168,13 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
     Args:
         task: scenario and setup.
         progress: function called with the fraction done.
+
+    Example:
+        >>> from scenarios.running.registry import find
+        >>> from scenarios.running.runs import run_one
+        >>> run = run_one(find("gravity_hold").task({"controller": "pd_gravity", "duration": 0.1}))
+        >>> run.name, run.passes
+        ('irb140, gravity_hold, pd_gravity, duration 0.1', True)
     """
     from scenarios.judging.tracking_verdict import tracking_verdict
 
@@ -180,7 +187,7 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
             raise entry.fault
         if setup.changes:
             task.closed_loop()
-        scenario.check(setup)
+        scenario.checked(setup)
         run = _valid_run(scenario.run(dataclasses.replace(setup, progress=progress)), entry.file)
         log = run.log
         metrics = with_spans(judged(task, run), run, partial(judged, task))
@@ -188,6 +195,8 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         table, cases = scenario.table(run), tuple(scenario.cases(run))
     except (DivergenceError, TouchedError) as error:
         fault, log = describe_error(error), log or _partial_log(error)
+        if run is None and log is not None:
+            run = TrackingRun(log, error.loop)
         touched = isinstance(error, TouchedError)
     except PluginError as error:
         fault, raised = describe_error(error), _raised_in(error, entry.file)

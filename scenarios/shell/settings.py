@@ -174,7 +174,7 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
     """
     from twin.sweeps.trial import FIGURES
 
-    found = {}
+    found: dict[str, float] = {}
     for word in words:
         name, _, text = word.partition("=")
         if name not in FIGURES:
@@ -184,6 +184,10 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
             raise WrongUse(f"--limit {word}: expected a number of at least 0")
     return found
 
+
+start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`."""
 
 LAWS = "settings of the controllers"
 

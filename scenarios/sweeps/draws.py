@@ -20,7 +20,7 @@ from scenarios.sweeps.findings import Swept
 from scenarios.sweeps.plan import Law, SweepPlan, nominal_values, values_of
 from twin.errors import DriveWarning
 from twin.logs.figures import joint_error
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.sweeps.command import MeansOptions

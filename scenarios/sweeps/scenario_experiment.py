@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-import controllers
 from scenarios.judging import bounds
 from scenarios.judging.motion_range import within_limits
 from scenarios.judging.run import TrackingRun
@@ -23,11 +22,12 @@ from scenarios.running.registry import Task, scenario_argument_text
 from scenarios.running.runs import judged
 from scenarios.setup import Arms, Setup
 from scenarios.sweeps.findings import OF_A_TRIAL
+from scenarios.sweeps.law_quantities import law_numbers, law_quantities, nominal_setting, with_law_settings
 from twin.control.control_law import ControlLaw
 from twin.errors import UnknownNameError, VariationError, describe_error_with_type
 from twin.logs.log import Log
 from twin.robot import quantities as robot_quantities
-from twin.robot.quantities import Quantity, unknown
+from twin.robot.quantities import Quantity
 from twin.robot.robot import Payload, Robot
 from twin.sweeps.trial import Trial
 from twin.trajectories.sampling import Samples
@@ -113,7 +113,7 @@ class ScenarioExperiment:
         return (
             *numbers,
             *(one for name, robot in arms.items() for one in _payload_quantities(name, robot.payload)),
-            *_law_quantities(self.setup, self._law_of(self.task)),
+            *law_quantities(self.setup, self._law_of(self.task)),
             *robot_quantities.quantities(plant),
             *(one._replace(name=MODEL + one.name) for one in robot_quantities.quantities(model)),
         )
@@ -131,7 +131,7 @@ class ScenarioExperiment:
         if before in PAYLOADS and rest in ("", *PLACES):
             return _nominal_payload(arms[before].payload, rest)
         if name.startswith(LAW):
-            return _nominal_setting(self.setup, self._law_of(self.task), rest)
+            return nominal_setting(self.setup, self._law_of(self.task), rest)
         try:
             if name.startswith(MODEL):
                 return robot_quantities.quantity(arms["model_payload"], rest, MODEL).nominal
@@ -142,7 +142,7 @@ class ScenarioExperiment:
 
     def law_numbers(self) -> dict[str, float | np.ndarray]:
         """Return the numeric settings of the controller, for nominal values of all varied quantities."""
-        return _law_numbers(self.setup, self._law_of(self.task))
+        return law_numbers(self.setup, self._law_of(self.task))
 
     def task_of(self, values: Mapping[str, float]) -> Task:
         """Return the task of one trial, from which `repeat_command` makes its command.
@@ -173,8 +173,8 @@ class ScenarioExperiment:
         options = {name: settings.pop(name) for name in list(settings) if name in self.task.entry.options}
         scenario = dataclasses.replace(self.task.scenario, **options)
         task = self.task._replace(scenario=scenario).with_setup(**settings, changes=tuple(changes.items()))
-        scenario.check(task.setup)
-        return _with_law_settings(task, law, self._law_of) if law else task
+        scenario.checked(task.setup)
+        return with_law_settings(task, law, self._law_of) if law else task
 
     def trial(self, values: Mapping[str, float]) -> Trial:
         """Return the trial of these values, see `twin.sweeps.trial.Experiment`."""
@@ -396,89 +396,6 @@ def _payload_text(name: str, payload: Payload | None, chosen: Mapping[str, float
         if any((xx, yy, zz)):
             numbers += [xx, yy, zz, xy, xz, yz]
     return ",".join(map(repr, numbers))
-
-
-def _law_quantities(setup: Setup, law: Any) -> list[Quantity]:
-    """Return the settings of a controller that can vary, with the prefix `law.`."""
-    found = []
-    for name, value in _law_numbers(setup, law).items():
-        if isinstance(value, float):
-            found.append(Quantity(f"law.{name}", value, "", f"setting of {setup.controller}"))
-        else:
-            meaning = f"factor on a setting of {setup.controller}, for all joints"
-            found.append(Quantity(f"law.{name}", 1.0, "", meaning))
-    return found
-
-
-def _law_numbers(setup: Setup, law: Any) -> dict[str, float | np.ndarray]:
-    """Return the numeric settings of a controller by name: a number, or one number per joint."""
-    values = {name: _setting(setup, law, name) for name in _offered(setup.controller)}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _nominal_setting(setup: Setup, law: Any, name: str) -> float:
-    """Return the value of a setting; 1 for a vector, which is varied by a factor.
-
-    Raises:
-        UnknownNameError: the controller has no such setting.
-        VariationError: the setting is not numeric.
-    """
-    value = _required_numbers(setup, law, name)
-    return value if isinstance(value, float) else 1.0
-
-
-def _with_law_settings(task: Task, chosen: Mapping[str, float], law_of: Callable[[Task], Any]) -> Task:
-    """Return the task with some settings of the controller replaced.
-
-    Args:
-        task: the task before.
-        chosen: values or factors, by the settings' names.
-        law_of: function that makes the controller of a task, whose gains the factors multiply.
-
-    Raises:
-        UnknownNameError: the controller has no such setting.
-        VariationError: a setting is not numeric.
-    """
-    for name in sorted(chosen, key=lambda name: name != "bandwidth"):  # other settings are derived from it
-        now = _required_numbers(task.setup, law_of(task), name)
-        settings = dict(task.setup.law_settings) | {name: varied(now, chosen[name])}
-        task = task.with_setup(law_settings=tuple(settings.items()))
-    return task
-
-
-def varied(nominal: float | np.ndarray, value: float) -> float | tuple[float, ...]:
-    """Return a varied setting of a controller: a new value, or a vector multiplied by a factor."""
-    return tuple((value * nominal).tolist()) if isinstance(nominal, np.ndarray) else float(value)
-
-
-def _offered(controller: str) -> list[str]:
-    """Return the settings of a controller, without the period, which is that of the run."""
-    return [name for name in controllers.settings(controller) if name != "period"]
-
-
-def _required_numbers(setup: Setup, law: Any, name: str) -> Any:
-    """Return the value of a setting that can vary: a number, or an array."""
-    offered = _offered(setup.controller)
-    if name not in offered:
-        raise unknown(f"law.{name}", f"controller {setup.controller!r}", [f"law.{one}" for one in offered])
-    value = _setting(setup, law, name)
-    if value is None:
-        raise VariationError(f"law.{name} cannot vary: it is not a numeric setting of {setup.controller!r}")
-    return value
-
-
-def _setting(setup: Setup, law: Any, name: str) -> Any:
-    """Return a setting (chosen, default, or derived): a number, or an array; `None` if it is not numeric."""
-    known = controllers.defaults(setup.controller) | {"bandwidth": setup.bandwidth}
-    value = (known | dict(setup.law_settings)).get(name)
-    if value is None:
-        value = getattr(getattr(law, "gains", law), name, None)
-    if isinstance(value, bool) or not isinstance(value, (int, float, tuple, list, np.ndarray)):
-        return None
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        return None
-    return float(array) if array.ndim == 0 else array.astype(np.float64)
 
 
 def _robot_key(task: Task) -> tuple[Any, ...]:

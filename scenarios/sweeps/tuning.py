@@ -20,8 +20,9 @@ import numpy as np
 from scenarios.running.registry import Entry, Task
 from scenarios.sweeps.draws import WorstCase, nominal_run, run_all, worst_of
 from scenarios.sweeps.findings import Findings, findings
+from scenarios.sweeps.law_quantities import varied
 from scenarios.sweeps.plan import SEED, Law, SweepPlan, points_of
-from scenarios.sweeps.scenario_experiment import LAW, ScenarioExperiment, varied
+from scenarios.sweeps.scenario_experiment import LAW, ScenarioExperiment
 from twin.errors import VariationError, WrongUse
 from twin.robot.quantities import unknown
 from twin.sweeps.design import Design, Points, parse_variation

@@ -9,7 +9,7 @@ import numpy as np
 
 import controllers
 from tests.bench.timing import Row
-from twin.egm import EgmRobot, GuidanceSettings, Plan
+from twin.egm import EgmRobot, GuidanceSettings, SessionPlan
 from twin.robot.robot import Robot
 
 DURATION = 60.0  # s
@@ -40,7 +40,7 @@ def rows(robot: Robot) -> Iterator[Row]:
     port = int(client.stdout.readline())
     settings = GuidanceSettings(max_speed_deviation=60.0, ramp_time=0.05, cond_time=1000.0)
     law = controllers.make("computed_torque", robot)
-    with EgmRobot(robot, law, settings, Plan(duration=DURATION), to=("127.0.0.1", port)) as arm:
+    with EgmRobot(robot, law, settings, SessionPlan(duration=DURATION), to=("127.0.0.1", port)) as arm:
         start, spent = time.perf_counter(), time.process_time()
         arm.wait()
         share = (time.process_time() - spent) / (time.perf_counter() - start)

@@ -8,7 +8,8 @@ import pytest
 import controllers
 import twin
 from controllers.adaptive import FARTHEST, Adaptive, parameters_and_sizes
-from scenarios import joint_tracking
+from scenarios.joint_tracking import JointTracking
+from scenarios.setup import Setup
 from tests.support.parts_of_an_arm import torques
 from twin.control.control_law import Model
 from twin.dynamics.parameters import dynamic_parameters
@@ -42,12 +43,11 @@ def test_true_model_needs_no_adaptation(drives):
     ("settings", "limit"), [({}, 0.007), ({"encoder": True, "speed_cutoff": 100.0}, 0.02)]
 )
 def test_unknown_payload_of_6_kg_costs_little(settings, limit):
-    config = joint_tracking.Config(
-        controller="adaptive", drives="rigid", payload="6", model_payload="0", **settings
-    )
-    log = joint_tracking.run(config)
-    assert error(log) < limit
-    found = {metric.name: metric for metric in joint_tracking.metrics(log)}
+    scenario = JointTracking()
+    setup = Setup(controller="adaptive", drives="rigid", payload="6", model_payload="0", **settings)
+    run_of_it = scenario.run(setup)
+    assert error(run_of_it.log) < limit
+    found = {metric.name: metric for metric in scenario.metrics(run_of_it)}
     mass = found["payload that the controller found"]
     assert mass.value == pytest.approx(6.0, abs=0.8)
     assert mass.limit is None
@@ -101,9 +101,9 @@ def test_changes_remain_within_their_bounds():
 
 
 def test_ideal_wrist_with_an_unknown_payload_stays_stable():
-    config = joint_tracking.Config(controller="adaptive", payload="6", model_payload="0", duration=2.5)
-    adaptive = error(joint_tracking.run(config))
-    plain = error(joint_tracking.run(joint_tracking.Config(payload="6", model_payload="0", duration=2.5)))
+    scenario, settings = JointTracking(duration=2.5), {"payload": "6", "model_payload": "0"}
+    adaptive = error(scenario.run(Setup(controller="adaptive", **settings)).log)
+    plain = error(scenario.run(Setup(**settings)).log)
     assert adaptive < 0.2 * plain
 
 

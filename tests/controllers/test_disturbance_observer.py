@@ -5,7 +5,8 @@ import pytest
 
 import controllers
 import twin
-from scenarios import joint_tracking
+from scenarios.joint_tracking import JointTracking
+from scenarios.setup import Setup
 from twin.trajectories.sampling import Reference, State
 
 ARM = twin.load("irb140").with_payload(twin.Payload(3.0, [0.05, 0.0, 0.1], np.diag([0.02, 0.02, 0.02])))
@@ -87,8 +88,8 @@ def test_unknown_payload_costs_computed_torque_several_times_as_much(settings, l
     errors = []
     for law in ("dob", "computed_torque"):
         chosen = settings if law == "dob" else {**settings, "law_settings": ()}
-        config = joint_tracking.Config(controller=law, payload="6", model_payload="0", **chosen)
-        log = joint_tracking.run(config)
+        setup = Setup(controller=law, payload="6", model_payload="0", **chosen)
+        log = JointTracking().run(setup).log
         errors.append(np.max(np.abs(log.q - log.q_ref)))
     assert errors[0] < limit
     assert errors[1] > times * errors[0]
@@ -106,16 +107,16 @@ def test_gains_are_settings_and_torques_are_needed():
 
 
 def test_observed_torque_is_in_the_log_and_its_plot(tmp_path):
-    config = joint_tracking.Config(controller="dob", payload="3", model_payload="0", duration=0.1)
-    log = joint_tracking.run(config)
-    observed = log.arrays["law_disturbance"]
+    setup = Setup(controller="dob", payload="3", model_payload="0")
+    log = JointTracking(duration=0.1).run(setup).log
+    observed = log.law_signals["disturbance"]
     assert observed.shape == log.q.shape
     assert np.max(np.abs(observed)) > 1.0
     log.save(tmp_path / "run.npz")
     again = twin.Log.load(tmp_path / "run.npz")
-    assert np.array_equal(again.arrays["law_disturbance"], observed)
+    assert np.array_equal(again.law_signals["disturbance"], observed)
     assert len(again.plot("disturbance").axes) == 6
-    plain = joint_tracking.run(joint_tracking.Config(duration=0.02))
-    assert "law_disturbance" not in plain.arrays
+    plain = JointTracking(duration=0.02).run().log
+    assert not plain.law_signals
     with pytest.raises(ValueError, match="no controller of these logs has signals"):
         plain.plot("disturbance")

@@ -6,7 +6,8 @@ import pytest
 import controllers
 import twin
 from controllers.elastic_inverse import twists
-from scenarios import joint_tracking
+from scenarios.joint_tracking import JointTracking
+from scenarios.setup import Setup
 from tests.support.sample_drives import uncoupled
 from twin.errors import LimitError
 from twin.trajectories.sampling import Reference, State, semi_implicit_from_positions
@@ -101,11 +102,10 @@ def test_reference_that_jumps_is_refused_with_its_sample():
 
 
 def test_scenario_gives_the_model_its_springs():
-    settings = {"drives": "elastic", "duration": 0.5}
     logs = [
-        joint_tracking.run(joint_tracking.Config(controller=name, **settings))
+        JointTracking(duration=0.5).run(Setup(controller=name, drives="elastic")).log
         for name in ("elastic_inverse", "computed_torque")
     ]
-    assert [str(log.arrays["model_drives"]) for log in logs] == ["elastic", "rigid"]
+    assert [log.model_drives for log in logs] == ["elastic", "rigid"]
     errors = [np.max(np.abs(log.q - log.q_ref)) for log in logs]
     assert errors[0] < 0.3 * errors[1]

@@ -10,7 +10,7 @@ from controllers.cascade import Cascade
 from controllers.gains import diagonal_inertia
 from controllers.pd import PD
 from controllers.pid import PID
-from scenarios.joint_tracking import Config, trajectory
+from scenarios.joint_tracking import JointTracking
 from tests.support.sample_drives import uncoupled
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
@@ -23,7 +23,7 @@ PERIOD = 1e-3
 
 def swings(robot, duration=2.0):
     """Return a motion of all joints at different frequencies, with 0 to 3 reversals per joint and second."""
-    return sample_semi_implicit(trajectory(robot, Config(duration=duration)), PERIOD)
+    return sample_semi_implicit(JointTracking(duration=duration).motion(robot), PERIOD)
 
 
 def error(plant, model, law="computed_torque", reference=None):

@@ -7,10 +7,8 @@ import pytest
 
 import controllers
 from controllers.plugin_controllers import MyController
-from scenarios import gravity_hold
 from scenarios.shell.command_line import main
-from scenarios.running import registry
-from scenarios.running.runs import run_one
+from tests.support.tasks import executed
 from twin.control.control_law import ControlLaw
 from twin.errors import PluginError, UnknownNameError
 from twin.trajectories.sampling import Reference, State
@@ -204,8 +202,7 @@ def test_labels_stay_apart():
 
 def held(controller, duration=0.01, **settings):
     """Return the run of a scenario that holds a pose."""
-    config = gravity_hold.Config(controller=controller, duration=duration, **settings)
-    return run_one(registry.find("gravity_hold"), config)
+    return executed(controller=controller, duration=duration, **settings)
 
 
 def test_a_run_under_a_law_that_is_wrong(laws, capfd):

@@ -8,13 +8,10 @@ d6a2b9b, Modelica/Mechanics/MultiBody/Examples/Systems/RobotR3/FullRobot/FullRob
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.arrays import Floats
-from twin.errors import RecordingError, RobotError
 from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
@@ -55,10 +52,6 @@ ANGLES = np.array(
 )
 """(8, 6) joint angles at `INSTANTS`, in [rad]."""
 
-COLUMNS = ("t", "q1", "q2", "q3", "q4", "q5", "q6")
-LONGEST = 1.8561  # s, to the end of the rest
-LARGEST_ANGLE = 4.0  # rad; all joints of the published move stay below 2
-
 
 def published_move(robot: Robot) -> Trapezoid:
     """Return the reference, from the pose `start` to the pose `end`."""
@@ -76,50 +69,13 @@ def published_law(robot: Robot, period: float) -> Cascade:
     Args:
         robot: robot with drives that are not ideal.
         period: control period, in [s].
-
-    Raises:
-        RobotError: the drives of the robot are ideal.
     """
     from controllers.cascade import Cascade
     from twin.dynamics.equation_of_motion import gravity_torque
 
     drives = robot.active_drives
-    if drives is None:
-        raise RobotError(
-            f"the published controllers need rigid or elastic drives, {robot.name!r} has ideal ones"
-        )
+    assert drives is not None
     g = gravity_torque(robot, robot.poses["start"])
     Kv = drives.ratio**2 * KS * np.array(TORQUE_CONSTANTS)
     hold = g + Kv * KP * g / drives.stiffness
     return Cascade(robot, period=period, kp=KP, Kv=Kv, Ti=TS, feed_forward=False, tau_hold=hold)
-
-
-def read_run(path: str | Path) -> Floats:
-    """Return a reference run (M, 7), its columns t in [s] and q1 to q6 in [rad]; other columns are ignored.
-
-    Raises:
-        RecordingError: the file is invalid; the message has the file, the error and what is valid.
-    """
-    from twin.logs.recordings.columns import ColumnRequest, read_columns
-
-    run, lines = read_columns(
-        path, [ColumnRequest(name, "time" if name == "t" else "angle") for name in COLUMNS]
-    )
-    if len(run) == 0:
-        raise RecordingError(f"{path}: expected rows of numbers below the header, got none")
-    end = LONGEST
-    for fault, expected in (
-        (~np.isfinite(run).all(axis=1), "finite numbers"),
-        (
-            ~((run[:, 0] >= 0) & (run[:, 0] <= end)),
-            f"times from 0 to {end} s, the length of the move",
-        ),
-        (
-            ~(np.abs(run[:, 1:]) <= LARGEST_ANGLE).all(axis=1),
-            f"radians, at most {LARGEST_ANGLE}: are these degrees?",
-        ),
-    ):
-        if fault.any():
-            k = int(np.argmax(fault))
-            raise RecordingError(f"{path}, line {lines[k]}: expected {expected}, got {run[k].tolist()}")
-    return run

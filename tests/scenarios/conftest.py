@@ -1,13 +1,13 @@
 import pytest
 
-from scenarios.shell.command_line import main
 from scenarios.running import execution as execute
+from scenarios.shell.command_line import main
 
 
 @pytest.fixture
 def in_this_process(monkeypatch):
     """Run user code, and all runs of `validate`, in this process, without workers, which take a second."""
-    monkeypatch.setattr(execute, "_task", lambda *_, **__: None)
+    monkeypatch.setattr(execute, "_work", lambda *_, **__: None)
 
 
 @pytest.fixture

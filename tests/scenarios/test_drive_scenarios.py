@@ -1,4 +1,4 @@
-"""Drives in the scenarios: settings, what is claimed of runs with them, drive_mismatch."""
+"""Drives in the scenarios: settings, what is claimed of runs with them, drive_check."""
 
 import dataclasses
 import json
@@ -6,33 +6,38 @@ import json
 import numpy as np
 import pytest
 
-import controllers
 import twin
-from scenarios import drive_check, drive_mismatch
-from scenarios.base import Config
+from scenarios.drive_check import DriveCheck
 from scenarios.judging import bounds
+from scenarios.judging.agreement import agreement_metrics
 from scenarios.judging.drive_load import drive_load, friction_metrics, known_drives, with_rated_payload
-from scenarios.judging.motion_range import random_positions
-from scenarios.judging.replay import position_rounding, whole_run_limit, with_spans
-from scenarios.judging.tracking import agreement_metrics, follow, sampled, tracking_metrics
-from scenarios.shell.command_line import main
+from scenarios.judging.following import follow
+from scenarios.judging.motion_range import cosines, random_positions
+from scenarios.judging.rounding import position_rounding, whole_run_limit, with_spans
+from scenarios.judging.run import TrackingRun
+from scenarios.judging.tracking import tracking_metrics
 from scenarios.report.results import describe
 from scenarios.running.runs import Run
+from scenarios.setup import Sampling, Setup
+from scenarios.shell.command_line import main
+from tests.support.changed_runs import with_log, with_rounding
+from tests.support.example_logs import made_up_task
 from tests.support.processor_times import shared
 from tests.support.sample_drives import FORMER, uncoupled
-from tests.support.scenario_cases import CASES, full_run
+from tests.support.scenario_cases import full_run
 from twin.errors import RobotError
 from twin.logs.figures import joint_error
 from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
 
 SWING = sines(np.zeros(6), np.full(6, 0.05), np.full(6, 2.0), 0.6)
+FRICTION = ("coulomb", "static", "viscous")
 
 
 @shared
 def swung(robot="irb140", **settings):
     """Simulate a swing of all joints with the rated payload and two reversals."""
-    config = Config(robot=robot, **settings)
-    return follow(config, sampled(config, SWING), with_rated_payload(config.load_robot()))
+    setup = Setup(robot=robot, **settings)
+    return follow(setup, setup.sampling().sampled(SWING), with_rated_payload(setup.load_robot()))
 
 
 def named(metrics):
@@ -41,10 +46,11 @@ def named(metrics):
 
 @pytest.mark.parametrize("robot", ["irb140", "irb1400"])
 def test_computed_torque_is_exact_with_rigid_drives(robot):
-    log = swung(robot, drives="rigid")
-    assert bounds.is_exact(log)
+    run = swung(robot, drives="rigid")
+    log = run.log
+    assert bounds.is_exact(run)
     assert np.abs(joint_error(log)).max() <= 1e-13
-    assert all(metric.passes for metric in tracking_metrics(log))
+    assert all(metric.passes for metric in tracking_metrics(run))
     assert np.abs(log.tau - log.tau_joint).max() > 10.0
 
 
@@ -67,9 +73,9 @@ def test_computed_torque_is_exact_with_rigid_drives(robot):
 )  # fmt: skip
 def test_error_limits_match_settings(settings, exact, bounded):
     """A limit where only rounding is left, a bound where its derivation holds, a figure elsewhere."""
-    log = swung(**settings)
-    assert (bounds.is_exact(log), bounds.has_bound(log)) == (exact, bounded)
-    metrics = named(tracking_metrics(log))
+    run = swung(**settings)
+    assert (bounds.is_exact(run), bounds.has_bound(run)) == (exact, bounded)
+    metrics = named(tracking_metrics(run))
     assert (metrics["largest joint error"].limit is not None) == exact
     assert ("joint error / its bound" in metrics) == bounded
     assert ("largest motor error" in metrics) == (settings.get("drives") == "elastic")
@@ -87,18 +93,19 @@ def test_error_limits_match_settings(settings, exact, bounded):
     ],
 )
 def test_controller_model_has_drives_of_settings_and_report_names_them(settings, believed, told):
-    config, log = Config(**settings), swung(**settings)
-    assert config.load_robot().drive_mode == settings.get("drives", "ideal")
-    assert config.controller_model(config.load_robot()).drive_mode == believed
-    assert str(log.arrays["model_drives"]) == believed
-    heading = describe(Run("swing", config, log, (), 0.1))
+    task, log = made_up_task(**settings), swung(**settings).log
+    setup = task.setup
+    assert setup.load_robot().drive_mode == settings.get("drives", "ideal")
+    assert setup.controller_model(setup.load_robot()).drive_mode == believed
+    assert log.model_drives == believed
+    heading = describe(Run(task, log, (), 0.1))
     assert told in heading + ","
     assert "drives rigid" not in heading
 
 
 def test_elastic_joints_report_errors_on_both_sides_of_springs():
-    log = swung(drives="elastic")
-    metrics = named(tracking_metrics(log))
+    run = swung(drives="elastic")
+    log, metrics = run.log, named(tracking_metrics(run))
     assert metrics["largest joint error"].value == np.abs(log.q_ref - log.q).max()
     assert metrics["largest motor error"].value == np.abs(log.q_ref - log.q_motor).max()
     assert metrics["largest joint error"].value > 1.2 * metrics["largest motor error"].value
@@ -106,18 +113,18 @@ def test_elastic_joints_report_errors_on_both_sides_of_springs():
 
 def test_engine_with_other_drives_than_model_fails():
     """Friction off by a billionth is not what the model predicts; seen step by step."""
-    log = swung(drives="rigid")
-    drives = known_drives(log.robot)
+    run = swung(drives="rigid")
+    robot, drives = run.log.robot, known_drives(run.log.robot)
     other = dataclasses.replace(drives, coulomb=drives.coulomb * (1 + 1e-9))
-    blind = dataclasses.replace(log, robot=log.robot.with_drives("rigid", other))
-    assert named(agreement_metrics(log))["engine - model, one step"].passes
+    blind = with_log(run, robot=robot.with_drives("rigid", other))
+    assert named(agreement_metrics(run))["engine - model, one step"].passes
     assert not named(agreement_metrics(blind))["engine - model, one step"].passes
 
 
 @pytest.mark.parametrize(("robot", "drives"), [("irb140", "rigid"), ("irb1400", "elastic")])
 def test_drive_parameters_wrong_by_a_millionth_fail_friction_check(robot, drives):
     """The check needs the logged steps alone: the solver may be wrong in engine and model alike."""
-    log = swung(robot, drives=drives, controller="cascade")
+    log = swung(robot, drives=drives, controller="cascade").log
     (holding,) = friction_metrics(log)
     assert holding.passes
     known = known_drives(log.robot)
@@ -133,9 +140,9 @@ def test_drive_parameters_wrong_by_a_millionth_fail_friction_check(robot, drives
 
 
 def test_joint_at_rest_beyond_static_friction_fails_friction_check():
-    config = Config(controller="pd_gravity", drives="rigid")
-    robot = config.load_robot()
-    log = follow(config, sampled(config, hold(robot.poses["test_3"], 0.02)), robot)
+    setup = Setup(controller="pd_gravity", drives="rigid")
+    robot = setup.load_robot()
+    log = follow(setup, setup.sampling().sampled(hold(robot.poses["test_3"], 0.02)), robot).log
     static = known_drives(robot).static
     assert not np.any(log.qd)
     for share, holds in ((0.99, True), (1.01, False)):
@@ -146,22 +153,24 @@ def test_joint_at_rest_beyond_static_friction_fails_friction_check():
 @pytest.mark.parametrize("drives", ["rigid", "elastic"])
 def test_whole_run_limit_with_drives_follows_the_loop(drives):
     for robot in ("irb140", "irb1400"):
-        log = swung(robot, drives=drives, controller="pid")
-        seen = np.abs(log.q - log.arrays["q_model"]).max()
-        assert seen <= whole_run_limit(log) <= 1e-11
-        assert 0.1 * seen <= np.max(log.arrays["spread"]) or seen <= position_rounding(log)
+        run = swung(robot, drives=drives, controller="pid")
+        log, rounding = run.log, run.prediction.rounding
+        seen = np.abs(log.q - run.prediction.q).max()
+        assert seen <= whole_run_limit(log, rounding) <= 1e-11
+        assert 0.1 * seen <= np.max(rounding.spread) or seen <= position_rounding(log)
 
 
-def test_rounding_decides_path_at_stribeck_friction():
+def test_rounding_decides_path_at_stribeck_friction(tmp_path):
     """The cascade's torque falls as the reference gets faster, whether or not the joint broke away."""
-    config = Config(controller="cascade", drives="rigid")
-    robot = with_rated_payload(config.load_robot())
+    setup = Setup(controller="cascade", drives="rigid")
+    robot = with_rated_payload(setup.load_robot())
     start = robot.poses["test_3"]
     path = sequence(hold(start, 0.1), quintic(start, start + 0.2, 0.5))
-    log = follow(config, sampled(config, path), robot)
-    began = float(log.arrays["undetermined_from"])
+    run = follow(setup, setup.sampling().sampled(path), robot)
+    rounding = run.prediction.rounding
+    began = rounding.undetermined_from
     assert 0.1 < began < 0.6
-    metrics = named(with_spans(tracking_metrics(log), log, tracking_metrics))
+    metrics = named(with_spans(tracking_metrics(run), run, tracking_metrics))
     whole = metrics["engine - model, whole run"]
     assert whole.passes
     assert whole.limit < 1e-5
@@ -179,26 +188,48 @@ def test_rounding_decides_path_at_stribeck_friction():
         (1.1 * high, "passes"),
     ):
         assert dataclasses.replace(error, limit=limit).outcome == outcome
+    run.save(tmp_path / "a.npz")
+    loaded = TrackingRun.load(tmp_path / "a.npz")
+    assert named(with_spans(tracking_metrics(loaded), loaded, tracking_metrics)) == metrics
     for lost in (slice(3, 4), slice(0, 8)):  # kicked runs that ran away
-        q = log.arrays["kicked_q"].copy()
+        q = rounding.kicked["q"].copy()
         q[lost, -1] = np.nan
-        away = dataclasses.replace(log, arrays={**log.arrays, "kicked_q": q})
+        away = with_rounding(run, kicked={**rounding.kicked, "q": q})
         judged = named(with_spans(tracking_metrics(away), away, tracking_metrics))
         assert judged["largest joint error"].span[1] == np.inf
         assert judged["engine - model, one step"].outcome == "passes"
-    slack = dataclasses.replace(config, changes=(("model.drives.coulomb", 0.99),))
-    assert "undetermined_from" not in follow(slack, sampled(slack, path), robot).arrays
+    slack = dataclasses.replace(setup, changes=(("model.drives.coulomb", 0.99),))
+    decided = follow(slack, slack.sampling().sampled(path), robot).prediction.rounding
+    assert decided.undetermined_from is None
+    assert not decided.kicked
 
 
-# drive_mismatch
+# What parts of the drives that the controller's model lacks cost.
+
+
+PARTS = {
+    "no friction": {"changes": tuple((f"model.drives.{name}", 0.0) for name in FRICTION)},
+    "no rotors": {"changes": (("model.drives.rotor_inertia", 0.0),)},
+    "nothing": {"model_drives": "ideal"},
+}
+
+
+@shared
+def reversed_once(**settings):
+    """Simulate cosines of all joints with the rated payload; each joint reverses."""
+    setup = Setup(drives="rigid", **settings)
+    robot = with_rated_payload(setup.load_robot())
+    return follow(setup, setup.sampling().sampled(cosines(robot, 0.4, 0.2, 0.6, 1.1)), robot)
 
 
 def test_error_grows_with_missing_parts_of_drive_model():
-    """The comparison that the scenario is for, as figures in rad: all, no friction, no rotors, nothing."""
+    """The figures in rad: all, no friction, no rotors, nothing."""
     errors = {
-        law: full_run(name, law, robot)[0].arrays["joint_errors"]
-        for robot, name, law in CASES
-        if name == "drive_mismatch"
+        law: [
+            float(np.abs(joint_error(reversed_once(controller=law, **settings).log)).max())
+            for settings in ({}, *PARTS.values())
+        ]
+        for law in ("computed_torque", "pd", "pd_gravity", "pid", "cascade")
     }
     everything, no_friction, no_rotors, nothing = errors["computed_torque"]
     assert everything <= 1e-14
@@ -211,50 +242,14 @@ def test_error_grows_with_missing_parts_of_drive_model():
     assert errors["cascade"][0] < 1e-3 < errors["cascade"][1]
 
 
-@pytest.mark.parametrize("knows", list(drive_mismatch.KNOWS))
-def test_engine_agrees_with_predicted_errors(knows):
-    log = drive_mismatch.run(drive_mismatch.Config(knows=knows, duration=0.4))
-    place = list(drive_mismatch.KNOWS).index(knows)
-    assert np.abs(joint_error(log)).max() == pytest.approx(log.arrays["joint_errors"][place], abs=1e-13)
-    distance = np.linalg.norm(log.pose[:, :3] - log.pose_ref[:, :3], axis=1).max()
-    assert distance == pytest.approx(log.arrays["tool_errors"][place], abs=1e-13)
-    metrics = named(drive_mismatch.metrics(log))
-    assert (metrics["largest joint error"].limit is not None) == (knows == "all")
-
-
-def test_with_known_retains_named_parts_of_drives(irb140):
-    drives = known_drives(irb140)
-    everything = known_drives(drive_mismatch.with_known(irb140, "all"))
-    assert everything.coulomb.tolist() == drives.coulomb.tolist()
-    no_friction = known_drives(drive_mismatch.with_known(irb140, "no_friction"))
-    assert not no_friction.coulomb.any()
-    assert not no_friction.static.any()
-    assert not no_friction.viscous.any()
-    assert no_friction.rotor_inertia.tolist() == drives.rotor_inertia.tolist()
-    no_rotors = known_drives(drive_mismatch.with_known(irb140, "no_rotors"))
-    assert not no_rotors.rotor_inertia.any()
-    assert no_rotors.static.tolist() == drives.static.tolist()
-    assert drive_mismatch.with_known(irb140, "nothing").active_drives is None
-
-
-def test_motion_reverses_without_saturation():
-    for robot in ("irb140", "irb1400", "irb1600"):
-        config = drive_mismatch.Config(robot=robot)
-        reference = sampled(config, drive_mismatch.trajectory(config.load_robot(), config))
-        turns = np.count_nonzero(np.diff(np.sign(reference.qd[1:]), axis=0), axis=0)
-        assert turns.min() >= 1
-    assert not drive_mismatch.run(drive_mismatch.Config()).saturated.any()
-
-
-def test_drive_mismatch_compares_all_controllers_and_draws_its_picture(tmp_path, capsys):
-    picture, log = tmp_path / "a.png", tmp_path / "a.npz"
-    words = ["--duration", "0.2", "--picture", str(picture), "--log", str(log)]
-    assert main(["run", "drive_mismatch", *words]) == 0
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in controllers.NAMES)
-    assert "rigid drives" in printed
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert len(list(tmp_path.glob("a-drive_mismatch-*.npz"))) == len(controllers.NAMES)
+@pytest.mark.parametrize("part", PARTS)
+def test_engine_agrees_with_model_whatever_the_controller_knows(part):
+    run = reversed_once(**PARTS[part])
+    assert np.abs(run.log.q - run.prediction.q).max() <= 1e-13
+    metrics = named(tracking_metrics(run))
+    assert metrics["largest joint error"].limit is None
+    assert metrics["engine - model, whole run"].passes
+    assert not run.loop.known_law or part == "nothing"
 
 
 # drive_check: what it finds of every axis, and what it says of motors that are too weak or too slow.
@@ -301,15 +296,15 @@ def test_drive_load_agrees_with_inverse_dynamics(irb140):
 def test_weak_motor_and_slow_motor_fail():
     """A motor beyond its maximum speed has no torque, either."""
     drives = known_drives(twin.load("irb140"))
-    log, metrics = full_run("drive_check", "computed_torque")
+    run, metrics = full_run("drive_check", "computed_torque")
     assert all(metric.passes for metric in metrics)
     torque, speed = "torque at a speed limit / motor's", "motor speed at a speed limit / its maximum"
     weak = dataclasses.replace(drives, motor_torque_max=0.45 * drives.motor_torque_max)
     slow = 0.85 * drives.motor_speed_max
     slow = dataclasses.replace(drives, motor_speed_max=slow, motor_speed_rated=slow)
     for changed, expected in ((weak, [torque]), (slow, [torque, speed])):
-        load = drive_load(with_rated_payload(log.robot.with_drives("rigid", changed)), 0, 2000)
-        judged = drive_check.metrics(dataclasses.replace(log, arrays={**log.arrays, **load._asdict()}))
+        load = drive_load(with_rated_payload(run.log.robot.with_drives("rigid", changed)), 0, 2000)
+        judged = DriveCheck().metrics(dataclasses.replace(run, load=load))
         broken = [metric for metric in judged if not metric.passes]
         assert [metric.name for metric in broken] == expected
         assert all(metric.where.startswith("of joint_") for metric in broken)
@@ -319,7 +314,7 @@ def test_arm_too_heavy_for_its_motors_raises(irb140):
     weak = dataclasses.replace(irb140.drives, motor_torque_max=0.2 * irb140.drives.motor_torque_max)
     robot = with_rated_payload(irb140.with_drives("rigid", weak))
     with pytest.raises(RobotError, match=r"'irb140': its motors need more than 75% of their torque to move"):
-        drive_check.fastest_swings(robot, drive_check.Config(duration=0.3))
+        DriveCheck(duration=0.3).reference(robot, Sampling())
 
 
 def test_torque_limit_decreases_above_rated_speed(irb140):

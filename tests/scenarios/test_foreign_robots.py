@@ -9,9 +9,10 @@ import pytest
 
 import twin
 from scenarios.judging.motion_range import finite_range, finite_speed
-from scenarios.shell.command_line import main
 from scenarios.running import registry
 from scenarios.running.validation import planned
+from scenarios.shell.command_line import main
+from tests.support import tasks, user_scenarios
 from twin.errors import RobotError
 from twin.logs.figures import joint_error
 
@@ -62,9 +63,10 @@ SHORT = {
     ("name", "which"), [*((name, "limitless") for name in FOREIGN), ("joint_tracking", "iiwa")]
 )
 def test_scenario_runs_with_foreign_arm(name, which, request):
-    scenario = registry.find(name)
-    log = scenario.run(scenario.Config(robot=request.getfixturevalue(which), **SHORT[name]))
-    assert [metric.name for metric in scenario.metrics(log) if not metric.passes] == []
+    _, scenario, setup = tasks.task(name, robot=request.getfixturevalue(which), **SHORT[name])
+    run = scenario.run(setup)
+    log = run.log
+    assert [metric.name for metric in scenario.metrics(run) if not metric.passes] == []
     assert np.abs(joint_error(log)).max() < 1e-14
     low, high = finite_range(log.robot)
     assert np.all((low <= log.q_ref) & (log.q_ref <= high))
@@ -75,10 +77,10 @@ def test_scenario_runs_with_foreign_arm(name, which, request):
 
 @pytest.mark.parametrize("which", ["limitless", "iiwa"])
 def test_default_pose_loads_the_joints(which, request):
-    scenario = registry.find("gravity_hold")
-    log = scenario.run(scenario.Config(robot=request.getfixturevalue(which), controller="pd", duration=1.0))
-    assert np.abs(joint_error(log)[-1]).max() > 0.05
-    assert all(metric.passes for metric in scenario.metrics(log))
+    _, scenario, setup = tasks.task(robot=request.getfixturevalue(which), controller="pd", duration=1.0)
+    run = scenario.run(setup)
+    assert np.abs(joint_error(run.log)[-1]).max() > 0.05
+    assert all(metric.passes for metric in scenario.metrics(run))
 
 
 def test_missing_limits_have_default_values_and_existing_ones_stay(limitless, tmp_path, irb140):
@@ -108,8 +110,8 @@ def test_message_names_missing_parts_of_foreign_robot(words, told, limitless, ca
 
 def test_validate_runs_suitable_scenarios_only(limitless):
     assert main(["validate", "--robot", limitless, "--controller", "pd", "--jobs", "1"]) == 0
-    assert {scenario.name for scenario, _ in planned([limitless]).runs} == set(FOREIGN)
-    assert {"pose_path", "payload_mismatch"} < {scenario.name for scenario, _ in planned(["irb140"]).runs}
+    assert {task.entry.name for task in planned([limitless]).tasks} == set(FOREIGN)
+    assert {"pose_path", "payload_mismatch"} < {task.entry.name for task in planned(["irb140"]).tasks}
 
 
 def test_validate_rejects_robot_without_masses(capsys):
@@ -119,15 +121,9 @@ def test_validate_rejects_robot_without_masses(capsys):
 
 def test_validate_writes_failed_and_passed_runs_of_foreign_robot(limitless, tmp_path, monkeypatch, capsys):
     """A scenario that trips over the robot with a `ValueError` is a failed run, and the others are told."""
-    mine = tmp_path / "mine.py"
-    mine.write_text(
-        '"""Trips."""\n'
-        "from scenarios.base import Config\n"
-        "def run(config):\n    raise ValueError('expected finite center, got [nan nan]')\n"
-        "def metrics(log): ...\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setattr(registry, "titles", lambda: {"gravity_hold": "", str(mine): ""})
+    trips = "def run(self, setup):\n    raise ValueError('expected finite center, got [nan nan]')\n"
+    mine = user_scenarios.write(tmp_path / "mine.py", run=trips)
+    monkeypatch.setattr(registry, "BUILT_IN", ("gravity_hold", mine))
     results, junit = tmp_path / "v.json", tmp_path / "v.xml"
     words = ["validate", "--robot", limitless, "--controller", "pd", "pd_gravity", "--jobs", "1"]
     assert main([*words, "--json", str(results), "--junit", str(junit)]) == 1

@@ -1,26 +1,24 @@
 """Letting go at rest: the predicted sag, and how long it takes to get there."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from scenarios.gravity_hold import decay, settled_error
-from scenarios.running import registry
+from scenarios.gravity_hold import GravityHold, decay, settled_error
+from scenarios.setup import Setup
+from tests.support.changed_runs import with_log
 from twin.logs.figures import joint_error
-
-SCENARIO = registry.find("gravity_hold")
 
 
 def test_sag_under_pd_agrees_with_prediction_and_another_one_fails():
-    log = SCENARIO.run(SCENARIO.Config(controller="pd"))
-    predicted = settled_error(log)
+    run = GravityHold().run(Setup(controller="pd"))
+    log = run.log
+    predicted = settled_error(log, run.loop.bandwidth)
     assert np.abs(predicted).max() > 0.05
     np.testing.assert_allclose(joint_error(log)[-1], predicted, rtol=0, atol=1e-13)
-    assert all(metric.passes for metric in SCENARIO.metrics(log))
+    assert all(metric.passes for metric in GravityHold().metrics(run))
     moved = log.q.copy()
     moved[-1, 4] += 2e-9
-    broken = [one.name for one in SCENARIO.metrics(dataclasses.replace(log, q=moved)) if not one.passes]
+    broken = [one.name for one in GravityHold().metrics(with_log(run, q=moved)) if not one.passes]
     assert "last error - predicted one" in broken
 
 
@@ -38,8 +36,8 @@ def test_sag_under_pd_agrees_with_prediction_and_another_one_fails():
     ],
 )
 def test_settled_error_has_limit_only_after_settling(controller, bandwidth, duration, limited):
-    log = SCENARIO.run(SCENARIO.Config(controller=controller, bandwidth=bandwidth, duration=duration))
-    metrics = SCENARIO.metrics(log)
+    scenario = GravityHold(duration=duration)
+    metrics = scenario.metrics(scenario.run(Setup(controller=controller, bandwidth=bandwidth)))
     assert all(metric.passes for metric in metrics)
     limits = [metric.limit for metric in metrics if metric.name == "last error - predicted one"]
     assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
@@ -49,10 +47,11 @@ def test_settled_error_has_limit_only_after_settling(controller, bandwidth, dura
     ("controller", "bandwidth", "pose", "duration"), [("pd", 5.0, "zero", 20.0), ("pid", 5.0, "zero", 10.0)]
 )
 def test_decay_rate_agrees_with_simulated_transient(controller, bandwidth, pose, duration):
-    config = SCENARIO.Config(controller=controller, bandwidth=bandwidth, pose=pose, duration=duration)
-    log = SCENARIO.run(config)
-    settled = settled_error(log)
+    scenario = GravityHold(pose=pose, duration=duration)
+    log = scenario.run(Setup(controller=controller, bandwidth=bandwidth)).log
+    settled = settled_error(log, bandwidth)
     left = np.linalg.norm(joint_error(log) - settled, axis=1)
     late = log.t > 0.5 * duration
     measured = -np.polyfit(log.t[late], np.log(left[late]), 1)[0]
-    assert decay(log, settled) == pytest.approx(measured, rel=1e-3)  # a step of 1 ms changes poles by as much
+    # A step of 1 ms changes poles by as much.
+    assert decay(log, bandwidth, settled) == pytest.approx(measured, rel=1e-3)

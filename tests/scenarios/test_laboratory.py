@@ -1,5 +1,6 @@
 """The laboratory's scheme: its line, its inverse kinematics by feedback, and what it refuses."""
 
+import dataclasses
 import re
 from typing import Any
 
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import laboratory
-from scenarios.judging.tracking import with_arrays
 from scenarios.gravity_hold import held_pose
-from scenarios.laboratory import Config
+from scenarios.laboratory import Laboratory
+from scenarios.setup import Sampling
+from tests.support import tasks
 from tests.support.dh_tables import plain
 from twin.errors import LimitError, RobotError, UnreachableError
 from twin.kinematics.forward import forward_kinematics
@@ -21,28 +22,38 @@ ROBOTS = ("irb140", "irb1400", "irb1600")
 QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
 
 
-def broken(log):
-    return [metric.name for metric in laboratory.metrics(log) if not metric.passes]
+def laboratory(**settings):
+    """Run the scenario with these options and settings."""
+    return tasks.run("laboratory", **settings)
+
+
+def broken(run):
+    return [metric.name for metric in Laboratory().metrics(run) if not metric.passes]
 
 
 @pytest.fixture(scope="module")
-def log():
-    return laboratory.run(Config(robot="irb1400", controller="computed_torque"))
+def run():
+    return laboratory(robot="irb1400", controller="computed_torque")
 
 
-def test_initial_error_decays_exponentially(log):
+@pytest.fixture(scope="module")
+def log(run):
+    return run.log
+
+
+def test_initial_error_decays_exponentially(run):
     """Eq. (3.46) in the direction across the line; the steps of 1 ms differ from exp(-K t) by K T / (2 e)."""
-    error = log.arrays["line_error"]
+    log, error = run.log, run.line_error
     np.testing.assert_allclose(error[0], [0.005, 0, 0, 0, 0, 0], rtol=0, atol=1e-15)
     np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * log.t), rtol=0, atol=5e-5)
-    np.testing.assert_allclose(log.arrays["decayed_error"][:, 0], 0.005 * 0.99 ** np.arange(len(log.t)))
+    np.testing.assert_allclose(run.decayed_error[:, 0], 0.005 * 0.99 ** np.arange(len(log.t)))
     assert np.abs(error[-1]).max() < 5e-5
-    assert np.abs(log.arrays["drift_bound"]).max() < 2e-4
+    assert np.abs(run.drift_bound).max() < 2e-4
 
 
-def test_tool_reference_follows_the_line(log):
+def test_tool_reference_follows_the_line(run, log):
     """Two equal ways at 0.25 m/s and 0.5 m/s^2: 0.5 s to speed up, 0.0625 m, 0.3 s of cruise."""
-    place = log.pose_ref[:, :3] + log.arrays["line_error"][:, :3]
+    place = log.pose_ref[:, :3] + run.line_error[:, :3]
     start = forward_kinematics(log.robot, held_pose(log.robot, None))
     np.testing.assert_allclose(place[0], start[:3, 3] + [0.005, 0, 0], rtol=0, atol=1e-15)
     way = place[0] - place
@@ -59,7 +70,7 @@ def test_reference_obeys_engine_recursion(log):
     np.testing.assert_array_equal(qd[1:], qd[:-1] + T * qdd[:-1])
     np.testing.assert_array_equal(q[1:], q[:-1] + T * qd[1:])
     start = held_pose(log.robot, None)
-    path = laboratory.tool_path(log.robot, start, Config())
+    path = Laboratory().line(log.robot, start, Sampling())
     samples = track(FeedbackLaw(log.robot, 10.0), path, start, T).samples
     np.testing.assert_allclose(q, samples.q, rtol=0, atol=1e-15)
     np.testing.assert_allclose(qd[1:], samples.qd[:-1], rtol=0, atol=1e-12)
@@ -69,31 +80,31 @@ def test_reference_obeys_engine_recursion(log):
 
 
 def test_default_controller_is_pd_which_sags():
-    log = laboratory.run(Config(**QUICK))
-    assert log.controller == "pd"
-    whole = next(m for m in laboratory.metrics(log) if m.name.startswith("largest distance of the tool"))
+    run = laboratory(**QUICK)
+    assert run.log.controller == "pd"
+    whole = next(m for m in Laboratory().metrics(run) if m.name.startswith("largest distance of the tool"))
     assert 0.01 < whole.value < 0.2
 
 
 def test_line_from_the_tool_has_drift_only_and_a_low_gain_no_drift_metric():
-    log = laboratory.run(Config(controller="computed_torque", start_error=0.0, **QUICK))
-    assert broken(log) == []
-    assert log.arrays["line_error"][0].max() < 1e-15
-    assert 1e-6 < np.abs(log.arrays["line_error"]).max() < 1e-4
-    log = laboratory.run(Config(gain=1.0, **QUICK))
-    assert not broken(log)
-    assert not any("drift" in metric.name for metric in laboratory.metrics(log))
+    run = laboratory(controller="computed_torque", start_error=0.0, **QUICK)
+    assert broken(run) == []
+    assert run.line_error[0].max() < 1e-15
+    assert 1e-6 < np.abs(run.line_error).max() < 1e-4
+    run = laboratory(gain=1.0, **QUICK)
+    assert not broken(run)
+    assert not any("drift" in metric.name for metric in Laboratory().metrics(run))
 
 
-def test_wrong_decay_or_drift_fails(log):
+def test_wrong_decay_or_drift_fails(run):
     """A gain that is off by 2 percent, no feedback at all, or a drift that is twice the bound."""
-    assert not broken(log)
-    k = np.arange(len(log.t))[:, None]
-    first = log.arrays["line_error"][0]
+    assert not broken(run)
+    k = np.arange(len(run.log.t))[:, None]
+    first = run.line_error[0]
     for factor in (1 - 0.0098, 1 - 0.0102, 1.0):
-        other = with_arrays(log, decayed_error=factor**k * first)
+        other = dataclasses.replace(run, decayed_error=factor**k * first)
         assert "inverse kinematics: error off its decay / bound" in broken(other)
-    other = with_arrays(log, line_error=log.arrays["line_error"] + 2 * log.arrays["drift_bound"])
+    other = dataclasses.replace(run, line_error=run.line_error + 2 * run.drift_bound)
     assert broken(other) == [
         "inverse kinematics: error off its decay / bound",
         "inverse kinematics: largest drift from the line",
@@ -101,26 +112,26 @@ def test_wrong_decay_or_drift_fails(log):
 
 
 def test_continuous_reference_integrates_by_runge_kutta():
-    log = laboratory.run(Config(controller="computed_torque", reference="continuous", **QUICK))
-    assert not broken(log)
-    error = log.arrays["line_error"]
-    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * log.t), rtol=0, atol=1e-10)
+    run = laboratory(controller="computed_torque", reference="continuous", **QUICK)
+    assert not broken(run)
+    error = run.line_error
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * run.log.t), rtol=0, atol=1e-10)
     np.testing.assert_allclose(error[:, 1:], 0, rtol=0, atol=1e-10)
 
 
 def test_laboratory_runs_with_urdf_without_poses_and_from_a_named_pose():
     """The first has no closed form, no named pose and no rating."""
-    log = laboratory.run(Config(robot=str(twin.load("irb140").urdf), **QUICK))
-    assert log.robot.dh is None
-    assert not broken(log)
-    log = laboratory.run(Config(robot="irb1400", pose="left", **QUICK))
-    np.testing.assert_array_equal(log.q_ref[0], log.robot.poses["left"])
-    assert not broken(log)
+    run = laboratory(robot=str(twin.load("irb140").urdf), **QUICK)
+    assert run.log.robot.dh is None
+    assert not broken(run)
+    run = laboratory(robot="irb1400", pose="left", **QUICK)
+    np.testing.assert_array_equal(run.log.q_ref[0], run.log.robot.poses["left"])
+    assert not broken(run)
 
 
 def test_laboratory_suits_six_joints_and_youbot():
     names = (*twin.robot_names(), *twin.robot.laboratory_names())
-    suited = [name for name in names if laboratory.suits(twin.load(name))]
+    suited = [name for name in names if Laboratory().suits(twin.load(name))]
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
 
 
@@ -137,7 +148,7 @@ def test_invalid_settings_raise():
         ({"speed": -1.0}, ValueError, "expected a positive, finite tool speed in m/s, got -1.0"),
     ):
         with pytest.raises(error, match=re.escape(told)):
-            laboratory.run(Config(**settings))
+            laboratory(**settings)
 
 
 # The laboratory's scheme on its own robot: five joints, a saturation, bodies of a data sheet.
@@ -147,32 +158,32 @@ QUICK_YOUBOT = {"speed": 0.2, "acceleration": 0.5, "distance": 0.1}
 
 
 @pytest.fixture(scope="module")
-def youbot_log():
-    return laboratory.run(Config(robot="youbot", controller="computed_torque"))
+def youbot_run():
+    return laboratory(robot="youbot", controller="computed_torque")
 
 
-def test_five_joints_hold_orientation_with_tool_down(youbot_log):
-    assert not broken(youbot_log)
-    assert np.abs(youbot_log.arrays["left_over"]).max() < 1e-12
-    error = youbot_log.arrays["line_error"]
-    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * youbot_log.t), rtol=0, atol=8e-5)
+def test_five_joints_hold_orientation_with_tool_down(youbot_run):
+    assert not broken(youbot_run)
+    assert np.abs(youbot_run.left_over).max() < 1e-12
+    error = youbot_run.line_error
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * youbot_run.log.t), rtol=0, atol=8e-5)
     assert np.abs(error[:, 3:]).max() < 1e-12
-    drift = np.abs(error - youbot_log.arrays["decayed_error"])
-    assert 0.5 < np.max(drift / (youbot_log.arrays["drift_bound"] + 1e-12)) < 1
+    drift = np.abs(error - youbot_run.decayed_error)
+    assert 0.5 < np.max(drift / (youbot_run.drift_bound + 1e-12)) < 1
 
 
 def test_pd_passes_without_saturation():
-    youbot_log = laboratory.run(Config(robot="youbot", **QUICK_YOUBOT))
-    assert youbot_log.controller == "pd"
-    assert not broken(youbot_log)
-    assert not youbot_log.saturated.any()
+    run = laboratory(robot="youbot", **QUICK_YOUBOT)
+    assert run.log.controller == "pd"
+    assert not broken(run)
+    assert not run.log.saturated.any()
 
 
 def test_five_joints_leave_least_squares_residual_in_other_poses():
     robot = twin.load("youbot")
     law = FeedbackLaw(robot, 10.0)
     q = np.array([0.2, 0.4, 0.9, 0.8, 0.1])
-    motion = laboratory.tool_path(robot, q, Config(**QUICK_YOUBOT))(np.array(0.3))
+    motion = Laboratory(**QUICK_YOUBOT).line(robot, q, Sampling())(np.array(0.3))
     qd = law.speeds(q, motion)
     J_A = twin.kinematics.analytic_jacobian(robot, q)
     left = law.remainder(q, qd, motion)
@@ -184,14 +195,13 @@ def test_five_joints_leave_least_squares_residual_in_other_poses():
 def test_saturated_speed_causes_bounded_lag(reference):
     """At 0.2 m/s, cut off at 0.15 m/s: 0.05 m/s left over, so that the tool lags by up to 0.05 / K = 5 mm."""
     settings = {"robot": "youbot", "start_error": 0.0, "reference": reference, **QUICK_YOUBOT}
-    youbot_log = laboratory.run(Config(saturation=0.15, **settings))
-    assert not [name for name in broken(youbot_log) if name.startswith("inverse")]
-    assert np.abs(youbot_log.arrays["left_over"]).max() == pytest.approx(0.05, rel=1e-9)
-    lag = np.abs(youbot_log.arrays["line_error"][:, 1:3]).max(axis=0)
+    run = laboratory(saturation=0.15, **settings)
+    assert not [name for name in broken(run) if name.startswith("inverse")]
+    assert np.abs(run.left_over).max() == pytest.approx(0.05, rel=1e-9)
+    lag = np.abs(run.line_error[:, 1:3]).max(axis=0)
     assert np.all((lag > 5e-4) & (lag < 0.005 + 1e-4))
     if reference == "consistent":
-        exact = laboratory.run(Config(**settings))
-        assert np.abs(exact.arrays["line_error"]).max() < 1e-4
+        assert np.abs(laboratory(**settings).line_error).max() < 1e-4
 
 
 def test_centres_of_mass_agree_with_data_sheet():

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import twin
-from scenarios.shell.command_line import main
 from scenarios.running.provenance import commit, provenance
+from scenarios.shell.command_line import main
 from twin.logs.log import Log
 
 

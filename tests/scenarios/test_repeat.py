@@ -5,7 +5,6 @@ import shlex
 
 import pytest
 
-from scenarios.base import Config
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
 from tests.support import user_scenarios
@@ -13,17 +12,24 @@ from tests.support.command_lines import parsed_back
 from twin.plugins import plugin_entries
 
 
-def run_of(scenario, **settings):
-    return Run(scenario.name, scenario.Config(**settings), None, (), 0.1, file=scenario.file)
+def run_of(entry, **settings):
+    return Run(entry.task(settings), None, (), 0.1)
+
+
+def same(again, task):
+    """Return whether a task is this one; the class of a file that was loaded again is another one."""
+    options = [(type(one.scenario).__name__, vars(one.scenario)) for one in (again, task)]
+    return options[0] == options[1] and again.setup == task.setup
 
 
 @pytest.mark.parametrize("name", registry.titles())
 def test_repeat_command_restores_every_variant(name):
-    scenario = registry.find(name)
-    for config in (scenario.Config(controller="pd"), *scenario.variants):
-        command = repeat_command(Run(name, config, None, (), 0.1, file=scenario.file))
-        again, settings = parsed_back(command)
-        assert (again.name, settings) == (name, config), command
+    entry = registry.find(name)
+    for settings in ({"controller": "pd"}, *entry.kind.variants):
+        command = repeat_command(run_of(entry, **settings))
+        again = parsed_back(command)
+        assert again.entry.name == name
+        assert same(again, entry.task(settings)), command
 
 
 @pytest.mark.parametrize(
@@ -41,9 +47,8 @@ def test_repeat_command_restores_every_variant(name):
     ],
 )  # fmt: skip
 def test_repeat_command_restores_settings_of_every_type(name, settings):
-    scenario = registry.find(name)
-    _, config = parsed_back(repeat_command(run_of(scenario, **settings)))
-    assert config == scenario.Config(**settings)
+    entry = registry.find(name)
+    assert same(parsed_back(repeat_command(run_of(entry, **settings))), entry.task(settings))
 
 
 def test_repeat_command_omits_defaults():
@@ -52,38 +57,34 @@ def test_repeat_command_omits_defaults():
 
 
 def test_repeat_command_negates_switch_that_is_on_by_default(tmp_path):
-    config = (
-        "@dataclass(frozen=True)\nclass Config(base.Config):\n"
-        "    smooth: bool = option(True, 'x')\n    word: str = option('a', 'x')\n"
-    )
-    scenario = registry.find(user_scenarios.write(tmp_path / "own.py", config=config))
-    command = repeat_command(run_of(scenario, smooth=False, word="-b c"))
+    options = "smooth: bool = option(True, 'x')\nword: str = option('a', 'x')\n"
+    entry = registry.find(user_scenarios.write(tmp_path / "own.py", options=options))
+    settings = {"smooth": False, "word": "-b c"}
+    command = repeat_command(run_of(entry, **settings))
     assert "--no-smooth '--word=-b c'" in command
-    config = parsed_back(command)[1]  # of the file loaded once more
-    assert dataclasses.asdict(config) == dataclasses.asdict(scenario.Config(smooth=False, word="-b c"))
+    assert same(parsed_back(command), entry.task(settings))
 
 
 @pytest.mark.parametrize("name", ["own.py", "-own.py", "my own.py", "below/own.py"])
 def test_repeat_command_names_user_file_by_path(name, tmp_path, monkeypatch):
     user_scenarios.write(tmp_path / name)
     monkeypatch.chdir(tmp_path)
-    scenario = registry.find(f"./{name}")
-    (run,) = [dataclasses.replace(run_of(scenario), scenario="folder-own")]  # as one of two of that name
-    again, _ = parsed_back(repeat_command(run))
-    assert again.file == scenario.file
+    entry = registry.find(f"./{name}")
+    run = run_of(dataclasses.replace(entry, name="folder-own"))  # as one of two of that name
+    assert parsed_back(repeat_command(run)).entry.file == entry.file
     monkeypatch.chdir("/")
-    assert parsed_back(repeat_command(run))[0].file == scenario.file
+    assert parsed_back(repeat_command(run)).entry.file == entry.file
 
 
 def test_repeat_command_names_package_scenario_without_folder():
-    run = dataclasses.replace(run_of(registry.find("pose_path")), scenario="scenarios-pose_path")
+    run = run_of(dataclasses.replace(registry.find("pose_path"), name="scenarios-pose_path"))
     assert repeat_command(run).startswith("irb-twin run pose_path --controller ")
 
 
 def test_repeat_command_names_file_that_does_not_load(tmp_path):
     own = user_scenarios.write(tmp_path / "own.py", head="import nothing_of_that_name\n")
-    scenario = registry.find_regardless(own)
-    assert shlex.split(repeat_command(run_one(scenario, Config())))[2] == own
+    entry = registry.find_regardless(own)
+    assert shlex.split(repeat_command(run_one(registry.failing(entry, entry.fault))))[2] == own
 
 
 def test_repeat_command_restores_controller_settings_exactly(tmp_path):
@@ -91,8 +92,8 @@ def test_repeat_command_restores_controller_settings_exactly(tmp_path):
     law.write_text("def Law(robot, Kp=1.0, Kd=1.0, mode='', on=False):\n    ...\n", encoding="utf-8")
     values = (("Kp", 0.1 + 0.2), ("Kd", (1.0, 2e-9, -3.0)), ("mode", "a b"), ("on", True))
     run = run_of(registry.find("gravity_hold"), controller=f"{law}:Law", law_settings=values)
-    _, config = parsed_back(repeat_command(run))
-    assert (config.controller, config.law_settings) == (f"{law}:Law", values)
+    setup = parsed_back(repeat_command(run)).setup
+    assert (setup.controller, setup.law_settings) == (f"{law}:Law", values)
 
 
 def test_repeat_command_names_plugin_scenario_by_entry_point(tmp_path, monkeypatch):
@@ -104,7 +105,6 @@ def test_repeat_command_names_plugin_scenario_by_entry_point(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     plugin_entries.cache_clear()
     try:
-        scenario = registry.find("nod")
-        assert repeat_command(run_of(scenario)).startswith("irb-twin run nod --controller ")
+        assert repeat_command(run_of(registry.find("nod"))).startswith("irb-twin run nod --controller ")
     finally:
         plugin_entries.cache_clear()

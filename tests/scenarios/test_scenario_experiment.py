@@ -1,19 +1,20 @@
 """Variations of a scenario: a trial equals `irb-twin run` with the same settings."""
 
-import dataclasses
 import pickle
 import sys
 
 import numpy as np
 import pytest
 
-from scenarios import drive_check, payload_mismatch
+from scenarios.drive_check import DriveCheck
+from scenarios.gravity_hold import GravityHold
 from scenarios.judging.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
+from scenarios.scenario import TrackingScenario
 from scenarios.sweeps.scenario_experiment import ScenarioExperiment
 from scenarios.sweeps.tuning import TunedLaw
-from tests.support import user_scenarios
+from tests.support import tasks, user_scenarios
 from tests.support.command_lines import parsed_back
 from twin.control.rollout import run_rollouts
 from twin.errors import TwinError, UnknownNameError, VariationError
@@ -24,7 +25,6 @@ SHORT = {
     "pose_path": {"speed": 0.5, "angular_speed": 3.0},
     "gravity_hold": {"duration": 0.2},
     "payload_mismatch": {},
-    "drive_mismatch": {"duration": 0.2},
     "drive_check": {"duration": 0.2, "states": 5},
     "parallelogram": {"duration": 0.2, "free_time": 0.01},
     "laboratory": {"distance": 0.01, "speed": 0.05},
@@ -34,8 +34,8 @@ SHORT = {
 
 
 def experiment(name="joint_tracking", *, tool_error=False, engine=False, **settings):
-    config = registry.find(name).Config(**(SHORT[name] | settings))
-    return ScenarioExperiment(name, config, tool_error=tool_error, engine=engine)
+    task = tasks.task(name, **{**SHORT[name], **settings})
+    return ScenarioExperiment(task, tool_error=tool_error, engine=engine)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,21 @@ def swing():
     return experiment(controller="pd", drives="rigid")
 
 
-def test_every_scenario_with_reference_can_vary():
-    assert set(SHORT) == {name for name in registry.titles() if registry.find(name).reference is not None}
+def test_every_tracking_scenario_can_vary():
+    kinds = {name: registry.find(name).kind for name in registry.BUILT_IN}
+    assert set(SHORT) == {name for name, kind in kinds.items() if issubclass(kind, TrackingScenario)}
 
 
 @pytest.mark.parametrize("name", SHORT)
 def test_trial_has_plant_model_and_reference_of_the_run(name, monkeypatch):
     """Plant, model and reference are equal to the bit, with variations of each side."""
-    scenario, seen = registry.find(name), []
+    seen = []
 
     class Seen(Exception): ...
 
-    def follow(config, reference, plant, model=None, stops=()):
-        model = config.controller_model(plant if model is None else model)
-        seen.append((config.with_plant_changes(plant), model, reference))
+    def follow(setup, reference, arms, *, loads=(), stops=()):
+        assert not loads
+        seen.append((setup.with_plant_changes(arms.plant), setup.model_of(arms), reference))
         raise Seen
 
     def beside(robot, *_):
@@ -66,12 +67,13 @@ def test_trial_has_plant_model_and_reference_of_the_run(name, monkeypatch):
     it = experiment(name)
     values = {"mass": 1.1, "model.mass": 0.9, "torque_limit": 1.2, "payload": 1.5, "payload.z": 0.03}
     trial = it.trial(values)
+    monkeypatch.setattr("scenarios.judging.following.follow", follow)
     module = vars(sys.modules[f"scenarios.{name}"])
-    for part, stand_in in (("follow", follow), ("free_motion", beside), ("drive_load", beside)):
-        if part in module:
-            monkeypatch.setitem(module, part, stand_in)
+    for part in {"free_motion", "drive_load"} & set(module):
+        monkeypatch.setitem(module, part, beside)
+    _, scenario, setup = it.task_of(values)
     with pytest.raises(Seen):
-        scenario.run(it.config(values))
+        scenario.run(setup)
     ((plant, model, reference),) = seen
     assert np.array_equal(plant.tree.inertias, trial.plant.tree.inertias)
     assert np.array_equal(plant.drive_torque_max, trial.plant.drive_torque_max)
@@ -94,53 +96,52 @@ def test_rollout_of_trial_equals_run_of_its_settings(swing):
         "payload.z": 0.05, "model_payload": 1.0, "model.mass": 0.95, "model.drives.rotor_inertia": 0.8,
         "bandwidth": 31.0, "law.Kp": 1.2, "speed_fraction": 0.3, "noise": 1e-6, "delay": 1.0, "seed": 5.0,
     }  # fmt: skip
-    trial, config = swing.trial(values), swing.config(values)
-    run = run_one(registry.find("joint_tracking"), config)
+    trial, task = swing.trial(values), swing.task_of(values)
+    run = run_one(task)
     assert run.error is None
     assert run.passes
     rollout = run_rollouts(
         trial.plant, trial.controller, trial.reference, sensors=trial.sensors, time_step=trial.time_step,
         steps_per_period=trial.steps_per_period,
     )  # fmt: skip
-    assert np.array_equal(rollout.q, run.log.arrays["q_model"])
+    assert np.array_equal(rollout.q, run.run.prediction.q)
     assert np.max(np.abs(rollout.q - run.log.q)) < 1e-12
     assert np.max(np.abs(run.log.q - run.log.q_ref)) > 1e-3
     assert not any(metric.limit == ROUND_OFF for metric in run.metrics)
     command = repeat_command(run)
-    assert parsed_back(command)[1] == config, command
+    assert parsed_back(command) == task, command
     assert all(f" {name}=" in command for name in ("mass", "model.mass", "model.drives.rotor_inertia", "Kp"))
 
 
 STRICT = """
 import numpy as np
-from scenarios.base import Metric
-from scenarios.joint_tracking import Config, reference
-from scenarios import joint_tracking
+from scenarios import Metric
+from scenarios.joint_tracking import JointTracking
 
-def run(config):
-    return joint_tracking.run(config)
 
-def metrics(log):
-    end = Metric("error at the end", float(np.max(np.abs(log.q_ref - log.q)[-1])), "rad", 0.005, "tolerance")
-    return (*joint_tracking.metrics(log), end)
+class Strict(JointTracking):
+    '''Strict scenario.'''
+
+    def metrics(self, run):
+        error = np.abs(run.log.q_ref - run.log.q)[-1]
+        end = Metric("error at the end", float(np.max(error)), "rad", 0.005, "tolerance")
+        return (*super().metrics(run), end)
 """
 
 
 @pytest.mark.parametrize("controller", ["pid", "computed_torque", "a Python function"])
 def test_draw_passes_if_the_checks_of_its_run_pass(tmp_path, controller):
     """The scenario's own limit decides, in rollouts and in PyBullet, and the row names the check."""
-    (tmp_path / "strict.py").write_text(f'"""Strict scenario."""\n{STRICT}')
+    entry = registry.find(user_scenarios.write_text(tmp_path / "strict.py", STRICT))
     if controller.startswith("a "):
         text = "from controllers import pid\n\ndef law(model):\n    one = pid.PID(model, bandwidth=20.0)\n"
         (tmp_path / "law.py").write_text(text + "    return lambda state, ref: one(state, ref)\n")
         controller = f"{tmp_path}/law.py:law"
-    scenario = registry.find(str(tmp_path / "strict.py"))
-    config = scenario.Config(duration=0.3, controller=controller)
-    it = ScenarioExperiment(str(tmp_path / "strict.py"), config)
+    it = ScenarioExperiment(entry.task({"duration": 0.3, "controller": controller}))
     draws = [{"payload": payload, "model_payload": 0.0} for payload in (0.0, 0.1)]
     evaluate = engine_outcomes if it.needs_engine else outcomes
     rows = evaluate([it.trial(draw) for draw in draws])
-    runs = [run_one(scenario, it.config(draw)) for draw in draws]
+    runs = [run_one(it.task_of(draw)) for draw in draws]
     failed = [[one.name for one in run.metrics if not one.passes] for run in runs]
     assert rows["passes"].tolist() == [run.passes for run in runs] == [True, False]
     assert [[name] if name else [] for name in rows["check"].tolist()] == failed
@@ -149,11 +150,13 @@ def test_draw_passes_if_the_checks_of_its_run_pass(tmp_path, controller):
 
 
 def test_checks_that_need_the_engine_are_named_as_not_judged(tmp_path):
-    text = STRICT.replace("    return (*", "    log.arrays['q_model']\n    return (*")
-    (tmp_path / "strict.py").write_text(f'"""Strict scenario."""\n{text}')
-    it = ScenarioExperiment(str(tmp_path / "strict.py"), registry.find(str(tmp_path / "strict.py")).Config())
+    text = STRICT.replace("        return (*", "        run.prediction.q\n        return (*")
+    entry = registry.find(user_scenarios.write_text(tmp_path / "strict.py", text))
+    it = ScenarioExperiment(entry.task({}))
     assert it.trial({}).judge is None
-    assert it.not_judged == "checks of the scenario (KeyError: 'q_model')"
+    assert it.not_judged == (
+        "checks of the scenario (AttributeError: 'NoneType' object has no attribute 'q')"
+    )
 
 
 def test_figures_alone_judge_draws_if_the_scenario_has_no_other_limits():
@@ -165,7 +168,7 @@ def test_figures_alone_judge_draws_if_the_scenario_has_no_other_limits():
     assert bounded.trial({"payload": 3.0}).judge is not None
     assert bounded.trial({"mass": 1.1}).judge is None, "no bound is known"
     file = str(registry.HERE / "templates/my_scenario.py")
-    nod = ScenarioExperiment(file, registry.find(file).Config())
+    nod = ScenarioExperiment(registry.find(file).task({}))
     assert nod.trial({"angle": 1.9}).judge is None
     row = outcomes([nod.trial({"angle": 2.1})])[0]
     assert (bool(row["passes"]), row["check"]) == (False, "reference beyond the range")
@@ -215,12 +218,10 @@ def test_reference_is_shared_unless_it_depends_on_payload():
 
 
 def test_pickled_experiment_gives_equal_trials(swing, tmp_path):
-    """A scenario of one's own, too, whose settings no other process could load by themselves."""
-    head = "from scenarios.joint_tracking import Config as Swing, metrics, reference, run\n"
-    config = "@dataclass(frozen=True)\nclass Config(Swing):\n    duration: float = option(0.1, 'in s')\n"
-    own = user_scenarios.write(tmp_path / "own.py", head, config=config, run="", metrics="")
-    settings = registry.find(own).Config(controller="pid")
-    for it in (swing, ScenarioExperiment(own, settings, tool_error=True)):
+    """A scenario of one's own, too, whose class no other process could load by itself."""
+    own = registry.find(user_scenarios.write_text(tmp_path / "own.py", STRICT))
+    task = own.task({"controller": "pid", "duration": 0.1})
+    for it in (swing, ScenarioExperiment(task, tool_error=True)):
         values = {"mass": 1.1, "payload": 1.0, "law.Kp": 1.3, "noise": 1e-5}
         sent = pickle.dumps(it)
         assert len(sent) < 2000
@@ -281,8 +282,8 @@ def test_error_limit_of_trial_equals_that_of_run(irb140):
         assert experiment(**settings).trial({}).error_limit == np.inf, settings
     known = [experiment("payload_mismatch", payload_known=known).trial({}).error_limit for known in (0, 1)]
     assert known == [np.inf, ROUND_OFF]
-    assert experiment("drive_mismatch", knows="no_rotors").trial({}).error_limit == np.inf
-    assert experiment("drive_mismatch").trial({}).error_limit == ROUND_OFF
+    models = [experiment("parallelogram", model=model).trial({}).error_limit for model in ("exact", "no_rod")]
+    assert models == [ROUND_OFF, np.inf]
 
 
 def test_invalid_quantity_name_raises(swing):
@@ -312,8 +313,8 @@ def test_invalid_value_raises(swing, tmp_path):
     ):
         with pytest.raises((TwinError, ValueError), match=numbers):
             swing.trial(values)
-    with pytest.raises(VariationError, match="scenario 'model_agreement' has no reference"):
-        ScenarioExperiment("model_agreement", registry.find("model_agreement").Config())
+    with pytest.raises(VariationError, match="scenario 'model_agreement' is no TrackingScenario"):
+        ScenarioExperiment(tasks.task("model_agreement"))
 
 
 def test_python_controllers_need_the_engine_and_are_new_in_each_run(swing, tmp_path):
@@ -334,21 +335,34 @@ def test_python_controllers_need_the_engine_and_are_new_in_each_run(swing, tmp_p
 
 
 def test_absent_setting_is_ignored(swing):
-    swing = ScenarioExperiment("joint_tracking", swing.settings, absent=frozenset({"law.Ki"}))
+    swing = ScenarioExperiment(swing.task, absent=frozenset({"law.Ki"}))
     swing = pickle.loads(pickle.dumps(swing))
     assert np.isnan(swing.nominal("law.Ki"))
-    assert swing.config({"law.Ki": np.nan, "payload": 1.0}) == swing.config({"payload": 1.0})
+    assert swing.task_of({"law.Ki": np.nan, "payload": 1.0}) == swing.task_of({"payload": 1.0})
 
 
 def test_varied_change_replaces_fixed_change(swing):
     """A change that is fixed stays, and one that varies takes its place."""
-    config = dataclasses.replace(swing.settings, changes=(("mass", 1.1), ("drives.coulomb", 2.0)))
-    it = ScenarioExperiment("joint_tracking", config)
-    assert it.config({"mass": 1.3}).changes == (("mass", 1.3), ("drives.coulomb", 2.0))
-    run = Run("joint_tracking", it.config({"mass": 1.3}), None, (), 0.1)
+    it = ScenarioExperiment(swing.task.with_setup(changes=(("mass", 1.1), ("drives.coulomb", 2.0))))
+    task = it.task_of({"mass": 1.3})
+    assert task.setup.changes == (("mass", 1.3), ("drives.coulomb", 2.0))
+    run = Run(task)
     assert repeat_command(run).endswith(" --with mass=1.3 drives.coulomb=2.0")
 
 
-def test_known_law_is_false_with_unknown_payload():
-    assert not payload_mismatch.Config().known_law
-    assert drive_check.Config().known_law
+def test_law_is_not_known_with_an_unknown_payload():
+    for known in (False, True):
+        loop = tasks.run("payload_mismatch", payload_known=known, time_step=0.005).loop
+        assert loop.known_law is known
+    assert GravityHold(duration=0.01).run().loop.known_law
+    assert DriveCheck(duration=0.1, states=5).run().loop.known_law
+
+
+def test_options_without_a_share_in_the_motion_share_their_reference():
+    """`of_motion` hides them; options of the motion itself stay."""
+    carried = experiment("payload_mismatch")
+    for values in ({"payload_mass": 2.0}, {"payload_distance": 0.05}):
+        assert carried.trial(values).reference is carried.trial({}).reference
+    fallen = experiment("parallelogram")
+    assert fallen.trial({"free_time": 0.02}).reference is fallen.trial({}).reference
+    assert fallen.trial({"speed_fraction": 0.4}).reference is not fallen.trial({}).reference

@@ -1,6 +1,5 @@
 """Scenarios with every arm run from the command line, and a second time to the bit."""
 
-import dataclasses
 import json
 from dataclasses import replace
 
@@ -9,10 +8,11 @@ import pytest
 
 import controllers
 import twin
+from scenarios.judging.run import TrackingRun
+from scenarios.setup import Sampling
 from scenarios.shell.command_line import main
-from scenarios.running import registry
-from scenarios.running.runs import run_one
-from scenarios.sweeps.scenario_experiment import Memoized
+from scenarios.sweeps.scenario_experiment import Memoized, ScenarioExperiment
+from tests.support import tasks
 from tests.support.scenario_cases import CASES, SHORT, full_run
 from twin.logs.log import Log
 from twin.robot.quantities import changed
@@ -37,7 +37,7 @@ def test_command_line_run_equals_run_from_python(robot, name, controller, tmp_pa
     words = ["run", name, "--robot", robot, "--controller", controller, "--log", str(file), *options]
     assert main(words) == 0
     assert controller in capsys.readouterr().out
-    log, _ = full_run(name, controller, robot)
+    log = full_run(name, controller, robot)[0].log
     assert log.identical(unstamped(Log.load(file)))
 
 
@@ -67,13 +67,14 @@ def test_log_contains_changed_arm_and_changes(written):
     assert log.model_residual() < 1e-11
     assert json.loads(str(log.arrays["settings"]))["changes.model.mass"] == 0.9
     pd = controllers.make("pd", changed(robot, [("mass", 0.9)]), period=1e-3)
-    np.testing.assert_allclose(log.arrays["gains"], pd.gains, rtol=1e-13)
+    loop = TrackingRun.load(written / "a.npz").loop
+    assert list(loop.gains) == list(pd.gains._fields)
+    np.testing.assert_allclose(list(loop.gains.values()), pd.gains, rtol=1e-13)
 
 
 def test_log_restores_torque_limits_of_ideal_drives(tmp_path):
-    scenario = registry.find("joint_tracking")
     settings = {"duration": 0.01, "payload": "2,0,0,0.1", "changes": (("torque_limit", 0.7), ("mass", 1.1))}
-    log = run_one(scenario, scenario.Config(**settings)).log
+    log = tasks.executed("joint_tracking", **settings).log
     log.save(tmp_path / "a.npz")
     again = twin.Log.load(tmp_path / "a.npz").robot
     np.testing.assert_allclose(again.tau_max, 0.7 * twin.load("irb140").tau_max, rtol=1e-15)
@@ -91,18 +92,6 @@ def test_results_name_changes_and_have_no_error_limit(written):
     assert limits["engine - model, whole run"] < 1e-11
 
 
-def test_drive_mismatch_predicts_errors_of_changed_arm():
-    """The analytic model predicts the engine's run for each knowledge of the controller."""
-    scenario = registry.find("drive_mismatch")
-    changes = (("drives.coulomb", 1.4), ("mass", 1.1), ("model.drives.rotor_inertia", 0.9))
-    run = run_one(scenario, scenario.Config(duration=0.1, knows="no_friction", changes=changes))
-    assert run.passes, run.error
-    error = np.max(np.abs(run.log.q - run.log.q_ref))
-    predicted = run.log.arrays["joint_errors"]
-    assert predicted[1] == pytest.approx(error, abs=1e-12)
-    assert predicted[0] > 1e-5, "which knows all of the nominal drives"
-
-
 def test_wrong_use_prints_one_sentence(capsys):
     for words, told in (
         ([*BRIEF, "--with", "mass"], "--with mass: expected NAME=NUMBER"),
@@ -116,7 +105,7 @@ def test_wrong_use_prints_one_sentence(capsys):
         ),
         (
             ["run", "model_agreement", "--with", "mass=1.1"],
-            "'model_agreement' has no reference(robot, config)",
+            "'model_agreement' is no TrackingScenario: its robot cannot be changed",
         ),
     ):
         assert main(words) == 2
@@ -125,27 +114,50 @@ def test_wrong_use_prints_one_sentence(capsys):
         assert len(error.strip().splitlines()) == 1
 
 
-# Values that are cached for settings belong to the attributes they were computed from.
+# Values that are cached by their keys.
 
 
-def test_memoized_value_depends_only_on_settings_that_were_read():
+def test_memoized_values_are_made_once_and_the_oldest_are_dropped():
     made = []
 
-    def make(config):
+    def make():
         made.append(None)
-        copied = dataclasses.replace(config, seed=1)
-        return copied.duration if config.seed else (type(copied), vars(config)["duration"])
+        return [len(made)]
 
-    config = registry.find("joint_tracking").Config()
-    remembered = Memoized(make, 2)
-    kind, duration = remembered(config)
-    assert (kind, duration) == (type(config), config.duration)
-    assert remembered(dataclasses.replace(config)) is remembered(config)
-    assert len(made) == 1
-    assert remembered(dataclasses.replace(config, seed=2, duration=7.0)) == 7.0
-    assert len(made) == 2
-    single = Memoized(lambda config: (config.plant_changes, config.period), 2)
-    first = single(config)
-    assert single(dataclasses.replace(config, seed=2, changes=(("model.mass", 1.1),))) is first
-    assert single(dataclasses.replace(config, changes=(("mass", 1.1),))) is not first
-    assert single(dataclasses.replace(config, time_step=0.01)) is not first
+    remembered = Memoized(2)
+    first = remembered(("a", 1.0), make)
+    assert remembered(("a", 1.0), make) is first
+    second = remembered(("a", 2.0), make)
+    assert (first, second) == ([1], [2])
+    assert remembered(("b",), make) == [3]
+    assert remembered(("a", 2.0), make) is second
+    assert remembered(("a", 1.0), make) == [4]
+
+
+@pytest.mark.parametrize(
+    ("settings", "equal"),
+    [
+        ({"payload_mass": 3.0, "payload_known": True}, True), ({"controller": "pd", "seed": 3}, True),
+        ({"tool": "0,0,0.1"}, True), ({"payload": "1"}, True), ({"time_step": 2e-3}, False),
+        ({"reference": "continuous"}, False), ({"robot": "irb1600"}, False), ({"mounting": "wall"}, False),
+    ],
+)  # fmt: skip
+def test_motion_depends_on_options_sampling_robot_and_stated_needs(settings, equal):
+    """A reference is cached by this key, so that it must not depend on anything else."""
+    keys = [
+        ScenarioExperiment(task)._reference_key(task)
+        for task in (tasks.task("payload_mismatch"), tasks.task("payload_mismatch", **settings))
+    ]
+    assert (keys[0] == keys[1]) is equal
+
+
+def test_sampling_has_what_a_scenario_needs():
+    settings = {"tool": "0,0,0.1", "payload": "1", "seed": 7}
+    for name in ("pose_path", "drive_check", "excitation"):
+        task = tasks.task(name, **settings)
+        sampling = task.setup.sampling(task.scenario.needs)
+        given = {one: getattr(sampling, one) for one in settings if getattr(sampling, one) == settings[one]}
+        assert set(given) == set(task.scenario.needs)
+        assert [getattr(sampling, one) for one in settings if one not in given] == [
+            getattr(Sampling(), one) for one in settings if one not in given
+        ]

@@ -10,22 +10,21 @@ import pytest
 
 import controllers
 import twin
-from scenarios.base import Config
-from scenarios.shell.command_line import main
-from scenarios.shell.output import Tally
 from scenarios.running import registry
 from scenarios.running.runs import run_name
 from scenarios.running.validation import Selection, matches, planned
-from tests.support import user_scenarios
+from scenarios.shell.command_line import main
+from scenarios.shell.output import Tally
+from tests.support import tasks, user_scenarios
 from twin.errors import UnknownNameError
 
-VARIANT = "VARIANTS = (Config(controller='pid', bandwidth=9.0),)\n"
-RUN = """def run(config):
-    return gravity_hold.run(gravity_hold.Config(duration=0.1, controller=config.controller))
+VARIANT = "variants = ({'controller': 'pid', 'bandwidth': 9.0},)\n"
+MOTION = """def motion(self, robot):
+    return twin.hold(robot.poses["test_3"], 0.1)
 """
-METRICS = """def metrics(log):
+METRICS = """def metrics(self, run):
     import numpy as np
-    error = float(np.max(np.abs(log.q_ref - log.q)))
+    error = float(np.max(np.abs(run.log.q_ref - run.log.q)))
     return (Metric("largest error", error, "rad", 1e-3, "what our gripper can bear"),)
 """
 
@@ -35,50 +34,50 @@ def write_scenario(folder, name="mine.py", **parts):
 
 
 def names(plan):
-    return [run_name(scenario.name, config) for scenario, config in plan.runs]
+    return [run_name(task) for task in plan.tasks]
 
 
 def test_default_plan_has_all_scenarios_with_their_robots():
     plan = planned()
-    found = {(scenario.name, config.robot) for scenario, config in plan.runs}
+    found = {(task.entry.name, task.setup.robot) for task in plan.tasks}
     assert {name for name, _ in found} == set(registry.titles())
     assert {robot for name, robot in found if name == "pose_path"} == set(twin.robot_names())
-    assert {robot for name, robot in found if name == "manutec_move"} == {"manutec_r3"}
     assert {robot for name, robot in found if name == "parallelogram"} == {"irb1400"}
     for name, robot in found:
-        laws = {config.controller for one, config in plan.runs if (one.name, config.robot) == (name, robot)}
-        assert laws >= set(controllers.NAMES)
-    assert len(set(names(plan))) == len(plan.runs)
+        here = [task.setup for task in plan.tasks if (task.entry.name, task.setup.robot) == (name, robot)]
+        assert {setup.controller for setup in here} >= set(controllers.NAMES)
+    assert len(set(names(plan))) == len(plan.tasks)
 
 
 def test_selected_controller_restricts_runs_and_variants(tmp_path):
-    mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    mine = write_scenario(tmp_path, options=VARIANT)
     assert names(planned(["irb140"], [mine], Selection(["pd"]))) == ["irb140, mine, pd"]
     both = ["irb140, mine, pid", "irb140, mine, pid, bandwidth 9.0"]
     assert names(planned(["irb140"], [mine], Selection(["pid"]))) == both
-    assert len(planned(["irb140"], [mine]).runs) == len(controllers.NAMES) + 1
+    assert len(planned(["irb140"], [mine]).tasks) == len(controllers.NAMES) + 1
 
 
 def test_setting_applies_to_every_run_and_duplicates_run_once(tmp_path):
-    mine = write_scenario(tmp_path, config=user_scenarios.PARTS["config"] + VARIANT)
+    mine = write_scenario(tmp_path, options=VARIANT)
     selection = Selection((), {"bandwidth": 9.0, "unheard_of": 1}, {"pid": (("Ki", 3.0),)})
     plan = planned(["irb140"], [mine], selection)
-    assert len(plan.runs) == len(controllers.NAMES)
-    assert {config.bandwidth for _, config in plan.runs} == {9.0}
-    assert {config.law_settings for _, config in plan.runs if config.controller == "pid"} == {(("Ki", 3.0),)}
+    assert len(plan.tasks) == len(controllers.NAMES)
+    assert {task.setup.bandwidth for task in plan.tasks} == {9.0}
+    pid = [task.setup for task in plan.tasks if task.setup.controller == "pid"]
+    assert {setup.law_settings for setup in pid} == {(("Ki", 3.0),)}
 
 
 def test_plan_uses_default_robot_of_scenario(tmp_path):
-    made_for = (
-        "@dataclass(frozen=True)\nclass Config(base.Config):\n    robot: str = option('irb1400', 'x')\n"
-    )
-    mine = write_scenario(tmp_path, config=made_for)
-    assert {config.robot for _, config in planned((), [mine]).runs} == {"irb1400"}
-    assert {config.robot for _, config in planned(["irb140"], [mine]).runs} == {"irb140"}
-    suits = "def suits(robot):\n    return robot.name == 'irb1400'\n"
-    fussy = write_scenario(tmp_path, "fussy.py", config=user_scenarios.PARTS["config"] + suits)
+    def robots(plan):
+        return {task.setup.robot for task in plan.tasks}
+
+    mine = write_scenario(tmp_path, options="defaults = {'robot': 'irb1400'}\n")
+    assert robots(planned((), [mine])) == {"irb1400"}
+    assert robots(planned(["irb140"], [mine])) == {"irb140"}
+    suits = "def suits(self, robot):\n    return robot.name == 'irb1400'\n"
+    fussy = write_scenario(tmp_path, "fussy.py", options=suits)
     plan = planned((), [fussy])
-    assert {config.robot for _, config in plan.runs} == {"irb1400"}
+    assert robots(plan) == {"irb1400"}
     assert plan.unsuited == (("fussy", "irb140"), ("fussy", "irb1600"))
 
 
@@ -97,14 +96,14 @@ def test_unknown_controller_and_invalid_setting_raise(tmp_path):
     ],
 )  # fmt: skip
 def test_only_matches_part_of_a_name_or_a_pattern(texts, held):
-    name = run_name("pose_path", Config(controller="pd", bandwidth=30.0))
+    name = run_name(tasks.task("pose_path", controller="pd", bandwidth=30.0))
     assert name == "irb140, pose_path, pd, bandwidth 30.0"
     assert matches(name, texts) is held
 
 
 def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    user_scenarios.write(tmp_path / "mine.py", run=RUN, metrics=METRICS)
+    user_scenarios.write(tmp_path / "mine.py", motion=MOTION, metrics=METRICS)
     words = "validate ./mine.py --robot irb140 --controller pd computed_torque --jobs 1 --bandwidth 21"
     assert main([*words.split(), "--json", "a.json", "--junit", "a.xml", "--markdown", "a.md"]) == 1
     told = capsys.readouterr().out

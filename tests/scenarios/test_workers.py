@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.shell.output import Files
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.execution import run_in_parallel
+from scenarios.shell.output import Files
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 from tests.support.full_disk import disk_full_after
 from twin import jit
 from twin.worker_processes import Answer, Started, Workers
 
-MORTAL = """def run(config):
+MORTAL = """def run(self, setup):
     import os, signal
     from pathlib import Path
     seen = Path(__file__).with_name("seen")
@@ -26,9 +26,9 @@ MORTAL = """def run(config):
         file.write(f"{os.getpid()}\\n")
     if len(seen.read_text().split()) <= DEATHS:
         os.kill(os.getpid(), signal.SIGKILL)
-    return gravity_hold.run(gravity_hold.Config(duration=0.01))
+    return super().run(setup)
 """
-ASLEEP = """def run(config):
+ASLEEP = """def run(self, setup):
     import os, time
     from pathlib import Path
     Path(__file__).with_name(f"{os.getpid()}.pid").touch()
@@ -40,14 +40,14 @@ def nothing(*_):
     pass
 
 
-def work(scenario, *laws):
-    return [(scenario, scenario.Config(controller=law)) for law in laws]
+def work(entry, *laws):
+    return [entry.task({"controller": law}) for law in laws]
 
 
 def test_results_do_not_depend_on_number_of_processes(tmp_path):
     mine = registry.find(user_scenarios.write(tmp_path / "mine.py"))
     short = registry.find("joint_tracking")
-    runs = [*work(mine, "pd", "pid"), (short, short.Config(duration=0.1)), (mine, mine.Config(bandwidth=7.0))]
+    runs = [*work(mine, "pd", "pid"), short.task({"duration": 0.1}), mine.task({"bandwidth": 7.0})]
     files, told = [], []
     for jobs in (1, 2):
         done = run_in_parallel(runs, jobs, nothing, lambda *one: told.append(one))
@@ -69,9 +69,9 @@ def test_each_run_of_user_code_fails_alone(tmp_path, capfd):
         user_scenarios.write(tmp_path / deaths / "mortal.py", run=MORTAL.replace("DEATHS", deaths))
         for deaths in "12"
     ]
-    loud = "def run(config):\n    print('loud')\n    import warnings\n    warnings.warn('beware')\n"
-    loud += "    return gravity_hold.run(gravity_hold.Config(duration=0.01))\n"
-    odd = "def metrics(log):\n    return ()\n\ndef table(log):\n    return lambda: 0\n"
+    loud = "def run(self, setup):\n    print('loud')\n    import warnings\n    warnings.warn('beware')\n"
+    loud += "    return super().run(setup)\n"
+    odd = "def metrics(self, run):\n    return ()\n\ndef table(self, run):\n    return lambda: 0\n"
     files = [
         *mortal, user_scenarios.write(tmp_path / "loud.py", run=loud),
         user_scenarios.write(tmp_path / "odd.py", metrics=odd), user_scenarios.write(tmp_path / "good.py"),

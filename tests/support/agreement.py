@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 import twin
-from scenarios import parallelogram
 from scenarios.judging.motion_range import random_positions
+from scenarios.parallelogram import Parallelogram
+from scenarios.setup import Setup
 from tests.support.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.support.sample_loads import BODY, TOOL
 from twin.engine.simulation import Simulation
@@ -130,12 +131,12 @@ def _steps(arm, q, qd, tau, F) -> tuple[np.ndarray, float]:
 
 def in_motion(robot) -> Rows:
     """Run the scenario `parallelogram`: a free fall, then ten seconds of fast motion."""
-    log = parallelogram.run(parallelogram.Config(robot=robot.name, duration=10.0, speed_fraction=0.9))
+    run = Parallelogram(duration=10.0, speed_fraction=0.9).run(Setup(robot=robot.name))
+    log, fall = run.log, run.fall
     what = "fast motion of 10 s at 1 kHz, computed torque:"
     yield f"{what} tracking, in rad", "zero", float(np.max(np.abs(log.q - log.q_ref)))
     yield f"{what} gap of the loop, in m", "zero", float(np.max(log.loop_gap))
-    engine, model = log.arrays["free_engine"], log.arrays["free_model"]
-    yield "free fall of 0.4 s, in rad and rad/s", "PyBullet", float(np.max(np.abs(engine - model)))
+    yield "free fall of 0.4 s, in rad and rad/s", "PyBullet", float(np.max(np.abs(fall.engine - fall.model)))
 
 
 def inverse_kinematics(robot, poses: int) -> Rows:

@@ -4,10 +4,10 @@ import shlex
 import sys
 import time
 
+from scenarios.running import registry
 from scenarios.shell.command_line import read
 from scenarios.shell.output import COMPILING
-from scenarios.shell.settings import configs_of
-from scenarios.running import registry
+from scenarios.shell.settings import tasks_of
 
 COMMAND = [sys.executable, "-c", "import sys; from scenarios.shell.process import main; sys.exit(main())"]
 
@@ -26,11 +26,11 @@ def wait(reached, longest=60.0):
 
 
 def parsed_back(command):
-    """Return the scenario that a command names, and the one configuration that it makes."""
+    """Return the task that a command names."""
     words = shlex.split(command)
     assert words[:2] == ["irb-twin", "run"]
-    scenario = registry.find(words[2])
     given, call = read(words[1:])
     assert given.scenarios == (words[2],)
-    (config,) = configs_of(call.settings, scenario.Config, given.controller, given.laws, given.changes)
-    return scenario, config
+    entry = registry.find(words[2])
+    (task,) = tasks_of(call.settings, entry, given.controller, given.laws, given.changes)
+    return task

@@ -1,6 +1,11 @@
 """Rule behind the effort limits of the URDFs: position of the load, and the motions that count."""
 
-from scenarios import joint_tracking, parallelogram, payload_mismatch, pose_path
+from scenarios.joint_tracking import JointTracking
+from scenarios.parallelogram import Parallelogram
+from scenarios.payload_mismatch import PayloadMismatch
+from scenarios.pose_path import PosePath
+from scenarios.setup import Sampling
+from twin.trajectories.joint_paths import joint_path
 
 BEYOND_FLANGE = 0.080  # m
 OFF_AXIS_6 = 4.91 / (6.0 * 9.81)
@@ -9,8 +14,8 @@ OFF_AXIS_6 = 4.91 / (6.0 * 9.81)
 
 def paths_of(robot):
     """Return the motions of the scenarios that suit the robot."""
-    modules = [joint_tracking, pose_path, payload_mismatch]
-    if parallelogram.suits(robot):
-        modules.append(parallelogram)
-    settings = {"robot": robot.name, "time_step": 1e-6}  # steps of 1 ms would delay stops to the next sample
-    return [module.trajectory(robot, module.Config(**settings)) for module in modules]
+    scenarios = [one for one in (JointTracking(), PayloadMismatch(), Parallelogram()) if one.suits(robot)]
+    motions = [scenario.motion(robot) for scenario in scenarios]
+    sampling = Sampling(time_step=1e-6)  # steps of 1 ms would delay stops to the next sample
+    tour = joint_path(robot, PosePath().tour(robot, sampling), near=robot.poses[robot.tour[0]])
+    return [*motions, tour]

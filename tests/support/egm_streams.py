@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import twin
-from scenarios import excitation
+from tests.support import tasks
 from tests.support.processor_times import shared
 from twin.egm import RobotMessage
 
@@ -24,7 +24,7 @@ continuous mean over the cycle would be 0.5.
 def excited_log(duration=20.0, **settings):
     """Return a log of the engine: excitation of the IRB 140 with a payload of 3 kg, in steps of 2 ms."""
     settings = {"payload": PAYLOAD, "drives": "rigid", "time_step": 0.002} | settings
-    return excitation.run(excitation.Config(robot="irb140", periods=round(duration / 5.0), **settings))
+    return tasks.run("excitation", robot="irb140", periods=round(duration / 5.0), **settings).log
 
 
 def messages(log, *, noise=0.0, torque=True, first=7, seed=3, period=CYCLE):

@@ -10,7 +10,7 @@ import controllers
 from twin.egm import GuidanceSettings, Lateness, SensorMessage, decode_robot, encode_sensor
 from twin.egm.guidance.run import make_guidance
 from twin.egm.robot.guided_arm import GuidedArm
-from twin.egm.robot.session import Plan, Session
+from twin.egm.robot.session import Session, SessionPlan
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
 """Guidance settings for fast test motions."""
@@ -115,10 +115,11 @@ class CycleByCycle:
 
 @contextmanager
 def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=None, path=None, **options):
-    """Provide a session that has not begun; `options` are those of `Plan` and `GuidedArm`."""
+    """Provide a session that has not begun; `options` are those of `SessionPlan` and `GuidedArm`."""
     settings = GuidanceSettings(**BRISK) if settings is None else settings
     tool = np.eye(4) if T_flange_tool is None else T_flange_tool
-    plan = Plan(**{name: options.pop(name) for name in list(options) if name in Plan.__dataclass_fields__})
+    of_plan = [name for name in options if name in SessionPlan.__dataclass_fields__]
+    plan = SessionPlan(**{name: options.pop(name) for name in of_plan})
     law = controllers.make("computed_torque", robot) if law is None else law
     guidance = make_guidance(robot, settings, tool, path)
     start = np.zeros(robot.n) if start is None else start

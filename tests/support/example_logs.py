@@ -6,8 +6,11 @@ import numpy as np
 from rich.console import Console
 
 import twin
-from scenarios.base import Config, Metric
+from scenarios.metric import Metric
+from scenarios.running.registry import Entry, Task
 from scenarios.running.runs import Run
+from scenarios.scenario import TrackingScenario
+from scenarios.setup import Setup
 from tests.support.random_trees import interpreted
 from twin.logs.log import Log
 
@@ -86,10 +89,15 @@ def made_up_log(controller, error=0.01):
     return made_log(robot, q, q_ref, controller=controller, time_step=1e-3, **arrays)
 
 
+def made_up_task(name="swing", **settings):
+    """Return a task of a scenario that no file defines; the settings are those of its setup."""
+    return Task(Entry(name, TrackingScenario), TrackingScenario(), Setup(**settings))
+
+
 def made_up_run(controller="pd", *metrics, error=0.01):
     passed = Metric("the check that holds", 1e-12, "rad", 1e-10, "its reason")
-    config = Config(controller=controller)
-    return Run("swing", config, made_up_log(controller, error), metrics or (passed,), 0.5)
+    task = made_up_task(controller=controller)
+    return Run(task, made_up_log(controller, error), metrics or (passed,), 0.5)
 
 
 def rendered(parts, width=100):

@@ -3,20 +3,20 @@
 import controllers
 import twin
 from scenarios.running import registry
+from tests.support import tasks
 from tests.support.processor_times import shared
 
 NAMES = tuple(registry.titles())
 ROBOTS = twin.robot_names()
-SUITED = [(robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).suits(twin.load(robot))]
+SUITED = [
+    (robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).kind().suits(twin.load(robot))
+]
 SHORT = {
     "drive_check": {"duration": 0.4, "states": 20},
-    "drive_mismatch": {"duration": 0.4},
     "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
-    "identify_joint": {"duration": 1.0, "time_step": 0.002},
     "joint_tracking": {"duration": 0.4},
     "laboratory": {"time_step": 0.002, "speed": 0.3, "acceleration": 1.0, "distance": 0.18},
-    "manutec_move": {},
     "model_agreement": {"moves": 1, "states": 5, "free_time": 0.05},
     "parallelogram": {"free_time": 0.05, "duration": 0.5},
     "payload_mismatch": {"time_step": 0.002},
@@ -48,6 +48,6 @@ CASES = cases()
 @shared
 def full_run(name, controller, robot="irb140"):
     """Run a scenario shortly; the result is cached because several tests ask for it."""
-    scenario = registry.find(name)
-    log = scenario.run(scenario.Config(robot=robot, controller=controller, **SHORT[name]))
-    return log, scenario.metrics(log)
+    _, scenario, setup = tasks.task(name, robot=robot, controller=controller, **SHORT[name])
+    run = scenario.run(setup)
+    return run, scenario.metrics(run)

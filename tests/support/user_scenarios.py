@@ -1,27 +1,43 @@
 """Scenario files of a user, valid and invalid."""
 
-HEAD = '''"""Scenario of a user."""
+from textwrap import indent
 
-from dataclasses import dataclass
+HEAD = '''"""Scenario file of a user."""
 
-from scenarios import base, gravity_hold
-from scenarios.base import Metric, option
+import twin
+from scenarios import Metric, Scenario, TrackingScenario, option
+
 
 '''
+METRICS = """def metrics(self, run):
+    return (Metric("length", len(run.log.t), "", None, "in samples"),)
+"""
 PARTS = {
-    "config": "@dataclass(frozen=True)\nclass Config(base.Config): ...\n",
-    "run": "def run(config):\n    return gravity_hold.run(gravity_hold.Config(duration=0.01))\n",
-    "metrics": 'def metrics(log):\n    return (Metric("length", len(log.t), "", None, "in samples"),)\n',
+    "options": "",
+    "motion": "def motion(self, robot):\n    return twin.hold(robot.n * [0.0], 0.01)\n",
+    "run": "",
+    "metrics": METRICS,
 }
+"""Parts of the body of a valid class, without its indentation."""
 
 
-def scenario(head="", **parts):
-    """Return the text of a scenario file; `head` comes first, and `parts` replace the valid parts by name."""
-    return head + HEAD + "\n\n".join((PARTS | parts).values())
+def scenario(head="", base="TrackingScenario", doc="Scenario of a user.", **parts):
+    """Return the text of a scenario file.
+
+    `head` comes first, `base` is the class that its class inherits, and `parts` replace the valid parts of
+    the body by name.
+    """
+    body = [f'"""{doc}"""\n' if doc else "", *(PARTS | parts).values()]
+    return f"{head}{HEAD}class Own({base}):\n" + indent("\n".join(filter(None, body)), 4 * " ")
 
 
 def write(path, head="", **parts):
     """Write a scenario file and its folder, and return its path as text."""
+    return write_text(path, scenario(head, **parts))
+
+
+def write_text(path, text):
+    """Write a file and its folder, and return its path as text."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(scenario(head, **parts), encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return str(path)

@@ -59,8 +59,8 @@ def test_a_link_is_followed(file, tmp_path):
 
 
 def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
-    run = "def run(config):\n    return gravity_hold.run(gravity_hold.Config(duration=0.5))\n"
-    own = user_scenarios.write(tmp_path / "own.py", run=run)
+    motion = "def motion(self, robot):\n    return twin.hold(robot.n * [0.0], 0.5)\n"
+    own = user_scenarios.write(tmp_path / "own.py", motion=motion)
     log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
     words = ["run", own, "--log", str(log), "--json", str(results)]
     assert main(words) == 0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
+from twin.cell.shapes import LARGEST, placement
 from twin.errors import CellError, near
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 MARGIN = 0.0
-LARGEST, LARGEST_MARGIN = 20.0, 2.0
-"""Lengths of a cell, in [m], beyond which their unit is doubted."""
+LARGEST_MARGIN = 2.0
+"""Margin, in [m], beyond which its unit is doubted."""
 PLACEMENT = {"at?": 3, "rpy_deg?": 3}
 SHAPES: dict[str, dict[str, Any]] = {
     "box": {"box": 3, **PLACEMENT},
@@ -165,14 +165,6 @@ def load_cell(path: str | Path) -> Cell:
     except FactsError as error:
         text = str(error)
         raise CellError(text if str(path) in text else f"{path}: {text}") from None
-
-
-def placement(table: dict[str, Any]) -> Floats:
-    """Return the pose (4, 4) of `at` and `rpy_deg`: turns about the fixed axes x, y, z."""
-    T = np.eye(4)
-    T[:3, 3] = table.get("at", (0, 0, 0))
-    T[:3, :3] = Rotation.from_euler("xyz", table.get("rpy_deg", (0, 0, 0)), degrees=True).as_matrix()
-    return T
 
 
 def _check(content: dict[str, Any]) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.arrays import Floats
-from twin.cell.cell import Cell
 from twin.cell.shapes import Solid, arm_solids, body_name, coal, solids_of, touching_links, triangles_of
 from twin.errors import CellError, near, printable
 from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import joint_vectors
 from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from twin.cell.cell import Cell
 
 TOOL = "tool"
 DEEPEST = 0.020

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.cell.cell import Cell
 from twin.cell.clearance import Clearance, Nearest
 from twin.errors import CellError
 from twin.logs.log import Log
+
+if TYPE_CHECKING:
+    from twin.cell.cell import Cell
 
 PRECISION, SHARE = 1e-4, 0.01
 """Precision of the least distance between the samples: in [m], or as a share of it if that is larger."""
@@ -39,7 +42,6 @@ class Closest:
         q: (n,) joint angles there, in [rad].
         bound: what the distance less the margin is proven not to fall below, in [m].
         proven: whether the motion between the samples is known, so that the bound is a proof.
-        looked_at: number of configurations whose distances were computed.
         samples: number of samples.
         lost_at: time in [s] from which the log has no finite joint angles, so that nothing is known; or None.
     """
@@ -49,7 +51,6 @@ class Closest:
     q: Floats
     bound: float
     proven: bool
-    looked_at: int
     samples: int
     lost_at: float | None = None
 
@@ -155,6 +156,5 @@ def closest(clearance: Clearance, t: Floats, q: Floats, slack: Floats, *, refine
         q[k] + share * (q[after] - q[k]),
         bound,
         refine,
-        len(seen),
         N,
     )

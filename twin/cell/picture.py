@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.cell.clearance import Clearance
 from twin.cell.reach import Envelope, PlaneMap
 from twin.formatting import literal
-from twin.kinematics.forward import link_poses
-from twin.views.plots import SUN, Plot
-from twin.views.scene import arm_meshes
+from twin.views.plots import Plot, arm_triangles, draw_solids
 
 OBJECT = (0.35, 0.55, 0.75)
 TOOL_COLOUR = (0.85, 0.75, 0.2)
@@ -28,34 +23,15 @@ def cell_plot(clearance: Clearance, q: ArrayLike) -> Plot:
         q: (n,) joint angles, in [rad].
     """
     robot = clearance.robot
-    T = link_poses(robot, q)
-    triangles, colors = [], []
-    for mesh in arm_meshes(robot):
-        pose = np.eye(4) if mesh.link < 0 else T[mesh.link]
-        triangles.append((mesh.vertices @ pose[:3, :3].T + pose[:3, 3])[mesh.faces])
-        colors.append(np.broadcast_to(np.array(mesh.color) / 255.0, (len(mesh.faces), 3)))
+    parts = arm_triangles(robot, q)
     for vertices, faces, name in clearance.meshes(q):
-        triangles.append(vertices[faces])
-        color = TOOL_COLOUR if name == "tool" else OBJECT
-        colors.append(np.broadcast_to(np.array(color), (len(faces), 3)))
-    drawn = np.concatenate(triangles)
-    points = drawn.reshape(-1, 3)
-    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2
+        parts.append((vertices[faces], np.array(TOOL_COLOUR if name == "tool" else OBJECT)))
     figure = Plot(figsize=(6.5, 6), layout="constrained")
-    axes: Any = figure.add_subplot(projection="3d")
-    axes.add_collection3d(
-        Poly3DCollection(drawn, facecolors=np.concatenate(colors), shade=True, lightsource=SUN, alpha=0.9)
-    )
+    axes, _ = draw_solids(figure, parts, "{} of the base  [m]", alpha=0.9)
     nearest = clearance.nearest(q)
     if nearest is not None:
         axes.plot(*nearest.points.T, color="red", lw=2.5, zorder=20)
         axes.set_title(f"{literal(nearest.names)}: {nearest.text}", fontsize=10)
-    for axis, centre in zip("xyz", middle, strict=True):
-        getattr(axes, f"set_{axis}lim")(centre - half, centre + half)
-        getattr(axes, f"set_{axis}label")(f"{axis} of the base  [m]", fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.set_box_aspect((1, 1, 1), zoom=0.85)
-    axes.view_init(elev=20, azim=-55)
     return figure
 
 

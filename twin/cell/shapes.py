@@ -5,18 +5,24 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from twin.arrays import Floats
-from twin.cell.cell import LARGEST, Cell, placement
 from twin.errors import CellError, RobotError
 from twin.kinematics.forward import link_poses
 from twin.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
 from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from twin.cell.cell import Cell
+
+LARGEST = 20.0
+"""Length of a cell, in [m], beyond which its unit is doubted."""
 
 SMALLEST = 1e-3
 """Extent of a mesh, in [m], below which its unit is doubted."""
@@ -29,6 +35,14 @@ CONVEX_SHARE = 0.995
 
 CONCAVITY = 0.02
 """Largest depth that convex parts of a mesh fill up, as a share of its size; coacd takes 0.01 to 1."""
+
+
+def placement(table: dict[str, Any]) -> Floats:
+    """Return the pose (4, 4) of `at` and `rpy_deg`: turns about the fixed axes x, y, z."""
+    T = np.eye(4)
+    T[:3, 3] = table.get("at", (0, 0, 0))
+    T[:3, :3] = Rotation.from_euler("xyz", table.get("rpy_deg", (0, 0, 0)), degrees=True).as_matrix()
+    return T
 
 
 class Solid(NamedTuple):

@@ -40,8 +40,8 @@ from twin.logs.log import Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
 from twin.robot.evaluation import copied
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 from twin.trajectories.sampling import Reference, Samples, State, check_radians
 
 PROGRESS_INTERVAL = 0.05  # s
@@ -77,7 +77,7 @@ def run_closed_loop(
         plant: plant that is set to the start and then driven; it remains open afterwards.
         controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
             `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
-            by name if it has one, are recorded at every sample in the log's arrays `law_NAME`.  Its
+            by name if it has one, are recorded at every sample in `Log.law_signals`.  Its
             `prepare(reference)`, if it has one, is called after the reset; if that returns a table
             (N, rows, n), row k is `state.table` at sample k.
         reference: N samples, one per control period.

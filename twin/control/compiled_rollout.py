@@ -17,7 +17,7 @@ from numba.extending import is_jitted
 
 from twin.control import rollout_loop
 from twin.control.control_law import MODEL_KERNELS, ControlLaw, Law, Model, is_compiled
-from twin.control.rollout_batch import Batch, Passive, Record, Settings
+from twin.control.rollout_batch import Batch, Block, Course, Passive, Record, Settings
 from twin.dynamics.regressor import TreeNumbers
 from twin.jit import compiled
 from twin.robot.drives.drive_step import DriveModel
@@ -65,20 +65,15 @@ LAW = _pointer(
 )
 POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KERNEL_POINTERS["bias"], KERNEL_POINTERS["tool_pose"])
 RUN = types.void(
-    *POINTERS, INTEGER, INTEGER,
+    *POINTERS,
+    _tuple(Block, INTEGER, INTEGER, LOGS, CUBE),
     _tuple(
         Batch, CUBE, MATRIX, CUBE, LOGS, CUBE, CUBE, CUBE, LOGS, COUNT, LOGS, MATRIX, MATRIX, MATRIX, MATRIX,
         VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, TREE, CUBE, CUBE, COUNT, MATRIX, MATRIX,
     ),
     _tuple(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
     _tuple(Settings, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER),
-    CUBE,
-    VECTOR,
-    LOGS,
-    CUBE,
-    LOGS,
-    MATRIX,
-    MATRIX,
+    _tuple(Course, VECTOR, CUBE, MATRIX, MATRIX, LOGS),
     _tuple(Record, LOGS, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, INDICES, MATRIX, CUBE, MATRIX, COUNT),
 )  # fmt: skip
 

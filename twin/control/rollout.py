@@ -34,6 +34,8 @@ from twin.control.compiled_rollout import compiled_rollout
 from twin.control.control_law import ControlLaw, is_compiled
 from twin.control.rollout_batch import (
     Batch,
+    Block,
+    Course,
     Passive,
     Record,
     Settings,
@@ -42,10 +44,7 @@ from twin.control.rollout_batch import (
     object_array,
     stack_rows,
 )
-from twin.control.rollout_loop import (
-    RK4,
-    SEMI_IMPLICIT_EULER,
-)
+from twin.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.control.rollout_results import (
     Failure,
     Figures,
@@ -201,14 +200,18 @@ def run_rollouts(
     others = other_rows(arm, sensors)
     signals = (ALL_ROWS if others else PLAIN_ROWS, arm.n)
     record = _empty_record(len(batch.q), (len(t) - 1) // settings.every + 1, signals, len(law.signal_rows))
-    added = _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n)
     flange_tool = np.eye(4) if T_flange_tool is None else copied(real_array(T_flange_tool, "T_flange_tool"))
     tool_path = np.zeros((0, 3))
     if T_flange_tool is not None:
         tool_path = copied(forward_kinematics(arm, desired[0], flange_tool)[:, :3, 3])
-    run, passive, path, times = (
-        compiled_rollout(arm, law), _passive_ranges(arm), copied(np.stack(desired, axis=1)), copied(t)
-    )  # fmt: skip
+    course = Course(
+        copied(t),
+        copied(np.stack(desired, axis=1)),
+        tool_path,
+        flange_tool,
+        _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n),
+    )
+    run, passive = compiled_rollout(arm, law), _passive_ranges(arm)
 
     def noise(r: int) -> np.ndarray:
         """Draw the noise of a rollout."""
@@ -229,10 +232,8 @@ def run_rollouts(
         draws = np.zeros((0, 0, 0))
         if sensors_used.noise > 0:
             draws = np.array([noise(r) for r in range(first, last)])
-        run(
-            first, last, batch, passive, settings, path, times, tables(first, last), draws, added, tool_path,
-            flange_tool, record,
-        )  # fmt: skip
+        block = Block(first, last, tables(first, last), draws)
+        run(block, batch, passive, settings, course, record)
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
     arms = np.broadcast_to(plants, shape)

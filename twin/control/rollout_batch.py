@@ -97,6 +97,41 @@ class Settings(NamedTuple):
     past: int
 
 
+class Course(NamedTuple):
+    """What the rollouts of a batch follow at N samples.
+
+    Attributes:
+        t: (N,) times, in [s].
+        path: (N, 3, n) positions, speeds and accelerations of the reference, in [rad, rad/s, rad/s^2].
+        tool_path: (N, 3) reference of the tool, in [m]; empty if the tool error is not requested.
+        T_flange_tool: (4, 4) pose of the tool.
+        kicks: (R, N, 4, n) values that are added to positions and speeds of joints and motors; empty if
+            there are none.
+    """
+
+    t: np.ndarray
+    path: np.ndarray
+    tool_path: np.ndarray
+    T_flange_tool: np.ndarray
+    kicks: np.ndarray
+
+
+class Block(NamedTuple):
+    """Rollouts `first` to `last - 1` of a batch, which one call of the loop runs.
+
+    Attributes:
+        first: index of the first rollout.
+        last: index behind the last one.
+        tables: (last - first, N, rows, n) what the controllers prepared; a single table serves all.
+        draws: (last - first, N, n) random numbers of the sensor noise, empty without noise.
+    """
+
+    first: int
+    last: int
+    tables: np.ndarray
+    draws: np.ndarray
+
+
 class Record(NamedTuple):
     """Results of the loop, one row per rollout.
 

@@ -4,6 +4,8 @@ The law and the kernels of the robots are passed in; see `twin/control/compiled_
 `NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from twin.control.control_law import Model
@@ -118,20 +120,62 @@ def rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt):
     qd += dt / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
 
 
+class ModelFunctions(NamedTuple):
+    """Kernels of the law's model, the first members of a `Model`."""
+
+    inverse_dynamics: Any
+    bias: Any
+    gravity_torque: Any
+    mass_matrix: Any
+    tool_pose: Any
+    jacobian: Any
+    jacobian_rate: Any
+
+
+class PlantFunctions(NamedTuple):
+    """Kernels of the plant."""
+
+    forward_dynamics: Any
+    mass_matrix: Any
+    bias: Any
+    tool_pose: Any
+
+
+class Functions(NamedTuple):
+    """Compiled functions that the loop calls."""
+
+    law: Any
+    model: ModelFunctions
+    plant: PlantFunctions
+
+
 @compiled
 def run(
     law, inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
-    forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose, first, last, batch, passive, settings,
-    path, t, tables, draws, kicks, tool_path, T_flange_tool, record,
+    forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose,
+    block, batch, passive, settings, course, record,
 ):  # fmt: skip
-    """Run the rollouts `first` to `last - 1` along the path (N, 3, n) at the times `t`.
+    """Group the functions, and run a block of rollouts, see `run_block`.
 
-    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.  `tables`
-    (last - first, N, rows, n) are what the controllers prepared; a single table serves all.  `draws`
-    (last - first, N, n) are the random numbers of the sensor noise, empty without noise.  `kicks`
-    (R, N, 4, n) are added to positions and speeds of joints and motors at every sample; the array may be
-    empty.  `tool_path` (N, 3) is the reference of the tool, empty if the tool error is not requested.
+    The functions are separate arguments, because numba converts a compiled function to a pointer only where
+    it is an argument, not where a named tuple contains it.
     """
+    model = ModelFunctions(
+        inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate
+    )
+    plant = PlantFunctions(forward_dynamics, plant_mass_matrix, plant_bias, plant_tool_pose)
+    run_block(Functions(law, model, plant), block, batch, passive, settings, course, record)
+
+
+@compiled
+def run_block(functions, block, batch, passive, settings, course, record):
+    """Run a block of rollouts; the arguments are the groups of this module and of `rollout_batch`.
+
+    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.
+    """
+    law, kernels, plant = functions.law, functions.model, functions.plant
+    first, tables, draws = block.first, block.tables, block.draws
+    t, path, tool_path, kicks = course.t, course.path, course.tool_path, course.kicks
     n, N, rows = batch.q.shape[1], len(t), record.log.shape[2]
     dt, steps, every, closed = settings.dt, settings.steps, settings.every, len(passive.g0) > 0
     plain, sensed, driven = rows == PLAIN_ROWS, settings.past > 0, batch.drive_inertia.shape[1] > 0
@@ -150,7 +194,7 @@ def run(
     next_qd, next_qd_motor = np.empty(n), np.empty(n)
     table = np.empty((tables.shape[2], n))
     reference = Reference(desired[0], desired[1], desired[2])
-    for r in range(first, last):
+    for r in range(first, block.last):
         inertias, gravity = batch.inertias[r], batch.gravity[r]
         limits, coupling = batch.motor_limits[r], batch.motor_coupling[r]
         coupled = coupling.shape[1] > 0
@@ -163,7 +207,8 @@ def run(
         where, value, memory = record.where[r], record.value[r], batch.memory[r].copy()
         prepared = tables[0 if len(tables) == 1 else r - first]
         model = Model(
-            inverse_dynamics, bias, gravity_torque, mass_matrix, tool_pose, jacobian, jacobian_rate,
+            kernels.inverse_dynamics, kernels.bias, kernels.gravity_torque, kernels.mass_matrix,
+            kernels.tool_pose, kernels.jacobian, kernels.jacobian_rate,
             batch.model_inertias[r], batch.model_gravity[r], batch.model_tau_max[r], batch.model_period[r],
             DriveModel(batch.model_drive_inertia[r], batch.model_friction[r], batch.model_shafts[r]),
             batch.model_tree,
@@ -176,7 +221,7 @@ def run(
         copy(batch.q[r], q)
         copy(batch.qd[r], qd)
         if driven:
-            plant_bias(q, qd, inertias, gravity, h)
+            plant.bias(q, qd, inertias, gravity, h)
             copy(q, q_motor)
             copy(qd, qd_motor)
             rest_motors(DriveNumbers(dt, inertia, friction, springs, elastic, shafts), h, motors)
@@ -194,7 +239,7 @@ def run(
                         q_motor[i] += kicks[r, k, 2, i]
                         qd_motor[i] += kicks[r, k, 3, i]
             if not within_twice_the_speed_limits(signals, inverse_speed_limits) and has_diverged(
-                plant_mass_matrix, q, qd, inertias, inverse_speed_limits, settings.runaway, energy
+                plant.mass_matrix, q, qd, inertias, inverse_speed_limits, settings.runaway, energy
             ):
                 trouble = RAN_AWAY
                 break
@@ -234,7 +279,7 @@ def run(
                 summed[SQUARED_ERRORS, i] += error * error
                 summed[SQUARED_TORQUES, i] += tau[i] * tau[i]
             if has_tool:
-                plant_tool_pose(q, T_flange_tool, T_base_tool)
+                plant.tool_pose(q, course.T_flange_tool, T_base_tool)
                 x, y, z = (
                     T_base_tool[0, 3] - tool_path[k, 0], T_base_tool[1, 3] - tool_path[k, 1],
                     T_base_tool[2, 3] - tool_path[k, 2],
@@ -255,8 +300,8 @@ def run(
                 break
             for step in range(steps):
                 if driven:
-                    plant_bias(q, qd, inertias, gravity, h)
-                    plant_mass_matrix(q, inertias, M)
+                    plant.bias(q, qd, inertias, gravity, h)
+                    plant.mass_matrix(q, inertias, M)
                     drives = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
                     drive_step(drives, M, h, tau, q, qd, q_motor, qd_motor, next_qd, next_qd_motor, tau_joint)
                     for i in range(n):
@@ -264,9 +309,9 @@ def run(
                         q[i] = q[i] + qd[i] * dt
                         q_motor[i] = q_motor[i] + qd_motor[i] * dt
                 elif rk4:
-                    rk4_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
+                    rk4_step(plant.forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 else:
-                    euler_step(forward_dynamics, q, qd, tau, inertias, gravity, dt)
+                    euler_step(plant.forward_dynamics, q, qd, tau, inertias, gravity, dt)
                 if closed and folded(q, passive):
                     trouble = FOLDED
                     break

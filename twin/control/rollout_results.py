@@ -22,8 +22,9 @@ from twin.control.rollout_loop import (
 )
 from twin.control.signals import PLAIN_ROWS, joint_without_torque
 from twin.errors import LimitError
-from twin.robot.limits import ROUND_OFF, Violation, check_folding, joint_unit, violation
+from twin.robot.limits import ROUND_OFF, Violation, check_folding, violation
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 
 class Failure(NamedTuple):

@@ -62,7 +62,7 @@ def formula_code(
         parameters: how masses occur: `"numbers"`; `"symbols"`, as an argument of the function;
             or `"base"`, as an argument with the base parameters, the fewest that determine the torques.
         base: indices of the dynamic parameters that represent the base parameters, for `"base"`; see
-            `twin.identification.base_parameters`.
+            `twin.identification.torque_model.base_parameters`.
 
     Raises:
         RobotError: the masses of the links are unknown.
@@ -178,9 +178,6 @@ def _c_source(
     def dimensions(sizes: Sequence[int]) -> str:
         return "".join(f"[{size}]" for size in sizes)
 
-    def translated(expression: str) -> str:
-        return re.sub(r"\[(\d+), (\d+)\]", r"[\1][\2]", expression)
-
     given = [f"const double {name}{dimensions(sizes)}" for name, sizes in arguments.items()]
     # A pointer to an array without const: C has no implicit conversion to one with const.
     given = [word.removeprefix("const ") if word.count("[") > 1 else word for word in given]
@@ -195,11 +192,11 @@ def _c_source(
     result = f"double {quantity}{dimensions(shape)}"
     lines.append(f"void {_function_name(robot, quantity)}({', '.join([*given, result])})")
     lines.append("{")
-    lines += [f"    const double {translated(line)};" for line in text.lines]
+    lines += [f"    const double {_indexed(line)};" for line in text.lines]
     used = {name.partition("[")[0] for name in text.inputs}
     lines += [f"    (void){name};" for name in arguments if name not in used]
     for place, value in zip(np.ndindex(shape), text.values, strict=True):
-        lines.append(f"    {quantity}{dimensions(place)} = {translated(value)};")
+        lines.append(f"    {quantity}{dimensions(place)} = {_indexed(value)};")
     return "\n".join([*lines, "}", ""])
 
 

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats, real_array
 from twin.multibody.tree import frozen
 from twin.robot.drives.drives import Drives
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 LINK = ("m", "mx", "my", "mz", "Ixx", "Iyy", "Izz", "Ixy", "Ixz", "Iyz")
 """Names of the parameters of a link, in the order of `Tree.inertias`."""

@@ -1,3 +1,7 @@
+from . import guidance as guidance
+from . import mirror as mirror
+from . import robot as robot
+from . import wire as wire
 from .client import EgmClient as EgmClient
 from .guidance.guidance import Fault as Fault
 from .guidance.settings import GuidanceSettings as GuidanceSettings
@@ -13,7 +17,7 @@ from .robot.robot import EgmRobot as EgmRobot
 from .robot.session import EgmResult as EgmResult
 from .robot.session import EgmState as EgmState
 from .robot.session import Event as Event
-from .robot.session import Plan as Plan
+from .robot.session import SessionPlan as SessionPlan
 from .wire.encoding import decode_robot as decode_robot
 from .wire.encoding import decode_sensor as decode_sensor
 from .wire.encoding import encode_robot as encode_robot
@@ -21,28 +25,3 @@ from .wire.encoding import encode_sensor as encode_sensor
 from .wire.messages import MotionState as MotionState
 from .wire.messages import RobotMessage as RobotMessage
 from .wire.messages import SensorMessage as SensorMessage
-
-__all__ = [
-    "EgmClient",
-    "EgmResult",
-    "EgmRobot",
-    "EgmState",
-    "Event",
-    "Fault",
-    "GuidanceSettings",
-    "Lateness",
-    "Mirror",
-    "MotionState",
-    "Plan",
-    "Recording",
-    "Replayed",
-    "RobotMessage",
-    "SensorMessage",
-    "StreamLog",
-    "decode_robot",
-    "decode_sensor",
-    "encode_robot",
-    "encode_sensor",
-    "replay",
-    "virtual_time",
-]

@@ -163,10 +163,14 @@ class Simulation(AbstractContextManager):
         if loaded._drives is not None and self._drives is not None:
             loaded._drives.take_motors_from(self._drives)
         disconnect(self._client, beside_window=self.bench is not None)
-        # The world is a new one; the window, the pace and the drawing are not.
-        same = {name: vars(self)[name] for name in ("bench", "_pace", "_drawn")}
-        vars(self).update(vars(loaded) | same)
-        loaded._client = CLOSED
+        # The world is the new one, with all that `_build` sets; the window, the pace and the drawing stay.
+        self.robot, self.loop_gap, self._tau = loaded.robot, loaded.loop_gap, loaded._tau
+        self._client, loaded._client = loaded._client, CLOSED
+        self._body, self._joints, self._motors = loaded._body, loaded._joints, loaded._motors
+        self._flange_link, self._drives = loaded._flange_link, loaded._drives
+        self._T_link_inertial, self._T_inertial_flange = loaded._T_link_inertial, loaded._T_inertial_flange
+        self._apply, self._advance = loaded._apply, loaded._advance
+        self._read, self._unpack = loaded._read, loaded._unpack
 
     def state(self, out: np.ndarray | None = None) -> np.ndarray:
         """Return joint positions and velocities, (2, n), in [rad] and [rad/s]: `q, qd = simulation.state()`.

@@ -14,7 +14,7 @@ from twin.arrays import Floats
 from twin.errors import IdentificationWarning
 from twin.identification.measurements import Measurements
 from twin.identification.torque_model import TorqueModel
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 WORSE = 3.0
 """Ratio of the deviations outside and inside the recorded range above which a warning is given."""

@@ -218,8 +218,7 @@ def identify(
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
-        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", time_step=0.005)).log
+        >>> log = JointTracking(duration=4.0).run(JointTracking.setup(robot="two_link", time_step=0.005)).log
         >>> found = twin.identify(log.robot, log)
         >>> [(one.stands_for, round(one.value, 4)) for one in (found.values[1], found.values[3])]
         [('mx2', 0.5), ('Izz2', 0.3333)]

@@ -262,8 +262,7 @@ def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | 
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
-        >>> log = JointTracking(duration=0.1).run(Setup(robot="two_link")).log
+        >>> log = JointTracking(duration=0.1).run(JointTracking.setup(robot="two_link")).log
         >>> measured = twin.identification.measurements_of_log(log)
         >>> measured.how
         'exact steps of the engine, no filter, friction at the speed after each step'
@@ -331,8 +330,7 @@ def filtered_measurements(
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
-        >>> log = JointTracking(duration=2.0).run(Setup(robot="two_link")).log
+        >>> log = JointTracking(duration=2.0).run(JointTracking.setup(robot="two_link")).log
         >>> recording = twin.logs.torque_recording(log.t, log.q, log.tau)
         >>> twin.identification.filtered_measurements(recording).low_pass.cutoff  # in [Hz]
         4.5

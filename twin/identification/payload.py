@@ -24,12 +24,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import html_table
-from twin.identification.deviations import (
-    Part,
-    block_covariance,
-    warn_of_repetition,
-    weighted_residuals,
-)
+from twin.identification.deviations import Part, block_covariance, warn_of_repetition, weighted_residuals
 from twin.identification.identify import (
     Source,
     measured_source,
@@ -151,11 +146,10 @@ def identify_payload(
 
     Example:
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification.payload import identify_payload
-        >>> log = JointTracking(duration=0.5).run(Setup(payload="3,0.01,0.02,0.1", drives="rigid")).log
-        >>> estimate = identify_payload(log.robot, log)
-        >>> estimate.values[:4].round(6).tolist()  # mass in [kg], centre in [m]
+        >>> setup = JointTracking.setup(payload="3,0.01,0.02,0.1", drives="rigid")
+        >>> log = JointTracking(duration=0.5).run(setup).log
+        >>> identify_payload(log.robot, log).values[:4].round(6).tolist()  # mass in [kg], centre in [m]
         [3.0, 0.01, 0.02, 0.1]
     """
     if not loaded:
@@ -165,38 +159,45 @@ def identify_payload(
         robot.require_inertia()
     arm = identifiable(robot.with_payload(None))
     model = TorqueModel(arm, friction=friction_of(arm))
-    runs = [[measured_source(one, model.robot, filtering).between(start, end) for one in group]
-            for group in (loaded, bare)]  # fmt: skip
-    if not bare and all(one.ideal for one in runs[0]):
+    measured = [measured_source(one, arm, filtering).between(start, end) for one in (*loaded, *bare)]
+    if not bare and all(one.ideal for one in measured):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
-        model = TorqueModel(model.robot.with_drives("rigid", drives))
-    model = with_exact_motors(model, runs[0] + runs[1])
-    speed = chosen_min_speed(model.without_load, runs[0] + runs[1]) if min_speed is None else min_speed
-    runs = [[without_rest(one, model.robot, speed) for one in group] for group in runs]
-    if (without := model.without_load) is not model:
-        of_robot = without.base.K @ without.parameters.values
-        runs = [[with_load(without, of_robot, one) for one in group] for group in runs]
-    for group in runs:
-        if group and not bare:
-            require_units(model, group)
+        model = TorqueModel(arm.with_drives("rigid", drives))
+    model = with_exact_motors(model, measured)
+    model_without_load = model.without_load
+    speed = chosen_min_speed(model_without_load, measured) if min_speed is None else min_speed
+    moving = [without_rest(one, model.robot, speed) for one in measured]
+    if model_without_load is not model:
+        of_robot = model_without_load.base.K @ model_without_load.parameters.values
+        moving = [with_load(model_without_load, of_robot, one) for one in moving]
+    loaded_runs, bare_runs = moving[: len(loaded)], moving[len(loaded) :]
+    if not bare:
+        require_units(model, loaded_runs)
+
     known = model.base.K @ model.parameters.values
     B = model.base.K @ flange_columns(model)
-    with_it = triangles(model, runs[0], progress)
-    reduced, parts = [with_it], [Part(runs[0], B, known)]
-    if bare:
-        reduced, r = [with_it, triangles(model, runs[1])], len(B)
-        parts = [Part(runs[0], np.hstack([B, np.eye(r)]), np.zeros(r)),
-                 Part(runs[1], np.hstack([np.zeros_like(B), np.eye(r)]), np.zeros(r))]  # fmt: skip
+    reduced = [triangles(model, loaded_runs, progress)]
+    if bare:  # the unknowns are the payload's ten parameters, then the arm's r base parameters
+        reduced.append(triangles(model, bare_runs))
+        r = len(B)
+        parts = [
+            Part(loaded_runs, np.hstack([B, np.eye(r)]), np.zeros(r)),
+            Part(bare_runs, np.hstack([np.zeros_like(B), np.eye(r)]), np.zeros(r)),
+        ]
+    else:
+        parts = [Part(loaded_runs, B, known)]
     oversampling = max(one.oversampling for one in reduced)
-    parts = [part._replace(weight=float(np.sqrt(oversampling / one.oversampling)))
-             for part, one in zip(parts, reduced, strict=True)]  # fmt: skip
-    fit = _fitted(reduced, parts, oversampling)
-    beta = fit.beta[10:] if bare else known
-    without = joint_residuals(with_it, beta)
-    phi, covariance = fit.beta[:10], fit.covariance[:10, :10]
-    residuals = joint_residuals(with_it, beta + B @ phi)
+    weighted_parts = [
+        part._replace(weight=float(np.sqrt(oversampling / one.oversampling)))
+        for part, one in zip(parts, reduced, strict=True)
+    ]
+    fit = _fitted(reduced, weighted_parts, oversampling)
+    phi, beta_bare = fit.beta[:10], fit.beta[10:] if bare else known
+    residuals = joint_residuals(reduced[0], beta_bare + B @ phi)
+
+    covariance = fit.covariance[:10, :10]
     if deviations == "blocks":
-        of_parts = weighted_residuals(model, fit, parts)
+        of_parts = weighted_residuals(model, fit, weighted_parts)
         covariance = block_covariance(model, fit, of_parts)[0][:10, :10]
         warn_of_repetition(of_parts, residuals.percent)
     if not phi[0] > max(LIGHTEST, 3.0 * np.sqrt(covariance[0, 0])):
@@ -206,12 +207,12 @@ def identify_payload(
         )
     values, J = payload_values(phi)
     return PayloadEstimate(
-        model.robot,
-        values,
-        J @ covariance @ J.T,
-        residuals,
-        without,
-        bool(bare),
+        robot=model.robot,
+        values=values,
+        covariance=J @ covariance @ J.T,
+        residuals=residuals,
+        without=joint_residuals(reduced[0], beta_bare),
+        bare=bool(bare),
     )
 
 

@@ -156,10 +156,7 @@ class PhysicalSolution:
                 raise IdentificationError(
                     f"{error}: the recordings do not determine it, identify without it (friction)"
                 ) from error
-        values, torques = iter(self.pi[sections.torques].tolist()), []
-        for torque in robot.tree.torques:
-            torques.append(torque.with_values([next(values) for _ in torque.value_names]))
-        return replace(robot, tree=replace(robot.tree, torques=tuple(torques)))
+        return replace(robot, tree=robot.tree.with_torque_values(self.pi[sections.torques]))
 
 
 def physical_solution(found: Identification) -> PhysicalSolution:
@@ -171,9 +168,8 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     Example:
         >>> import twin
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification.physical import physical_solution
-        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", time_step=0.005)).log
+        >>> log = JointTracking(duration=4.0).run(JointTracking.setup(robot="two_link", time_step=0.005)).log
         >>> physical_solution(twin.identify(log.robot, log)).residuals.percent.round(6).tolist()
         [0.0, 0.0]
     """

@@ -21,12 +21,12 @@ from twin.errors import IdentificationError
 from twin.identification.gear_springs import GearSpring
 from twin.identification.least_squares import JointResiduals
 from twin.identification.physical import PhysicalSolution
-from twin.multibody import recursions
 from twin.multibody.axis_torques import UserColumn
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import MORE_FRICTION
 from twin.robot.loading.dh_tables import link_tail
 from twin.robot.loading.loading import is_table, robot_facts
+from twin.robot.loops import link_frames
 from twin.robot.robot import Robot
 
 WIDTH = 116
@@ -51,9 +51,8 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
 
     Example:
         >>> from scenarios.joint_tracking import JointTracking
-        >>> from scenarios.setup import Setup
         >>> from twin.identification import identify, physical, robot_file
-        >>> log = JointTracking(duration=4.0).run(Setup(robot="two_link", time_step=0.005)).log
+        >>> log = JointTracking(duration=4.0).run(JointTracking.setup(robot="two_link", time_step=0.005)).log
         >>> solution = physical.physical_solution(identify.identify(log.robot, log))
         >>> [path.name for path in robot_file.write_robot_file(solution, "found_dh.toml")]
         ['found_dh.toml']
@@ -68,7 +67,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     facts["title"] = f"{facts['title']}, identified"
     facts["source"] = f"{_source(solution, origin)} Otherwise as {given.name}: {facts['source']}"
     robot = solution.robot
-    bodies = robot.tree.inertias if robot.bare is None else robot.bare.inertias
+    bodies = robot.unloaded_tree.inertias
     if given.file is not None and is_table(given.file):
         _set_table_links(facts, robot, bodies)
     else:
@@ -163,8 +162,7 @@ def _set_links(facts: dict[str, Any], robot: Robot, bodies: Floats) -> None:
     tree = robot.tree
     bulks = {link: bulk(values) for link, values in facts["link"].items()}
     before = masses(facts, bulks)
-    zero = recursions.placements(tree, robot.embedding_offset.tolist(), math)
-    frames = recursions.world_frames(tree, zero)
+    frames = link_frames(robot, robot.embedding_offset)
     for link, values in facts["link"].items():
         if link_name(link) in tree.links:
             joint = tree.links.index(link_name(link))

@@ -1,3 +1,4 @@
+from .dh_fit import FittedDH as FittedDH
 from .dh_fit import fitted_dh as fitted_dh
 from .differential import analytic_jacobian as analytic_jacobian
 from .differential import analytic_jacobian_dot as analytic_jacobian_dot
@@ -11,6 +12,8 @@ from .forward import pose_jacobian as pose_jacobian
 from .forward import velocity as velocity
 from .inverse import main_axis_angles as main_axis_angles
 from .inverse import wrist_axis_angles as wrist_axis_angles
+from .manipulability import Ellipsoid as Ellipsoid
+from .manipulability import SingularConfiguration as SingularConfiguration
 from .manipulability import force_ellipsoid as force_ellipsoid
 from .manipulability import manipulability_measure as manipulability_measure
 from .manipulability import singular_configuration as singular_configuration

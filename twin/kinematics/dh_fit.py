@@ -130,6 +130,18 @@ def fitted_dh(robot: Robot) -> FittedDH:
     return _completed(robot, DH(*(_tidy(column) for column in dh)), signs, _tidy(T_base_0))
 
 
+def family_dh(robot: Robot) -> tuple[DH, Floats]:
+    """Return the DH table and the coupling (6, 6) of a robot, fitted if it has none.
+
+    Raises:
+        RobotError: the robot has no table and is outside the family of closed-form inverse kinematics.
+    """
+    if robot.dh is not None:
+        return robot.dh, robot.dh_coupling
+    fit = fitted_dh(robot)
+    return fit.dh, np.diag(fit.signs)
+
+
 def _completed(robot: Robot, dh: DH, signs: Floats, T_base_0: Floats) -> FittedDH:
     """Return the table with the pose of the flange at q = 0, and its error over some configurations."""
 

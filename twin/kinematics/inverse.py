@@ -14,7 +14,7 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.jit import compiled
 from twin.kinematics import spherical_wrist
-from twin.kinematics.dh_fit import fitted_dh
+from twin.kinematics.dh_fit import family_dh, fitted_dh
 from twin.kinematics.forward import base_in_object, forward_kinematics, jacobian, tool_pose
 from twin.kinematics.joint_turns import choose_nearest
 from twin.kinematics.spherical_wrist import NOISE_TOLERANCE, SINGULAR_TOLERANCE, solve
@@ -48,10 +48,7 @@ def arm_constants(robot: "Robot") -> tuple[NDArray[np.float64], NDArray[np.float
     Raises:
         RobotError: the arm, or its DH table, is outside the family; the message names the axes or the entry.
     """
-    dh, S = robot.dh, robot.dh_coupling
-    if dh is None:
-        fit = fitted_dh(robot)
-        dh, S = fit.dh, np.diag(fit.signs)
+    dh, S = family_dh(robot)
     outside = f"robot {robot.name!r} is outside the family of closed-form inverse kinematics:"
     if len(dh.d) != 6:
         raise RobotError(f"{outside} it has {len(dh.d)} DH rows, expected 6")

@@ -22,8 +22,9 @@ from twin.arrays import Floats
 from twin.errors import UnreachableError
 from twin.kinematics.forward import tool_pose
 from twin.robot.evaluation import evaluate, joint_vectors
-from twin.robot.limits import folded, unit_doubt
+from twin.robot.limits import folded
 from twin.robot.robot import Robot
+from twin.robot.units import unit_doubt
 from twin.rotations.rotations import rigid_poses
 
 STEPS = 200

@@ -1,6 +1,10 @@
+from . import columns as columns
+from . import figures as figures
 from .loads import log_wrenches as log_wrenches
 from .loads import torque_residual as torque_residual
 from .payload_changes import parts as parts
+from .recordings.recording import JointRecording as JointRecording
+from .recordings.recording import ToolRecording as ToolRecording
 from .recordings.recording import joint_recording as joint_recording
 from .recordings.recording import tool_recording as tool_recording
 from .recordings.torque_recording import TableForm as TableForm

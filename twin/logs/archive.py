@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from twin.errors import RobotError, TwinError
-from twin.multibody.tree import body_from_parameters, frozen
+from twin.multibody.tree import Tree, body_from_parameters, frozen
 from twin.robot.drives.drives import MORE_FRICTION, Drives
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.loading.loading import laboratory_names, load, robot_names
@@ -92,13 +92,10 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
         TwinError: the robot was created neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
-    tree = robot.tree if robot.bare is None else robot.bare
-    content |= {name: getattr(tree, name) for name in TREE if robot.has_inertia or name != "inertias"}
-    content |= {name: getattr(robot, name) for name in ARM}
-    content |= {"structure": np.array(_structure(robot)), "loop_points": _loop_points(robot)}
-    content["axis_torques"] = _axis_torques(robot)
-    if robot.dh is not None:
-        content |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    content |= _numbers(robot, robot.unloaded_tree)
+    if not robot.has_inertia:
+        del content["inertias"]
+    content["structure"] = np.array(_structure(robot))
     if robot.file is None:
         content |= _table(robot)
     if robot.payload is not None:
@@ -187,12 +184,15 @@ def _structure(robot: Robot) -> list[str]:
     ]
 
 
-def _loop_points(robot: Robot) -> np.ndarray:
-    return np.array([loop.points for loop in robot.loops], dtype=np.float64).reshape(-1, 2, 3)
-
-
-def _axis_torques(robot: Robot) -> np.ndarray:
-    return np.array([value for torque in robot.tree.torques for value in torque.values])
+def _numbers(robot: Robot, tree: Tree) -> dict[str, np.ndarray]:
+    """Return the numbers of a robot with this tree, by their names in a record."""
+    numbers = {name: getattr(tree, name) for name in TREE} | {name: getattr(robot, name) for name in ARM}
+    points = [loop.points for loop in robot.loops]
+    numbers["loop_points"] = np.array(points, dtype=np.float64).reshape(-1, 2, 3)
+    numbers["axis_torques"] = robot.tree.torque_values
+    if robot.dh is not None:
+        numbers |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    return numbers
 
 
 def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
@@ -204,12 +204,7 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
             raise RobotError(
                 f"{robot.name!r} is now another robot: {new or 'nothing'} instead of {old or 'nothing'}"
             )
-    available = {name: getattr(robot.tree, name) for name in TREE} | {
-        name: getattr(robot, name) for name in ARM
-    }
-    available |= {"loop_points": _loop_points(robot), "axis_torques": _axis_torques(robot)}
-    if robot.dh is not None:
-        available |= {f"dh_{letter}": column for letter, column in zip(DH._fields, robot.dh, strict=True)}
+    available = _numbers(robot, robot.tree)
     found = {name: content[name] for name in available if name in content}
     for name, array in found.items():
         shape = available[name].shape
@@ -218,13 +213,11 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
             raise TwinError(f"expected {name} to be float64 of shape {shape}, without NaN, got {actual}")
     numbers = {name: frozen(array) for name, array in (available | found).items()}
     _require_possible(robot, numbers, found)
-    values = iter(numbers["axis_torques"].tolist())
-    torques = [one.with_values([next(values) for _ in one.value_names]) for one in robot.tree.torques]
-    tree = replace(robot.tree, torques=tuple(torques), **{name: numbers[name] for name in TREE})
+    tree = replace(robot.tree, **{name: numbers[name] for name in TREE})
     points = zip(robot.loops, numbers["loop_points"], strict=True)
     return replace(
         robot,
-        tree=tree,
+        tree=tree.with_torque_values(numbers["axis_torques"]),
         **{name: numbers[name] for name in ARM},
         loops=tuple(loop._replace(points=frozen(shared)) for loop, shared in points),
         dh=None if robot.dh is None else DH(*(numbers[f"dh_{letter}"] for letter in DH._fields)),

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from twin.atomic_file import atomic_write
 from twin.errors import TwinError
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance
-from twin.robot.limits import joint_unit
+from twin.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
+STANDS_FOR = {
+    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
+}  # fmt: skip
+"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 QUANTITIES = {
     "q_ref": "position", "q": "position", "error": "position", "qd_ref": "speed", "qd": "speed",
     "qdd_ref": "acceleration", "tau": "torque", "tau_demand": "torque", "saturated": "",
@@ -84,8 +88,6 @@ def columns(log: Log) -> tuple[Column, ...]:
 
 
 def _joints(log: Log) -> Iterator[Column]:
-    from twin.logs.log import STANDS_FOR
-
     for quantity in QUANTITIES:
         if quantity in STANDS_FOR and getattr(log, quantity) is getattr(log, STANDS_FOR[quantity]):
             continue

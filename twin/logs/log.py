@@ -17,6 +17,7 @@ from twin.dynamics.equation_of_motion import PlantState, advance_period, inverse
 from twin.errors import RobotError, TwinError
 from twin.kinematics.forward import forward_kinematics
 from twin.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
+from twin.logs.columns import STANDS_FOR
 from twin.logs.payload_changes import Payloads, parts
 from twin.logs.program_lines import ProgramLines
 from twin.robot.limits import Violation, violations
@@ -357,11 +358,6 @@ class Log:
             if part is not None:
                 part.require_valid(N)
 
-
-STANDS_FOR = {
-    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
-}  # fmt: skip
-"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 
 POSES = ("pose", "pose_ref")
 MAPPINGS = ("law_signals", "arrays")

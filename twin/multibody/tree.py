@@ -80,6 +80,17 @@ class Tree(Portable):
         """Number of joints."""
         return len(self.names)
 
+    @property
+    def torque_values(self) -> FloatArray:
+        """Values of all torques of springs, balancers and columns, one after the other."""
+        return np.array([value for torque in self.torques for value in torque.values])
+
+    def with_torque_values(self, values: FloatArray) -> Tree:
+        """Return the tree whose torques have other values, in the order of `torque_values`."""
+        rest = iter(values.tolist())
+        torques = [one.with_values([next(rest) for _ in one.value_names]) for one in self.torques]
+        return replace(self, torques=tuple(torques))
+
     def carriers(self, joint: int) -> tuple[int, ...]:
         """Return the joints on the path from the base to `joint`, inclusive."""
         path = []

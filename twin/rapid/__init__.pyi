@@ -3,6 +3,7 @@ from .paths import export as export
 from .paths import fit as fit
 from .planning import Limits as Limits
 from .planning import Plan as Plan
+from .planning import PlannedMove as PlannedMove
 from .planning import plan as plan
 from .programs import Program as Program
 from .programs import check as check

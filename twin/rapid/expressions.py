@@ -6,7 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
@@ -61,6 +61,13 @@ class Scope:
         """Return the data object or routine of a name in lower case, None if there is none."""
         found = self.local.get(name)
         return self.shared.get(name) if found is None else found
+
+
+class RoutineOf(NamedTuple):
+    """Routine of a module: the names that it sees, and itself."""
+
+    scope: Scope
+    routine: st.Routine
 
 
 @dataclass
@@ -129,7 +136,7 @@ class Evaluator(ABC):
                 if name in names and not (isinstance(item, st.Data) and item.kind == "PERS"):
                     raise RapidError(f"{item.name} is declared twice", "name")
                 if isinstance(item, st.Routine):
-                    names[name] = (scope, item)
+                    names[name] = RoutineOf(scope, item)
                 else:
                     names[name] = self.declared(item, Frame(scope, _OUTSIDE))
 
@@ -173,8 +180,7 @@ class Evaluator(ABC):
         if found is None:
             found = frame.scope.find(key)
         if found is None and key in PREDEFINED:
-            type_, value = PREDEFINED[key]
-            return Cell(type_, 0, "CONST", value)
+            return Cell(PREDEFINED[key].type, 0, "CONST", PREDEFINED[key].value)
         return found
 
     def cell(self, variable: st.Variable) -> Cell | Part:

@@ -21,8 +21,9 @@ from twin.rapid.time_law import PathMotion, fastest
 from twin.robot.drives.drives import Drives
 from twin.robot.drives.friction import GONE
 from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
-from twin.robot.limits import check_position, joint_unit
+from twin.robot.limits import check_position
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 SPEED_SHARE = 0.995
 """Share of the joint speeds that is planned: speeds between the points of a path are a little larger."""
@@ -176,9 +177,9 @@ def _columns(robot: Robot, q: Floats, qd: Floats) -> Floats:
         return np.zeros_like(q)
     positions, speeds = q.reshape(-1, robot.n), qd.reshape(-1, robot.n)
     still = np.zeros_like(speeds)
-    values = [value for torque in robot.tree.torques for value in torque.values]
     moving, resting = (
-        torque_columns(robot.tree.torques, positions, one, still) @ values for one in (speeds, still)
+        torque_columns(robot.tree.torques, positions, one, still) @ robot.tree.torque_values
+        for one in (speeds, still)
     )
     return (moving - resting).reshape(q.shape)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,9 @@ def pose_record(T: Floats) -> Record:
     return Record("pose", [trans, Record("orient", quaternion_from_matrix(T[:3, :3]).tolist())])
 
 
-def _pose(record: Record) -> Floats:
-    return matrix(*record.values[:2])
+def frame_of(pose: Record) -> Floats:
+    """Return the pose (4, 4) of a pose or a robtarget; lengths in [m]."""
+    return matrix(pose["trans"], pose["rot"])
 
 
 # ------------------------------------------------------------------------------------------ arithmetic
@@ -73,7 +75,7 @@ def _number(compute: Callable[..., Any], count: int = 1) -> Callable[[Recorder, 
 
 def _cut(round_: Callable[[float], float]) -> Callable[[Recorder, Arguments], float]:
     def run(recorder: Recorder, given: Arguments) -> float:
-        scale = 10.0 ** given.value("dec", NUM) if "dec" in given else 1.0
+        scale = 10.0 ** given.optional("dec", NUM, 0.0)
         return rounded(round_(given.value(0, NUM) * scale) / scale)
 
     return run
@@ -175,8 +177,8 @@ def _present(recorder: Recorder, given: Arguments) -> bool:
 def _offs(recorder: Recorder, given: Arguments) -> Record:
     target = given.value(0, "robtarget")
     offset = [given.value(i, NUM) for i in (1, 2, 3)]
-    moved = [rounded(x + dx) if dx else x for x, dx in zip(target.values[0].values, offset, strict=True)]
-    return Record("robtarget", [Record("pos", moved), *target.values[1:]])
+    moved = [rounded(x + dx) if dx else x for x, dx in zip(target["trans"].values, offset, strict=True)]
+    return target.changed(trans=Record("pos", moved))
 
 
 def _rel_tool(recorder: Recorder, given: Arguments) -> Record:
@@ -186,8 +188,8 @@ def _rel_tool(recorder: Recorder, given: Arguments) -> Record:
     for name, axis in (("rx", 0), ("ry", 1), ("rz", 2)):
         if name in given:
             T = T @ _turn(axis, math.radians(given.value(name, NUM)))
-    pose = pose_record(_pose(target) @ T)
-    return Record("robtarget", [*pose.values, *target.values[2:]])
+    pose = pose_record(frame_of(target) @ T)
+    return target.changed(trans=pose["trans"], rot=pose["rot"])
 
 
 def _turn(axis: int, angle: float) -> Floats:
@@ -213,7 +215,7 @@ def _orient_zyx(recorder: Recorder, given: Arguments) -> Record:
     T = np.eye(4)
     for i, axis in enumerate((2, 1, 0)):
         T = T @ _turn(axis, math.radians(given.value(i, NUM)))
-    return pose_record(T).values[1]
+    return pose_record(T)["rot"]
 
 
 def _orientation(compute: Callable[[Floats], Floats]) -> Callable[[Recorder, Arguments], Record]:
@@ -226,13 +228,13 @@ def _orientation(compute: Callable[[Floats], Floats]) -> Callable[[Recorder, Arg
 
 def _frames(compute: Callable[..., Floats], count: int) -> Callable[[Recorder, Arguments], Record]:
     def run(recorder: Recorder, given: Arguments) -> Record:
-        return pose_record(compute(*(_pose(given.value(i, "pose")) for i in range(count))))
+        return pose_record(compute(*(frame_of(given.value(i, "pose")) for i in range(count))))
 
     return run
 
 
 def _pose_vect(recorder: Recorder, given: Arguments) -> Record:
-    T, p = _pose(given.value(0, "pose")), np.array(given.value(1, "pos").values)
+    T, p = frame_of(given.value(0, "pose")), np.array(given.value(1, "pos").values)
     return Record("pos", (T[:3, :3] @ p + 1e3 * T[:3, 3]).tolist())
 
 
@@ -247,28 +249,32 @@ def _dot(recorder: Recorder, given: Arguments) -> float:
 # --------------------------------------------------------------------------------------- the arm, inputs
 
 
-def _frame_arguments(given: Arguments) -> tuple[Record, Record]:
-    tool = given.value("tool", "tooldata") if "tool" in given else PREDEFINED["tool0"][1]
-    wobj = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"][1]
-    return tool, wobj
+def _work_object(given: Arguments) -> Record:
+    return given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
+
+
+def _robot(recorder: Recorder, given: Arguments) -> Any:
+    if recorder.arm is None:
+        raise RapidError(f"{given.name} needs a robot", "refusal")
+    return recorder.arm
 
 
 def _arm(recorder: Recorder, given: Arguments) -> Any:
-    if recorder.arm is None:
-        raise RapidError(f"{given.name} needs a robot", "refusal")
+    arm = _robot(recorder, given)
     if recorder.events and not getattr(recorder.events[-1], "stops", True):
         recorder.note(
             given.interpreter.place, f"{given.name} behind a fly-by point: taken as if the arm had reached it"
         )
-    return recorder.arm
+    return arm
 
 
 def _c_rob_t(recorder: Recorder, given: Arguments) -> Record:
-    return _arm(recorder, given).target(*_frame_arguments(given))
+    tool = given.optional("tool", "tooldata", PREDEFINED["tool0"].value)
+    return _arm(recorder, given).target(tool, _work_object(given))
 
 
 def _c_pos(recorder: Recorder, given: Arguments) -> Record:
-    return _c_rob_t(recorder, given).values[0]
+    return _c_rob_t(recorder, given)["trans"]
 
 
 def _c_joint_t(recorder: Recorder, given: Arguments) -> Record:
@@ -277,11 +283,8 @@ def _c_joint_t(recorder: Recorder, given: Arguments) -> Record:
 
 def _calc(name: str, type_: str) -> Callable[[Recorder, Arguments], Record]:
     def run(recorder: Recorder, given: Arguments) -> Record:
-        if recorder.arm is None:
-            raise RapidError(f"{given.name} needs a robot", "refusal")
-        tool = given.value(1, "tooldata")
-        wobj = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"][1]
-        return getattr(recorder.arm, name)(given.value(0, type_), tool, wobj)
+        arm, tool = _robot(recorder, given), given.value(1, "tooldata")
+        return getattr(arm, name)(given.value(0, type_), tool, _work_object(given))
 
     return run
 
@@ -348,8 +351,8 @@ FUNCTIONS: dict[str, Callable[[Recorder, Arguments], Any]] = {
     "cjointt": _c_joint_t,
     "calcrobt": _calc("calculated_target", "jointtarget"),
     "calcjointt": _calc("calculated_joints", "robtarget"),
-    "ctool": lambda recorder, given: PREDEFINED["tool0"][1],
-    "cwobj": lambda recorder, given: PREDEFINED["wobj0"][1],
+    "ctool": lambda recorder, given: PREDEFINED["tool0"].value,
+    "cwobj": lambda recorder, given: PREDEFINED["wobj0"].value,
     **dict.fromkeys(["dinput", "doutput", "ainput", "aoutput", "ginput", "goutput", "testdi"], _input),
     "clkread": _constant(0.0),
     "ctime": _constant("00:00:00"),
@@ -365,10 +368,6 @@ FUNCTIONS: dict[str, Callable[[Recorder, Arguments], Any]] = {
 FUNCTIONS["testdi"] = lambda recorder, given: _input(recorder, given) == 1.0
 
 
-def functions_for(recorder: Recorder) -> dict[str, Callable[[Any, Arguments], Any]]:
+def functions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], Any]]:
     """Return the functions as an interpreter calls them."""
-
-    def bound(run: Callable[[Recorder, Arguments], Any]) -> Callable[[Any, Arguments], Any]:
-        return lambda interpreter, given: run(recorder, given)
-
-    return {name: bound(run) for name, run in FUNCTIONS.items()}
+    return {name: partial(run, recorder) for name, run in FUNCTIONS.items()}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from twin.errors import RapidError
 from twin.rapid.program import Arguments, Stopped
 from twin.rapid.values import NUM, PREDEFINED, Record, rounded, text_of
+
+if TYPE_CHECKING:
+    from twin.rapid.targets import Arm
 
 
 class Settings(NamedTuple):
@@ -28,7 +32,14 @@ class Settings(NamedTuple):
     acceleration: float = 1.0
     override: float = 1.0
     speed_max: float = 5000.0
-    load: Record = PREDEFINED["load0"][1]
+    load: Record = PREDEFINED["load0"].value
+
+
+class Speed(NamedTuple):
+    """Speed of a move: of the tool in mm/s, and of its orientation in degrees/s."""
+
+    tcp: float
+    ori: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +67,7 @@ class Move:
     name: str
     kind: str
     target: Record
-    speed: tuple[float, float]
+    speed: Speed
     zone: Record
     tool: Record
     work_object: Record
@@ -68,7 +79,7 @@ class Move:
     @property
     def stops(self) -> bool:
         """Whether the arm stops at the target."""
-        return self.zone.values[0]
+        return self.zone["finep"]
 
 
 class Pause(NamedTuple):
@@ -87,22 +98,6 @@ class Note(NamedTuple):
     text: str
 
 
-class Positions(Protocol):
-    """Arm that executes moves and knows where it is after the last one."""
-
-    def move(self, move: Move) -> None:
-        """Go to the end of a move, or raise `RapidError`."""
-        ...
-
-    def target(self, tool: Record, work_object: Record) -> Record:
-        """Return where the tool is, as a robtarget."""
-        ...
-
-    def joints(self) -> Record:
-        """Return the joint angles, as a jointtarget."""
-        ...
-
-
 class Recorder:
     """Results of a program: its moves and waits in order, and notes.
 
@@ -114,9 +109,7 @@ class Recorder:
         limit: largest number of moves, None for no limit.
     """
 
-    def __init__(
-        self, arm: Positions | None, inputs: dict[str, float], answer_after: float, limit: int | None
-    ):
+    def __init__(self, arm: Arm | None, inputs: dict[str, float], answer_after: float, limit: int | None):
         self.events: list[Move | Pause] = []
         self.notes: list[Note] = []
         self.settings = Settings()
@@ -158,11 +151,21 @@ EXTERNAL = 9e9
 
 def _checked(record: Record, what: str) -> Record:
     """Return a target without external axes, or refuse it."""
-    axes = record.values[-1].numbers()
+    axes = record["extax"].numbers()
     used = [value for value in axes if abs(value - EXTERNAL) > 1.0 and value != 0.0]
     if used:
         raise RapidError(f"{what} has external axes ({used[0]:g}); only 9E9 is supported", "refusal")
     return record
+
+
+def _check_options(recorder: Recorder, given: Arguments, triggers: int) -> None:
+    """Refuse optional arguments that a move does not have, and note those that change nothing."""
+    known = [*MOVE_OPTIONS, *(f"T{k}" for k in range(2, 9) if triggers)]
+    for option in given.named:
+        if option not in [name.lower() for name in known]:
+            raise RapidError(f"{given.name} has no argument \\{option}, it has {', '.join(known)}", "name")
+        if option in IGNORED_OPTIONS:
+            recorder.note(given.interpreter.place, f"{given.name}: \\{option} is ignored")
 
 
 def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Recorder, Arguments], None]:
@@ -175,60 +178,49 @@ def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Re
     """
 
     def run(recorder: Recorder, given: Arguments) -> None:
+        _check_options(recorder, given, triggers)
         via = None
-        first = 0
-        known = [*MOVE_OPTIONS, *(f"T{k}" for k in range(2, 9) if triggers)]
-        for option in given.named:
-            if option not in [name.lower() for name in known]:
-                raise RapidError(
-                    f"{given.name} has no argument \\{option}, it has {', '.join(known)}", "name"
-                )
-            if option in IGNORED_OPTIONS:
-                recorder.note(given.interpreter.place, f"{given.name}: \\{option} is ignored")
         if kind == "circle":
-            via, first = _checked(given.value(0, "robtarget"), "the point on the circle"), 1
+            via = _checked(given.value(0, "robtarget"), "the point on the circle")
+        first = 0 if via is None else 1
         target = _checked(given.value(first, "jointtarget" if joints else "robtarget"), "the target")
-        speed = given.value(first + 1, "speeddata")
+        speeds = given.value(first + 1, "speeddata")
         zone = given.value(first + 2 + triggers, "zonedata")
         tool = given.value(first + 3 + triggers, "tooldata")
-        work_object = given.value("wobj", "wobjdata") if "wobj" in given else PREDEFINED["wobj0"][1]
-        v_tcp, v_ori = speed.values[:2]
-        if "v" in given:
-            v_tcp = given.value("v", NUM)
+        work_object = given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
+        v_tcp, v_ori = given.optional("v", NUM, speeds["v_tcp"]), speeds["v_ori"]
         if "z" in given:
-            zone = Record("zonedata", [False, given.value("z", NUM), *zone.values[2:]])
+            zone = zone.changed(finep=False, pzone_tcp=given.value("z", NUM))
         if "inpos" in given:
-            zone = Record("zonedata", [True, *zone.values[1:]])
-        duration = given.value("t", NUM) if "t" in given else None
-        settings = recorder.settings
+            zone = zone.changed(finep=True)
+        duration = given.optional("t", NUM, None)
         if "tload" in given:
-            load = given.value("tload", "loaddata")
-            tool = Record("tooldata", [*tool.values[:2], load])
+            tool = tool.changed(tload=given.value("tload", "loaddata"))
         if not v_tcp > 0 or not v_ori > 0:
             raise RapidError(f"the speed is {v_tcp:g} mm/s and {v_ori:g} deg/s, expected more than 0")
-        if not tool.values[0] or work_object.values[0]:
+        if not tool["robhold"] or work_object["robhold"]:
             raise RapidError("a work object that the robot holds (robhold) is not supported", "refusal")
-        if work_object.values[2] or not work_object.values[1]:
+        if work_object["ufmec"] or not work_object["ufprog"]:
             raise RapidError("a work object on a moving unit is not supported", "refusal")
         if triggers or len(given) > first + 4 + triggers:
             recorder.note(given.interpreter.place, f"{given.name}: the output is logged, not set")
-        limit = min(v_tcp * settings.override, settings.speed_max)
+        settings = recorder.settings
         file, line = given.interpreter.place
         recorder.add(
             Move(
-                file,
-                line,
-                given.name,
-                kind,
-                target,
-                (limit, v_ori * settings.override),
-                zone,
-                tool,
-                work_object,
-                via,
-                duration,
-                settings,
-                given.interpreter.routine,
+                file=file,
+                line=line,
+                name=given.name,
+                kind=kind,
+                target=target,
+                speed=Speed(min(v_tcp * settings.override, settings.speed_max), v_ori * settings.override),
+                zone=zone,
+                tool=tool,
+                work_object=work_object,
+                via=via,
+                duration=duration,
+                settings=settings,
+                routine=given.interpreter.routine,
             )
         )
 
@@ -289,13 +281,13 @@ def _vel_set(recorder: Recorder, given: Arguments) -> None:
 
 def _grip_load(recorder: Recorder, given: Arguments) -> None:
     load = given.value(0, "loaddata")
-    if not load.values[0] >= 0:
-        raise RapidError(f"a load of {load.values[0]:g} kg, expected at least 0")
+    if not load["mass"] >= 0:
+        raise RapidError(f"a load of {load['mass']:g} kg, expected at least 0")
     recorder.settings = recorder.settings._replace(load=load)
 
 
 def _exit(recorder: Recorder, given: Arguments) -> None:
-    line = given.interpreter.place[1]
+    _, line = given.interpreter.place
     raise Stopped(f"{given.name} in line {line}" if given.name.lower() == "exitcycle" else "")
 
 
@@ -392,10 +384,6 @@ INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
 """Functions of the instructions by their names in lower case."""
 
 
-def instructions_for(recorder: Recorder) -> dict[str, Callable[[Any, Arguments], None]]:
+def instructions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], None]]:
     """Return the instructions as an interpreter calls them."""
-
-    def bound(run: Callable[[Recorder, Arguments], None]) -> Callable[[Any, Arguments], None]:
-        return lambda interpreter, given: run(recorder, given)
-
-    return {name: bound(run) for name, run in INSTRUCTIONS.items()}
+    return {name: partial(run, recorder) for name, run in INSTRUCTIONS.items()}

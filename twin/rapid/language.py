@@ -265,10 +265,10 @@ class _TreeBuilder(Transformer):
     def if_one(self, word, condition, statement):
         return st.If(word.line, ((condition, (statement,)),))
 
-    def for_(self, word, name, first, last, step, block):
+    def for_loop(self, word, name, first, last, step, block):
         return st.For(word.line, name.lower(), first, last, step, block)
 
-    def while_(self, word, condition, block):
+    def while_loop(self, word, condition, block):
         return st.While(word.line, condition, block)
 
     def test(self, word, value, *cases):
@@ -279,10 +279,10 @@ class _TreeBuilder(Transformer):
     def case(self, *parts):
         return parts[:-1], parts[-1]
 
-    def return_(self, word, value):
+    def return_value(self, word, value):
         return st.Return(word.line, value)
 
-    def raise_(self, word, value):
+    def raise_error(self, word, value):
         return st.Raise(word.line, value)
 
     def jump(self, word):
@@ -348,7 +348,3 @@ class _TreeBuilder(Transformer):
 
     def field(self, name):
         return str(name)
-
-
-for _word in ("for", "while", "return", "raise"):  # rules with the names of Python's keywords
-    setattr(_TreeBuilder, _word, getattr(_TreeBuilder, f"{_word}_"))

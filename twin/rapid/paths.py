@@ -53,7 +53,7 @@ def export(
     if angles.ndim != 2 or angles.shape[1] != 6 or robot.n != 6:
         raise ValueError(f"expected q of shape (N, 6), got {angles.shape}")
     for kind, given in (("speeddata", speed), ("zonedata", zone)):
-        if PREDEFINED.get(given.lower(), ("",))[0] != kind:
+        if given.lower() not in PREDEFINED or PREDEFINED[given.lower()].type != kind:
             raise ValueError(f"expected predefined {kind} such as v100 or z10, got {given!r}")
     if not NAME.fullmatch(name):
         raise ValueError(f"expected a name of letters, digits and _ for the module, got {name!r}")

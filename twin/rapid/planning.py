@@ -74,6 +74,13 @@ class Piece(NamedTuple):
     corner: bool = False
 
 
+class LargestShare(NamedTuple):
+    """Largest share of a limit that a joint uses, and the index of the joint."""
+
+    share: float
+    joint: int
+
+
 @dataclass(frozen=True, eq=False)
 class PlannedMove:
     """Figures of a move: from the middle of its first corner to the middle of its last.
@@ -84,9 +91,9 @@ class PlannedMove:
         time: estimated duration in [s].
         bound: duration at the limits in [s]; NaN if no torque limit of a joint is known.
         by_speed: duration by speeds alone in [s].
-        joint_speed: largest share of a joint's speed limit, and the joint.
-        torque: largest share of a joint's torque limit, and the joint; NaN for a robot without masses, and
-            if no torque limit of a joint is known.
+        joint_speed: largest share of a joint's speed limit.
+        torque: largest share of a joint's torque limit; NaN for a robot without masses, and if no torque
+            limit of a joint is known.
         singular: name and distance of the nearest singularity, "" if it is far.
     """
 
@@ -95,8 +102,8 @@ class PlannedMove:
     time: float
     bound: float
     by_speed: float
-    joint_speed: tuple[float, int]
-    torque: tuple[float, int]
+    joint_speed: LargestShare
+    torque: LargestShare
     singular: str
 
 
@@ -220,8 +227,8 @@ def _groups(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> list
 
 def _zone(segment: Segment) -> float:
     """Return the radius of the zone at the end of a segment, in the measure of its length, in [m]."""
-    zone = segment.move.zone.values
-    return LEVER * np.radians(zone[4]) if segment.turns else 1e-3 * zone[1]
+    zone = segment.move.zone
+    return LEVER * np.radians(zone["zone_ori"]) if segment.turns else 1e-3 * zone["pzone_tcp"]
 
 
 def _pieces(group: Sequence[Segment]) -> list[Piece]:
@@ -414,7 +421,8 @@ def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) ->
 
 def _still(segment: Segment) -> PlannedMove:
     """Return the figures of a move that goes nowhere."""
-    return PlannedMove(segment.move, 0.0, 0.0, 0.0, 0.0, (0.0, 0), (0.0, 0), "")
+    none = LargestShare(0.0, 0)
+    return PlannedMove(segment.move, 0.0, 0.0, 0.0, 0.0, none, none, "")
 
 
 def _figures(
@@ -469,12 +477,12 @@ def _owners(pieces: Sequence[Piece]) -> Floats:
     return np.concatenate(owners)
 
 
-def _largest(shares: Floats) -> tuple[float, int]:
+def _largest(shares: Floats) -> LargestShare:
     flat = shares.reshape(-1, shares.shape[-1])
     if np.isnan(flat).all():
-        return float("nan"), 0
+        return LargestShare(float("nan"), 0)
     joint = int(np.nanargmax(flat.max(axis=0)))
-    return float(flat[:, joint].max()), joint
+    return LargestShare(float(flat[:, joint].max()), joint)
 
 
 def _nearest(distances: Floats) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
-from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, Scope, equal
+from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
 from twin.rapid.values import BOOL, NUM, STATES, STRING, copied, rounded, text_of
 
 
@@ -75,12 +75,12 @@ class Interpreter(Evaluator):
     def call_function(self, node: st.Function) -> Any:
         """Return the value of a function of the program, or of a predefined one."""
         found = self.find(node.name)
-        if isinstance(found, tuple) and found[1].kind == "FUNC":
-            return self.run_routine(found[0], found[1], node.arguments)
+        if isinstance(found, RoutineOf) and found.routine.kind == "FUNC":
+            return self.run_routine(found.scope, found.routine, node.arguments)
         function = self.functions.get(node.name.lower())
         if function is not None:
-            return function(self, Arguments(self, node.name, node.arguments))
-        known = [name for name, one in self.shared.items() if isinstance(one, tuple)]
+            return function(Arguments(self, node.name, node.arguments))
+        known = [name for name, one in self.shared.items() if isinstance(one, RoutineOf)]
         raise RapidError(
             f"there is no function {node.name}{near(node.name, [*known, *self.functions])}", "name"
         )
@@ -222,15 +222,15 @@ class Interpreter(Evaluator):
         if not isinstance(name, str):  # a late call, "routine" or "module:routine"
             name = self.typed(self.evaluate(name), str, STRING).split(":")[-1]
         found = self.find(name)
-        if isinstance(found, tuple) and found[1].kind == "PROC":
-            self.run_routine(found[0], found[1], statement.arguments)
+        if isinstance(found, RoutineOf) and found.routine.kind == "PROC":
+            self.run_routine(found.scope, found.routine, statement.arguments)
             return
         instruction = self.instructions.get(name.lower())
         if instruction is None:
-            known = [one for one, item in self.shared.items() if isinstance(item, tuple)]
+            known = [one for one, item in self.shared.items() if isinstance(item, RoutineOf)]
             known += [*self.instructions]
             raise RapidError(f"there is no procedure or instruction {name}{near(name, known)}", "name")
-        instruction(self, Arguments(self, name, statement.arguments))
+        instruction(Arguments(self, name, statement.arguments))
 
     def _goto(self, statement: st.Goto) -> None:
         raise _Jumped(statement.label, *self.place)
@@ -325,11 +325,11 @@ class Interpreter(Evaluator):
             RapidError: a fault; the message states file and line.
         """
         found = self.shared.get(main.lower())
-        if not isinstance(found, tuple) or found[1].kind != "PROC":
+        if not isinstance(found, RoutineOf) or found.routine.kind != "PROC":
             procedures = sorted(
-                one[1].name
+                one.routine.name
                 for one in self.shared.values()
-                if isinstance(one, tuple) and one[1].kind == "PROC"
+                if isinstance(one, RoutineOf) and one.routine.kind == "PROC"
             )
             listed = ", ".join(procedures) or "none"
             raise RapidError(
@@ -396,6 +396,10 @@ class Arguments:
         except RapidError as error:
             number = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
             raise RapidError(f"{number} of {self.name}: {error}", "type") from None
+
+    def optional(self, name: str, type_: str, default: Any) -> Any:
+        """Return an optional argument, or a default where it is not given."""
+        return self.value(name, type_) if name in self else default
 
     def cell(self, which: int) -> Cell | Part:
         """Return the data object of a required argument."""

@@ -12,7 +12,7 @@ from twin.arrays import Floats
 from twin.errors import LimitError, RapidError, RobotError
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
-from twin.rapid.functions import matrix, pose_record
+from twin.rapid.functions import frame_of, matrix, pose_record
 from twin.rapid.instructions import Move
 from twin.rapid.values import PREDEFINED, Record, text_of
 from twin.robot.limits import ROUND_OFF, check_position, folded
@@ -95,11 +95,12 @@ class Arm:
             @ tool_frame(tool)
         )
         conf = Record("confdata", [float(one) for one in self.configuration(angles)])
-        return Record("robtarget", [*pose_record(T).values, conf, Record("extjoint", [9e9] * 6)])
+        pose = pose_record(T)
+        return Record("robtarget", [pose["trans"], pose["rot"], conf, Record("extjoint", [9e9] * 6)])
 
     def calculated_target(self, target: Record, tool: Record, work_object: Record) -> Record:
         """Return the robtarget of a jointtarget."""
-        return self.target(tool, work_object, np.radians(target.values[0].values))
+        return self.target(tool, work_object, np.radians(target["robax"].values))
 
     def calculated_joints(self, target: Record, tool: Record, work_object: Record) -> Record:
         """Return the jointtarget of a robtarget in its configuration."""
@@ -108,7 +109,7 @@ class Arm:
     def _object_frame(self, work_object: Record) -> Floats:
         """Return the pose of a work object in the base frame (4, 4), in [m]; wobj0 is the base itself."""
         T = object_frame(work_object)
-        return T if work_object is PREDEFINED["wobj0"][1] else T @ self._displacement
+        return T if work_object is PREDEFINED["wobj0"].value else T @ self._displacement
 
     def configuration(self, q: Floats) -> tuple[int, int, int, int]:
         """Return cf1, cf4, cf6 and cfx of joint angles (6,)."""
@@ -136,13 +137,13 @@ class Arm:
         Raises:
             RapidError: the pose is out of reach, or has no solution in this configuration.
         """
-        T = self._object_frame(work_object) @ matrix(*target.values[:2])
+        T = self._object_frame(work_object) @ frame_of(target)
         rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
         found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
         if not found:
             reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
-            raise RapidError(f"{text_of(target.values[0])} {reason}", "target")
-        wanted = target.values[2].values
+            raise RapidError(f"{text_of(target['trans'])} {reason}", "target")
+        wanted = target["robconf"].values
         matching = [q for q, row in found if row == wanted[3] and _in_quadrants(q, wanted)]
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
@@ -193,7 +194,7 @@ class Arm:
 
     def _joint_move(self, move: Move) -> Segment:
         if move.target.type == "jointtarget":
-            end = np.radians(move.target.values[0].values)
+            end = np.radians(move.target["robax"].values)
             try:
                 check_position(self.robot, end, hint=False)
             except LimitError as error:
@@ -215,11 +216,11 @@ class Arm:
         tool = tool_frame(move.tool)
         T_start = forward_kinematics(self.robot, self.q) @ tool
         T_object = self._object_frame(move.work_object)
-        T_end = T_object @ matrix(*move.target.values[:2])
+        T_end = T_object @ frame_of(move.target)
         if move.via is None:
             poses, length, turn = line_poses(T_start, T_end)
         else:
-            poses, length, turn = circle_poses(T_start, T_object @ matrix(*move.via.values[:2]), T_end)
+            poses, length, turn = circle_poses(T_start, T_object @ frame_of(move.via), T_end)
         rows = inverse_kinematics(self.robot, poses @ np.linalg.inv(tool), limits=False)
         row = self.segments[-1].row if self.segments else -1
         row = row if row >= 0 else self.row(self.q)
@@ -260,7 +261,7 @@ class Arm:
                 raise RapidError(f"{error}, after {share:.0f} % of the way", "path") from None
 
     def _check_end(self, segment: Segment) -> None:
-        wanted = segment.move.target.values[2].values
+        wanted = segment.move.target["robconf"].values
         q = segment.q[-1]
         off = [
             abs(np.clip(wanted[k], np.floor((q[i] - EDGE) / QUADRANT), np.floor((q[i] + EDGE) / QUADRANT))
@@ -278,26 +279,27 @@ class Arm:
 
 def tool_frame(tool: Record) -> Floats:
     """Return the pose of a tool on the flange (4, 4), in [m]."""
-    return matrix(*tool.values[1].values)
+    return frame_of(tool["tframe"])
 
 
 def object_frame(work_object: Record) -> Floats:
     """Return the pose of a work object in the base frame (4, 4), in [m]."""
-    return matrix(*work_object.values[3].values) @ matrix(*work_object.values[4].values)
+    return frame_of(work_object["uframe"]) @ frame_of(work_object["oframe"])
 
 
 def payload_of(tool: Record, grip: Record) -> Payload | None:
     """Return the load of a tool and that in its gripper as one payload, None without a load."""
-    loads = [(tool.values[2], np.eye(4)), (grip, tool_frame(tool))]
+    loads = [(tool["tload"], np.eye(4)), (grip, tool_frame(tool))]
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
     for load, frame in loads:
-        m = load.values[0]
+        m = load["mass"]
         if m <= NO_LOAD:
             continue
-        T = frame @ matrix(load.values[1], load.values[2])
+        T = frame @ matrix(load["cog"], load["aom"])
         p, R = T[:3, 3], T[:3, :3]
         mass, moment = mass + m, moment + m * p
-        inertia += R @ np.diag(load.values[3:6]) @ R.T + m * (p @ p * np.eye(3) - np.outer(p, p))
+        about_com = np.diag([load["ix"], load["iy"], load["iz"]])
+        inertia += R @ about_com @ R.T + m * (p @ p * np.eye(3) - np.outer(p, p))
     if mass == 0.0:
         return None
     com = moment / mass

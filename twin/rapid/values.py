@@ -10,7 +10,7 @@ import copy
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from twin.errors import RapidError
 
@@ -47,6 +47,15 @@ class Record:
         return isinstance(other, Record) and self.type == other.type and self.values == other.values
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the component of a predefined record by its name."""
+        return self.values[COMPONENTS[self.type].index(name)]
+
+    def changed(self, **components: Any) -> Record:
+        """Return a predefined record with other values of these components."""
+        names = COMPONENTS[self.type]
+        return Record(self.type, [components.get(*pair) for pair in zip(names, self.values, strict=True)])
 
     def numbers(self) -> list[float]:
         """Return all numbers of the record in order, those of its components included."""
@@ -124,6 +133,9 @@ RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "egm_minmax": (("min", NUM), ("max", NUM)),
 }
 """Components of the predefined records, as pairs of name and type."""
+
+COMPONENTS = {type_: tuple(name for name, _ in components) for type_, components in RECORDS.items()}
+"""Names of the components of the predefined records."""
 
 ALIASES = {
     **dict.fromkeys(
@@ -227,8 +239,15 @@ class Types:
         raise RapidError(f"expected {type_}, got {text_of(value)}", "type")
 
 
-def _predefined() -> dict[str, tuple[str, Any]]:
-    """Return type and value of the predefined data by their names in lower case."""
+class Predefined(NamedTuple):
+    """Predefined data: the name of its type, and its value."""
+
+    type: str
+    value: Any
+
+
+def _predefined() -> dict[str, Predefined]:
+    """Return the predefined data by their names in lower case."""
     identity = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
     load = [0.001, [0.0, 0.0, 0.001], [1.0, 0.0, 0.0, 0.0], 0.0, 0.0, 0.0]
     data: dict[str, tuple[str, Any]] = {
@@ -255,7 +274,7 @@ def _predefined() -> dict[str, tuple[str, Any]]:
     for number, name in enumerate(STATES):
         data[name] = NUM, float(number)
     types = Types()
-    return {name: (type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
+    return {name: Predefined(type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
 
 
 STATES = _split(
@@ -271,4 +290,4 @@ STATES = _split(
 """Names of states and errors, to which a program compares; their numbers mean nothing here."""
 
 PREDEFINED = _predefined()
-"""Type and value of the predefined data, by their names in lower case."""
+"""Predefined data by their names in lower case."""

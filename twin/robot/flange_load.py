@@ -5,8 +5,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.robot.limits import within_reach
 from twin.robot.robot import Payload
+from twin.robot.units import within_reach
 from twin.rotations.rotations import pose_matrix
 
 

@@ -22,7 +22,7 @@ def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
         (m, 3) vector from the shared point computed by the second link to that by the first, base axes, in
         [m].
     """
-    frames = _frames(robot, q_tree)
+    frames = link_frames(robot, q_tree)
     return np.array([recursions.loop_gap(loop, frames) for loop in robot.loops]).reshape(-1, 3)
 
 
@@ -37,7 +37,7 @@ def gap_rates(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
         (3 m, n_tree) in [m/rad] (of a prismatic joint in [1]); its product with `robot.embedding` is 0, as
         the loops stay closed.
     """
-    frames = _frames(robot, q_tree)
+    frames = link_frames(robot, q_tree)
     rates = np.zeros((len(robot.loops), 3, robot.tree.n))
     for rate, loop in zip(rates, robot.loops, strict=True):
         for side, sign in enumerate((1.0, -1.0)):
@@ -76,13 +76,14 @@ def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
 
 def _across(robot: Robot, loop: Loop, q: np.ndarray) -> np.ndarray:
     """Return the clearance, in [m], as a vector (3,) along the loop's axis, in the first link's frame."""
-    frames = _frames(robot, robot.tree_positions(q))
+    frames = link_frames(robot, robot.tree_positions(q))
     first, second = (np.array(frames.o[joint]) for joint in loop.joints)
     along = np.array(recursions.shared_point(loop, frames, 0)) - first
     return np.cross(second - first, along) @ frames.R[loop.joints[0]] / np.linalg.norm(along)
 
 
-def _frames(robot: Robot, q_tree: np.ndarray) -> recursions.WorldFrames:
+def link_frames(robot: Robot, q_tree: np.ndarray) -> recursions.WorldFrames:
+    """Return the poses of all link frames in the base frame at positions (n_tree,) of the tree's joints."""
     return recursions.world_frames(robot.tree, recursions.placements(robot.tree, q_tree.tolist(), math))
 
 

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from twin.errors import UnknownNameError, VariationError, printable
 from twin.multibody.tree import Tree, frozen
 from twin.robot.drives.drives import MODES
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 
 class Quantity(NamedTuple):
@@ -102,7 +102,7 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
         found.append(Quantity("mass", 1.0, "", "factor on the masses and inertias of all links"))
         found += [
             Quantity(f"mass.{link}", mass, "kg", f"mass of {link}; its inertia is scaled with it")
-            for link, mass in zip(robot.tree.links, _bare(robot).inertias[:, 0].tolist(), strict=True)
+            for link, mass in zip(robot.tree.links, robot.unloaded_tree.inertias[:, 0].tolist(), strict=True)
             if mass > 0
         ]
     units = (joint_unit(kind, "torque") for kind in robot.joint_kinds)
@@ -179,7 +179,7 @@ def changed(robot: Robot, changes: Sequence[tuple[str, float]], prefix: str = ""
     if len(masses) < len(parts):
         robot = _with_other_drives(robot, parts)
     if masses:
-        unloaded = replace(robot, tree=_other_masses(_bare(robot), masses), payload=None, bare=None)
+        unloaded = replace(robot, tree=_other_masses(robot.unloaded_tree, masses), payload=None, bare=None)
         robot = unloaded if robot.payload is None else unloaded.with_payload(robot.payload)
     return robot
 
@@ -230,10 +230,6 @@ def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
     return UnknownNameError(f"{what} has no quantity {name!r}: {nearest}")
 
 
-def _bare(robot: Robot) -> Tree:
-    return robot.tree if robot.bare is None else robot.bare
-
-
 def _part(robot: Robot, name: str, prefix: str = "") -> Part:
     """Return the meaning of a name in a robot; messages show the name after the prefix."""
     family, dot, rest = name.partition(".")
@@ -241,7 +237,7 @@ def _part(robot: Robot, name: str, prefix: str = "") -> Part:
         raise VariationError(f"{prefix}{name} cannot vary: robot {robot.name!r} has no masses")
     if family == "mass" and rest in (*robot.tree.links, *robot.tree.names):
         link = (*robot.tree.links, *robot.tree.names).index(rest) % robot.tree.n
-        if not _bare(robot).inertias[link, 0] > 0:
+        if not robot.unloaded_tree.inertias[link, 0] > 0:
             raise VariationError(f"{prefix}{name} cannot vary: {robot.tree.links[link]} has no mass")
         return Part("mass", link)
     if family == "drives":

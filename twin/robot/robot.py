@@ -19,7 +19,7 @@ from twin.errors import PayloadWarning, RobotError, UnknownNameError, near
 from twin.formatting import html_table
 from twin.multibody.tree import Loop, Portable, Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives, known_mode
-from twin.robot.limits import joint_unit, shown, within_reach
+from twin.robot.units import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
     from twin.multibody.single_sample import SingleSample
@@ -339,13 +339,18 @@ class Robot(Portable):
 
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 
+    @property
+    def unloaded_tree(self) -> Tree:
+        """Tree without the payload."""
+        return self.tree if self.bare is None else self.bare
+
     def with_payload(self, payload: Payload | None) -> Robot:
         """Return the robot with another payload, or without one for `None`.
 
         Warns:
             PayloadWarning: the payload is heavier than the rating of the robot.
         """
-        bare = self.tree if self.bare is None else self.bare
+        bare = self.unloaded_tree
         if payload is None:
             return replace(self, tree=bare, payload=None, bare=None)
         if not isinstance(payload, Payload):

@@ -4,6 +4,7 @@ from .euler_angles import euler_rate_inverse as euler_rate_inverse
 from .euler_angles import euler_rate_matrix as euler_rate_matrix
 from .euler_angles import matrix_from_axis_angle as matrix_from_axis_angle
 from .euler_angles import matrix_from_euler as matrix_from_euler
+from .quaternions import PolarForm as PolarForm
 from .quaternions import quaternion_conjugate as quaternion_conjugate
 from .quaternions import quaternion_from_polar as quaternion_from_polar
 from .quaternions import quaternion_inverse as quaternion_inverse

@@ -169,9 +169,7 @@ def _in_engine(trial: Trial) -> np.void:
     row = table[0]
     row["trouble"] = trouble
     if log is not None and len(log.t):
-        _fill(row, log, trial.plant, trial.T_flange_tool)
-        series = (log.q, log.qd, log.tau_joint, log.tau)
-        _fill_loads(row, trial.plant, series, trial.time_step, trial.steps_per_period, trial.loads)
+        _fill(row, log, trial.T_flange_tool, trial.loads)
         if trial.judge is not None and not trouble:
             row["check"] = trial.judge(log)
     return _judged(table, [trial])[0]
@@ -180,14 +178,13 @@ def _in_engine(trial: Trial) -> np.void:
 def figures_of_log(log: Log) -> np.void:
     """Return the figures of a log with at least one sample, as those of a trial; `passes` is not set."""
     row = np.zeros(1, dtype=OUTCOME)[0]
-    _fill(row, log, log.robot, log.T_flange_tool)
-    series = (log.q, log.qd, log.tau_joint, log.tau)
-    _fill_loads(row, log.robot, series, log.time_step, log.steps_per_period, log.robot.has_inertia)
+    _fill(row, log, log.T_flange_tool, log.robot.has_inertia)
     return row
 
 
-def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None) -> None:
+def _fill(row: np.void, log: Log, T_flange_tool: np.ndarray | None, loads: bool) -> None:
     """Fill a row with the figures of a log."""
+    robot = log.robot
     error = np.abs(log.q_ref - log.q)
     sample, joint = np.unravel_index(np.argmax(error), error.shape)
     row["duration"] = log.t[-1] - log.t[0]
@@ -204,6 +201,8 @@ def _fill(row: np.void, log: Log, robot: Robot, T_flange_tool: np.ndarray | None
     row["beyond_range"] = max(0.0, float(np.max(excess)))
     row["speed_ratio"] = np.max(np.abs(log.qd) / robot.qd_max)
     row["saturated"] = np.count_nonzero(log.saturated)
+    series = (log.q, log.qd, log.tau_joint, log.tau)
+    _fill_loads(row, robot, series, log.time_step, log.steps_per_period, loads)
 
 
 def _fill_loads(

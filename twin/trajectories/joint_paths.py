@@ -24,8 +24,8 @@ from twin.formatting import short_repr
 from twin.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
 from twin.logs.recordings.recording import JointRecording, Recording, ToolRecording
-from twin.robot.limits import unit_doubt
 from twin.robot.robot import Robot
+from twin.robot.units import unit_doubt
 from twin.trajectories.sampling import Samples, check_limits, sample, sample_times
 from twin.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easing, through_recording
 

@@ -19,8 +19,9 @@ from twin.arrays import Floats, real_array
 from twin.errors import LimitError
 from twin.formatting import short_repr
 from twin.jit import compiled
-from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded, position_text
+from twin.robot.limits import ROUND_OFF, check_position, far_outside, folded
 from twin.robot.robot import Robot
+from twin.robot.units import position_text
 from twin.trajectories.joint_trajectories import Trajectory
 
 

@@ -15,8 +15,9 @@ from twin.atomic_file import atomic_write
 from twin.errors import TwinError
 from twin.kinematics.forward import link_poses
 from twin.logs.log import Log
-from twin.robot.limits import SHOWN, joint_ranges
+from twin.robot.limits import joint_ranges
 from twin.robot.robot import Robot
+from twin.robot.units import SHOWN
 from twin.views.scene import (
     COLOURS,
     Arm,
@@ -134,9 +135,9 @@ class View:
         gui.configure_theme(show_share_button=False, show_logo=False)
         gui.set_panel_label(robot.name)
         self._scale = np.array([SHOWN[kind][1] for kind in robot.joint_kinds])
-        units = [SHOWN[kind][0] for kind in robot.joint_kinds]
+        self._units = [SHOWN[kind][0] for kind in robot.joint_kinds]
         ends = np.ceil(10 * self._scale * low) / 10, np.floor(10 * self._scale * high) / 10
-        columns = zip(robot.joint_names, units, *ends, np.clip(self._scale * q, *ends), strict=True)
+        columns = zip(robot.joint_names, self._units, *ends, np.clip(self._scale * q, *ends), strict=True)
         self._sliders = [
             gui.add_slider(f"{name} [{unit}]", low, high, step=0.1, initial_value=at)
             for name, unit, low, high, at in columns
@@ -162,8 +163,7 @@ class View:
         q = float_array(q, "q", (self.robot.n,))
         with self.server.atomic():
             place(self._links, link_poses(self.robot, q))
-        units = [SHOWN[kind][0] for kind in self.robot.joint_kinds]
-        cells = zip(self.robot.joint_names, self._scale * q, units, strict=True)
+        cells = zip(self.robot.joint_names, self._scale * q, self._units, strict=True)
         lines = [f"{name}: {value:.2f} {unit}" for name, value, unit in cells]
         self._text.content = "  \n".join([*lines, text])
 

@@ -136,9 +136,8 @@ def compare(
     Example:
         >>> import twin
         >>> from scenarios.gravity_hold import GravityHold
-        >>> from scenarios.setup import Setup
         >>> names, hold = ("pd", "computed_torque"), GravityHold(duration=0.1)
-        >>> logs = [hold.run(Setup(controller=name)).log for name in names]
+        >>> logs = [hold.run(GravityHold.setup(controller=name)).log for name in names]
         >>> {name: round(one.tool_largest, 5) for name, one in twin.compare(logs).figures.items()}  # in [m]
         {'pd': 0.02748, 'computed_torque': 0.0}
     """

@@ -15,6 +15,7 @@ from twin.formatting import figure, literal, shorten
 from twin.logs.columns import finite_part, first_non_finite, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
 from twin.logs.loads import log_wrenches
+from twin.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 
 
 FORMATS = (".png", ".pdf", ".svg")
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-)  # Okabe-Ito, for colour-blind readers
 WIDTHS = (2.2, 1.6, 1.2, 1.0, 0.8)  # points; decreasing, so that a coincident curve remains visible
 REFERENCE, LIMIT = "0.75", "0.35"  # greys
 WIDE, HIGH = 9.5, 1.7  # width of the picture and height of a row of panels, in inches

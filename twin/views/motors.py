@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.formatting import literal
-from twin.views.curves import COLOURS
+from twin.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from twin.logs.log import Log

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,24 @@ from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
-from twin.arrays import float_array
+from twin.arrays import Floats, float_array
 from twin.dynamics.equation_of_motion import friction_torque
 from twin.errors import RobotError
 from twin.formatting import literal
 from twin.kinematics.forward import forward_kinematics, link_poses
-from twin.robot.limits import joint_unit
 from twin.robot.robot import Robot
-from twin.views.curves import COLOURS
+from twin.robot.units import joint_unit
 from twin.views.scene import arm_meshes
+
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+)  # Okabe-Ito, for colour-blind readers
+
 
 AXES = ("#d55e00", "#009e73", "#0072b2")  # colours of x, y and z
 AXIS = 0.15  # length of the axes of a frame, as a share of the arm's size
@@ -56,32 +66,58 @@ def robot_plot(robot: Robot, q: ArrayLike | None = None) -> Plot:
         RobotError: a shape of the robot cannot be drawn.
     """
     q = np.zeros(robot.n) if q is None else float_array(q, "q", (robot.n,))
-    T, corners, colors = link_poses(robot, q), [], []
-    for mesh in arm_meshes(robot):
-        pose = np.eye(4) if mesh.link < 0 else T[mesh.link]
-        corners.append((mesh.vertices @ pose[:3, :3].T + pose[:3, 3])[mesh.faces])
-        colors.append(np.broadcast_to(np.array(mesh.color) / 255.0, (len(mesh.faces), 3)))
-    triangles = np.concatenate(corners)
-    points = triangles.reshape(-1, 3)
-    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2
     figure = Plot(figsize=(5.5, 5.5), layout="constrained")
-    axes: Any = figure.add_subplot(projection="3d")
-    axes.add_collection3d(
-        Poly3DCollection(triangles, facecolors=np.concatenate(colors), shade=True, lightsource=SUN)
-    )
+    axes, half = draw_solids(figure, arm_triangles(robot, q), "{}  [m]")
     for name, pose in (("base", np.eye(4)), ("flange", forward_kinematics(robot, q))):
         for color, direction in zip(AXES, pose[:3, :3].T, strict=True):
             axes.quiver(*pose[:3, 3], *(2 * AXIS * half * direction), color=color, lw=2, zorder=10)
         axes.text(*(pose[:3, 3] + 0.1 * half * pose[:3, 2]), name, fontsize=8)
-    for axis, centre in zip("xyz", middle, strict=True):
-        getattr(axes, f"set_{axis}lim")(centre - half, centre + half)
-        getattr(axes, f"set_{axis}label")(f"{axis}  [m]", fontsize=9)
-    axes.tick_params(labelsize=8)
-    axes.set_box_aspect((1, 1, 1), zoom=0.85)  # room for the labels
-    axes.view_init(elev=20, azim=-55)
     angles = ", ".join(f"{value:.4g}" for value in q)
     axes.set_title(f"{robot.name} at q = ({angles})  [rad]", fontsize=10)
     return figure
+
+
+def arm_triangles(robot: Robot, q: ArrayLike) -> list[tuple[Floats, Floats]]:
+    """Return triangles (N, 3, 3) of each part of the arm, in base axes in [m], and its colour (3,).
+
+    Args:
+        robot: the robot.
+        q: (n,) joint positions, in [rad].
+    """
+    T, parts = link_poses(robot, q), []
+    for mesh in arm_meshes(robot):
+        pose = np.eye(4) if mesh.link < 0 else T[mesh.link]
+        triangles = (mesh.vertices @ pose[:3, :3].T + pose[:3, 3])[mesh.faces]
+        parts.append((triangles, np.array(mesh.color) / 255.0))
+    return parts
+
+
+def draw_solids(
+    figure: Plot, parts: Sequence[tuple[Floats, Floats]], label: str, **style: Any
+) -> tuple[Any, float]:
+    """Draw shaded solids; return the axes, and half the edge of the cube that they show, in [m].
+
+    Args:
+        figure: the figure.
+        parts: triangles (N, 3, 3) of each solid, in [m], and its colour (3,).
+        label: text at an axis, with its name as `{}`.
+        style: further settings of the triangles.
+    """
+    triangles = np.concatenate([corners for corners, _ in parts])
+    colors = np.concatenate([np.broadcast_to(color, (len(corners), 3)) for corners, color in parts])
+    points = triangles.reshape(-1, 3)
+    middle, half = (points.max(axis=0) + points.min(axis=0)) / 2, np.ptp(points, axis=0).max() / 2
+    axes: Any = figure.add_subplot(projection="3d")
+    axes.add_collection3d(
+        Poly3DCollection(triangles, facecolors=colors, shade=True, lightsource=SUN, **style)
+    )
+    for axis, centre in zip("xyz", middle, strict=True):
+        getattr(axes, f"set_{axis}lim")(centre - half, centre + half)
+        getattr(axes, f"set_{axis}label")(label.format(axis), fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.set_box_aspect((1, 1, 1), zoom=0.85)  # room for the labels
+    axes.view_init(elev=20, azim=-55)
+    return axes, half
 
 
 def friction_plot(robot: Robot) -> Plot:

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios import joint_tracking
-from scenarios.base import Config
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
-from scenarios.shell.command_line import main
-from scenarios.running import registry
 from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
+from scenarios.setup import Setup
+from scenarios.shell.command_line import main
+from tests.support.tasks import task
 from twin.trajectories.sampling import Reference, State
 
 REST = State(0.0, np.full(6, 0.1), np.full(6, 0.2))
@@ -71,8 +70,7 @@ def bench():
 
 
 def chosen(irb140, **settings):
-    config = Config(**settings)
-    return ChosenLaw(config, lambda given: given.control_law(irb140))
+    return ChosenLaw(Setup(**settings), lambda given: given.control_law(irb140))
 
 
 def test_chosen_law_equals_its_controller_and_scaling_gains_preserves_the_integral(irb140):
@@ -174,13 +172,13 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
     """The other runs have no window and become ghosts of the first."""
     seen = []
 
-    def run_one(scenario, config, progress):
-        seen.append((config.controller, config.gui, [name for name, _ in config.beside]))
-        return Run(scenario.name, config, f"{config.controller}'s log", (), 0.0, figures=object())
+    def run_one(task, progress):
+        setup = task.setup
+        seen.append((setup.controller, setup.gui, [name for name, _ in setup.beside]))
+        return Run(task, f"{setup.controller}'s log", (), 0.0, figures=object())
 
     monkeypatch.setattr("scenarios.running.execution.run_one", run_one)
-    scenario = registry.find("joint_tracking")
-    plan = [(scenario, joint_tracking.Config(controller=name, gui=True)) for name in ("pd", "pid", "cascade")]
+    plan = [task("joint_tracking", controller=name, gui=True) for name in ("pd", "pid", "cascade")]
     runs = run_sequence(plan, lambda name: None)
     assert seen == [("pid", False, []), ("cascade", False, []), ("pd", True, ["pid", "cascade"])]
     assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]

@@ -12,13 +12,13 @@ pytestmark = pytest.mark.display
 PREAMBLE = """
 from dataclasses import replace
 from pathlib import Path
-from scenarios.base import Config
 from scenarios.bench import jogging
 from scenarios.bench.free_bench import FreeBench
 from scenarios.bench.watched import LoopView
 from scenarios.report.results import broken_run
-from scenarios.running import registry
 from scenarios.running.runs import run_one
+from scenarios.setup import Setup
+from tests.support.tasks import run as run_of, task
 from twin.engine.window.bench import Bench
 
 
@@ -80,16 +80,15 @@ def test_watched_scenario_can_be_restarted_and_touched(display):
     passes(
         """
 EVERY = 50
-config = joint_tracking.Config(duration=0.5)
-plain = joint_tracking.run(config)
-other = joint_tracking.run(replace(config, controller="pd"))
-shown = replace(config, gui=True, close_window=True, beside=(("pd", other),))
+plain = run_of("joint_tracking", duration=0.5).log
+other = run_of("joint_tracking", duration=0.5, controller="pd").log
+shown = task("joint_tracking", duration=0.5, gui=True, close_window=True, beside=(("pd", other),))
 keys({3: "l", 6: "r"})
-assert joint_tracking.run(shown).identical(plain), "a restarted run has the initial settings"
+assert shown.scenario.run(shown.setup).log.identical(plain), "a restarted run has the initial settings"
 assert keys.made > 12
 
 keys({2: "g", 3: "e", 4: "l", 5: "p"})
-run = run_one(registry.find("joint_tracking"), shown)
+run = run_one(shown)
 assert not run.passes and not run.metrics
 assert run.error.startswith("touched at the window: law pd at "), run.error
 assert "payload of 3 kg attached at " in run.error
@@ -125,7 +124,7 @@ Bench.write_line = noted
 keys({{3: (MOTION, 890, y), 4: (BUTTON_PRESS, 890, y), 5: (MOTION, 905, y), 6: (MOTION, 920, y),
       7: (BUTTON_RELEASE, 920, y), 9: (RIGHT, 2), 12: "k", 22: (RIGHT, 2), 25: "k", 33: (RIGHT, 2), 44: "o"}})
 file, cell = folder / "taught.csv", twin.load_cell(folder / "cell.toml")
-session = FreeBench(Config(), np.zeros(6), file, duration=6.0, cell=cell).run()
+session = FreeBench(Setup(), np.zeros(6), file, duration=6.0, cell=cell).run()
 assert lines["cell"] == "link_6 - post: 35.0 mm", lines
 assert len(session.poses) == 2, session.poses
 first, second = session.poses

@@ -17,8 +17,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 import twin
-from scenarios.base import Config
 from scenarios.bench.browser_bench import LATEST, PART, jog
+from scenarios.setup import Setup
 from scenarios.shell.output import announce_page
 from tests.support.browser import browser
 from tests.support.command_lines import wait
@@ -81,7 +81,7 @@ def test_arm_follows_the_target_in_real_time(monkeypatch):
     pictures = []
     show = lambda view, q, text="": pictures.append((time.perf_counter(), q, text))  # noqa: E731
     monkeypatch.setattr(View, "show", show)
-    q = jog(Config(drives="rigid"), np.zeros(6), 1.5, 0, lambda url: None)
+    q = jog(Setup(drives="rigid"), np.zeros(6), 1.5, 0, lambda url: None)
     np.testing.assert_allclose(q, goal, atol=1e-4)
     late = [picture for picture in pictures if picture[0] > pictures[1][0] + LATEST]  # the first compiles
     assert (len(late) - 1) * PART - LATEST < late[-1][0] - late[0][0] < 5.0

@@ -8,18 +8,15 @@ from scipy.integrate import quad
 
 import twin
 from controllers.gains import diagonal_inertia
-from scenarios.base import Config
 from scenarios.judging import bounds
-from scenarios.judging.tracking import follow, sampled, tracking_metrics
-from scenarios.running import registry
+from scenarios.judging.following import follow
+from scenarios.judging.tracking import tracking_metrics
+from scenarios.setup import Setup
+from tests.support.changed_runs import with_log
+from tests.support.tasks import run
 from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.logs.figures import joint_error
 from twin.trajectories.joint_trajectories import sines
-
-
-def run(name, **settings):
-    scenario = registry.find(name)
-    return scenario.run(scenario.Config(**settings))
 
 
 @pytest.mark.parametrize(
@@ -34,23 +31,23 @@ def run(name, **settings):
 )
 def test_sampling_bound_is_tight(reference, steps, least):
     """The error of every joint is near its bound, within a twentieth if only sampling causes it."""
-    log = run("joint_tracking", reference=reference, steps_per_period=steps)
-    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    one = run("joint_tracking", reference=reference, steps_per_period=steps)
+    ratio = np.abs(joint_error(one.log)).max(axis=0) / bounds.tracking_bound(one)[0]
     assert np.all((least < ratio) & (ratio <= 1.0))
 
 
 @pytest.mark.parametrize(("law", "least"), [("pd", 0.25), ("pd_gravity", 0.4), ("pid", 0.08)])
 def test_bound_for_missing_torque_is_tight(law, least):
     """Half of the bound is its margin; some joint is near the other half, and none exceeds the bound."""
-    log = run("joint_tracking", controller=law)
-    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(log)[0]
+    one = run("joint_tracking", controller=law)
+    ratio = np.abs(joint_error(one.log)).max(axis=0) / bounds.tracking_bound(one)[0]
     assert least < ratio.max() <= 1.0
 
 
 def test_kernel_areas_agree_with_quadrature():
     """Integrate kernel (1) for PD and that of `s / (s + omega)^3` for PID, split at its zero."""
-    log = run("joint_tracking", controller="pd", duration=0.3)
-    omega = float(log.arrays["bandwidth"])
+    one = run("joint_tracking", controller="pd", duration=0.3)
+    omega = one.loop.bandwidth
 
     def area(kernel):
         pieces = ((0.0, 2.0 / omega), (2.0 / omega, 4.0))
@@ -59,21 +56,19 @@ def test_kernel_areas_agree_with_quadrature():
     pd = area(lambda t: t * np.exp(-omega * t))
     pid = area(lambda t: (t - omega * t**2 / 2) * np.exp(-omega * t))
     assert pd == pytest.approx(1 / omega**2, rel=1e-12)
-    of_pd, of_pid = (
-        bounds.tracking_bound(dataclasses.replace(log, controller=law))[0] for law in ("pd", "pid")
-    )
+    of_pd, of_pid = (bounds.tracking_bound(with_log(one, controller=law))[0] for law in ("pd", "pid"))
     np.testing.assert_allclose(of_pid / of_pd, pid / pd, rtol=1e-12)
 
 
 def test_bound_of_a_resting_joint_includes_coupling_torques():
     """From q = 0 only joint 5 moves; the coupling disturbs joint 6 at rest."""
-    config = Config(controller="pd_gravity")
+    setup = Setup(controller="pd_gravity")
     robot = twin.load("irb140")
     path = sines(0.2 * np.eye(6)[4], 0.2 * np.eye(6)[4], np.full(6, 0.5), 2.0, phase=-np.pi / 2)
-    log = follow(config, sampled(config, path), robot)
-    error = np.abs(joint_error(log)).max(axis=0)
-    assert np.all(error <= bounds.tracking_bound(log)[0])
-    assert all(metric.passes for metric in tracking_metrics(log))
+    one = follow(setup, setup.sampling().sampled(path), robot)
+    log, error = one.log, np.abs(joint_error(one.log)).max(axis=0)
+    assert np.all(error <= bounds.tracking_bound(one)[0])
+    assert all(metric.passes for metric in tracking_metrics(one))
     missing = inverse_dynamics(robot, log.q_ref, log.qd_ref, log.qdd_ref) - gravity_torque(robot, log.q_ref)
     uncoupled = bounds.MARGIN * np.abs(missing).max(axis=0) / (20.0**2 * diagonal_inertia(robot))
     assert error[5] > 10 * uncoupled[5]
@@ -102,10 +97,10 @@ def test_bound_knows_every_friction(irb140, law, part):
         every |= one
     plain = irb140.with_drives("rigid")
     robot = irb140.with_drives("rigid", dataclasses.replace(irb140.drives, **every))
-    config = Config(controller=law, drives="rigid")
+    setup = Setup(controller=law, drives="rigid")
     path = sines(np.full(6, 0.3), np.full(6, 0.15), np.full(6, 1.0), 0.5, phase=-np.pi / 2)
-    log = follow(config, sampled(config, path), robot)
-    bound = bounds.tracking_bound(log)[0]
-    assert np.all(np.abs(joint_error(log)).max(axis=0) <= bound)
+    one = follow(setup, setup.sampling().sampled(path), robot)
+    bound = bounds.tracking_bound(one)[0]
+    assert np.all(np.abs(joint_error(one.log)).max(axis=0) <= bound)
     least = 1.005 / (1 - np.max(robot.drives.coulomb_per_load))  # the load of the error is not all
-    assert np.sum(bound) > least * np.sum(bounds.tracking_bound(dataclasses.replace(log, robot=plain))[0])
+    assert np.sum(bound) > least * np.sum(bounds.tracking_bound(with_log(one, robot=plain))[0])

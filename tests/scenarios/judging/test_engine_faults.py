@@ -9,10 +9,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from scenarios.base import Config
-from scenarios.judging import tracking
-from scenarios.judging.replay import kicked_runs, step_limits
-from scenarios.judging.tracking import agreement_metrics, follow, sampled
+from scenarios.judging import following
+from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.following import follow
+from scenarios.judging.rounding import kicked_runs, step_limits
+from scenarios.setup import Setup
+from tests.support.changed_runs import with_prediction
 from tests.support.processor_times import shared
 from twin import Simulation, hold, quintic
 from twin.dynamics.equation_of_motion import PlantState
@@ -69,9 +71,9 @@ class FaultySimulation(Simulation):
 def faulty_engine(fault):
     """Let `follow` run in an engine with this fault."""
     kind = type("Faulty", (FaultySimulation,), {"fault": fault})
-    shown = tracking.shown
+    shown = following.shown
 
-    def forgetful(simulation, config, make, reference, at_sample=None):
+    def forgetful(simulation, setup, make, reference, at_sample=None):
         def made(chosen):
             law = make(chosen)
             called = type(law).__call__
@@ -84,24 +86,24 @@ def faulty_engine(fault):
             law.__class__ = Forgetful
             return law
 
-        return shown(simulation, config, made if fault == "memory" else make, reference, at_sample)
+        return shown(simulation, setup, made if fault == "memory" else make, reference, at_sample)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twin.engine.simulation.Simulation", kind)
-        patch.setattr(tracking, "shown", forgetful)
+        patch.setattr(following, "shown", forgetful)
         yield
 
 
 @shared
 def broken_checks(fault, robot, drives, controller, moves=True, noise=0.0):
     """Return the checks of engine against model that a short run with this fault fails."""
-    config = Config(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))
-    arm = config.load_robot()
+    setup = Setup(robot=robot, drives=drives, controller=controller, noise=noise, delay=int(noise > 0))
+    arm = setup.load_robot()
     zero = arm.poses["zero"]
-    reference = sampled(config, quintic(zero, zero + 0.1, 0.15) if moves else hold(zero + 0.1, 0.1))
+    motion = quintic(zero, zero + 0.1, 0.15) if moves else hold(zero + 0.1, 0.1)
     with faulty_engine(fault):
-        log = follow(config, reference, arm)
-    return {metric.name for metric in agreement_metrics(log) if not metric.passes}
+        run = follow(setup, setup.sampling().sampled(motion), arm)
+    return {metric.name for metric in agreement_metrics(run) if not metric.passes}
 
 
 IDEAL = [("irb140", "ideal", "pd"), ("irb1600", "ideal", "computed_torque"), ("irb1400", "ideal", "pid")]
@@ -130,23 +132,23 @@ def test_faultless_engine_passes_every_check(run):
 
 
 def test_wrong_initial_state_of_the_engine_fails_a_check():
-    config = Config(drives="elastic", controller="pd")
-    arm = config.load_robot()
-    log = follow(config, sampled(config, hold(arm.poses["test_3"], 0.01)), arm)
+    setup = Setup(drives="elastic", controller="pd")
+    arm = setup.load_robot()
+    run = follow(setup, setup.sampling().sampled(hold(arm.poses["test_3"], 0.01)), arm)
     for row in range(4):
-        start = log.arrays["start_model"].copy()
+        start = run.prediction.start.copy()
         start[row, 2] += 1e-9
-        moved = dataclasses.replace(log, arrays={**log.arrays, "start_model": start})
+        moved = with_prediction(run, start=start)
         broken = [metric.name for metric in agreement_metrics(moved) if not metric.passes]
         assert broken == ["engine - model, every state / its limit"]
 
 
 def test_limits_do_not_grow_with_the_fault():
-    config = Config(drives="elastic", controller="pd")
-    arm = config.load_robot()
+    setup = Setup(drives="elastic", controller="pd")
+    arm = setup.load_robot()
     zero = arm.poses["zero"]
-    reference = sampled(config, quintic(zero, zero + 0.1, 0.15))
-    log = follow(config, reference, arm)
+    reference = setup.sampling().sampled(quintic(zero, zero + 0.1, 0.15))
+    log = follow(setup, reference, arm).log
     struck = {}
     for name in PlantState._fields:
         struck[name] = getattr(log, name).copy()
@@ -157,8 +159,8 @@ def test_limits_do_not_grow_with_the_fault():
     # The model starts its step from the disturbed state, so that only its spring torques change.
     assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scenarios.judging.replay.step_limits", lambda *_: limits)
-        kicked = kicked_runs(broken, config.control_law(arm), reference, None)
+        patch.setattr("scenarios.judging.rounding.step_limits", lambda *_: limits)
+        kicked = kicked_runs(broken, setup.control_law(arm), reference, None)
     assert np.ptp(kicked.q, axis=0).max() < 1e-9
 
 

@@ -3,24 +3,23 @@
 import numpy as np
 import pytest
 
-from scenarios import joint_tracking
 from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics, recursion
-from scenarios.joint_tracking import Config
+from scenarios.judging.tracking_verdict import tracking_verdict
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run
-from scenarios.judging.tracking_verdict import tracking_verdict
+from tests.support import tasks
 
 
 def judged(**settings):
     """Return the metrics of the feedback by name, the verdict, and the run."""
-    config = Config(duration=0.3, **settings)
-    log = joint_tracking.run(config)
-    found = joint_tracking.metrics(log)
-    verdict = tracking_verdict(config, log, found)
+    task = tasks.task("joint_tracking", duration=0.3, **settings)
+    run = task.scenario.run(task.setup)
+    found = task.scenario.metrics(run)
+    verdict = tracking_verdict(task.setup, run, found)
     return (
-        {one.name: one for one in feedback_metrics(log)},
+        {one.name: one for one in feedback_metrics(run)},
         verdict.sentence,
-        Run("x", config, log, found, 0.1),
+        Run(task, run.log, found, 0.1),
     )
 
 
@@ -64,8 +63,7 @@ def test_cascade_must_decay_and_a_short_run_is_not_judged():
     assert run.passes
     assert short[DECAY].outcome == "not judged"
     assert sentence.endswith("; feedback not judged")
-    config = Config(controller="cascade", duration=1.2)
-    (decay,) = feedback_metrics(joint_tracking.run(config))
+    (decay,) = feedback_metrics(tasks.run("joint_tracking", controller="cascade", duration=1.2))
     assert decay.outcome == "passes"
     assert 0.3 < decay.value < 1.1
 

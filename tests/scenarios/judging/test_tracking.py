@@ -5,17 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scenarios.judging.agreement import agreement_metrics
 from scenarios.judging.feedback import DECAY, RADIUS
-from scenarios.judging.tracking import agreement_metrics, bound_metric, error_metrics, validity_metrics
-from scenarios.running import registry
+from scenarios.judging.tracking import bound_metric, error_metrics, validity_metrics
+from tests.support import tasks
+from tests.support.changed_runs import with_log
 from tests.support.example_logs import sliding_log
 from twin.logs.figures import place_of_largest, unit_of_largest
 
 
 @pytest.fixture(scope="module")
-def log():
-    scenario = registry.find("joint_tracking")
-    return scenario.run(scenario.Config(duration=0.05))
+def run():
+    return tasks.run("joint_tracking", duration=0.05)
+
+
+@pytest.fixture(scope="module")
+def log(run):
+    return run.log
 
 
 def named(metrics, name):
@@ -48,16 +54,17 @@ def test_checks_of_speed_and_torque_report_ratio_and_samples(log):
         assert not named(metrics, name).passes
 
 
-def test_every_check_names_joint_and_time(log):
+def test_every_check_names_joint_and_time(run):
     """With a disturbed sample 7 of joint 3, the checks of error, model, range, speed and torque name it."""
+    log = run.log
     struck = {name: getattr(log, name).copy() for name in ("q", "q_ref", "qd_ref", "saturated")}
     struck["q"][7, 2] += 5.0
     struck["q_ref"][7, 2] = log.robot.q_max[2] + 1.0
     struck["qd_ref"][7, 2] = -2 * log.robot.qd_max[2]
     struck["saturated"][7:9, 2] = True
-    struck = replace(log, **struck)
-    metrics = (*error_metrics(struck), bound_metric(replace(struck, controller="pd")))
-    metrics += (*agreement_metrics(struck), *validity_metrics(struck))
+    struck = with_log(run, **struck)
+    metrics = (*error_metrics(struck), bound_metric(with_log(struck, controller="pd")))
+    metrics += (*agreement_metrics(struck), *validity_metrics(struck.log))
     places = {metric.name: metric.where for metric in metrics}
     assert places.pop("largest tool error") == "at t = 0.007 s"
     assert places.pop("engine - model, one step") != ""  # of velocities, which are undisturbed

@@ -4,10 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from scenarios import gravity_hold
-from scenarios.judging.replay import whole_run_limit
-from scenarios.judging.tracking import agreement_metrics, torque_limit_metric, tracking_metrics
-from scenarios.running import registry
+from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.rounding import whole_run_limit
+from scenarios.judging.tracking import torque_limit_metric, tracking_metrics
+from scenarios.pose_path import PosePath
+from tests.support import tasks
+from tests.support.changed_runs import with_log, with_loop
 from tests.support.scenario_cases import full_run
 
 
@@ -17,12 +19,12 @@ def test_whole_run_limit_follows_rounding_amplified_by_the_loop():
         ("joint_tracking", {"duration": 1.0}),
         ("payload_mismatch", {"mounting": "inverted", "bandwidth": 19.0}),
     ):
-        scenario = registry.find(name)
-        log = scenario.run(scenario.Config(robot="irb1400", controller="pid", **settings))
-        seen = np.max(np.abs(log.q - log.arrays["q_model"]))
-        assert 0.2 * seen < np.max(log.arrays["spread"]) < 10 * seen
-        assert seen <= whole_run_limit(log)
-        nudged = dataclasses.replace(log, q=log.q + 2 * whole_run_limit(log))
+        run = tasks.run(name, robot="irb1400", controller="pid", **settings)
+        log, rounding = run.log, run.prediction.rounding
+        seen, limit = np.max(np.abs(log.q - run.prediction.q)), whole_run_limit(log, rounding)
+        assert 0.2 * seen < np.max(rounding.spread) < 10 * seen
+        assert seen <= limit
+        nudged = with_log(run, q=log.q + 2 * limit)
         whole = agreement_metrics(nudged)[0]
         assert whole.name == "engine - model, whole run"
         assert not whole.passes
@@ -52,12 +54,11 @@ class Spoken(Spring):
 def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
     """The kinematic loop of the IRB 1400 rounds more in PyBullet than in the model, so kicks are needed."""
     (tmp_path / "laws.py").write_text(LAWS, encoding="utf-8")
-    scenario = registry.find("joint_tracking")
     limits = {}
     for law in ("Spring", "Spoken"):
-        config = scenario.Config(robot="irb1400", controller=f"{tmp_path}/laws.py:{law}", duration=0.3)
-        log = scenario.run(config)
-        metrics = {metric.name: metric for metric in agreement_metrics(log)}
+        controller = f"{tmp_path}/laws.py:{law}"
+        run = tasks.run("joint_tracking", robot="irb1400", controller=controller, duration=0.3)
+        metrics = {metric.name: metric for metric in agreement_metrics(run)}
         assert all(metric.passes for metric in metrics.values())
         assert metrics["samples not replayed"].limit == 0
         limits[law] = metrics["engine - model, whole run"].limit
@@ -66,10 +67,10 @@ def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
 
 
 def test_unknown_controller_has_no_bound():
-    log, _ = full_run("joint_tracking", "computed_torque")
+    run, _ = full_run("joint_tracking", "computed_torque")
     names = [metric.name for metric in tracking_metrics(full_run("joint_tracking", "pd")[0])]
     assert "joint error / its bound" in names
-    strange = dataclasses.replace(log, arrays={**log.arrays, "known_law": np.array(False)})
+    strange = with_loop(run, known_law=False)
     assert "joint error / its bound" not in [metric.name for metric in tracking_metrics(strange)]
     error = tracking_metrics(strange)[0]
     assert (error.name, error.limit) == ("largest joint error", None)
@@ -78,31 +79,31 @@ def test_unknown_controller_has_no_bound():
 def test_engine_tool_is_compared_with_printed_poses():
     """The tool is in the printed pose under computed torque; under PD it has the error of the arm."""
     for law in ("computed_torque", "pd"):
-        log, metrics = full_run("pose_path", law)
-        assert log.arrays["stop_names"].tolist() == ["test_3", "test_1", "test_1", "test_3"]
+        run, metrics = full_run("pose_path", law)
+        log = run.log
+        assert run.stop_names == ("test_3", "test_1", "test_1", "test_3")
         rows = {metric.name: metric for metric in metrics if metric.name.startswith("tool at")}
         assert rows.keys() == {"tool at test_1 - printed", "tool at test_3 - printed"}
         for row in rows.values():
             assert (row.limit is None) == (law == "pd")
             assert row.value < 3e-15 if law == "computed_torque" else 0.04 < row.value < 0.06
-        first, last = log.arrays["tool_at_stops"][[0, -1]]
+        first, last = run.stops.poses[[0, -1]]
         np.testing.assert_allclose(np.abs(first), np.abs(log.pose[0]), rtol=0, atol=1e-14)
         np.testing.assert_allclose(np.abs(last), np.abs(log.pose[-1]), rtol=0, atol=1e-14)
 
 
 def test_printed_pose_outside_the_tour_is_compared_with_the_engine():
-    log, metrics = full_run("pose_path", "computed_torque", "irb1400")
-    assert log.arrays["put_names"].tolist() == ["zero"]
+    run, metrics = full_run("pose_path", "computed_torque", "irb1400")
+    assert run.put_names == ("zero",)
     (row,) = (metric for metric in metrics if metric.name == "tool put at zero - printed")
     assert row.passes
-    moved = log.arrays["tool_when_put"] + 1e-4
-    log = dataclasses.replace(log, arrays={**log.arrays, "tool_when_put": moved})
-    (row,) = (m for m in registry.find("pose_path").metrics(log) if m.name.startswith("tool put"))
+    moved = dataclasses.replace(run, put_poses=run.put_poses + 1e-4)
+    (row,) = (m for m in PosePath().metrics(moved) if m.name.startswith("tool put"))
     assert not row.passes
 
 
 def test_torques_are_not_judged_where_no_limit_is_known():
-    log = gravity_hold.run(gravity_hold.Config(duration=0.05))
+    log = tasks.run(duration=0.05).log
     limits = np.where(np.arange(6) == 1, np.inf, log.robot.tau_max)
     unknown = dataclasses.replace(log, robot=dataclasses.replace(log.robot, tau_max=limits))
     for one, outcome in ((log, "passes"), (unknown, "not judged")):

@@ -11,41 +11,41 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.shell.command_line import main
 from scenarios.rapid.lines import measured_times
 from scenarios.report.page import write_page
 from scenarios.report.page_program import MOST_MARKS, line_numbers, listing
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.runs import repeat_command, run_one
+from scenarios.shell.command_line import main
 from scenarios.sweeps.scenario_experiment import ScenarioExperiment
 from tests.support.browser import browser
 from tests.support.command_lines import parsed_back
 from tests.support.rapid_programs import HEAD, PICK
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.identification import measurements_of_log
-from twin.logs.payload_changes import LOAD, LOADS, parts
+from twin.logs.payload_changes import parts
 from twin.views.scene import NEAR, _colours_of_speed
 
 LOADED_LINE = 14  # first line after GripLoad
 
 
-def scenario_of(folder, text, name="pick.mod"):
-    """Write a program, and return its scenario."""
+def entry_of(folder, text, name="pick.mod"):
+    """Write a program, and return its entry in the registry."""
     (folder / name).write_text(text)
     return registry.find(name)
 
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """Return a function that writes a program into the current folder and returns its scenario."""
+    """Return a function that writes a program into the current folder and returns its entry."""
     monkeypatch.chdir(tmp_path)
-    return partial(scenario_of, tmp_path)
+    return partial(entry_of, tmp_path)
 
 
-def run(scenario, **settings):
+def run(entry, **settings):
     """Return the run of a program; it must finish."""
-    done = run_one(scenario, scenario.Config(**{"drives": "rigid", **settings}))
+    done = run_one(entry.task({"drives": "rigid", **settings}))
     assert done.error is None, done.error
     return done
 
@@ -61,11 +61,16 @@ def picked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pick")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return run(scenario_of(folder, PICK))
+        return run(entry_of(folder, PICK))
 
 
-def assert_times_of_the_plan(log):
-    np.testing.assert_allclose(measured_times(log), log.arrays["move_times"], atol=1e-3)
+def times_of(done):
+    """Return the planned durations of the moves of a run, in [s]."""
+    return [one.time for one in done.run.performance.plan.moves]
+
+
+def assert_times_of_the_plan(done):
+    np.testing.assert_allclose(measured_times(done.run), times_of(done), atol=1e-3)
 
 
 @pytest.mark.parametrize("robot", ["irb140", "irb1400"])
@@ -75,21 +80,20 @@ def test_exact_controller_follows_a_program_to_rounding_and_saturates_nowhere(pr
     assert figure(done, "largest joint error").value < 1e-12
     assert not done.log.saturated.any()
     assert twin.logs.torque_residual(done.log) < 1e-8 * np.max(np.abs(done.log.tau))
-    assert_times_of_the_plan(done.log)
-    assert len(done.log.arrays["move_starts"]) == 5
+    assert_times_of_the_plan(done)
+    assert len(done.run.performance.plan.starts) == 5
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7])
 def test_times_of_moves_are_those_of_the_plan_within_a_period(program, share):
-    assert_times_of_the_plan(run(program(PICK), share=share, drives="ideal").log)
+    assert_times_of_the_plan(run(program(PICK), share=share, drives="ideal"))
 
 
 def test_times_of_moves_add_up_under_a_controller_that_lags(program):
     text = PICK.replace("WaitTime 0.1", "WaitTime 2")
-    log = run(program(text), controller="pid", drives="ideal").log
-    arrays = log.arrays
-    starts, times = arrays["move_starts"], arrays["move_times"]
-    lagging = measured_times(log)
+    done = run(program(text), controller="pid", drives="ideal")
+    log, starts, times = done.log, done.run.performance.plan.starts, times_of(done)
+    lagging = measured_times(done.run)
     waiting = np.flatnonzero((log.t >= starts[2] + times[2]) & (log.t < starts[3]))
     distance = np.max(np.abs(log.q[waiting] - log.q_ref[waiting[-1]]), axis=1)
     arrived = waiting[np.argmax(distance < 1e-3)]
@@ -100,8 +104,8 @@ def test_times_of_moves_add_up_under_a_controller_that_lags(program):
 def test_a_load_changes_the_later_lines_and_not_a_bit_of_the_earlier_ones(program, picked):
     without = run(program(PICK.replace("GripLoad part", "GripLoad load0"))).log
     loaded = picked.log
-    first = int(np.argmax(loaded.arrays["line"] == LOADED_LINE))
-    assert loaded.arrays[LOAD].tolist() == [0] * first + [1] * (len(loaded.t) - first)
+    first = int(np.argmax(loaded.program.line == LOADED_LINE))
+    assert loaded.payloads.load.tolist() == [0] * first + [1] * (len(loaded.t) - first)
     # The torque of the last sample before the line already leads into it.
     for name, count in (("q", first), ("qd", first), ("tau", first - 1)):
         assert np.array_equal(getattr(loaded, name)[:count], getattr(without, name)[:count])
@@ -123,15 +127,15 @@ def test_log_with_two_loads_has_parts_that_survive_a_file(picked, tmp_path):
     with pytest.raises(TwinError, match="the payload changes during the run"):
         measurements_of_log(again)
     assert measurements_of_log(second).how
-    damaged = {**again.arrays, LOADS: again.arrays[LOADS][:1]}
+    damaged = replace(again.payloads, loads=again.payloads.loads[:1])
     with pytest.raises(TwinError, match="expected load to be from 0 to 0"):
-        replace(again, arrays=damaged).require_consistent()
+        replace(again, payloads=damaged).require_consistent()
 
 
 def test_weight_on_the_foundation_grows_with_the_load(program):
     log = run(program(PICK), settling=0.2).log
     force = twin.logs.log_wrenches(log).base[:, 2]
-    waiting = np.flatnonzero(log.arrays["line"] == 21)[50]
+    waiting = np.flatnonzero(log.program.line == 21)[50]
     assert force[waiting] == pytest.approx(9.81 * (98 + 1), abs=0.2)
     assert force[-1] == pytest.approx(9.81 * (98 + 7), abs=0.2)
 
@@ -139,7 +143,7 @@ def test_weight_on_the_foundation_grows_with_the_load(program):
 def test_another_tool_is_another_load(program):
     text = PICK.replace("GripLoad part;", "").replace("b, v1000, z10, grip", "b, v1000, z10, heavy")
     log = run(program(text)).log
-    assert [row[0] for row in log.arrays[LOADS].tolist()] == [1.0, 2.0, 1.0]
+    assert [row[0] for row in log.payloads.loads.tolist()] == [1.0, 2.0, 1.0]
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
 
 
@@ -158,16 +162,16 @@ def test_integral_survives_a_change_of_the_load(program):
     heavy = text.replace("GripLoad load0", "GripLoad light").replace("VAR robtarget", light)
     plain = run(program(text), controller="pid", drives="ideal").log
     changed = run(program(heavy), controller="pid", drives="ideal").log
-    assert LOAD in changed.arrays
-    assert LOAD not in plain.arrays
-    first = int(np.argmax(changed.arrays[LOAD]))
+    assert plain.payloads is None
+    first = int(np.argmax(changed.payloads.load))
     errors = [(log.q - log.q_ref)[first : first + 100] for log in (plain, changed)]
     assert np.max(np.abs(errors[0] - errors[1])) < 1e-3  # 0.05 rad without the integral
 
 
 def test_payload_of_the_command_line_is_unknown_to_the_controller(program):
     done = run(program(PICK), payload="3,0,0,0.1")
-    assert LOAD not in done.log.arrays or {row[0] for row in done.log.arrays[LOADS].tolist()} == {3.0}
+    payloads = done.log.payloads
+    assert payloads is None or {row[0] for row in payloads.loads.tolist()} == {3.0}
     assert figure(done, "largest joint error").limit is None
     assert figure(done, "largest joint error").value > 1e-3
     assert figure(done, "engine - model, one step").passes
@@ -180,7 +184,7 @@ def test_fault_stops_the_program_after_the_moves_before_it(program):
     assert fault.value == 1.0
     assert not done.passes
     assert f"pick.mod, line {LOADED_LINE}" in fault.where
-    assert len(done.log.arrays["move_lines"]) == 3
+    assert len(done.run.performance.plan.moves) == 3
     assert done.cases[-1][1] == f"pick.mod line {LOADED_LINE}"
     assert done.cases[-1][3] == fault.where
 
@@ -194,7 +198,7 @@ def test_file_that_is_not_rapid_is_a_fault_with_its_line(program, capsys):
 
 
 def test_waits_have_their_lines_and_many_moves_a_row_per_line(program, picked):
-    assert np.count_nonzero(picked.log.arrays["line"] == 21) == 100
+    assert np.count_nonzero(picked.log.program.line == 21) == 100
     moves = "MoveAbsJ a, vmax, z10, tool0;\nMoveAbsJ b, vmax, z10, tool0;"
     loop = f"{HEAD}PROC main()\nFOR i FROM 1 TO 31 DO\n{moves}\nENDFOR\nENDPROC\nENDMODULE\n"
     caption, rows = run(program(loop, "loop.mod")).table
@@ -203,20 +207,19 @@ def test_waits_have_their_lines_and_many_moves_a_row_per_line(program, picked):
 
 
 def test_settings_survive_a_pickle_and_the_command_repeats_the_run(program):
-    scenario = program(PICK)
-    config = scenario.Config(share=0.5, controller="pd", settling=0.1)
-    assert pickle.loads(pickle.dumps(config)) == config
-    done = run_one(scenario, config)
+    task = program(PICK).task({"share": 0.5, "controller": "pd", "settling": 0.1})
+    assert pickle.loads(pickle.dumps(task[1:])) == task[1:]
+    done = run_one(task)
     assert "pick.mod line" in figure(done, "largest joint error").where
-    found, same = parsed_back(repeat_command(done))
-    assert (found.file, same) == ("pick.mod", config)
+    found = parsed_back(repeat_command(done))
+    assert (found.entry.file, *found[1:]) == ("pick.mod", *task[1:])
 
 
 def test_sweep_varies_payload_and_work_object(program):
-    scenario = program(PICK)
+    entry = program(PICK)
     with pytest.raises(VariationError, match="loads change"):
-        ScenarioExperiment("pick.mod", scenario.Config()).trial({"payload": 2.0})
-    experiment = ScenarioExperiment("pick.mod", scenario.Config(payload="1", model_payload="1"))
+        ScenarioExperiment(entry.task({})).trial({"payload": 2.0})
+    experiment = ScenarioExperiment(entry.task({"payload": "1", "model_payload": "1"}))
     one, two = (experiment.trial({"payload": 2.0, "work_object_x_mm": x}) for x in (2.0, 0.0))
     # `there` is where the arm is, so that the displacement cancels for it; another work object shifts.
     assert one.plant.payload.mass == 2.0
@@ -226,8 +229,8 @@ def test_sweep_varies_payload_and_work_object(program):
     there = "[[0,-592.894,629.5],[0.353553,0.612372,0.612372,-0.353553],[0,0,0,0],[9E9,9E9,9E9,9E9,9E9,9E9]]"
     turned = turned.replace("CRobT(\\Tool:=grip \\WObj:=table1)", there).replace("GripLoad part;", "")
     program(turned, "fixed.mod")
-    experiment = ScenarioExperiment("fixed.mod", registry.find("fixed.mod").Config())
-    waiting = int(np.median(np.flatnonzero(run(registry.find("fixed.mod")).log.arrays["line"] == 21)))
+    experiment = ScenarioExperiment(registry.find("fixed.mod").task({}))
+    waiting = int(np.median(np.flatnonzero(run(registry.find("fixed.mod")).log.program.line == 21)))
     shift = [experiment.trial({"work_object_x_mm": x}).reference.q[waiting] for x in (0.0, 2.0)]
     y = [twin.forward_kinematics(twin.load("irb140"), q)[1, 3] for q in shift]
     assert y[1] - y[0] == pytest.approx(2e-3, abs=1e-9)
@@ -260,7 +263,7 @@ def test_folder_is_one_program_of_all_its_modules(program, tmp_path):
     (tmp_path / "task" / "pick.mod").write_text(data + "  PROC pick()" + rest)
     done = run(registry.find("task"))
     assert done.passes
-    assert sorted(done.log.arrays["files"]) == ["main.mod", "pick.mod"]
+    assert sorted(done.log.program.files) == ["main.mod", "pick.mod"]
     assert done.table[1][1][0] == "main.mod:10"
 
 
@@ -274,8 +277,7 @@ EVIL = 'TPWrite "</pre><script>document.title = 1</script>";'
 def page_run(tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "pick.mod"
     path.write_text(PICK.replace("SetDO close, 1;", EVIL))
-    scenario = registry.find(str(path))
-    return run_one(scenario, scenario.Config())
+    return run_one(registry.find(str(path)).task({}))
 
 
 def test_listing_has_every_line_and_the_times_of_the_executed_ones(page_run):
@@ -284,8 +286,8 @@ def test_listing_has_every_line_and_the_times_of_the_executed_ones(page_run):
     assert found.lines[0] == (0, 0, "pick.mod")
     assert [line for _, _, line in found.marks] == [10, 18, 19, 21, 14, 15]
     times = [t for t, _, _ in found.marks]
-    assert times[1] == pytest.approx(page_run.log.arrays["move_starts"][1], abs=1e-3)
-    assert times[3] == pytest.approx(page_run.log.t[np.argmax(page_run.log.arrays["line"] == 21)])
+    assert times[1] == pytest.approx(page_run.run.performance.plan.starts[1], abs=1e-3)
+    assert times[3] == pytest.approx(page_run.log.t[np.argmax(page_run.log.program.line == 21)])
 
 
 def test_line_numbers_leave_room_for_each_other(page_run):
@@ -299,7 +301,7 @@ def test_path_is_coloured_by_speed_and_red_near_a_singularity(page_run):
     samples = np.arange(0, len(page_run.log.t), 5)
     colours = _colours_of_speed(page_run.log, samples)
     assert colours.shape == (len(samples) - 1, 2, 3)
-    waiting = np.flatnonzero(page_run.log.arrays["line"][samples[1:]] == 21)[3:-3]
+    waiting = np.flatnonzero(page_run.log.program.line[samples[1:]] == 21)[3:-3]
     assert (colours[waiting] == [68, 1, 84]).all()  # the darkest colour of viridis: at rest
     near = np.abs(np.sin(page_run.log.q[samples[1:], 4])) < 0.1  # axis 5 begins at 0
     assert near.any()

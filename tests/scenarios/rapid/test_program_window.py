@@ -13,7 +13,8 @@ def test_program_in_the_window_moves_as_without_one_and_shows_its_lines(display,
     path.write_text(PICK.replace("there,0,40", "there,0,10"))
     shown = passes(
         f"""
-        from scenarios.rapid import program
+        from scenarios import Setup
+        from scenarios.rapid.program import RapidProgram
         from twin.engine.window.bench import Bench
         seen, write_line = [], Bench.write_line
         def written(bench, name, text, *more):
@@ -21,8 +22,8 @@ def test_program_in_the_window_moves_as_without_one_and_shows_its_lines(display,
                 seen.append(text)
             write_line(bench, name, text, *more)
         Bench.write_line = written
-        Config = program.config_of({str(path)!r})
-        logs = [program.run(Config(gui=gui, close_window=True)) for gui in (True, False)]
+        program = RapidProgram(program={str(path)!r})
+        logs = [program.run(Setup(gui=gui, close_window=True)).log for gui in (True, False)]
         print("same:", logs[0].identical(logs[1]))
         print(*seen, sep="\\n")
         """,

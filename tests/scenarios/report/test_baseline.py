@@ -5,13 +5,14 @@ import json
 
 import pytest
 
-from scenarios.base import Config, Metric
-from scenarios.shell.command_line import main
+from scenarios.metric import Metric
 from scenarios.report.baseline import BaselineError, compare, read_baseline
 from scenarios.report.files import write_json
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
+from scenarios.shell.command_line import main
 from tests.support import user_scenarios
+from tests.support.example_logs import made_up_task
 from twin.version import __version__
 
 SELECTION = {"scenarios": ["swing"]}
@@ -19,7 +20,7 @@ SELECTION = {"scenarios": ["swing"]}
 
 def run_of(*values, law="pd", limit=1.0, error=None, **settings):
     metrics = tuple(Metric(f"m{k}", value, "rad", limit, "why") for k, value in enumerate(values))
-    return Run("swing", Config(controller=law, **settings), None, metrics, 0.1, error)
+    return Run(made_up_task(controller=law, **settings), None, metrics, 0.1, error=error)
 
 
 def compared(folder, before, now, factor=1.1, selection=SELECTION, **changes):
@@ -70,6 +71,15 @@ def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tm
     assert "only the 1 runs in both are compared" in found.notes[0]
 
 
+def test_a_check_that_is_not_judged_any_more_is_missing(tmp_path):
+    found = compared(tmp_path, [run_of(0.5)], [run_of(None)])
+    assert found.missing == ["irb140, swing, pd: m0: this check is not judged any more"]
+    found = compared(tmp_path, [run_of(None)], [run_of(None)])
+    assert (found.worse, found.grown, found.missing) == ([], [], [])
+    found = compared(tmp_path, [run_of(None)], [run_of(0.5)])
+    assert (found.worse, found.grown, found.missing) == ([], [], [])
+
+
 def test_other_versions_are_reported_and_other_defaults_are_not_compared(tmp_path):
     old = {"irb-twin": "0.0.1", "numpy": "1.0"}
     (note,) = compared(tmp_path, [run_of(0.5)], [run_of(0.5)], provenance=old).notes
@@ -110,13 +120,13 @@ def test_a_file_that_is_no_baseline_is_refused_in_one_sentence(content, told, tm
 
 def test_with_nothing_in_common_there_is_no_comparison(tmp_path):
     with pytest.raises(BaselineError, match="has none of these 1 runs"):
-        compared(tmp_path, [run_of(0.5)], [dataclasses.replace(run_of(0.5), scenario="nod")])
+        compared(tmp_path, [run_of(0.5)], [dataclasses.replace(run_of(0.5), task=made_up_task("nod"))])
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_on_the_command_line_what_grew_is_a_warning_unless_it_is_to_fail(tmp_path, capsys):
     """The scenario's own limit stands, so that only the comparison can tell."""
-    text = user_scenarios.PARTS["metrics"].replace("len(log.t)", "len(log.t) * 1.0")
+    text = user_scenarios.METRICS.replace("len(run.log.t)", "len(run.log.t) * 1.0")
     file = user_scenarios.write(tmp_path / "mine.py", metrics=text)
     words = ["validate", file, "--robot", "irb140", "--controller", "pd", "--jobs", "1"]
     results = str(tmp_path / "a.json")

@@ -4,16 +4,17 @@ import dataclasses
 
 import pytest
 
-from scenarios.base import Config, Metric
+from scenarios.metric import Metric
 from scenarios.running import registry
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run, run_one
-from tests.support.example_logs import made_up_run
+from tests.support import tasks, user_scenarios
+from tests.support.example_logs import made_up_run, made_up_task
 
 
 def failing(name, law="pd", **settings):
     run = made_up_run(law, Metric(name, 2.0, "", 1.0, "why"))
-    return dataclasses.replace(run, config=Config(controller=law, **settings))
+    return dataclasses.replace(run, task=made_up_task(controller=law, **settings))
 
 
 def undetermined(name):
@@ -54,9 +55,9 @@ def test_passing_run_has_no_diagnosis():
         (failing("friction - its law"), "the twin: in the engine's steps the drives"),
         (failing("samples not replayed"), "the controller: pd gives other torques"),
         (undetermined("largest joint error"), "rounding: runs that differ by rounding"),
-        (Run("swing", Config(), None, (), 0.1, "no", refused=True), "a setting or the robot"),
+        (Run(made_up_task(), error="no", refused=True), "a setting or the robot"),
         (
-            Run("swing", Config(), None, (), 0.1, "mine.py, line 3: no", raised="the code of mine"),
+            Run(made_up_task(), error="mine.py, line 3: no", raised="the code of mine"),
             "the code o",
         ),
     ],
@@ -76,13 +77,13 @@ def test_a_law_is_judged_beside_computed_torque():
     )
     bad = failing("my check", "computed_torque")
     assert "not determined: computed_torque fails in the same motion, too" in diagnose(run, [run, bad])
-    other = dataclasses.replace(good, config=Config(controller="computed_torque", bandwidth=30.0))
+    other = dataclasses.replace(good, task=good.task.with_setup(bandwidth=30.0))
     assert diagnose(run, [run, other]) == diagnose(run, [run])
 
 
 FAULTS = {
     "law": ("def law(state, ref):\n    return {}['torque']\n", "law.py, line 2, in law, raised the error"),
-    "metrics": ("    return log.arrays['tables']\n", "own.py, line 5, in metrics, raised the error"),
+    "metrics": ("return run.log.arrays['tables']", "own.py, line 14, in metrics, raised the error"),
     "name": ("def law(state, ref):\n    return 0 * ref.q\n", "the file or the name that the error states"),
 }
 
@@ -91,40 +92,38 @@ FAULTS = {
 def test_error_is_blamed_on_the_code_that_raised_it(tmp_path, fault):
     """By its traceback: neither the robot's file nor the motion is blamed."""
     text, blamed = FAULTS[fault]
-    head = '"""Own scenario."""\nfrom scenarios.joint_tracking import Config, reference, run\n\n'
-    own, law = tmp_path / "own.py", tmp_path / "law.py"
-    own.write_text(head + "def metrics(log):\n" + (text if fault == "metrics" else "    return ()\n"))
+    body, law = text if fault == "metrics" else "return ()", tmp_path / "law.py"
+    own = user_scenarios.write(tmp_path / "own.py", metrics=f"def metrics(self, run):\n    {body}\n")
     law.write_text(text if fault != "metrics" else "")
     names = {"law": f"{law}:law", "metrics": "computed_torque", "name": f"{law}:Misspelt"}
-    scenario = registry.find(str(own))
-    run = run_one(scenario, scenario.Config(controller=names[fault], duration=0.02))
+    run = run_one(registry.find(own).task({"controller": names[fault]}))
     assert not run.passes
     assert diagnose(run, [run]).endswith(blamed)
 
 
 def test_error_of_the_twin_is_not_blamed_on_the_user(monkeypatch):
     monkeypatch.setattr("scenarios.judging.tracking.found_payload", lambda log: log.arrays["tables"])
-    scenario = registry.find("joint_tracking")
-    run = run_one(scenario, scenario.Config(duration=0.02))
+    run = tasks.executed("joint_tracking", duration=0.02)
     assert diagnose(run, [run]).startswith("the twin: the code of ")
 
 
 def test_run_whose_process_ended_has_no_known_cause():
-    run = Run("swing", Config(), None, (), 0.0, "its process ended")
+    run = Run(made_up_task(), error="its process ended")
     assert diagnose(run, [run]) == "not determined: the run ended before anything was recorded"
 
 
 def test_commands_of_a_diagnosis_are_valid():
     """Settings of another controller are left out, and changes that the scenario cannot have."""
-    config = registry.find("joint_tracking").Config(controller="pid", law_settings=(("Ki", 2.0),))
-    run = dataclasses.replace(failing("my check"), scenario="joint_tracking", config=config)
+    task = tasks.task("joint_tracking", controller="pid", law_settings=(("Ki", 2.0),))
+    run = dataclasses.replace(failing("my check"), task=task)
     _, _, command = diagnose(run, [run]).partition(": irb-twin ")
     assert command == "run joint_tracking --controller computed_torque"
     advice = "--with model.drives.coulomb"
     sticks = undetermined("largest joint error")
-    rigid = registry.find("joint_tracking").Config(controller="pd", drives="rigid")
-    assert advice in diagnose(dataclasses.replace(sticks, scenario="joint_tracking", config=rigid))
-    assert advice not in diagnose(dataclasses.replace(sticks, scenario="model_agreement", config=rigid))
+    rigid = {"controller": "pd", "drives": "rigid"}
+    for name, advised in (("joint_tracking", True), ("model_agreement", False)):
+        run = dataclasses.replace(sticks, task=tasks.task(name, **rigid))
+        assert (advice in diagnose(run)) is advised
     assert advice not in diagnose(sticks)
 
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.base import Config
 from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
 from scenarios.sweeps.draws import WorstCase
-from tests.support.example_logs import made_log, rendered
+from tests.support.example_logs import made_log, made_up_task, rendered
 from tests.support.small_robots import SOUND
 from twin.control.closed_loop import divergence_message
 from twin.egm.mirror.mirror import Mirror
@@ -66,7 +65,7 @@ def test_an_arm_that_diverges(arm):
 
 def test_the_captions_of_a_report_and_a_page():
     robot = twin.load("figure_7_1")  # one joint turns, two slide
-    run = Run("swing", Config(controller="pd"), made_log(robot, np.zeros((3, 3))), (), 0.5)
+    run = Run(made_up_task(controller="pd"), made_log(robot, np.zeros((3, 3))), (), 0.5)
     text = rendered(scenario_report("A swing.", [run], 100))
     assert "Tracking error, RMS / largest; joints in rad (sliding joints: m), tool" in text
     assert "Peak torque in N m (sliding joints: N), and number" in text

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import drive_mismatch
-from scenarios.base import Config
-from scenarios.shell.command_line import main
 from scenarios.report import page_curves, picture
 from scenarios.running.runs import Run
-from tests.support.example_logs import log_of
+from scenarios.shell.command_line import main
+from tests.support.example_logs import log_of, made_up_task
 from twin.views.plots import friction_plot
 
 
@@ -39,39 +37,13 @@ def assert_legible(figure, path):
     assert any("[" in label for label in labels)
 
 
-def mismatch_logs():
-    logs = []
-    for k, name in enumerate(("pd", "cascade", "computed_torque")):
-        errors = np.array([0.0, 1e-15, 2e-3, np.inf]) if k else np.array([0.1, 0.2, 0.3, 0.4])
-        arrays = {"joint_errors": errors, "tool_errors": 0.1 * errors}
-        logs.append(log_of(twin.load("irb140"), name))
-        object.__setattr__(logs[-1], "arrays", arrays)
-    return logs
-
-
-def test_mismatch_draws_points_only_at_their_values(saved, tmp_path):
-    path, logs = tmp_path / "mismatch.png", mismatch_logs()
-    drive_mismatch.picture(logs, path)
-    assert_legible(saved[0], path)
-    above, below = saved[0].axes
-    for axes, what in ((above, "joint_errors"), (below, "tool_errors")):
-        low, high = axes.get_ylim()
-        for log, line in zip(logs, axes.lines, strict=False):
-            errors = log.arrays[what]
-            visible = errors[np.isfinite(errors) & (errors >= drive_mismatch.FLOOR)]
-            np.testing.assert_array_equal(line.get_ydata(), visible)
-            assert np.all((low < visible) & (visible < high))
-    texts = {text.get_text() for text in above.texts}
-    assert {"0", "1e-15", "0.002", "inf"} <= texts
-
-
 @pytest.mark.parametrize(
     ("errors", "alike"), [((1e-2, 2e-2), True), ((1e-2, 1e-15), False), ((0.0, 0.0), True)]
 )
 def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike, small_pictures):
     robot, path = twin.load("irb140"), tmp_path / "runs.png"
     logs = [log_of(robot, name, error=error) for name, error in zip(("pd", "pid"), errors, strict=True)]
-    picture.draw([Run("joint_tracking", Config(), log, (), 0.0) for log in logs], path)
+    picture.draw([Run(made_up_task("joint_tracking"), log, (), 0.0) for log in logs], path)
     assert_legible(saved[0], path)
     panels = [axes for axes in saved[0].get_axes() if axes.axison]
     assert (panels[0].get_ylim() == panels[1].get_ylim()) is alike

@@ -12,9 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 import twin
-from scenarios.base import Config, Metric
-from scenarios.shell import output
-from scenarios.shell.command_line import main
+from scenarios.metric import Metric
 from scenarios.report.files import write_json, write_junit
 from scenarios.report.picture import draw
 from scenarios.report.report import (
@@ -26,7 +24,9 @@ from scenarios.report.report import (
 )
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
-from tests.support.example_logs import made_log, made_up_log, made_up_run, rendered
+from scenarios.shell import output
+from scenarios.shell.command_line import main
+from tests.support.example_logs import made_log, made_up_log, made_up_run, made_up_task, rendered
 from tests.support.random_trees import random_urdf
 from twin.formatting import figure, shorten
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
@@ -69,7 +69,7 @@ def test_the_tables_fit_the_page_and_lose_nothing(width):
     assert "…" not in text
     assert max(len(line) for line in text.splitlines()) <= width
     for run in runs:
-        assert run.config.controller in text
+        assert run.setup.controller in text
     assert text.count("0.06 /     0.06") == 4  # joint 6
     assert text.count("12.5, 7 saturated") == 4
     assert text.count("<= 1e-10 passes") == 4
@@ -95,7 +95,7 @@ def test_nan_fails_and_narrow_miss_is_printed_with_all_digits():
 
 def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
     run = made_up_run("pd", Metric("the check", 2.0, "rad", 1.0, "why"))
-    run = dataclasses.replace(run, config=Config(robot="a" * 200, controller="pd"))
+    run = dataclasses.replace(run, task=run.task.with_setup(robot="a" * 200))
     text = rendered(scenario_report("A swing.", [run], 60), 60)
     assert f"repeat: irb-twin run swing --controller pd --robot {'a' * 200}\n" in text
 
@@ -103,14 +103,14 @@ def test_the_command_that_repeats_a_run_is_one_line_on_any_page():
 def test_equal_reasons_are_printed_once_and_others_name_their_runs():
     runs = [made_up_run(name, Metric("check", 0.0, "", 1.0, f"because {name}")) for name in ("pd", "pid")]
     assert "(pd) because pd; (pid) because pid" in rendered(explanations(runs, 100))
-    more = [*runs, dataclasses.replace(runs[0], scenario="nod")]
+    more = [*runs, dataclasses.replace(runs[0], task=made_up_task("nod", controller="pd"))]
     told = rendered(explanations(more, 100))
     assert "(swing: pd; nod: pd) because pd; (swing: pid) because pid" in told
     assert rendered(explanations([made_up_run("pd"), made_up_run("pid")], 100)).count("its reason") == 1
 
 
 def test_run_without_a_log_is_reported():
-    run = Run("swing", Config(controller="pd"), None, (), 0.1, "joint_2 runs away")
+    run = Run(made_up_task(controller="pd"), error="joint_2 runs away")
     text = rendered(scenario_report("A swing.", [run, made_up_run("pid")], 100))
     assert "pd: did not finish: joint_2 runs away\ncause: " in text
     assert "\nrepeat: irb-twin run swing --controller pd\n" in text
@@ -119,7 +119,7 @@ def test_run_without_a_log_is_reported():
 
 def test_validation_counts_checks_and_repeats_what_fails():
     broken = Metric("the other check", 2.0, "m", 1.0, "too far")
-    lost = Run("swing", Config(controller="pid", bandwidth=7.0), None, (), 0.1, "it ran away")
+    lost = Run(made_up_task(controller="pid", bandwidth=7.0), error="it ran away")
     runs = [made_up_run("pd"), made_up_run("pd_gravity", broken), lost]
     text = rendered(validation_report(Results(runs)))
     assert "swing, pd_gravity: the other check is 2 m, expected at most 1: too far" in text
@@ -149,7 +149,7 @@ def test_json_holds_the_figures_and_writes_null_for_what_is_no_number(tmp_path):
 def test_junit_has_a_case_per_check_with_the_reason_of_failure(tmp_path):
     path = tmp_path / "a.xml"
     broken = Metric("check", 2.0, "rad", 1.0, "< & >")
-    lost = Run("swing", Config(controller="pid"), None, (), 0.1, "it ran away")
+    lost = Run(made_up_task(controller="pid"), seconds=0.1, error="it ran away")
     both = dataclasses.replace(
         made_up_run("pid", broken, dataclasses.replace(broken, name="other")), error="its table failed"
     )
@@ -223,7 +223,7 @@ def long_run(controller, names, label=""):
     robot = dataclasses.replace(robot, tree=dataclasses.replace(robot.tree, names=tuple(names)))
     still = np.zeros((5, 12))
     log = made_log(robot, still, still + 0.1, controller=controller)
-    return Run("swing", Config(controller=controller), log, (), 0.5, label=label)
+    return Run(made_up_task(controller=controller), log, (), 0.5, label=label)
 
 
 @pytest.mark.parametrize(("width", "names"), [(60, LONG), (80, SAME_ENDS), (100, LONG)])

@@ -14,30 +14,29 @@ import pytest
 import trimesh
 from PIL import Image
 
-from scenarios.judging.closed_loop import gains
-from scenarios.shell.command_line import main
+from scenarios.judging.law_per_load import gains
 from scenarios.report import page
 from scenarios.report import page_curves as curves
 from scenarios.report.page import grouped, logged
 from scenarios.report.results import Results
 from scenarios.report.worst_moment import worst_moment
-from scenarios.running import registry
-from scenarios.running.runs import repeat_command, run_one
+from scenarios.running.runs import repeat_command
+from scenarios.shell.command_line import main
+from tests.support import tasks
 from tests.support.browser import browser
 from twin.views import scene as replay
 from twin.views.scene import Mesh, coarser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
 MOVED = 0.003  # of all pixels: so many change when the arm moves
-TRACKING = registry.find("joint_tracking")
 
 
 @pytest.fixture(scope="module")
 def runs():
     """Two laws on the arm with a closed loop; the second has a name that is none."""
     laws = ("computed_torque", "pd")
-    configs = [TRACKING.Config(robot="irb1400", controller=law, duration=1.0, seed=7) for law in laws]
-    first, second = (run_one(TRACKING, config) for config in configs)
+    settings = {"robot": "irb1400", "duration": 1.0, "seed": 7}
+    first, second = (tasks.executed("joint_tracking", controller=law, **settings) for law in laws)
     return [first, replace(second, label=EVIL)]
 
 
@@ -75,7 +74,8 @@ def test_text_is_text(written):
 
 def test_no_character_turns_the_direction_of_a_name(runs):
     evil = "law\u202egnp.exe\u2066"
-    run = replace(runs[0], scenario=evil, label=evil, log=None)
+    task = runs[0].task._replace(entry=replace(runs[0].task.entry, name=evil))
+    run = replace(runs[0], task=task, label=evil, log=None)
     shown = page.rendered(Results([run]), [], {"name": evil}, "")
     assert shown.count("law\ufffdgnp.exe\ufffd") == 4  # title, heading, verdict, data
     assert not [text for text in ("\u202e", "\u2066", "\\u202e") if text in shown]
@@ -147,8 +147,8 @@ def test_long_runs_and_many_laws_stay_small(runs):
 def test_page_has_gains_of_a_user_controller():
     law = SimpleNamespace(Kp=np.arange(6.0), Kd=2, Ki="none", Kv=np.zeros(5), name="own")
     told = gains(law, 6)
-    assert told["gain_names"].tolist() == ["Kp", "Kd"]
-    np.testing.assert_array_equal(told["gains"], [np.arange(6.0), np.full(6, 2.0)])
+    assert list(told) == ["Kp", "Kd"]
+    np.testing.assert_array_equal(list(told.values()), [np.arange(6.0), np.full(6, 2.0)])
     assert gains(lambda state, reference: 0, 6) == {}
 
 

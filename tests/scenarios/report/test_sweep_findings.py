@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from scenarios.base import Config
+from scenarios.setup import Setup
 from scenarios.sweeps.findings import Swept, failures, findings, percent
 from scenarios.sweeps.pictures import FEW, draw
 from twin.errors import TwinError
@@ -32,7 +32,7 @@ def made(count, seed=0):
 
 
 def swept(table, grid=(), **limits):
-    return Swept("pd", Config(), NAMES, grid, (), table, table[0], limits, False, "joint_error")
+    return Swept("pd", Setup(), NAMES, grid, (), table, table[0], limits, False, "joint_error")
 
 
 def test_a_csv_gives_every_bit_back(tmp_path):

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from scenarios.report.worst_moment import WorstMoment, reasons, worst_moment
-from scenarios.running import registry
+from tests.support import tasks
 from twin.logs.figures import joint_error
-
-TRACKING = registry.find("joint_tracking")
 
 
 def log_of(**settings):
-    return TRACKING.run(TRACKING.Config(**{"duration": 0.4} | settings))
+    return tasks.run("joint_tracking", **{"duration": 0.4, **settings}).log
 
 
 @pytest.fixture(scope="module")

@@ -7,31 +7,25 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.base import Config
 from scenarios.option import fields
+from scenarios.running import registry
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from scenarios.shell.settings import TOPICS
-from scenarios.running import registry
 from tests.support import user_scenarios
 from twin.logs.log import Log
 
-HEAD = """from scenarios.judging.tracking import follow, sampled
-from twin.logs.figures import joint_error
-from twin.trajectories.joint_trajectories import quintic
+HEAD = """from twin.logs.figures import joint_error
 
 """
 OWN = {
-    "config": """@dataclass(frozen=True)
-class Config(base.Config):
-    swing: float = option(0.1, "how far, in rad")
-""",
-    "run": """def run(config):
-    robot = config.load_robot()
+    "options": 'swing: float = option(0.1, "how far, in rad")\n',
+    "motion": """def motion(self, robot):
     q = robot.poses["zero"]
-    return follow(config, sampled(config, quintic(q, q + config.swing, 0.2)), robot)
+    return twin.quintic(q, q + self.swing, 0.2)
 """,
-    "metrics": """def metrics(log):
-    return (Metric("swing error", abs(joint_error(log)).max(), "rad", 1e-10, "mine"),)
+    "metrics": """def metrics(self, run):
+    return (Metric("swing error", abs(joint_error(run.log)).max(), "rad", 1e-10, "mine"),)
 """,
 }
 
@@ -67,7 +61,7 @@ def test_help_shows_defaults_of_the_named_scenarios(scenarios, told, capsys):
 
 def test_every_setting_has_its_place_in_the_help():
     placed = [name for names in TOPICS.values() for name in names]
-    assert sorted(placed) == sorted(set(fields(Config)) - {"controller"})
+    assert sorted(placed) == sorted(set(fields(Setup)) - {"controller"})
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
@@ -150,10 +144,11 @@ def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path
 @pytest.mark.usefixtures("in_this_process")
 def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, command):
     """The start exceeds the speed limit by far, so the log has no sample."""
-    results, limitless = tmp_path / "a.json", "sample(sines(q, 1.0, 1e3, 0.2), 1e-3)"
-    run = OWN["run"].replace("sampled(config, quintic(q, q + config.swing, 0.2))", limitless)
-    head = HEAD.replace("quintic\n", "sines\nfrom twin.trajectories.sampling import sample\n")
-    path = user_scenarios.write(tmp_path / "mine.py", head, **OWN | {"run": run})
+    results = tmp_path / "a.json"
+    limitless = """def reference(self, robot, sampling):
+    return twin.sample(twin.sines(robot.poses["zero"], 1.0, 1e3, 0.2), 1e-3)
+"""
+    path = user_scenarios.write(tmp_path / "mine.py", HEAD, **OWN | {"motion": limitless})
     files = ["--log", str(tmp_path / "a.npz"), "--picture", str(tmp_path / "a.png"), "--json", str(results)]
     printed = command(["run", path, *files], 1)
     assert "did not finish: joint_1 runs away: 6283.19 rad/s" in printed.out
@@ -165,15 +160,15 @@ def test_a_run_that_begins_beyond_reason_is_status_1_and_has_no_log(tmp_path, co
 @pytest.mark.usefixtures("in_this_process")
 def test_validate_writes_junit_and_json_and_prints_failures(scenario_file, tmp_path, monkeypatch, command):
     """One quick scenario stands in for all; it holds under one law of two."""
-    monkeypatch.setattr(registry, "titles", lambda: {scenario_file: "mine"})
+    monkeypatch.setattr(registry, "BUILT_IN", (scenario_file,))
     junit, results = tmp_path / "a.xml", tmp_path / "a.json"
     words = ["--controller", "pd", "computed_torque", "--junit", str(junit), "--json", str(results)]
     text = command(["validate", "--robot", "irb140", *words], 1).out
-    assert "2 runs, 6 checks" in text
+    assert "2 runs, 14 checks" in text
     assert "1 run fails" in text
     assert "irb140, mine, pd: swing error is" in text
     root = ET.parse(junit).getroot()
-    assert root.attrib["tests"] == "8"
+    assert root.attrib["tests"] == "16"
     assert root.attrib["skipped"] == "2"  # its check is of the error, which is not judged
     assert root.attrib["failures"] == "1"
     document = json.loads(results.read_text(encoding="utf-8"))

@@ -13,17 +13,18 @@ from dataclasses import replace
 
 import pytest
 
-from scenarios.base import Config
-from scenarios.shell import output
-from scenarios.shell.command_line import main
-from scenarios.shell.output import compiling_shown, shown
 from scenarios.report.files import write_junit
 from scenarios.report.report import scenario_report, validation_report
 from scenarios.report.results import Results
+from scenarios.running.registry import Task
 from scenarios.running.runs import Run
+from scenarios.setup import Setup
+from scenarios.shell import output
+from scenarios.shell.command_line import main
+from scenarios.shell.output import compiling_shown, shown
 from tests.support import user_scenarios
 from tests.support.command_lines import without_notice
-from tests.support.example_logs import made_up_run, rendered
+from tests.support.example_logs import made_up_run, made_up_task, rendered
 from twin import jit
 
 PROGRAM = "from scenarios.shell.process import main; raise SystemExit(main())"
@@ -78,7 +79,7 @@ def test_a_reader_who_hangs_up_is_no_error(line, printed_to):
 
 
 def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to, in_this_process):
-    fails = 'def metrics(log):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
+    fails = 'def metrics(self, run):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
     own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
     assert printed_to(f"run {own} --json {tmp_path}/a.json", without_reader()) == (1, "")
     assert (tmp_path / "a.json").exists()
@@ -115,7 +116,7 @@ NAMES = ("[rad]", "[/x]", "[bold]b[/bold]", ":smile:", "[link=a]")
 
 
 def test_what_looks_like_markup_is_shown_as_it_is(tmp_path, command, in_this_process):
-    metrics = f"""def metrics(log):
+    metrics = f"""def metrics(self, run):
     return tuple(Metric(name, 1.0, "", None, f"why {{name}}") for name in {NAMES})
 """
     own = user_scenarios.write(tmp_path / "own [rad] [bold] :smile:.py", metrics=metrics)
@@ -130,9 +131,10 @@ def test_a_report_shows_them_on_any_page(name):
     run = made_up_run("pd")
     joints = run.log.robot.tree.__class__(**{**vars(run.log.robot.tree), "names": (name, *"bcdef")})
     log = replace(run.log, controller=name, robot=replace(run.log.robot, name=name, tree=joints))
-    config = Config(robot=name)
+    entry, scenario, _ = run.task
+    task = Task(replace(entry, name=name), scenario, Setup(robot=name))
     metrics = (replace(run.metrics[0], name=name, limit=1e-13),)
-    odd = Run(name, config, log, metrics, 0.1, f"because {name}", label=name)
+    odd = Run(task, log, metrics, 0.1, error=f"because {name}", label=name)
     for parts in (scenario_report(f"about {name}", [odd], 100), validation_report(Results([odd]))):
         text = rendered(parts)
         assert name in text
@@ -211,7 +213,9 @@ def test_compiling_is_a_line_where_there_is_no_terminal(capsys):
 
 
 def test_junit_has_no_character_that_xml_has_not(tmp_path):
-    run = Run("a\x1b", Config(), None, (), 0.1, "it said \x00 and \ud800")
+    entry, scenario, setup = made_up_task()
+    task = Task(replace(entry, name="a\x1b"), scenario, setup)
+    run = Run(task, None, (), 0.1, error="it said \x00 and \ud800")
     write_junit(Results([run]), tmp_path / "a.xml")
     (case,) = ET.parse(tmp_path / "a.xml").getroot().iter("testcase")
     assert case.find("failure").attrib["message"] == "it said ? and ?"

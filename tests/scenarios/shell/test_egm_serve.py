@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.base import Config
-from scenarios.shell import process
-from scenarios.shell.command_line import main, read
 from scenarios.egm import serving
 from scenarios.egm.addresses import addresses, bind_address
 from scenarios.egm.serve import passed
 from scenarios.egm.serving import Job, Served
+from scenarios.setup import Setup
+from scenarios.shell import process
+from scenarios.shell.command_line import main, read
 from tests.support.window_process import passes
-from twin.egm import EgmClient, EgmResult, GuidanceSettings, Plan
+from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import EgmError
 from twin.logs.log import Log
@@ -138,7 +138,7 @@ def test_program_leads_the_session(client, program, tmp_path, capsys):
     assert "1 of 1" in capsys.readouterr().out
     made = Log.load(log)
     assert np.degrees(made.q[-1]) == pytest.approx([0, 0, 0, 0, 30, 0], abs=1e-9)
-    assert [*dict.fromkeys(made.arrays["line"].tolist())] == [5, 9, 10]
+    assert [*dict.fromkeys(made.program.line.tolist())] == [5, 9, 10]
     assert json.loads(file.read_text())["robots"][0]["settings"]["program"] == str(program)
 
 
@@ -240,7 +240,7 @@ def test_first_signal_stops_one_robot_gracefully(client, capsys):
 
 
 def test_worker_process_ends_with_its_parent(client):
-    job = Job("a", Config(), GuidanceSettings(), Address("127.0.0.1", client.port))
+    job = Job("a", Setup(), GuidanceSettings(), Address("127.0.0.1", client.port))
     with Workers(1, tries=1) as workers:
         events = workers.run([(0, (serving._serve_here, (job,)))])
         assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
@@ -286,7 +286,7 @@ def test_bind_address_may_lack_its_port(text, host, port):
 )
 def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
     """An interrupted run does not count as completed."""
-    job = SimpleNamespace(plan=Plan(runs=runs), program=None)
+    job = SimpleNamespace(plan=SessionPlan(runs=runs), program=None)
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 

@@ -46,8 +46,8 @@ def assert_not_imported(names, results, line):
 def test_help_needs_no_numpy_and_only_the_named_command(results):
     assert_not_imported({"numpy", "rich"}, results, "--help")
     ours = {name for name in results["plot --help"][2] if name.startswith("scenarios.")}
-    names = ("arguments", "command_line", "output", "logs")
-    assert ours == {"scenarios.cli", *(f"scenarios.cli.{name}" for name in names)}
+    names = ("command_line", "output", "parser", "logs")
+    assert ours == {"scenarios.option", "scenarios.shell", *(f"scenarios.shell.{name}" for name in names)}
 
 
 def test_help_of_egm_imports_no_protocol_and_names_every_setting(results):

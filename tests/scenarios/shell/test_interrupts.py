@@ -21,7 +21,7 @@ from tests.support.command_lines import COMMAND, wait, without_notice
 TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "8"))
 LONGEST = 4.0
 """Time until the last interrupt, in [s]: by then the command runs its last scenario."""
-ENDLESS = """def run(config):
+ENDLESS = """def run(self, setup):
     import multiprocessing, time
     import numba
     from pathlib import Path

@@ -7,15 +7,12 @@ import pytest
 
 import controllers
 import twin
-from scenarios import drive_mismatch
-from scenarios import laboratory
-from tests.published import manutec_move
-from scenarios import payload_mismatch
-from scenarios.base import Config
 from scenarios.judging.drive_load import with_rated_payload
-from twin.errors import WrongUse
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from scenarios.shell.settings import LawSettings
+from tests.support import tasks
+from twin.errors import WrongUse
 from twin.kinematics.forward import forward_kinematics
 from twin.robot.flange_load import payload_of, tool_of
 from twin.rotations.rotations import pose_vector
@@ -125,42 +122,30 @@ def test_tool_from_text():
 
 def test_run_uses_the_given_tool(irb140):
     """The laboratory's line is one of the tool, and the log's poses are the tool's."""
-    config = laboratory.Config(tool="0.05,0,0.1", start_error=0.0, controller="computed_torque")
-    log = laboratory.run(config)
-    poses = forward_kinematics(irb140, log.q, config.T_flange_tool)[:, :3, 3]
+    _, scenario, setup = tasks.task(
+        "laboratory", tool="0.05,0,0.1", start_error=0.0, controller="computed_torque"
+    )
+    run = scenario.run(setup)
+    log = run.log
+    poses = forward_kinematics(irb140, log.q, setup.T_flange_tool)[:, :3, 3]
     np.testing.assert_allclose(log.pose[:, :3], poses, rtol=0, atol=1e-15)
     moved = log.pose[-1, :3] - log.pose[0, :3]
     np.testing.assert_allclose(moved[1:], [-0.2, -0.2], rtol=0, atol=1e-3)
-    assert all(metric.passes for metric in laboratory.metrics(log))
+    assert all(metric.passes for metric in scenario.metrics(run))
 
 
 def test_controller_model_has_the_model_payload():
-    config = Config(payload="3", model_payload="0")
-    robot = config.load_robot()
+    setup = Setup(payload="3", model_payload="0")
+    robot = setup.load_robot()
     assert robot.payload.mass == 3.0
-    assert config.controller_model(robot).payload.mass == 0.0
-    assert Config(payload="3").controller_model(robot).payload.mass == 3.0
-    assert not config.known_law
-    assert Config().known_law
+    assert setup.controller_model(robot).payload.mass == 0.0
+    assert Setup(payload="3").controller_model(robot).payload.mass == 3.0
+    assert not setup.known_law
+    assert Setup().known_law
 
 
 def test_scenarios_use_the_given_payload(irb140):
     carrying = irb140.with_payload(twin.Payload(1.5, (0.0, 0.0, 0.05)))
     assert with_rated_payload(carrying) is carrying
-    log = payload_mismatch.run(payload_mismatch.Config(payload="1.5,0,0,0.05", time_step=4e-3))
+    log = tasks.run("payload_mismatch", payload="1.5,0,0,0.05", time_step=4e-3).log
     assert log.robot.payload.mass == 1.5
-
-
-def test_a_wrong_belief_of_the_payload_shows_in_what_the_model_predicts():
-    settings = {"duration": 0.2, "time_step": 2e-3}
-    known, wrong = (
-        drive_mismatch.run(drive_mismatch.Config(model_payload=payload, **settings)).arrays["joint_errors"]
-        for payload in (None, "0")
-    )
-    assert known[0] < 1e-12
-    assert wrong[0] > 1e-5
-
-
-def test_cascade_with_chosen_gains_differs_from_the_published_one():
-    assert manutec_move.has_published_gains(manutec_move.Config())
-    assert not manutec_move.has_published_gains(manutec_move.Config(law_settings=(("Kv", 1.0),)))

@@ -9,8 +9,8 @@ import pytest
 
 import twin
 from scenarios.judging import engine_agreement
-from scenarios.shell.command_line import main
 from scenarios.report.model_report import Report
+from scenarios.shell.command_line import main
 from tests.support.small_robots import SOUND
 from twin.errors import RobotError
 from twin.robot.loading.model_check import check_model

@@ -11,8 +11,8 @@ import pytest
 
 import scenarios.templates
 import twin
-from scenarios.shell.command_line import main
 from scenarios.commands.new import KINDS
+from scenarios.shell.command_line import main
 from tests.support.full_disk import disk_full_after
 from urdf.build import main as build
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import controllers
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from scenarios.shell.settings import LawSettings
-from scenarios.running import registry
 from scenarios.sweeps.scenario_experiment import ScenarioExperiment
 from scenarios.sweeps.tuning import TunedLaw, chosen_gains
+from tests.support.tasks import task
 from twin.errors import UnknownNameError, VariationError
 from twin.sweeps import tuning as search
 from twin.sweeps.tuning import Gain
@@ -22,8 +23,7 @@ SHORT = ["joint_tracking", "--duration", "0.2", "--samples", "4", "--fresh", "10
 @pytest.fixture(scope="module")
 def law():
     """PD in a short run, which is told the payload that it carries."""
-    config = registry.find("joint_tracking").Config(controller="pd", duration=0.2)
-    return TunedLaw(ScenarioExperiment("joint_tracking", config))
+    return TunedLaw(ScenarioExperiment(task("joint_tracking", controller="pd", duration=0.2)))
 
 
 def test_tuned_gains_are_the_same_in_all_draws(law):
@@ -72,8 +72,8 @@ def test_the_file_is_what_run_reads(folder, capsys):
     read = dict(LawSettings((), folder / "g.toml").chosen(["pd"])["pd"])
     assert {name: list(value) for name, value in read.items()} == told["settings"]
     factors = {gain["name"]: gain["tuned"] for gain in told["gains"]}
-    config = registry.find("joint_tracking").Config(controller="pd", drives="rigid")
-    nominal = controllers.make("pd", config.load_robot(), bandwidth=config.bandwidth).gains
+    setup = Setup(controller="pd", drives="rigid")
+    nominal = controllers.make("pd", setup.load_robot(), bandwidth=setup.bandwidth).gains
     for name in ("Kp", "Kd"):
         assert read[name] == tuple((factors[f"law.{name}"] * getattr(nominal, name)).tolist())
     comments = [line for line in (folder / "g.toml").read_text().splitlines() if line.startswith("#")]

@@ -17,11 +17,9 @@ FILES = {
     "robot.toml": "[dh",
     "dh.toml": "[dh]",
     "lacks.py": "def run(config): ...\n",
-    "alien.py": "class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n",
-    **{f"{kind}.py": user_scenarios.scenario(config=f"""@dataclass(frozen=True)
-class Config(base.Config):
-    size: {kind} = option({kind}(2), 'x')
-""") for kind in ("int", "float")},
+    "old.py": "class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n",
+    **{f"{kind}.py": user_scenarios.scenario(options=f"size: {kind} = option({kind}(2), 'x')\n")
+       for kind in ("int", "float")},
 }  # fmt: skip
 """Files of a user."""
 
@@ -39,7 +37,7 @@ def folder(tmp_path_factory):
     ("line", "told"),
     [
         ("walk", "walk"),
-        ("run", "known are drive_check, drive_mismatch, excitation, gravity_hold, identify_joint"),
+        ("run", "known are drive_check, excitation, gravity_hold, joint_tracking"),
         ("run --controller pd pose_path", "before all options"),
         ("run pose_pth", "unknown scenario 'pose_pth': known are drive_check"),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
@@ -64,13 +62,15 @@ def folder(tmp_path_factory):
         ("run gravity_hold --seed -1", "expected a seed of 0 or more, got -1"),
         ("run drive_check --robot youbot", "robot 'youbot' has no drives: its file"),
         ("run drive_check --drives ideal", "known are rigid, elastic"),
-        ("run drive_mismatch --knows some", "known are all, no_friction, no_rotors, nothing"),
-        ("run drive_mismatch --model-drives ideal", "are set by --knows"),
+        ("run drive_check --model-drives soft", "unknown drives of a controller's model 'soft': known are"),
         ("validate --junit nowhere/a.xml", "there is no folder nowhere"),
         ("validate --duration 3", "unknown option '--duration'"),
         ("list robots", "'robots'"),
-        ("run lacks.py", "lacks Config, metrics"),
-        ("run alien.py", "inherits scenarios.base.Config"),
+        ("run lacks.py", "expected one class that inherits scenarios.TrackingScenario or scenarios.Scenario"),
+        (
+            "run old.py",
+            "has the form of version 0.2, with Config, run and metrics: a scenario is now",
+        ),
         ("run int.py float.py --size 2.5", "--size is int in int and float in float: run them separately"),
         ("run pose_path --csv path.csv", "no column 'd'"),
         ("egm", "name a command after egm: known are serve"),

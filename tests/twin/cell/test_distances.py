@@ -237,10 +237,10 @@ def test_a_thinned_log_is_not_proven(clearance):
 
 
 def test_a_log_is_checked_along_its_motion_as_far_as_it_has_finite_positions(cell, clearance):
-    from scenarios import gravity_hold
     from scenarios.cell.clearance import clearance_metric
+    from scenarios.gravity_hold import GravityHold
 
-    log = gravity_hold.run(gravity_hold.Config(duration=0.1))
+    log = GravityHold(duration=0.1).run().log
     log = replace(log, q=sweep(len(log.t))[1] - np.array([0.3, 0, 0, 0, 0, 0]))  # ends beside the rod
     found = cell.least_distance(log)
     assert found.proven

@@ -8,8 +8,8 @@ import pytest
 import controllers
 import twin
 from scenarios.bench.chosen_law import ChosenLaw
-from scenarios.judging.closed_loop import LawPerLoad
-from scenarios.gravity_hold import Config
+from scenarios.judging.law_per_load import LawPerLoad
+from scenarios.setup import Setup
 from twin import AnalyticPlant, run_closed_loop, run_rollouts
 
 ARM = twin.load("irb140")
@@ -50,7 +50,7 @@ def test_memory_starts_at_the_given_values_and_is_recorded():
     law = Foreseeing(ARM)
     for _ in range(2):  # reset returns to the start
         log = run(law)
-        np.testing.assert_array_equal(log.arrays["law_calls"][:, 0], 101.0 + np.arange(len(PATH.t)))
+        np.testing.assert_array_equal(log.law_signals["calls"][:, 0], 101.0 + np.arange(len(PATH.t)))
     worn = copy.copy(law)
     law.reset()
     assert worn.memory[0, 0] == 100.0 + len(PATH.t)
@@ -64,7 +64,7 @@ def test_rollouts_prepare_tables_and_record_signals_like_the_closed_loop():
     for k, law in enumerate(laws):
         log = run(law)
         np.testing.assert_array_equal(rollouts.q[k], log.q[::every])
-        np.testing.assert_array_equal(rollouts.law["calls"][k], log.arrays["law_calls"][::every])
+        np.testing.assert_array_equal(rollouts.law["calls"][k], log.law_signals["calls"][::every])
     plants = [ARM, ARM.with_payload(twin.Payload(1.0))]  # one controller, whose table all share
     shared = run_rollouts(plants, laws[1], PATH)
     np.testing.assert_array_equal(shared.q[0], run(laws[1]).q)
@@ -135,7 +135,7 @@ def test_controllers_that_stand_for_others_pass_their_tables():
     first, second = (one.prepare(PATH) for one in per_load.laws)
     np.testing.assert_array_equal(per_load.prepare(PATH), np.concatenate([first[:20], second[20:]]))
     assert np.any(both.q != alone.q)
-    chosen = ChosenLaw(Config(), lambda config: Foreseeing(ARM))
+    chosen = ChosenLaw(Setup(), lambda setup: Foreseeing(ARM))
     np.testing.assert_array_equal(run(chosen).q, alone.q)
-    chosen.choose(Config())  # another controller of the same motion prepares, too
+    chosen.choose(Setup())  # another controller of the same motion prepares, too
     np.testing.assert_array_equal(run(chosen).q, alone.q)

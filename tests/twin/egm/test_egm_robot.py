@@ -67,7 +67,7 @@ def test_lockstep_runs_are_equal_to_the_bit(robot):
 
 def test_robot_thread_reports_state_and_ends(robot):
     with egm.EgmClient(0) as client, egm.virtual_time():
-        arm = made(robot, client.port, egm.Plan(lag=1000.0), start=np.full(6, 0.1))
+        arm = made(robot, client.port, egm.SessionPlan(lag=1000.0), start=np.full(6, 0.1))
         assert arm.state is egm.EgmState.DISCONNECTED
         assert np.array_equal(arm.q, np.full(6, 0.1))
         with arm:
@@ -115,7 +115,7 @@ def test_lockstep_waits_for_a_late_client(robot):
 
 def test_real_time_run_reports_lateness(robot):
     with egm.EgmClient(0) as client:
-        arm = made(robot, client.port, egm.Plan(duration=0.3))
+        arm = made(robot, client.port, egm.SessionPlan(duration=0.3))
         with arm:
             guided(client, np.full(6, 0.1), 70)
             assert arm.wait()
@@ -206,4 +206,4 @@ def test_robot_rejects_invalid_arguments(robot):
         ({}, {"time_step": 5e-4, "steps_per_period": 3}, EgmError, "divides the cycle of 4 ms, got 1.5 ms"),
     ):
         with pytest.raises(error, match=sentence):
-            made(robot, 6510, egm.Plan(**plan), **options)
+            made(robot, 6510, egm.SessionPlan(**plan), **options)

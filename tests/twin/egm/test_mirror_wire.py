@@ -12,7 +12,7 @@ import controllers
 import twin
 from scenarios.shell.command_line import main
 from tests.support.egm_streams import PAYLOAD, excited_log, messages, model_of
-from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, Plan, encode_robot, virtual_time
+from twin.egm import EgmClient, EgmRobot, GuidanceSettings, Mirror, SessionPlan, encode_robot, virtual_time
 from twin.egm.mirror import relay
 from twin.egm.mirror.relay import Relay, is_message
 from twin.errors import EgmError
@@ -113,7 +113,7 @@ def guided(loaded, motion, cycles, to, client):
     settings = GuidanceSettings(level=0, torque="always", max_speed_deviation=1e3, ramp_time=0.005)
     law = controllers.make("computed_torque", loaded, bandwidth=20.0, period=1e-3)
     with virtual_time(limit=60.0):
-        arm = EgmRobot(loaded, law, settings, Plan(wait=20.0), to=to, start=motion.start)
+        arm = EgmRobot(loaded, law, settings, SessionPlan(wait=20.0), to=to, start=motion.start)
     with arm:
         for k in range(cycles):
             client.receive()

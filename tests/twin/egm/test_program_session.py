@@ -9,11 +9,11 @@ import pytest
 import controllers
 import twin
 from tests.support.egm_wires import CycleByCycle, Wire
-from twin.egm import GuidanceSettings, MotionState, Plan, SensorMessage
+from twin.egm import GuidanceSettings, MotionState, SensorMessage, SessionPlan
 from twin.egm.robot.guided_arm import GuidedArm
 from twin.egm.robot.program import GuidedProgram, ProgramSession
 from twin.errors import RapidError
-from twin.logs.payload_changes import LOADS, parts
+from twin.logs.payload_changes import parts
 
 HEAD = """MODULE Guided
 VAR egmident id;
@@ -64,14 +64,14 @@ def program_of(arm, path, **more):
 
 def lines_of(log):
     """Return the lines of the program in the order in which they were run."""
-    return list(dict.fromkeys(log.arrays["line"].tolist()))
+    return list(dict.fromkeys(log.program.line.tolist()))
 
 
 def led(program, answer):
     """Run a program with a client in this process; return the finished session and its fault."""
     guided = GuidedArm(program.robot, program.controller_for(None), A)
     made = ProgramSession(
-        guided, program.settings(A), None, Wire(answer), CycleByCycle(), Plan(), partner="the client",
+        guided, program.settings(A), None, Wire(answer), CycleByCycle(), SessionPlan(), partner="the client",
         T_flange_tool=np.eye(4), program=program,
     )  # fmt: skip
     fault = None
@@ -131,16 +131,16 @@ def test_client_guides_twice_between_moves(arm, tmp_path):
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
     assert lines_of(log) == [12, 16, 17, 18, 19]
     for line, target in ((17, FIRST), (19, SECOND)):
-        reached = log.q[np.flatnonzero(log.arrays["line"] == line)[0] - 1]
+        reached = log.q[np.flatnonzero(log.program.line == line)[0] - 1]
         assert np.degrees(np.max(np.abs(reached - target))) < 0.5
-    moved = np.flatnonzero(log.arrays["line"] == 17)
+    moved = np.flatnonzero(log.program.line == 17)
     assert np.degrees(log.q[moved[-1]]) == pytest.approx([20, 10, -10, 15, 40, -30], abs=0.1)
 
 
 def test_fault_without_a_handler_ends_the_program_with_its_line(arm, tmp_path):
     made, fault = led(program_of(arm, written(tmp_path, DYING)), Dying(0))
     assert "guided.mod, line 16: ERR_UDPUC_COMM has no handler: no message from the client" in str(fault)
-    assert made.log().arrays["line"][-1] == 16
+    assert made.log().program.line[-1] == 16
 
 
 CALLED = f"work;\nMoveAbsJ b, v1000, fine, tool0;\nERROR\nTRYNEXT;\nENDPROC\nPROC work()\n{DYING}"
@@ -175,7 +175,7 @@ def test_guidance_without_waiting_goes_on_during_waits_until_egm_stop(arm, tmp_p
     path = written(tmp_path, f"{move}{run}WaitTime 0.4;\n{stop}{move}")
     made, log = completed(program_of(arm, path), sending(q=A, qd=np.full(6, 0.1)))  # never converges
     assert made.done.completed == 1
-    begins = int(np.argmax(log.arrays["line"] == 16))
+    begins = int(np.argmax(log.program.line == 16))
     rests = begins + 100 + int(np.argmax(~log.qd_ref[begins + 100 :].any(axis=1)))
     assert log.t[rests] - log.t[begins] == pytest.approx(0.5, abs=0.012)  # a wait of 0.4 s, and the ramp
     np.testing.assert_allclose(log.q[-1], A, atol=1e-12)
@@ -198,7 +198,7 @@ EGMRunPose id, EGM_STOP_HOLD \\x \\CondTime:=0.1 \\RampInTime:=0.05;
     _, log = completed(program_of(arm, written(tmp_path, body)), sending(T=target))
     end = twin.forward_kinematics(arm, log.q[-1], grip)
     np.testing.assert_allclose(end[:3, 3] - T[:3, 3], [0.02, 0.0, 0.0], atol=3e-4)
-    assert log.robot.payload is not None or [row[0] for row in log.arrays[LOADS].tolist()][-1] == 1.0
+    assert log.robot.payload is not None or log.payloads.loads[-1, 0] == 1.0
 
 
 def test_path_guidance_corrects_the_lines_of_the_program(arm, tmp_path):
@@ -213,7 +213,7 @@ MoveAbsJ b, v1000, fine, grip;
     logs = [completed(program, sending(path_correction=np.array([0, 0, z])))[1] for z in (0.0, 0.004)]
     assert max(len(log.t) for log in logs) > 1500
     plain, corrected = (twin.forward_kinematics(arm, log.q)[:, :3, 3] for log in logs)
-    middle = int(np.mean(np.flatnonzero(logs[1].arrays["line"] == 16)))
+    middle = int(np.mean(np.flatnonzero(logs[1].program.line == 16)))
     apart = np.min(np.linalg.norm(plain - corrected[middle], axis=1))
     assert apart == pytest.approx(0.004, abs=0.0015)
 

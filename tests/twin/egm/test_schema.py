@@ -14,12 +14,12 @@ from scipy.spatial.transform import Rotation
 import controllers
 import twin
 from tests.support.foreign_egm_client import CLIENTS, Client
-from twin.egm import EgmRobot, GuidanceSettings, Plan, virtual_time
+from twin.egm import EgmRobot, GuidanceSettings, SessionPlan, virtual_time
 from twin.egm.wire import schema
 
 BENT = np.radians([10.0, 5.0, -5.0, 15.0, 40.0, -20.0])
 QUICK = {"max_speed_deviation": 90.0, "ramp_time": 0.02, "cond_time": 0.1, "position_gain": 20.0}
-ONE_RUN = Plan(runs=1, pause=0.0)
+ONE_RUN = SessionPlan(runs=1, pause=0.0)
 WINDOW = 0.5
 """Default convergence window, in [deg]."""
 

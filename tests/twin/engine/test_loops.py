@@ -12,7 +12,8 @@ import pytest
 import twin
 from scenarios.judging.free_motion import free_motion
 from scenarios.judging.motion_range import random_positions
-from scenarios.parallelogram import Config, run
+from scenarios.parallelogram import Parallelogram
+from scenarios.setup import Setup
 from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from tests.support.peers import one_step
 from twin.control.plant import AnalyticPlant
@@ -159,15 +160,15 @@ def test_the_gap_is_the_one_between_the_links_of_the_engine(floating, monkeypatc
 
 def test_three_seconds_of_fast_motion_keep_the_loop_closed(arm):
     """And computed torque with the exact model on its reference, with the rounding of single steps alone."""
-    log = run(Config(duration=3.0, speed_fraction=0.9, start="hanging"))
+    log = Parallelogram(duration=3.0, speed_fraction=0.9, start="hanging").run().log
     assert np.max(np.abs(log.qd), axis=0)[[1, 2]] / arm.qd_max[1:3] == pytest.approx(0.88, abs=0.05)
     assert 0 < np.max(log.loop_gap) < 1e-13
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-13
 
 
 def test_the_fall_of_engine_and_model(arm):
-    fall = free_motion(arm, arm.poses["hanging"], ZERO, 0.4, 1e-3)
-    assert len(fall["free_engine"]) == len(fall["free_model"]) == 401
-    assert np.max(np.abs(fall["free_engine"][-1, 0] - arm.poses["hanging"])) > 0.5
-    np.testing.assert_allclose(fall["free_engine"], fall["free_model"], rtol=0, atol=1e-11)
-    assert np.max(fall["free_gap"]) < 1e-14
+    fall = free_motion(arm, arm.poses["hanging"], ZERO, 0.4, Setup())
+    assert len(fall.engine) == len(fall.model) == 401
+    assert np.max(np.abs(fall.engine[-1, 0] - arm.poses["hanging"])) > 0.5
+    np.testing.assert_allclose(fall.engine, fall.model, rtol=0, atol=1e-11)
+    assert np.max(fall.gap) < 1e-14

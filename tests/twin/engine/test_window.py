@@ -71,11 +71,11 @@ def test_the_fall_of_a_scenario_is_shown_too(display):
         shown = []
         step = Simulation.step
         Simulation.step = lambda self, *given: (step(self, *given), shown.append(self.bench is not None))
-        settings = dict(gui=True, close_window=True, free_time=0.05, duration=0.05)
-        log = parallelogram.run(parallelogram.Config(**settings))
-        falling = len(log.arrays["free_engine"]) - 1
+        scenario = parallelogram.Parallelogram(free_time=0.05, duration=0.05)
+        run = scenario.run(scenario.setup(gui=True, close_window=True))
+        falling = len(run.fall.engine) - 1
         assert falling == 50
-        assert len(shown) == falling + len(log.t) - 1
+        assert len(shown) == falling + len(run.log.t) - 1
         assert all(shown)
         """,
         display,

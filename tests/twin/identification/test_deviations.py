@@ -8,9 +8,8 @@ import pytest
 from scipy.signal import lfilter
 
 import twin
-from scenarios import excitation
 from scenarios.shell.command_line import main
-from scenarios.joint_tracking import Config, run
+from tests.support import tasks
 from tests.support.identified_arms import GAS_SPRING, excited, measured, slides_as_it_starts
 from tests.support.sample_drives import uncoupled
 from twin.errors import IdentificationError, IdentificationWarning
@@ -116,7 +115,7 @@ def test_weights_rise_from_the_lowest_speed_to_twice_that_speed(arm):
 
 def test_rotors_are_found_in_a_log_with_encoders():
     """With all samples, static friction pulls them by 1 % and by 1 to 3 deviations."""
-    log = excitation.run(excitation.Config(robot="irb140", encoder=True, noise=1e-4, seed=1))
+    log = tasks.run("excitation", robot="irb140", encoder=True, noise=1e-4, seed=1).log
     errors, ratios = [], []
     for speed in (0.0, None):
         found = twin.identify(log.robot, log, min_speed=speed)
@@ -183,7 +182,7 @@ def test_the_command_states_all_of_it(arm, motion, rng, tmp_path, capsys):
 
 
 def test_a_payload_is_found_in_a_log_of_ideal_drives():
-    log = run(Config(payload="3,0.01,0.02,0.1", duration=0.5))
+    log = tasks.run("joint_tracking", payload="3,0.01,0.02,0.1", duration=0.5).log
     assert log.drives == "ideal"
     estimate = identify_payload(log.robot, log)
     np.testing.assert_allclose(estimate.values[:4], [3.0, 0.01, 0.02, 0.1], rtol=0, atol=1e-6)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from tests.published import identify_joint
-from tests.published import joint_experiment as experiment
+from tests.published import identify_joint as experiment
 from twin.dynamics import flexible_joint
 from twin.dynamics.flexible_joint import FlexibleJoint, frequency_response, poles, velocity_model
-from twin.errors import IdentificationError, RobotError
+from twin.errors import IdentificationError
 from twin.identification.drives import elastic_joint
 from twin.identification.drives.elastic_joint import difference_equation, exact, identify_elastic_joint
 
@@ -24,7 +23,7 @@ T = PERIOD * np.arange(N)
 
 
 def multisine(seed):
-    """The scenario's torque: half a newton metre from 0.5 to 40 Hz, for 2 s."""
+    """The experiment's torque: half a newton metre from 0.5 to 40 Hz, for 2 s."""
     return experiment.multisine(np.arange(1, 81) / 2, 0.5, T, np.random.default_rng(seed))
 
 
@@ -175,58 +174,30 @@ def test_parameters_that_cannot_be_estimated_are_reported(changed, error, told):
 
 
 @pytest.fixture(scope="module")
-def log():
-    return identify_joint.run(identify_joint.Config(duration=1.0))
+def found():
+    return experiment.run(duration=1.0)
 
 
-def test_the_scenario_shows_his_table_beside_ours_and_draws_his_figures(log, tmp_path):
-    told, (heads, *rows) = identify_joint.table(log)
-    assert "Table 3.1" in told
-    assert heads[2:7] == ("Table 3.1", "deviation", "estimate", "deviation", "plant")
-    assert [row[0] for row in rows] == ["J_m", "J_a", "f_m", "k"]
-    assert rows[3][2:4] == ("677", "29")
-    assert rows[3][6] == "677"
-    identify_joint.picture([log], tmp_path / "a.png")
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    truth = identify_joint.estimates_of(log).truth
-    np.testing.assert_allclose(truth, experiment.PUBLISHED, rtol=2e-3)
+def test_the_joint_of_the_experiment_is_that_of_his_table(found):
+    np.testing.assert_allclose(found.truth, experiment.PUBLISHED, rtol=2e-3)
 
 
 def test_friction_that_is_not_linear_is_reported_without_limits():
     """Coulomb friction looks viscous: f_m is found many times too large."""
-    settings = identify_joint.Config(friction="drives", torque=1.5, speed_noise=1.0, duration=1.0)
-    log = identify_joint.run(settings)
-    metrics = {metric.name: metric for metric in identify_joint.metrics(log)}
+    found = experiment.run(linear=False, torque=1.5, speed_noise=1.0, duration=1.0)
+    metrics = {metric.name: metric for metric in experiment.metrics(found)}
     assert metrics["f_m: error / its deviation"].limit is None
     assert all(metric.passes for metric in metrics.values())
-    found = identify_joint.estimates_of(log)
     assert found.truth[2] == pytest.approx(34 * R**2)
     assert found.values[2] > 3 * found.truth[2]
 
 
-def test_an_estimate_that_is_off_does_not_hold(log):
-    metrics = identify_joint.metrics(log)
-    assert all(metric.passes for metric in metrics)
-    found = identify_joint.estimates_of(log)
+def test_an_estimate_that_is_off_does_not_hold(found):
+    assert all(metric.passes for metric in experiment.metrics(found))
     spoilt = {"values": found.truth + 5 * found.deviations, "clean": found.clean * (1 + 1e-7)}
-    judged = identify_joint.metrics(dataclasses.replace(log, arrays={**log.arrays, **spoilt}))
+    judged = experiment.metrics(found._replace(**spoilt))
     assert [metric.passes for metric in judged[:4]] == [False] * 4
     wrong = [metric.name for metric in judged[4:] if not metric.passes]
     assert wrong == ["without noise: largest relative error"]
-    shifted = {"model_speed": found.model_speed * 1.2}
-    judged = identify_joint.metrics(dataclasses.replace(log, arrays={**log.arrays, **shifted}))
+    judged = experiment.metrics(found._replace(model_speed=found.model_speed * 1.2))
     assert [metric.name for metric in judged if not metric.passes] == ["validation: error / noise"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "told"),
-    [
-        ({"robot": "irb140"}, RobotError, "published for robot 'irb1400' only, got 'irb140'"),
-        ({"highest": 300.0}, ValueError, "below half of the sampling rate, 250 Hz, got 0.5 to 300 Hz"),
-        ({"duration": 0.5}, ValueError, "a duration of at least 1 s, got 0.5"),
-        ({"speed_noise": -1.0}, ValueError, "a speed noise of at least 0 rad/s, got -1"),
-    ],
-)
-def test_wrong_settings_of_the_scenario_are_rejected(settings, error, told):
-    with pytest.raises(error, match=told):
-        identify_joint.run(identify_joint.Config(**settings))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import excitation as scenario
+from scenarios.excitation import Excitation
+from scenarios.setup import Sampling
+from tests.support.tasks import executed
 from twin.errors import IdentificationError
 from twin.identification.excitation import (
     RANGE_SHARE,
@@ -171,10 +173,9 @@ def test_stored_motion_suits_its_arm(arm):
     assert motion is not None
     assert within(robot, motion)
     assert excitation_use(robot, *samples(motion, 300)).condition < 100
-    config = scenario.Config(robot=arm.name)
-    assert scenario.stored(config, robot) is not None
-    assert scenario.stored(replace(config, harmonics=4), robot) is None
-    assert scenario.stored(replace(config, payload="80"), robot) is None
+    assert Excitation().stored(robot, robot) is not None
+    assert Excitation(harmonics=4).stored(robot, robot) is None
+    assert Excitation().stored(robot, Sampling(payload="80").loaded(robot)) is None
 
 
 def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
@@ -198,9 +199,9 @@ def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
 
 def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
     """Friction at the new speed; rows in which a shaft is slow, or changes its direction, left out."""
-    log = scenario.run(scenario.Config(robot="irb1400"))
-    assert all(metric.passes for metric in scenario.metrics(log))
-    robot = log.robot
+    run = executed("excitation", robot="irb1400")
+    assert run.passes
+    log, robot = run.log, run.log.robot
     qdd = np.diff(log.qd, axis=0) / log.time_step
     Y = twin.dynamics_regressor(robot, log.q[:-1], log.qd[:-1], qdd, log.qd[1:])
     base = base_parameters(robot)
@@ -223,4 +224,4 @@ def test_settings_that_cannot_be():
         ({"duration": -1.0}, "expected a positive, finite duration in s"),
     ):
         with pytest.raises(ValueError, match=said):
-            scenario.Config(**settings)
+            Excitation(**settings)

@@ -7,9 +7,8 @@ import pytest
 
 import twin
 from controllers.pd import PD
-from scenarios import excitation
 from scenarios.shell.command_line import main
-from scenarios.joint_tracking import Config, run
+from tests.support import tasks
 from twin.identification.gear_springs import gear_springs
 from twin.identification.measurements import measurements_of_log
 from twin.identification.payload import identify_payload
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long")
 
 @pytest.fixture(scope="module")
 def log():
-    return excitation.run(excitation.Config(robot="irb140", drives="elastic"))
+    return tasks.run("excitation", robot="irb140", drives="elastic").log
 
 
 def table(log, rng, torque_noise, encoder_noise, zero=1e-3):
@@ -114,6 +113,6 @@ def test_positions_of_coupled_motors_are_read_in_joint_units(log, rng, tmp_path)
 
 
 def test_a_payload_is_exact_from_an_exact_log_of_elastic_drives():
-    log = run(Config(payload="3,0.01,0.02,0.1", drives="elastic", duration=0.5))
+    log = tasks.run("joint_tracking", payload="3,0.01,0.02,0.1", drives="elastic", duration=0.5).log
     estimate = identify_payload(log.robot, log)
     np.testing.assert_allclose(estimate.values[:4], [3.0, 0.01, 0.02, 0.1], rtol=0, atol=1e-8)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import excitation, joint_tracking
 from scenarios.shell.command_line import main
+from tests.support import tasks
 from tests.support.identified_arms import believed, measured, slides_as_it_starts
 from twin.errors import IdentificationError
 from twin.identification.least_squares import joint_residuals, triangles
@@ -22,7 +22,7 @@ from twin.robot.loading.loading import robot_facts
 
 @pytest.fixture(scope="module")
 def log():
-    return excitation.run(excitation.Config(robot="irb140", time_step=0.004))
+    return tasks.run("excitation", robot="irb140", time_step=0.004).log
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +58,10 @@ def test_it_loads_and_needs_the_torques_of_the_arm_that_was_recorded(identified,
 
 def test_the_engine_and_the_model_are_one_robot_whose_urdf_its_facts_make(identified):
     settings = {"drives": "rigid", "duration": 0.2, "time_step": 0.002}
-    run = joint_tracking.run(joint_tracking.Config(robot=str(identified), **settings))
-    assert np.max(np.abs(run.q - run.q_ref)) < 1e-12
-    assert all(metric.passes for metric in joint_tracking.metrics(run))
+    _, scenario, setup = tasks.task("joint_tracking", robot=str(identified), **settings)
+    run = scenario.run(setup)
+    assert np.max(np.abs(run.log.q - run.log.q_ref)) < 1e-12
+    assert all(metric.passes for metric in scenario.metrics(run))
     words = [sys.executable, "-m", "urdf.build", "--check", str(identified)]
     assert "up to date" in subprocess.run(words, capture_output=True, text=True, check=True).stdout
 

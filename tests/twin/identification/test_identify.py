@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import excitation
 from scenarios.shell.command_line import main
+from tests.support import tasks
 from tests.support.identified_arms import excited, slides_as_it_starts
 from tests.support.sample_drives import uncoupled
 from twin.errors import IdentificationError, IdentificationWarning
@@ -23,7 +23,7 @@ DT = 0.004
 @pytest.fixture(scope="module")
 def log():
     """Log of the engine with drives whose static friction exceeds the Coulomb friction."""
-    return excitation.run(excitation.Config(robot="irb140", time_step=0.002))
+    return tasks.run("excitation", robot="irb140", time_step=0.002).log
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios import excitation, payload_mismatch
+from scenarios.excitation import Excitation
+from scenarios.payload_mismatch import PayloadMismatch
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from twin.errors import IdentificationError
 from twin.identification import Filtering, filtered_measurements
@@ -16,18 +18,19 @@ from twin.multibody.tree import inertial_parameters
 
 CARRIED = "6,0.02,-0.03,0.08,0.02,0.025,0.015,0.001,-0.002,0.0015"
 TRUE = np.array([float(x) for x in CARRIED.split(",")])
-RUN = {"robot": "irb140", "time_step": 0.004, "periods": 2}
+SCENARIO = Excitation(periods=2)
+RUN = {"robot": "irb140", "time_step": 0.004}
 
 
 @pytest.fixture(scope="module")
 def loaded():
     """10 s of excitation with 6 kg."""
-    return excitation.run(excitation.Config(payload=CARRIED, **RUN))
+    return SCENARIO.run(SCENARIO.setup(payload=CARRIED, **RUN)).log
 
 
 @pytest.fixture(scope="module")
 def bare():
-    return excitation.run(excitation.Config(**RUN))
+    return SCENARIO.run(SCENARIO.setup(**RUN)).log
 
 
 @pytest.fixture(scope="module")
@@ -100,10 +103,10 @@ def test_deviations_of_centre_and_inertia_follow_from_those_of_the_moments():
 
 
 def test_knowing_it_tracks(exact):
-    settings = {"payload": CARRIED, "payload_known": True, "time_step": 0.002}
-    log = payload_mismatch.run(payload_mismatch.Config(model_payload=exact.text, **settings))
+    settings, scenario = {"payload": CARRIED, "time_step": 0.002}, PayloadMismatch(payload_known=True)
+    log = scenario.run(Setup(model_payload=exact.text, **settings)).log
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-6
-    unknown = payload_mismatch.run(payload_mismatch.Config(model_payload="0", **settings))
+    unknown = scenario.run(Setup(model_payload="0", **settings)).log
     assert np.max(np.abs(unknown.q - unknown.q_ref)) > 0.01
 
 
@@ -116,9 +119,9 @@ def test_command_reports_the_payload(files, capsys, tmp_path):
     assert f"--payload {told['payload']}" in out
     assert "relative to recordings without it" in out
     assert told["values"]["mass"] == pytest.approx(6, abs=3 * told["deviations"]["mass"])
-    config = payload_mismatch.Config(payload=told["payload"])
-    assert config.plant_payload is not None
-    assert config.plant_payload.mass == pytest.approx(told["values"]["mass"])
+    payload = Setup(payload=told["payload"]).plant_payload
+    assert payload is not None
+    assert payload.mass == pytest.approx(told["values"]["mass"])
 
 
 def test_empty_flange_and_too_little_motion_are_reported(bare, loaded):

@@ -8,7 +8,8 @@ from scipy.linalg import expm
 
 import controllers
 import twin
-from scenarios import joint_tracking
+from scenarios.joint_tracking import JointTracking
+from scenarios.setup import Setup
 from twin.errors import DivergenceError, RobotError, TwinError
 from twin.learning import (
     CorrectedController,
@@ -169,9 +170,9 @@ def test_peers_norm_optimal_example():
 
 @pytest.mark.filterwarnings("ignore::twin.errors.DriveWarning")
 def test_motors_learn_while_the_arm_behind_the_springs_does_not():
-    config = joint_tracking.Config(robot="irb1400", drives="elastic")
-    bare = config.bare_robot()
-    reference = joint_tracking.reference(bare, config)
+    setup = Setup(robot="irb1400", drives="elastic")
+    bare = setup.nominal_robot()
+    reference = JointTracking().reference(bare, setup.sampling())
     plant, model = bare.with_payload(twin.Payload(5.0)), bare.with_drives("rigid")
     shares = {}
     for signal in ("motor", "arm"):

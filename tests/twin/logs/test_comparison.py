@@ -21,8 +21,8 @@ from twin.logs import columns as column_module
 from twin.logs.columns import between, columns, finite_part, thinned, write_csv
 from twin.logs.figures import tool_distance, tool_turn
 from twin.logs.log import JOINTS, STANDS_FOR
-from twin.views.curves import Curve, _same_reference, _view, draw, panels, power
 from twin.rotations.euler_angles import axis_angle_from_matrix
+from twin.views.curves import Curve, _same_reference, _view, draw, panels, power
 
 
 def rows(text):

@@ -13,9 +13,9 @@ from tests.support.sweep_experiments import Swing
 from twin.errors import TwinError, UnknownNameError, VariationError
 from twin.logs.figures import LOADS
 from twin.logs.loads import cubic_mean, load_curves, log_wrenches, torque_residual
-from twin.views.curves import draw, panels
 from twin.sweeps.evaluation import engine_outcomes, figures_of_log, outcomes
 from twin.sweeps.trial import LOAD_FIGURES, Trial
+from twin.views.curves import draw, panels
 
 LOAD = twin.Payload(5.0, (0.02, -0.01, 0.1), np.diag([0.02, 0.03, 0.01]))
 
@@ -87,7 +87,7 @@ def test_figures_of_a_log_are_the_largest_loads(log):
     share = np.abs(log.tau / log.robot.drive_torque_max)
     np.testing.assert_allclose(row["cubic_torque"], np.mean(share**3) ** (1 / 3), rtol=1e-12)
     np.testing.assert_allclose(cubic_mean(np.array([[2.0, 1.0], [-2.0, 0.0]])), [2.0, 0.5 ** (1 / 3)])
-    (metric,) = limited((), log, (("base_moment_xy", 1.0),))
+    (metric,) = limited((), log, (("base_moment_xy", 1.0),), {})
     assert (metric.unit, metric.outcome) == ("N m", "fails")
     assert metric.value == row["base_moment_xy"]
 

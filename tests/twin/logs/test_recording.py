@@ -10,8 +10,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 import twin
-from scenarios.running import registry
+from scenarios.pose_path import PosePath
 from tests.support.random_trees import interpreted
+from tests.support.tasks import executed
 from twin.errors import LimitError, RecordingError, UnknownNameError
 from twin.logs.recordings.columns import split_unit
 from twin.logs.recordings.recording import TOOL_COLUMNS, ToolRecording
@@ -412,34 +413,34 @@ def test_columns_may_have_the_joint_names_of_the_robot(tmp_path):
 
 
 def test_pose_path_follows_recorded_joints_or_a_recorded_tool(tmp_path):
-    scenario, path = registry.find("pose_path"), tmp_path / "path.csv"
+    path = tmp_path / "path.csv"
     q = twin.quintic(ANGLES[0], ANGLES[0] + 0.1, 0.5)(t := np.linspace(0, 0.5, 11))[0]
     poses = twin.pose_vector(twin.forward_kinematics(ROBOT, q, twin.pose_matrix([0, 0, 0.12, 1, 0, 0, 0])))
     joints = np.column_stack([t, np.rad2deg(q)])
     np.savetxt(path, joints, "%.17g", ";", header="Zeit;q1;q2;q3;q4;q5;q6", comments="", encoding="utf-16")
     options = {"csv": str(path), "tool": "0,0,0.12", "payload": "2,0,0,0.06"}
-    log = scenario.run(scenario.Config(columns="t=Zeit", angle_unit="deg", **options))
+    log = executed("pose_path", columns="t=Zeit", angle_unit="deg", **options).log
     same(log.q_ref[[0, -1]], q[[0, -1]], 1e-14)
     assert log.robot.payload.mass == 2.0
     tool, names = np.column_stack([t, 1000.0 * poses[:, :3], poses[:, 3:]]), "Time,x,y,z,q1,q2,q3,q4"
     np.savetxt(path, tool, "%.17g", ",", header=names, comments="")
     columns = "t=Time,a=q1,b=q2,c=q3,d=q4"
-    log = scenario.run(scenario.Config(columns=columns, length_unit="mm", **options))
+    run = executed("pose_path", columns=columns, length_unit="mm", **options)
+    log = run.log
     same(log.pose_ref[::50], poses, 1e-12)
     same(log.q_ref[-1], q[-1], 1e-11)
-    assert all(metric.passes for metric in scenario.metrics(log))
+    assert run.passes
 
 
 def test_the_tour_stops_where_the_flange_was_printed_with_any_tool():
-    scenario = registry.find("pose_path")
-    log = scenario.run(scenario.Config(tool="0.02,-0.03,0.12,0.9,0.1,0.3,0.3"))
-    metrics = scenario.metrics(log)
-    assert all(metric.passes for metric in metrics)
-    assert (metrics[0].name, metrics[0].limit is None) == ("flange at test_3 - printed", False)
+    run = executed("pose_path", tool="0.02,-0.03,0.12,0.9,0.1,0.3,0.3")
+    log = run.log
+    assert run.passes
+    assert (run.metrics[0].name, run.metrics[0].limit is None) == ("flange at test_3 - printed", False)
     stops = np.flatnonzero(np.abs(log.qd_ref).max(axis=1) < 1e-4)
     tips = log.pose_ref[stops[0] : stops[-1], :3]
     assert np.linalg.norm(tips[0] - twin.forward_kinematics(ROBOT, ROBOT.poses["test_3"])[:3, 3]) > 0.1
     with pytest.raises(UnknownNameError, match="unknown kind of recording 'flange': known are tool, joints"):
-        scenario.Config(csv_kind="flange")
+        PosePath(csv_kind="flange")
     with pytest.raises(ValueError, match="expected a unit of length, m or mm, got 'inch'"):
-        scenario.Config(length_unit="inch")
+        PosePath(length_unit="inch")

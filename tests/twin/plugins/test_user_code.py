@@ -14,8 +14,8 @@ import pytest
 import controllers
 import twin
 from controllers.plugin_controllers import GROUP
-from scenarios.shell.command_line import main
 from scenarios.running import registry
+from scenarios.shell.command_line import main
 from tests.support.installed_packages import installed
 from tests.support.sweep_experiments import Swing, points
 from tests.support.urdf_files import FILES
@@ -183,18 +183,21 @@ def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
 ONES = Reference(np.ones(6), np.zeros(6), np.zeros(6))
 REST = State(0.25, np.zeros(6), np.zeros(6))
 SCENARIO = '''
-"""A hold under a law of its own."""
-from scenarios import gravity_hold
-from scenarios.judging.tracking import error_metrics as metrics
+from scenarios.gravity_hold import GravityHold
+from scenarios.judging.tracking import error_metrics
 
 def limp(state, reference):
     """No torque at all."""
     return 0.0 * state.q
 
-SIDE_BY_SIDE = (f"{__file__}:limp", "pd")
+class Slack(GravityHold):
+    """A hold under a law of its own."""
 
-Config, run = gravity_hold.Config, gravity_hold.run
-VARIANTS = (Config(controller=f"{__file__}:limp", duration=0.02),)
+    side_by_side = (f"{__file__}:limp", "pd")
+    variants = ({"controller": f"{__file__}:limp", "duration": 0.02},)
+
+    def metrics(self, run):
+        return error_metrics(run)
 '''
 
 

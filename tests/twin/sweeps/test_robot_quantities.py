@@ -8,8 +8,8 @@ import pytest
 from tests.support.small_robots import SOUND, agrees
 from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 from twin.errors import UnknownNameError, VariationError
-from twin.robot.robot import Payload
 from twin.robot.quantities import COLUMNS, SCALED_WITH, changed, quantities, quantity
+from twin.robot.robot import Payload
 
 LOAD = Payload(4.0, (0.02, -0.03, 0.1), np.diag([0.02, 0.03, 0.01]))
 Q = np.array([0.3, -0.2, 0.2, 0.4, 0.5, -0.3])

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 import twin
-from scenarios import laboratory
+from scenarios.laboratory import Laboratory
 from tests.support.dh_arms import T_TOOL, fourth_order, times
 from tests.support.laboratory_arms import laboratory_arm
 from tests.support.refusals import refused
@@ -181,7 +181,7 @@ def test_unreachable_line_is_reported_with_time_and_error_also_by_the_scenario(r
     with pytest.raises(UnreachableError, match=told):
         track(FeedbackLaw(robot, 10.0), line, start, 1e-2)
     with pytest.raises(UnreachableError, match="the joints lost the path"):
-        laboratory.run(laboratory.Config(distance=1.5, speed=0.5, acceleration=2.0))
+        Laboratory(distance=1.5, speed=0.5, acceleration=2.0).run()
 
 
 # Its error due to integration in steps.

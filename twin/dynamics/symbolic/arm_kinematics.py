@@ -14,7 +14,7 @@ import sympy as sp
 
 from twin.dynamics.symbolic.euler_lagrange import number
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
-from twin.kinematics.dh_fit import fitted_dh
+from twin.kinematics.dh_fit import family_dh
 from twin.kinematics.inverse import arm_constants
 from twin.robot.robot import DH, Robot
 
@@ -65,7 +65,7 @@ def arm_kinematics(robot: Robot) -> ArmKinematics:
         RobotError: the arm is outside the family of `twin.inverse_kinematics`.
     """
     arm_constants(robot)
-    dh, S = (robot.dh, robot.dh_coupling) if robot.dh is not None else _fitted(robot)
+    dh, S = family_dh(robot)
     A = [_transform(dh, row) for row in range(6)]
     T13 = (A[1] * A[2]).applyfunc(trigonometric_sum)
     T03, T36 = A[0] * T13, A[3] * A[4] * A[5]
@@ -79,11 +79,6 @@ def arm_kinematics(robot: Robot) -> ArmKinematics:
     T03, T36, J = (matrix.applyfunc(_short) for matrix in (T03, T36, J))
     determinant = (_short(-X), _short(sp.factor_terms(planar)))
     return ArmKinematics(_angles(S, dh.theta0), T03, T36[:3, :3], T03 * T36, J, determinant)
-
-
-def _fitted(robot: Robot) -> tuple[DH, np.ndarray]:
-    fit = fitted_dh(robot)
-    return fit.dh, np.diag(fit.signs)
 
 
 def _transform(dh: DH, row: int) -> sp.Matrix:

@@ -19,7 +19,7 @@ from twin.arrays import Floats
 from twin.egm.mirror.expectation import HALF_A_CYCLE, Expectation, Row, checked_torque_age
 from twin.egm.mirror.payload_estimate import HORIZON, RunningPayload
 from twin.egm.mirror.relay import LISTEN, WAIT, Listener, is_message
-from twin.egm.mirror.report import Alarm, History, Report, Second, alarm_limits, rms_and_peak
+from twin.egm.mirror.report import Alarm, History, MirrorReport, Second, alarm_limits, rms_and_peak
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import (
     LONGEST_GAP,
@@ -29,7 +29,7 @@ from twin.egm.wire.stream import (
     StreamOrder,
     interpolate_messages,
 )
-from twin.egm.wire.values import require_turning_joints
+from twin.egm.wire.values import require_joints, require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -122,7 +122,7 @@ class Mirror(Listener):
         """Cycle of the robot, in [s]."""
         return self._clock.period
 
-    def take(self, message: RobotMessage, arrival: float | None = None) -> Report | None:
+    def take(self, message: RobotMessage, arrival: float | None = None) -> MirrorReport | None:
         """Process one message; return a report after each second of the robot's time, else `None`.
 
         Args:
@@ -132,11 +132,7 @@ class Mirror(Listener):
         Raises:
             EgmError: the number of joints differs, or the period exceeds `LONGEST_PERIOD`.
         """
-        if len(message.q) != self.robot.n:
-            raise EgmError(
-                f"the sending robot has {len(message.q)} joints, the model {self.robot.name!r} has "
-                f"{self.robot.n}: choose the model of the sending robot"
-            )
+        require_joints(self.robot, len(message.q))
         numbers = (message.q, message.q_planned, 0.0 if message.tau is None else message.tau)
         if not all(np.all(np.isfinite(part)) for part in numbers):
             self.counts.malformed += 1
@@ -234,11 +230,11 @@ class Mirror(Listener):
                 self._on_alarm(alarm)
         self._alarmed = above
 
-    def _report(self) -> Report:
+    def _report(self) -> MirrorReport:
         rms, peak = rms_and_peak(np.array([row.residual for _, row in self._rows]))
         time, newest = self._rows[-1]
         reported = newest.reported if np.all(np.isfinite(newest.reported)) else None
-        report = Report(
+        report = MirrorReport(
             time,
             newest.q, newest.expected, reported, rms, peak,
             newest.friction_open, self._payload.estimate(), tuple(self._raised), self._lateness.second(),
@@ -263,7 +259,7 @@ class Mirror(Listener):
         self._rehearse()
         return super().__enter__()
 
-    def reports(self, duration: float | None = None) -> Iterator[Report]:
+    def reports(self, duration: float | None = None) -> Iterator[MirrorReport]:
         """Yield a report for every second of the robot's time, until `stop`.
 
         Args:

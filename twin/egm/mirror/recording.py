@@ -24,7 +24,7 @@ from twin.egm.mirror.expectation import HALF_A_CYCLE, Smoothing, checked_torque_
 from twin.egm.mirror.relay import LISTEN, WAIT, Listener
 from twin.egm.wire.messages import RobotMessage
 from twin.egm.wire.stream import LONGEST_GAP, StreamClock, StreamCounts, StreamOrder
-from twin.egm.wire.values import require_turning_joints
+from twin.egm.wire.values import require_joints, require_turning_joints
 from twin.errors import EgmError
 from twin.logs.log import Log
 from twin.robot.robot import Robot
@@ -81,12 +81,7 @@ class StreamLog:
         Raises:
             EgmError: the number of joints differs.
         """
-        n = self.robot.n
-        if len(message.q) != n:
-            raise EgmError(
-                f"the sending robot has {len(message.q)} joints, the model {self.robot.name!r} has {n}: "
-                "choose the model of the sending robot"
-            )
+        require_joints(self.robot, len(message.q))
         if self.ended:
             return
         step = self._order.step(message)

@@ -36,7 +36,7 @@ class Alarm(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class MirrorReport:
     """Report on one second of a stream.
 
     Attributes:
@@ -149,7 +149,7 @@ class Second(NamedTuple):
     alarms: int
 
     @classmethod
-    def of(cls, report: Report) -> Second:
+    def of(cls, report: MirrorReport) -> Second:
         """Return the results in a report."""
         payload, none = report.payload, np.full(10, np.nan)
         values, deviations = (none, none) if payload is None else (payload.values, payload.deviations)

@@ -1,1 +1,5 @@
 """Simulated EGM robot, which sends its state and is guided by the answers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from twin.arrays import Floats
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError, RapidError
-from twin.rapid.functions import matrix
+from twin.rapid.functions import frame_of
 from twin.rapid.instructions import INSTRUCTIONS, Recorder
 from twin.rapid.program import Arguments
 from twin.rapid.targets import object_frame, payload_of, tool_frame
-from twin.rapid.values import NUM, PREDEFINED, STATES, Record
+from twin.rapid.values import NUM, PREDEFINED, STATES
 from twin.robot.robot import Payload
 from twin.rotations.rotations import pose_vector
 
@@ -83,10 +83,10 @@ class EgmInstructions:
         self._set_up: dict[str, GuidanceSettings] = {}  # by the identity's name
         self._activated: dict[str, GuidanceSettings] = {}
 
-    def instructions(self) -> Mapping[str, Callable[[Any, Arguments], None]]:
+    def instructions(self) -> Mapping[str, Callable[[Arguments], None]]:
         """Return the instructions as an interpreter calls them."""
 
-        def ignore(interpreter: Any, given: Arguments) -> None:
+        def ignore(given: Arguments) -> None:
             pass
 
         return {
@@ -97,21 +97,21 @@ class EgmInstructions:
             "egmstreamstart": ignore, "egmstreamstop": ignore,
         }  # fmt: skip
 
-    def functions(self) -> Mapping[str, Callable[[Any, Arguments], Any]]:
+    def functions(self) -> Mapping[str, Callable[[Arguments], Any]]:
         """Return the functions as an interpreter calls them."""
         return {"egmgetstate": self._state}
 
     # ------------------------------------------------------------------------------ identity and setup
 
-    def _reset(self, interpreter: Any, given: Arguments) -> None:
+    def _reset(self, given: Arguments) -> None:
         self._set_up.pop(given.name_of(0).lower(), None)
         self._activated.pop(given.name_of(0).lower(), None)
 
-    def _state(self, interpreter: Any, given: Arguments) -> float:
+    def _state(self, given: Arguments) -> float:
         name = "connected" if given.name_of(0).lower() in self._set_up else "disconnected"
         return float(STATES.index(f"egm_state_{'running' if self._leader.guided else name}"))
 
-    def _setup(self, interpreter: Any, given: Arguments) -> None:
+    def _setup(self, given: Arguments) -> None:
         modes = [mode for word, mode in MODES.items() if word.lower() in given]
         if len(modes) != 1:
             raise RapidError(f"{given.name} needs one of \\Joint, \\Pose, \\PathCorr", "value")
@@ -142,22 +142,19 @@ class EgmInstructions:
         if name not in self._set_up or self._set_up[name].mode != mode:
             word = next(word for word, one in MODES.items() if one == mode)
             raise RapidError(f"{given.name} needs EGMSetupUC of {given.name_of(0)} with \\{word}", "value")
-        tool = PREDEFINED["tool0"][1]
-        if "tool" in given:
-            tool = given.value("tool", "tooldata")
-        if "tload" in given:
-            tool = Record("tooldata", [*tool.values[:2], given.value("tload", "loaddata")])
+        tool = given.optional("tool", "tooldata", PREDEFINED["tool0"].value)
+        tool = tool.changed(tload=given.optional("tload", "loaddata", tool["tload"]))
         if "wobj" in given:
             changes["wobj"] = _frame_text(object_frame(given.value("wobj", "wobjdata")))
         settings = self._changed(given, self._set_up[name], {**changes, **self._numbers(given, ACT_NUMBERS)})
         self._activated[name] = settings
         self._leader.activate(settings, tool_frame(tool), payload_of(tool, self._recorder.settings.load))
 
-    def _act_joint(self, interpreter: Any, given: Arguments) -> None:
+    def _act_joint(self, given: Arguments) -> None:
         windows = [self._window(given, word) if word in given else 0.5 for word in JOINTS]
         self._activate(given, "joint", {"cond_window": ",".join(map(repr, windows))})
 
-    def _act_pose(self, interpreter: Any, given: Arguments) -> None:
+    def _act_pose(self, given: Arguments) -> None:
         changes: dict[str, Any] = {}
         for words, name in ((AXES[:3], "cond_window_mm"), (AXES[3:], "cond_window")):
             windows = {self._window(given, word) for word in words if word in given}
@@ -167,31 +164,32 @@ class EgmInstructions:
                 changes[name] = window if name == "cond_window_mm" else repr(window)
         for place, name in ((1, "corr_frame"), (3, "sensor_frame")):
             frame = given.value(place, "pose")
-            changes[name] = _frame_text(matrix(*frame.values))
+            changes[name] = _frame_text(frame_of(frame))
             kind = STATES[int(given.value(place + 1, NUM))]
             if kind not in FRAMES:
                 raise RapidError(f"{given.name}: {kind.upper()} is not supported", "refusal")
             changes[f"{name}_type"] = FRAMES[kind]
         self._activate(given, "pose", changes)
 
-    def _act_move(self, interpreter: Any, given: Arguments) -> None:
+    def _act_move(self, given: Arguments) -> None:
         self._activate(given, "path", {})
 
     def _window(self, given: Arguments, word: str) -> float:
-        low, high = given.value(word, "egm_minmax").values
+        window = given.value(word, "egm_minmax")
+        low, high = window["min"], window["max"]
         if low != -high or not high >= 0:
             raise RapidError(f"\\{word} of {given.name}: expected [-w,w], got [{low:g},{high:g}]", "refusal")
         return min(high, MOST)
 
     # ---------------------------------------------------------------------------------------- guidance
 
-    def _run_joint(self, interpreter: Any, given: Arguments) -> None:
-        self._run(interpreter, given, "joint", JOINTS)
+    def _run_joint(self, given: Arguments) -> None:
+        self._run(given, "joint", JOINTS)
 
-    def _run_pose(self, interpreter: Any, given: Arguments) -> None:
-        self._run(interpreter, given, "pose", AXES)
+    def _run_pose(self, given: Arguments) -> None:
+        self._run(given, "pose", AXES)
 
-    def _run(self, interpreter: Any, given: Arguments, mode: str, axes: tuple[str, ...]) -> None:
+    def _run(self, given: Arguments, mode: str, axes: tuple[str, ...]) -> None:
         chosen = [word for word in axes if word in given]
         if not chosen:
             raise RapidError(f"{given.name} has no switch {_switches(axes)}, so nothing would move", "value")
@@ -202,21 +200,21 @@ class EgmInstructions:
             "no_wait_cond": "nowaitcond" in given, "stop": self._stop_mode(given),
         }  # fmt: skip
         settings = self._settings(given, mode, changes)
-        self._report(interpreter, self._leader.guide(settings, interpreter.place))
+        self._report(given, self._leader.guide(settings, given.interpreter.place))
 
-    def _move(self, name: str) -> Callable[[Any, Arguments], None]:
-        def run(interpreter: Any, given: Arguments) -> None:
+    def _move(self, name: str) -> Callable[[Arguments], None]:
+        def run(given: Arguments) -> None:
             settings = self._settings(given, "path", {})
             if "nocorr" in given:
                 raise RapidError(f"\\NoCorr of {given.name} is not supported", "refusal")
             given.required = given.required[1:]
             INSTRUCTIONS[name](self._recorder, given)
             if self._recorder.events[-1].stops:  # type: ignore[union-attr]  # the move above
-                self._report(interpreter, self._leader.guide_along(settings, interpreter.place))
+                self._report(given, self._leader.guide_along(settings, given.interpreter.place))
 
         return run
 
-    def _stop(self, interpreter: Any, given: Arguments) -> None:
+    def _stop(self, given: Arguments) -> None:
         name = given.name_of(0).lower()
         if name not in self._activated:
             raise RapidError(f"{given.name}: EGM of {given.name_of(0)} is not active", "value")
@@ -238,10 +236,10 @@ class EgmInstructions:
             raise RapidError(f"{given.name}: expected EGM_STOP_HOLD or EGM_STOP_RAMP_DOWN", "value")
         return STOPS[kind]
 
-    def _report(self, interpreter: Any, fault: str) -> None:
+    def _report(self, given: Arguments, fault: str) -> None:
         """Raise the error of a guidance that ended with a fault."""
         if fault.startswith("ERR_UDPUC_COMM"):
-            interpreter.raise_error("err_udpuc_comm", fault.partition(": ")[2])
+            given.interpreter.raise_error("err_udpuc_comm", fault.partition(": ")[2])
         elif fault:
             raise RapidError(fault, "refusal")
 

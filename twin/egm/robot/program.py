@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,14 @@ class _LedRecorder(Recorder):
         super().add(move)
 
 
+class _Mark(NamedTuple):
+    """Line of the program that begins at a sample."""
+
+    sample: int
+    file: str
+    line: int
+
+
 class ProgramSession(Session):
     """Session that a program leads."""
 
@@ -132,7 +140,7 @@ class ProgramSession(Session):
         self._recorder = _LedRecorder(self, program, self._planned_arm)
         self._payload: Payload | None = None
         self._next: GuidanceSettings | None = None
-        self._marks: list[tuple[int, str, int]] = []
+        self._marks: list[_Mark] = []
 
     @property
     def guided(self) -> bool:
@@ -201,22 +209,20 @@ class ProgramSession(Session):
         if any(isinstance(event, Move) and _is_guided(event) for event in recorder.events):
             raise RapidError("the last EGMMove must end in a fine point", "value")
         planned = plan(self._program.robot, arm.segments, recorder.events, self._program.limits)
-        changes = [
-            (start, payload_of(one.move.tool, one.move.settings.load))
-            for start, one in zip(planned.starts, planned.moves, strict=True)
-        ]
-        marks = [(start, one.move.file, one.move.line)
-                 for start, one in zip(planned.starts, planned.moves, strict=True)]  # fmt: skip
+        moves = [(start, one.move) for start, one in zip(planned.starts, planned.moves, strict=True)]
+        payloads = [payload_of(move.tool, move.settings.load) for _, move in moves]
         begin, period = round(self.arm.t / self.arm.period), self.arm.period
-        for start, file, line in sorted([*marks, *((t, one.file, one.line) for t, one in planned.waits)]):
-            self._marks.append((begin + int(np.ceil(start / period - 1e-9)), file, line))
+        for start, file, line in sorted((t, one.file, one.line) for t, one in (*moves, *planned.waits)):
+            self._marks.append(_Mark(begin + int(np.ceil(start / period - 1e-9)), file, line))
         self._robot_motion.follow(planned.motion)
         recorder.events.clear()
         arm.segments.clear()
+        begun = 0
         while not self._robot_motion.rests:
             now = self.arm.t - begin * period
-            while changes and changes[0][0] <= now + 1e-9:
-                self._change_load(changes.pop(0)[1])
+            while begun < len(moves) and planned.starts[begun] <= now + 1e-9:
+                self._change_load(payloads[begun])
+                begun += 1
             self._step()
         arm.q = self._robot_motion.q.copy()
 
@@ -275,7 +281,7 @@ class ProgramSession(Session):
 
     def _guide(self, settings: GuidanceSettings, guidance: Guidance, place: tuple[str, int]) -> str:
         self._guidance, self._next, self._reported = guidance, settings, False
-        self._marks.append((round(self.arm.t / self.arm.period), *place))
+        self._marks.append(_Mark(round(self.arm.t / self.arm.period), *place))
         while self._next is not None:
             self._step()
         return "" if settings.no_wait_cond and settings.mode != "path" else self._finish_run()

@@ -18,7 +18,7 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import garbage_collection_frozen, make_pace
 from twin.egm.robot.program import GuidedProgram, ProgramSession
-from twin.egm.robot.session import EgmResult, EgmState, Event, Plan, Session, whole_periods
+from twin.egm.robot.session import EgmResult, EgmState, Event, Session, SessionPlan, whole_periods
 from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
 from twin.errors import EgmError
@@ -80,7 +80,7 @@ class EgmRobot:
         robot: Robot,
         controller: Controller,
         settings: GuidanceSettings | None = None,
-        plan: Plan | None = None,
+        plan: SessionPlan | None = None,
         *,
         to: tuple[str, int] = (HOST, PORT),
         bind: tuple[str, int] | None = None,
@@ -98,7 +98,7 @@ class EgmRobot:
         self._robot, self._controller = robot, controller
         self._settings = GuidanceSettings() if settings is None else settings
         self._tool = checked_tool(T_flange_tool)
-        self._plan = Plan() if plan is None else plan
+        self._plan = SessionPlan() if plan is None else plan
         self._program, self._path_start = program, None
         if program is None:
             self._guidance: Guidance | None = make_guidance(robot, self._settings, self._tool, path)

@@ -105,7 +105,7 @@ class EgmState(Enum):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SessionPlan:
     """Plan of a session: number and timing of its instructions.
 
     Attributes:
@@ -174,7 +174,7 @@ class Session:
 
     def __init__(
         self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance | None, channel: UdpChannel,
-        pace: Pace, plan: Plan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
+        pace: Pace, plan: SessionPlan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:  # fmt: skip
         self.arm, self.settings, self.channel, self.pace, self.plan = arm, settings, channel, pace, plan

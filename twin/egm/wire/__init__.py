@@ -1,1 +1,5 @@
 """EGM messages: content, encoding, order and transport."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

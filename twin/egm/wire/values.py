@@ -75,6 +75,15 @@ def require_turning_joints(robot: Robot) -> None:
         )
 
 
+def require_joints(robot: Robot, count: int) -> None:
+    """Raise `EgmError` if the robot that sends has another number of joints than its model."""
+    if count != robot.n:
+        raise EgmError(
+            f"the sending robot has {count} joints, the model {robot.name!r} has {robot.n}: "
+            "choose the model of the sending robot"
+        )
+
+
 def read_joints(holder: Any, n: int, what: str) -> Floats | None:
     """Return the values of n joints in a message, converted from degrees to radians; `None` if it has none.
 

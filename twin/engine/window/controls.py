@@ -9,8 +9,8 @@ from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.dynamics.wrenches import joint_wrenches
 from twin.engine.window.bench import Bench
 from twin.multibody.tree import body_from_parameters
-from twin.robot.limits import SHOWN, joint_unit
 from twin.robot.robot import Payload
+from twin.robot.units import SHOWN, joint_unit
 
 SEEN_THROUGH = 0.35
 COM_COLOR, TOTAL_COLOR = (0.85, 0.0, 0.75), (0.0, 0.0, 0.0)

@@ -182,39 +182,12 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             f"robot {robot.name!r} has no gear ratios to convert measurements of motors to joints: its file "
             "has no table [drives]"
         )
+    if form.sample_time is not None and not 0 < form.sample_time < np.inf:
+        raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
     options = _expanded(form.reading or header_options(), robot.n)
-    kinds = joint_quantities(robot.n, robot)
-    positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
-    torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
-    further = [
-        [ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)] for name in ("qref", "qm")
-    ]
-    table = open_table(path)
-    timed = form.sample_time is None
-    first = [ColumnRequest("t", "time")] * timed
-    requested = [*first, *_select_naming(table, positions, "q", robot, options)]
-    present = [all(column_indices(table.header, one, options) for one in columns) for columns in further]
-    for columns, there in zip(further, present, strict=True):
-        requested += columns * there
-    if form.torques is None:
-        requested += _select_naming(table, torques, "tau", robot, options)
-    values, _ = read_numbers(table, _find_columns(table, requested, options, timed))
-    if form.torques is not None:
-        other = open_table(form.torques)
-        columns = find_columns(other, _select_naming(other, torques, "tau", robot, options), options)
-        torque_values, _ = read_numbers(other, columns)
-        if len(torque_values) != len(values):
-            raise RecordingError(
-                f"{form.torques}: expected {len(values)} rows, as in {path}, got {len(torque_values)}"
-            )
-        values = np.column_stack([values, torque_values])
-    if form.sample_time is not None:
-        if not 0 < form.sample_time < np.inf:
-            raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
-        values = np.column_stack([form.sample_time * np.arange(len(values)), values])
-    t, q, *rest = np.split(values, range(1, values.shape[1], robot.n), axis=1)
-    tau = rest.pop()
-    q_ref, q_motor = (rest.pop(0) if there else None for there in present)
+    series = _read_series(path, robot, form, options)
+    t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
+    q, tau, q_ref, q_motor = series["q"], series["tau"], series.get("qref"), series.get("qm")
     if side is not None and robot.drives is not None:
         N = robot.drives.motor_matrix
         if side != "torques":
@@ -231,7 +204,53 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
         q_ref, q_motor = (None if one is None else one + offset for one in (q_ref, q_motor))
-    return torque_recording(t[:, 0], q, tau, str(path), q_ref, q_motor)
+    return torque_recording(t, q, tau, str(path), q_ref, q_motor)
+
+
+def _read_series(
+    path: str | Path, robot: Robot, form: TableForm, options: HeaderOptions
+) -> dict[str, Floats]:
+    """Return the columns of a recording by quantity: t (N, 1), q, tau (N, n), and qref and qm if present."""
+    kinds = joint_quantities(robot.n, robot)
+    torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
+    table = open_table(path)
+    columns: dict[str, list[ColumnRequest]] = {}
+    if form.sample_time is None:
+        columns["t"] = [ColumnRequest("t", "time")]
+    positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
+    columns["q"] = _select_naming(table, positions, "q", robot, options)
+    for name in ("qref", "qm"):
+        further = [ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)]
+        if all(column_indices(table.header, one, options) for one in further):
+            columns[name] = further
+    if form.torques is None:
+        columns["tau"] = _select_naming(table, torques, "tau", robot, options)
+    series = _read_columns(table, columns, options)
+    if form.torques is not None:
+        other = open_table(form.torques)
+        in_other = {"tau": _select_naming(other, torques, "tau", robot, options)}
+        series |= _read_columns(other, in_other, options)
+        if len(series["tau"]) != len(series["q"]):
+            raise RecordingError(
+                f"{form.torques}: expected {len(series['q'])} rows, as in {path}, got {len(series['tau'])}"
+            )
+    return series
+
+
+def _read_columns(
+    table: Table, columns: dict[str, list[ColumnRequest]], options: HeaderOptions
+) -> dict[str, Floats]:
+    """Read the columns of each quantity; without a column of time that is requested, name the remedies."""
+    has_time = all(column_indices(table.header, one, options) for one in columns.get("t", ()))
+    if not has_time and "t" not in options.columns:
+        raise RecordingError(
+            f"{table.path}, line 1: no column 't', the time; map it in columns (t=NAME), or give the time "
+            "between two rows (sample_time, in s)"
+        )
+    requested = [one for group in columns.values() for one in group]
+    values, _ = read_numbers(table, find_columns(table, requested, options))
+    ends = np.cumsum([len(group) for group in columns.values()])
+    return dict(zip(columns, np.split(values, ends[:-1], axis=1), strict=True))
 
 
 def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
@@ -272,13 +291,3 @@ def _select_naming(
     ]
     require_one_naming(table.path, complete, options)
     return complete[0] if complete else requested
-
-
-def _find_columns(table: Table, requested: list[ColumnRequest], options: HeaderOptions, timed: bool):
-    """Find the requested columns of a table; without a column of time, name the remedies."""
-    if timed and not column_indices(table.header, requested[0], options) and "t" not in options.columns:
-        raise RecordingError(
-            f"{table.path}, line 1: no column 't', the time; map it in columns (t=NAME), or give the time "
-            "between two rows (sample_time, in s)"
-        )
-    return find_columns(table, requested, options)

@@ -1,6 +1,5 @@
 """Consistency of a `robot.toml`, the URDF beside it and the closed loops."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from twin.errors import LimitError, RobotError
 from twin.multibody import recursions
 from twin.multibody.tree import inertial_parameters
 from twin.robot import loops
-from twin.robot.limits import check_position, folded, joint_unit
+from twin.robot.limits import check_position, folded
 from twin.robot.robot import Robot
+from twin.robot.units import joint_unit
 
 SAME = 1e-9
 """Relative tolerance between limits in the two files."""
@@ -93,8 +93,7 @@ def _check_bodies(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     tree = robot.tree
     bulks = {link: bulk(values) for link, values in facts["link"].items()}
     stated = {link_name(link): (float(mass), bulks[link]) for link, mass in masses(facts, bulks).items()}
-    zero = recursions.placements(tree, robot.embedding_offset.tolist(), math)
-    frames = recursions.world_frames(tree, zero)
+    frames = loops.link_frames(robot, robot.embedding_offset)
     for joint, link in enumerate(tree.links):
         if link not in stated:
             raise RobotError(
@@ -196,8 +195,8 @@ def _check_flange(path: Path, robot: Robot) -> None:
     assert dh is not None
     q = np.linspace(0.1, 0.6, robot.n)  # no special posture
     T_dh = dh_poses(dh, robot.dh_coupling @ q + dh.theta0)[-1]
-    at = recursions.placements(robot.tree, robot.tree_positions(q).tolist(), math)
-    R, p = recursions.tool_frame(robot.tree, recursions.world_frames(robot.tree, at), np.eye(4).tolist())
+    frames = loops.link_frames(robot, robot.tree_positions(q))
+    R, p = recursions.tool_frame(robot.tree, frames, np.eye(4).tolist())
     apart = np.max(np.abs(T_dh[:3] - np.column_stack([R, p])))
     if not apart < AGREE:
         raise RobotError(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from twin.errors import DriveWarning, RobotError, UnknownNameError, near
-from twin.multibody import recursions
 from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Loop, frozen
@@ -18,6 +17,7 @@ from twin.plugins import plugin_robot_file, plugin_robots
 from twin.robot.drives.drives import Drives
 from twin.robot.loading import consistency
 from twin.robot.loading.consistency import weak_motors
+from twin.robot.loops import link_frames
 from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
 from twin.sibling_packages import PROJECT
 
@@ -211,7 +211,7 @@ def _from_toml(path: Path) -> Robot:
 def _with_torques(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
     """Return the robot with the springs, cylinders and columns of its file."""
     tree, torques = robot.tree, list[AxisTorque]()
-    frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
+    frames = link_frames(robot, robot.embedding_offset)
     for one in facts.get("spring", {}).values():
         torques.append(Spring(int(one["joint"]) - 1, float(one["stiffness"]), float(one.get("torque", 0.0))))
     for name, one in facts.get("cylinder", {}).items():
@@ -281,7 +281,7 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
 def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
     """Return the loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
     tree, joints, points = robot.tree, [], []
-    frames = recursions.world_frames(tree, recursions.placements(tree, robot.embedding_offset.tolist(), math))
+    frames = link_frames(robot, robot.embedding_offset)
     for link, point in zip(facts["links"], facts["at"], strict=True):
         if f"link_{link}" not in tree.links:
             raise RobotError(f"{path}: no joint of the URDF moves link {link!r} of loop {name!r}")

@@ -286,7 +286,10 @@ class _File(io.BytesIO):
 
 
 def _urchin() -> ModuleType:
-    """Import urchin without trimesh, which takes most of a second and is only needed for meshes."""
+    """Import urchin without trimesh, which takes half a second and is only needed for meshes.
+
+    `lazy_loader.load("trimesh")` does not help: urchin's `import trimesh` loads such a module at once.
+    """
     if sys.modules.keys() & {"urchin", "trimesh"}:
         return importlib.import_module("urchin")
     later = ModuleType("trimesh")  # urchin's modules import and use this stand-in

@@ -1,0 +1,16 @@
+from . import tool_steps as tool_steps
+from .guidance import Guidance as Guidance
+from .guidance import GuidanceStop as GuidanceStop
+from .guidance import JointGuidance as JointGuidance
+from .guidance import filter_coefficient as filter_coefficient
+from .path_guidance import PathGuidance as PathGuidance
+from .path_guidance import path_axes as path_axes
+from .pose_guidance import Frames as Frames
+from .pose_guidance import PoseGuidance as PoseGuidance
+from .pose_guidance import base_in_world as base_in_world
+from .pose_guidance import guidance_frames as guidance_frames
+from .pose_guidance import parse_frame as parse_frame
+from .run import Phase as Phase
+from .run import ReturnMotion as ReturnMotion
+from .run import Run as Run
+from .run import make_guidance as make_guidance

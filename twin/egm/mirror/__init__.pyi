@@ -1,0 +1,10 @@
+from .expectation import Row as Row
+from .expectation import Smoothing as Smoothing
+from .payload_estimate import ExplainingPayload as ExplainingPayload
+from .relay import Datagram as Datagram
+from .relay import Listener as Listener
+from .relay import Relay as Relay
+from .report import Alarm as Alarm
+from .report import History as History
+from .report import MirrorReport as MirrorReport
+from .report import alarm_limits as alarm_limits

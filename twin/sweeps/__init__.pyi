@@ -1,0 +1,14 @@
+from . import trial as trial
+from .pools import Cluster as Cluster
+from .pools import LocalThreads as LocalThreads
+from .pools import Processes as Processes
+from .pools import pool_for as pool_for
+from .running import remove_chunks as remove_chunks
+from .running import run_points as run_points
+from .trial import Experiment as Experiment
+from .trial import Trial as Trial
+from .tuning import Gain as Gain
+from .tuning import Tried as Tried
+from .tuning import Tuning as Tuning
+from .tuning import judged as judged
+from .tuning import tuned as tuned
