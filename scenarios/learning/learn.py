@@ -108,7 +108,7 @@ class Learn(Command):
             page.print(_sentence(one), soft_wrap=True)
         return 0 if files.name(page) and all(one.improved for one in found) else 1
 
-    def _learned(self, study: Study, combinations: list[tuple[str, str]]) -> list[Learned]:
+    def _learned(self, study: Study, combinations: Sequence[tuple[str, str]]) -> list[Learned]:
         """Return the results of all combinations, with progress on standard error."""
         print_to_stderr(f"{self.runs} runs of {len(study.reference.t)} samples in PyBullet per combination")
         found = []
