@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.egm.addresses import SIGNALLED, address, any_port, bind_address
-from scenarios.option import argument, option, output_file, section
+from scenarios.option import argument, option, output_file, positive, section
 from scenarios.shell.output import Files, console, print_line, print_to_stderr, writable
 from scenarios.shell.parser import Call, Command
 from twin.egm.wire.channel import HOST, PORT, Address
@@ -88,8 +88,6 @@ class Wire:
         Raises:
             ValueError: the wait is not positive and finite.
         """
-        from scenarios.option import positive
-
         positive(self.wait, "--wait", "s")
         if not _is_loopback(self.listen.host):
             print_to_stderr(f"listening at {self.listen}, which other machines can reach")
@@ -147,7 +145,6 @@ class Record(Command):
 
     def run(self, call: Call) -> int:
         """Record the messages and write the log."""
-        from scenarios.option import positive
         from scenarios.shell.process import graceful_stop
         from twin.egm.mirror.recording import Recording
 
@@ -222,7 +219,6 @@ class MirrorRobot(Command):
 
     def run(self, call: Call) -> int:
         """Follow the robot, print the reports, and write the log."""
-        from scenarios.option import positive
         from scenarios.shell.process import graceful_stop
         from twin.egm.mirror.mirror import Mirror
         from twin.errors import EgmError

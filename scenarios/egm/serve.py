@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.egm.addresses import SIGNALLED, address, addresses, bind_address
-from scenarios.option import option, output_file, section
+from scenarios.option import option, output_file, positive, section
 from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
@@ -178,8 +178,6 @@ class Serve(Command):
         Raises:
             WrongUse, ValueError: an option is invalid or conflicts with another.
         """
-        from scenarios.option import positive
-
         mode = self.guidance.mode
         if mode == "path" and self.path is None:
             raise WrongUse("--mode path requires --path FILE.csv")

@@ -47,14 +47,9 @@ class Report:
     """
 
     def __init__(
-        self,
-        found: Identification,
-        physical: PhysicalSolution | None = None,
-        bias: BiasCheck | None = None,
+        self, found: Identification, physical: PhysicalSolution | None = None, bias: BiasCheck | None = None
     ) -> None:
-        self.found = found
-        self.physical = physical
-        self.bias = bias
+        self.found, self.physical, self.bias = found, physical, bias
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
