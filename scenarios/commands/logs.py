@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.option import argument, option
 from scenarios.shell.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
-from scenarios.shell.parser import Call, Command
-from scenarios.shell.settings import end_option, start_option
+from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import NoDisplayError, WrongUse
 
 if TYPE_CHECKING:

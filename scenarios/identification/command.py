@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.option import argument, flag, option, output_file
 from scenarios.shell.output import Files, console, shown, writable
-from scenarios.shell.parser import Call, Command
-from scenarios.shell.settings import end_option, start_option
+from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import WrongUse
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def run_in_parallel(
     """
     runs: dict[int, Run] = {}
     order = sorted(range(len(plan)), key=lambda place: plan[place].entry.name not in LONG)
-    tasks = {k: _work(plan[k], with_log=False) for k in order if plan[k].entry.fault is None}
+    tasks = {place: work for place in order if (work := _work(plan[place], with_log=False)) is not None}
 
     def finished(place: int, run: Run) -> None:
         runs[place] = run
@@ -110,9 +110,11 @@ def _run_in_workers(
                 begun(place)
 
 
-def _work(task: Task, *, with_log: bool) -> Work:
-    """Return a run, whose scenario is loaded, as work for a process."""
+def _work(task: Task, *, with_log: bool) -> Work | None:
+    """Return a run as work for a process; `None` if its scenario did not load."""
     entry, scenario, setup = task
+    if entry.fault is not None:
+        return None
     options = {name: getattr(scenario, name) for name in fields(type(scenario))}
     settings = pickle.dumps((entry.name, options, replace(setup, progress=None, simulated=None)))
     return _run_in_worker, (scenario_argument_text(entry.file, entry.name), settings, with_log)
@@ -122,12 +124,12 @@ def _tasks_with_user_code(plan: Sequence[Task]) -> dict[int, Work]:
     """Return the runs with user code as work, by their index in the plan; none if there is a window."""
     if any(task.setup.gui for task in plan):
         return {}
-    return {
+    found = {
         place: _work(task, with_log=True)
         for place, task in enumerate(plan)
-        if task.entry.fault is None
-        and (task.setup.controller not in controllers.NAMES or _is_user_file(task.entry.file))
+        if task.setup.controller not in controllers.NAMES or _is_user_file(task.entry.file)
     }
+    return {place: work for place, work in found.items() if work is not None}
 
 
 def _is_user_file(path: str) -> bool:

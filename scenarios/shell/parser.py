@@ -16,6 +16,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass
 from dataclasses import fields as all_fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
@@ -24,6 +25,10 @@ from twin.errors import UnknownNameError, WrongUse, describe_error
 
 WIDEST = 100
 """Largest width of a line of help, in characters; longer lines are hard to read."""
+
+start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`, which commands on logs have in common."""
 
 T = TypeVar("T")
 

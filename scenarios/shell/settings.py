@@ -185,10 +185,6 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
     return found
 
 
-start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
-end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
-"""Return the fields of `--from` and `--to`."""
-
 LAWS = "settings of the controllers"
 
 
