@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.option import fields
-from scenarios.report.documents import write_document
+from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table
 from scenarios.running.provenance import json_value, provenance, stamped
 from scenarios.setup import Setup, named_pose
@@ -299,13 +299,9 @@ def _as_json(job: Job, served: Served) -> dict[str, Any]:
         "error": served.error,
         "events": [event._asdict() for event in result.events],
         "faults": [fault._asdict() for fault in result.faults],
-        "runs": result.runs,
-        "completed": result.completed,
-        "sent": result.sent,
-        "unsent": result.unsent,
+        **attributes(result, "runs", "completed", "sent", "unsent", "strangers"),
         "counts": vars(result.counts) if result.sent else None,
-        "strangers": result.strangers,
         "lateness": vars(result.lateness) if result.sent else None,
-        "tau_peak": None if served.tau_peak is None else served.tau_peak.tolist(),
-        "joints": list(served.joints),
+        "tau_peak": served.tau_peak,
+        "joints": served.joints,
     }
