@@ -13,9 +13,18 @@ import typing
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, field
 from dataclasses import fields as all_fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from twin.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_: Any) -> Any:
+        """Return a decorator without an effect: type checkers alone need it, and Python 3.10 lacks it."""
+        return lambda kind: kind
+
 
 Text: TypeAlias = "str | Callable[[Sequence[Any]], str]"
 """A help text, or a function that makes it from the named scenarios."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.judging import bounds
-from scenarios.judging.agreement import LOOP_GAP
+from scenarios.judging.agreement import gap_metric
 from scenarios.judging.free_motion import FreeMotion, check_free_time, free_metrics, free_motion
 from scenarios.judging.motion_range import finite_speed, middle_and_half
 from scenarios.judging.run import TrackingRun
@@ -112,13 +112,7 @@ class Parallelogram(TrackingScenario):
         error, *others = tracking_metrics(run)
         if bounds.is_exact(run):
             error = replace(error, limit=ROUND_OFF)
-        gap = Metric(
-            "largest gap of a closed loop, falling",
-            float(np.max(run.fall.gap)),
-            "m",
-            LOOP_GAP,
-            "the loop's constraint is affine in the joint angles, so that integration preserves it",
-        )
+        gap = gap_metric("largest gap of a closed loop, falling", run.fall.gap)
         return (gap, *free_metrics(run.log, run.fall), error, *others)
 
 

@@ -73,9 +73,7 @@ class PosePath(TrackingScenario):
 
     csv: str | None = option(None, "recording to follow instead of the test poses")
     csv_kind: str | None = option(
-        None,
-        "part of the recording to follow, if it has both the tool's pose and the joints",
-        choices=KINDS,
+        None, "part of the recording to follow, if it has both the tool's pose and the joints", choices=KINDS
     )
     columns: str | None = option(None, "names of the recording's columns, as 't=Time, x=X Pos'")
     length_unit: str = option(
@@ -197,20 +195,19 @@ def tour_metrics(run: TourRun) -> tuple[Metric, ...]:
     poses = np.zeros((0, 7)) if run.stops is None else run.stops.poses
     exact = bounds.is_exact(run)
     what = "tool" if np.array_equal(log.T_flange_tool, np.eye(4)) else "flange"
+    largest: dict[str, float] = {}
+    for tool, name in zip(poses, run.stop_names, strict=True):
+        largest[name] = float(np.maximum(from_printed(robot, name, tool), largest.get(name, 0.0)))
     engine = [
         Metric(
             f"{what} at {name} - printed",
-            max(
-                from_printed(robot, name, tool)
-                for tool, stop in zip(poses, run.stop_names, strict=True)
-                if stop == name
-            ),
+            difference,
             "",
             robot.published[name].tolerance + TOOL_ROUND_OFF if exact else None,
             f"the engine's {what} where the run stops there, position in m and quaternion"
             + (", to the printed digits" if exact else ": error of this controller"),
         )
-        for name in dict.fromkeys(run.stop_names)
+        for name, difference in largest.items()
     ]
     engine += [
         Metric(

@@ -26,25 +26,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from scenarios.class_rules import require_attributes, require_options, require_settings
 from scenarios.metric import Metric
-from scenarios.options import fields, one_of, option
+from scenarios.options import dataclass_transform, fields, one_of, option
 from scenarios.setup import Arms, Sampling, Setup
 from twin.errors import PluginError, VariationError
 from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-
     from scenarios.judging.run import TrackingRun
     from twin.logs.log import Log
     from twin.logs.payload_changes import LoadChange
     from twin.trajectories.joint_trajectories import Trajectory
     from twin.trajectories.sampling import Samples
-else:
-
-    def dataclass_transform(**_: Any) -> Any:
-        """Return a decorator without an effect: type checkers alone need it, and Python 3.10 lacks it."""
-        return lambda kind: kind
-
 
 ScenarioTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
 """Caption, and rows of texts, headings first."""

@@ -69,13 +69,9 @@ class FreeBench:
     """
 
     def __init__(
-        self,
-        setup: Setup,
-        start: NDArray,
-        file: Path | None = None,
-        duration: float = np.inf,
+        self, setup: Setup, start: NDArray, file: Path | None = None, duration: float = np.inf,
         cell: Cell | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._setup, self._start, self._file, self._duration = setup, start, file, duration
         self.session = Session(setup.load_robot())
         self._clearance = None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,13 +17,10 @@ from twin.formatting import literal
 if TYPE_CHECKING:
     from scenarios.metric import Metric
     from twin.cell.cell import Cell
-    from twin.cell.clearance import Clearance
     from twin.cell.closest import Closest
-    from twin.cell.reach import Envelope, PlaneMap
     from twin.logs.log import Log
 
 
-@dataclass(frozen=True)
 class ShowCell(Command):
     """Check the file of a cell, list its frames and pairs, and draw it with a robot.
 
@@ -45,41 +41,32 @@ class ShowCell(Command):
         """Print frames and pairs."""
         import twin
         from twin.cell.clearance import Clearance
+        from twin.cell.picture import cell_plot
 
         cell, robot = twin.load_cell(self.cell), twin.load(self.robot)
         if self.pose not in robot.poses:
             raise WrongUse(
                 f"robot {robot.name} has no pose {self.pose!r}: known are {', '.join(robot.poses)}"
             )
-        clearance = Clearance(robot, cell)
-        found = clearance.all_pairs(robot.poses[self.pose])
+        clearance, q = Clearance(robot, cell), robot.poses[self.pose]
+        found = clearance.all_pairs(q)
         page = console()
         for name, T in cell.frames.items():
             at = ", ".join(f"{1e3 * value:.1f}" for value in T[:3, 3])
-            page.print(
-                f"frame {printable(name)}: origin {at} mm in the world", highlight=False, soft_wrap=True
-            )
+            page.print(f"frame {printable(name)}: origin {at} mm in the world", soft_wrap=True)
         skipped = len([rule for rule in cell.rules if rule.margin is None])
-        page.print(
-            f"{len(clearance.solids)} convex shapes, {len(clearance.pairs)} pairs judged, "
-            f"{skipped} may touch\n",
-            highlight=False,
-        )
-        page.print("mm       margin  pair", highlight=False)
+        solids, pairs = len(clearance.solids), len(clearance.pairs)
+        page.print(f"{solids} convex shapes, {pairs} pairs judged, {skipped} may touch\n")
+        page.print("mm       margin  pair")
         for one in found:
             shown = f"{1e3 * one.distance:7.1f}" if one.distance > -0.02 else "   < -20"
             near = "  TOO NEAR" if one.clearance < 0 else ""
-            page.print(
-                f"{shown}  {1e3 * one.margin:6.1f}  {one.names}{near}",
-                highlight=False,
-                soft_wrap=True,
-            )
+            page.print(f"{shown}  {1e3 * one.margin:6.1f}  {one.names}{near}", soft_wrap=True)
         files = Files()
-        files.write(self.picture, partial(_draw, clearance, robot.poses[self.pose]))
+        files.write(self.picture, lambda path: cell_plot(clearance, q).savefig(path, dpi=150))
         return 0 if files.name(page) and all(one.clearance >= 0 for one in found) else 1
 
 
-@dataclass(frozen=True)
 class Collide(Command):
     """Check the least distance of recorded motions to a cell, also between the samples.
 
@@ -123,13 +110,12 @@ class Collide(Command):
             metric = clearance_metric(closest, cell, log.robot)
             results.append((path, closest, metric))
             for line in ([str(path)] if len(self.logs) > 1 else []) + lines(closest, metric, log.robot):
-                page.print(line, highlight=False, soft_wrap=True)
+                page.print(line, soft_wrap=True)
             files.write(self.plot, partial(_plot, cell, log, closest))
         files.write(self.json, partial(_write_json, results))
         return 0 if files.name(page) and all(metric.passes for _, _, metric in results) else 1
 
 
-@dataclass(frozen=True)
 class Reach(Command):
     """Show how far a robot reaches, and what it can do with its tool on a plane.
 
@@ -155,6 +141,7 @@ class Reach(Command):
         """Print the envelope and the figures of the plane."""
         import twin
         from twin.cell.clearance import Clearance
+        from twin.cell.picture import reach_plot
         from twin.cell.reach import envelope, plane_map
         from twin.errors import near
 
@@ -170,7 +157,6 @@ class Reach(Command):
         page.print(
             f"wrist centre of {robot.name}: {1e3 * reach.front:.1f} mm in front of axis 1, "
             f"{1e3 * reach.rear:.1f} mm behind it, {1e3 * reach.top:.1f} mm high",
-            highlight=False,
             soft_wrap=True,
         )
         found = None
@@ -181,36 +167,23 @@ class Reach(Command):
                 raise WrongUse(
                     f"there is no frame {self.plane!r}{near(self.plane, cell.frames)}; known are {known}"
                 )
-            T_plane = np.linalg.inv(cell.T_world_base) @ cell.frames[self.plane]
-            down = cell.frames[self.plane][:3, :3].T @ np.diag([1.0, -1.0, -1.0])
-            tool = None if cell.tool is None else cell.tool.T_flange_tool
+            frame, down = cell.frames[self.plane], np.diag([1.0, -1.0, -1.0])
             steps = np.linspace(-self.size / 2, self.size / 2, round(self.size / self.step) + 1)
             found = plane_map(
-                robot,
-                T_plane,
-                steps,
-                steps,
-                R_plane_tool=down if self.tool_down else None,
-                T_flange_tool=tool,
+                robot, np.linalg.inv(cell.T_world_base) @ frame, steps, steps,
+                R_plane_tool=frame[:3, :3].T @ down if self.tool_down else None,
+                T_flange_tool=None if cell.tool is None else cell.tool.T_flange_tool,
                 clearance=Clearance(robot, cell) if cell.objects or cell.tool else None,
-            )
-            page.print(
-                f"plane {self.plane}: {100 * found.share:.1f} % of {found.solutions.size} poses "
-                "can be reached",
-                highlight=False,
-            )
+            )  # fmt: skip
+            share, poses = 100 * found.share, found.solutions.size
+            page.print(f"plane {self.plane}: {share:.1f} % of {poses} poses can be reached")
             if np.isfinite(found.clearance).any():
                 free = np.nanmean(found.clearance[found.solutions > 0] >= 0)
-                page.print(f"{100 * free:.1f} % of these keep their margins", highlight=False)
+                page.print(f"{100 * free:.1f} % of these keep their margins")
         files = Files()
-        files.write(self.picture, partial(_draw_reach, reach, found, robot.name))
+        title = f"Reach of {robot.name}"
+        files.write(self.picture, lambda path: reach_plot(reach, found, title).savefig(path, dpi=150))
         return 0 if files.name(page) else 1
-
-
-def _draw_reach(reach: Envelope, found: PlaneMap | None, name: str, path: Path) -> None:
-    from twin.cell.picture import reach_plot
-
-    reach_plot(reach, found, f"Reach of {name}").savefig(path, dpi=150)
 
 
 def _require_tool(cell: Cell, log: Log, path: Path) -> None:
@@ -223,24 +196,24 @@ def _require_tool(cell: Cell, log: Log, path: Path) -> None:
 
 
 def _write_json(results: list[tuple[Path, Closest, Metric]], path: Path) -> None:
-    rows: list[dict[str, Any]] = [
+    from scenarios.report.documents import write_document
+
+    rows = [
         {
             "log": str(log),
             "outcome": metric.outcome,
             "distance_m": closest.nearest.distance,
             "margin_m": closest.nearest.margin,
             "pair": list(closest.nearest.pair),
-            "points_base_m": closest.nearest.points.tolist(),
+            "points_base_m": closest.nearest.points,
             "time_s": closest.t,
-            "q_rad": closest.q.tolist(),
+            "q_rad": closest.q,
             "bound_m": closest.bound + closest.nearest.margin,
             "proven": closest.proven,
             "why": metric.why,
         }
         for log, closest, metric in results
     ]
-    from scenarios.report.documents import write_document
-
     write_document(path, rows)
 
 
@@ -278,10 +251,3 @@ def _plot(cell: Cell, log: Log, closest: Closest, path: Path) -> None:
     axes.set_ylabel("distance [mm], not below -20")
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=150)
-
-
-def _draw(clearance: Clearance, q: np.ndarray, path: Path) -> None:
-    """Draw the shapes of the arm, its tool and its cell as boxes of light."""
-    from twin.cell.picture import cell_plot
-
-    cell_plot(clearance, q).savefig(path, dpi=150)

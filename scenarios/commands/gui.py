@@ -1,7 +1,6 @@
 """`irb-twin gui`: a controlled robot in a window, to jog, teach, push and load."""
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.options import argument, option, output_file, positive, section
@@ -16,7 +15,6 @@ WITHOUT_DISPLAY = (
 )
 
 
-@dataclass(frozen=True)
 class Bench(Command):
     """Show a controlled robot in PyBullet's window, or with --browser in a browser, which needs no display.
 
@@ -64,18 +62,13 @@ class Bench(Command):
         from scenarios.bench import taught_poses
         from scenarios.bench.free_bench import FreeBench, start_pose
 
+        start = start_pose(setup.load_robot(), self.start)
         if self.browser is not None:
             if self.poses is not None or self.log is not None or self.cell is not None:
                 raise WrongUse("--browser excludes --poses, --log and --cell, which need the window")
             from scenarios.bench.browser_bench import jog
 
-            jog(
-                setup,
-                start_pose(setup.load_robot(), self.start),
-                self.duration,
-                self.browser,
-                announce_page,
-            )
+            jog(setup, start, self.duration, self.browser, announce_page)
             return 0
         from scenarios.report.tables import plain_table
 
@@ -86,7 +79,6 @@ class Bench(Command):
 
             cell = load_cell(self.cell)
             setup = setup_in(cell, setup)
-        start = start_pose(setup.load_robot(), self.start)
         try:
             session = FreeBench(setup, start, self.poses, self.duration, cell).run()
         except NoDisplayError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from twin.robot.loading.mesh_bodies import Body
 
 
-@dataclass(frozen=True)
 class List(Command):
     """List all robots, controllers and scenarios.
 
@@ -32,23 +30,20 @@ class List(Command):
         from scenarios.running import registry
         from twin.robot.loading.loading import robot_title
 
-        titles = registry.titles() | registry.plugin_titles()
-        laws = (*controllers.NAMES, *controllers.plugin_names())
-        rows = []
-        for heading, names, title in (
-            (
-                "robots",
-                tuple(dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots()))),
-                robot_title,
-            ),
+        titles = registry.titles(registry.known_names())
+        groups = (
+            ("robots", dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots())), robot_title),
             ("laboratory", twin.robot.laboratory_names(), robot_title),
-            ("controllers", laws, controllers.title),
+            ("controllers", (*controllers.NAMES, *controllers.plugin_names()), controllers.title),
             ("scenarios", titles, titles.__getitem__),
-        ):
-            for place, name in enumerate(names):
-                rows.append((heading if place == 0 else "", name, _title_or_fault(title, name)))
+        )
+        rows = [
+            (heading if place == 0 else "", name, _title_or_fault(title, name))
+            for heading, names, title in groups
+            for place, name in enumerate(names)
+        ]
         page = console()
-        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        page.print(*listing(rows, page.width), sep="\n")
         return 0
 
 
@@ -63,7 +58,6 @@ def _title_or_fault(title: Callable[[str], str], name: str) -> str:
         return text if text.startswith("cannot load") else f"cannot be loaded: {text}"
 
 
-@dataclass(frozen=True)
 class Formulas(Command):
     """Print the equations of an arm: as sums to read, or as a function in C or Python.
 
@@ -96,7 +90,7 @@ class Formulas(Command):
 
     def run(self, call: Call) -> int:
         """Print the formulas."""
-        console().print(self._text(), highlight=False, soft_wrap=True, markup=False, end="")
+        console().print(self._text(), soft_wrap=True, end="")
         return 0
 
     def _text(self) -> str:
@@ -130,7 +124,6 @@ class Formulas(Command):
         return formula_code(robot, self.quantity, self.format, self.parameters, base)
 
 
-@dataclass(frozen=True)
 class CheckModel(Command):
     """Show the joints and links of a robot file, and report what is wrong or suspicious in it.
 
@@ -153,12 +146,11 @@ class CheckModel(Command):
         files = Files()
         files.write(self.json, report.write_json)
         page = console()
-        page.print(*report.tables(), sep="\n", highlight=False)
+        page.print(*report.tables(), sep="\n")
         complete = files.name(page)
         return 0 if complete and report.passes else 1
 
 
-@dataclass(frozen=True)
 class Friction(Command):
     """List the friction of a robot's drives at the joints, and draw it over the speed of each joint."""
 
@@ -199,11 +191,10 @@ class Friction(Command):
             plot = friction_plot(robot)
             files.write(self.picture, partial(plot.savefig, dpi=140, format="png"))
         page = console()
-        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        page.print(*listing(rows, page.width), sep="\n")
         return 0 if files.name(page) else 1
 
 
-@dataclass(frozen=True)
 class Mass(Command):
     """Compute mass, centre of mass and inertia of the solids in CAD meshes, or of the links of a URDF.
 
@@ -251,7 +242,7 @@ class Mass(Command):
         if self.out is not None:
             files.write(self.out, partial(write_weighed, self.files[0], bodies))
         page = console()
-        page.print(*listing(rows, page.width), sep="\n", highlight=False)
+        page.print(*listing(rows, page.width), sep="\n")
         if is_urdf:
             page.print(f"{sum(body.mass for body in bodies.values()):.6g} kg in {len(bodies)} links")
         for remark in dict.fromkeys(remark for body in bodies.values() for remark in body.remarks):
@@ -319,16 +310,16 @@ INERTIA = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2),
 
 def _write_bodies(bodies: dict[str, Body], path: Path) -> None:
     """Write bodies as JSON, in SI units."""
+    from scenarios.report.documents import write_document
+
     content = {
         name: {
             "volume_m3": body.volume,
             "mass_kg": body.mass,
-            "com_m": body.com.tolist(),
-            "inertia_kg_m2": {key: body.density * float(body.inertia[at]) for key, at in INERTIA.items()},
-            "remarks": list(body.remarks),
+            "com_m": body.com,
+            "inertia_kg_m2": {key: body.density * body.inertia[at] for key, at in INERTIA.items()},
+            "remarks": body.remarks,
         }
         for name, body in bodies.items()
     }
-    from scenarios.report.documents import write_document
-
     write_document(path, {"format": 2, "bodies": content})

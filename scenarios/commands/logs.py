@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from twin.logs.log import Log
 
 
-@dataclass(frozen=True)
 class Plot(Command):
     """Plot logs over time in one diagram, and print their errors, torques and speeds in one table.
 
@@ -67,7 +65,7 @@ class Plot(Command):
         for one, path in zip(what, pictures, strict=True):
             files.write(path, partial(part.picture, what=one, joints=joints))
         page = console()
-        page.print(part.table(page.width), highlight=False)
+        page.print(part.table(page.width))
         return 0 if files.name(page) else 1
 
     def _pictures(self, what: Sequence[str]) -> list[Path]:
@@ -83,7 +81,6 @@ BESIDE = Path()
 EXPORTED = "write {}; without FILE beside each log; several logs give one file each, named after the log"
 
 
-@dataclass(frozen=True)
 class Export(Command):
     """Write logs as CSV or Parquet, with units in the column names.
 
@@ -157,7 +154,6 @@ def _size(text: str) -> tuple[int, int]:
     return int(width), int(height)
 
 
-@dataclass(frozen=True)
 class Replay(Command):
     """Replay logs in PyBullet's window, in a browser, or as a film.
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -61,7 +60,6 @@ KINDS = {
 }
 
 
-@dataclass(frozen=True)
 class New(Command):
     """Write a small working controller, scenario or robot with its test, and print what to type next.
 
@@ -84,19 +82,19 @@ class New(Command):
             return 1
         page = console()
         for path in texts:
-            page.print(f"wrote {path}", highlight=False, soft_wrap=True)
+            page.print(f"wrote {path}", soft_wrap=True)
         page.print("Next:")
         at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
         for line in kind.next:
             if "pytest" in line and importlib.util.find_spec("pytest") is None:
-                page.print(f"  {python_command()} -m pip install pytest", highlight=False, soft_wrap=True)
+                page.print(f"  {python_command()} -m pip install pytest", soft_wrap=True)
             words = (
                 line.replace("python ", f"{python_command()} ")
                 .replace("AT", at)
                 .replace("NAME", name)
                 .replace("CLASS", class_name(name))
             )
-            page.print(f"  {words}", highlight=False, soft_wrap=True)
+            page.print(f"  {words}", soft_wrap=True)
         return 0
 
 

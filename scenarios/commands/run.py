@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,11 +25,11 @@ from scenarios.shell.settings import (
     tasks_of,
 )
 from twin.errors import PluginError, TwinError, WrongUse, describe_error_with_location, is_interrupt
-from twin.plugins import plugin_entries
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.cell.cell import Cell
+    from twin.logs.log import Log
 
 EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque pd
@@ -53,7 +53,7 @@ FILES = "files (one per run if there are several runs)"
 
 
 def _known_scenarios(_: Sequence[Entry]) -> str:
-    names = ", ".join((*registry.BUILT_IN, *plugin_entries(registry.GROUP)))
+    names = ", ".join(registry.known_names())
     return f"{names}, or the path of a .py file or of a program in RAPID; scenarios stand before all options"
 
 
@@ -66,7 +66,6 @@ def _known_laws(scenarios: Sequence[Entry]) -> str:
     )
 
 
-@dataclass(frozen=True)
 class RunScenarios(Command):
     """Run scenarios, and report tracking errors, torques and checks of each controller.
 
@@ -113,7 +112,7 @@ class RunScenarios(Command):
             known = ", ".join(registry.BUILT_IN)
             raise WrongUse(f"name at least one scenario before all options: known are {known}")
         limits = tuple(limits_of(self.limit).items())
-        asked = [task for scenario in scenarios for task in self._tasks(call, scenario)]
+        asked = (task for scenario in scenarios for task in self._tasks(call, scenario))
         plan = [task.with_setup(limits=limits) for task in asked]
         cell = None
         if self.cell is not None:
@@ -134,13 +133,8 @@ class RunScenarios(Command):
             runs = run_sequence(plan, begin)
         if cell is not None:
             runs = [_with_clearance(run, cell) for run in runs]
-        files = self._written(
-            runs, scenarios, cell
-        )  # before anything is printed: the reader may close the pipe
-        if all(run.refused for run in runs):
-            for sentence in dict.fromkeys(str(run.error) for run in runs):
-                print_to_stderr(sentence)
-            files.name(console())
+        files = self._written(runs, scenarios, cell)  # before printing: the reader may close the pipe
+        if print_refusals(runs, files):
             return 2
         page = console()
         for scenario in scenarios:
@@ -150,7 +144,7 @@ class RunScenarios(Command):
             page.print(*explanations(runs, page.width), sep="\n")
         page.print(total(runs), soft_wrap=True)
         if not self.explain and any(run.metrics for run in runs):
-            page.print("--explain prints the sources of the limits", style="dim", highlight=False)
+            page.print("--explain prints the sources of the limits", style="dim")
         complete = files.name(page)
         return 0 if complete and all(run.passes for run in runs) else 1
 
@@ -184,23 +178,27 @@ class RunScenarios(Command):
             paths = [self.log] if len(runs) == 1 else apart(self.log, words)
             for path, (run, log) in zip(paths, logged, strict=False):
                 files.write(path, replace(run.run or TrackingRun(log), log=stamped(log, described(run))).save)
+
+        def each(path: Path) -> Iterator[tuple[Path, str, list[tuple[Run, Log]]]]:
+            """Yield the path of each scenario's file, its name, and its runs with their logs."""
+            paths = [path] if len(names) == 1 else apart(path, [(name,) for name in names])
+            for name, place in zip(names, paths, strict=True):
+                yield place, name, [(run, log) for run, log in logged if run.scenario == name]
+
         if self.picture:
             from scenarios.report.picture import draw
 
-            paths = [self.picture] if len(names) == 1 else apart(self.picture, [(name,) for name in names])
-            for name, path in zip(names, paths, strict=True):
-                members = [run for run, _ in logged if run.scenario == name]
-                custom_picture = next(one.kind.picture for one in scenarios if one.name == name)
-                logs = [log for run, log in logged if run.scenario == name]
-                drawing = partial(custom_picture, logs) if custom_picture else partial(draw, members)
-                files.write(path, partial(_stamped_picture, members, drawing))
+            kinds = {one.name: one.kind for one in scenarios}
+            for path, name, members in each(self.picture):
+                drawn, logs = [run for run, _ in members], [log for _, log in members]
+                custom_picture = kinds[name].picture
+                drawing = partial(custom_picture, logs) if custom_picture else partial(draw, drawn)
+                files.write(path, partial(_stamped_picture, drawn, drawing))
         if self.film:
             from scenarios.commands.logs import write_film
 
-            paths = [self.film] if len(names) == 1 else apart(self.film, [(name,) for name in names])
-            for name, path in zip(names, paths, strict=True):
-                members = [(log, run.label) for run, log in logged if run.scenario == name]
-                write_film(files, path, *map(list, zip(*members, strict=True)))
+            for path, _, members in each(self.film):
+                write_film(files, path, [log for _, log in members], [run.label for run, _ in members])
         if self.json:
             from scenarios.report.files import write_json
             from scenarios.report.results import Results
@@ -213,6 +211,16 @@ class RunScenarios(Command):
             titles = {scenario.name: scenario.title for scenario in scenarios}
             files.write(self.report, partial(write_page, Results(runs), titles=titles, cell=cell))
         return files
+
+
+def print_refusals(runs: Sequence[Run], files: Files) -> bool:
+    """Print why all runs were refused; return whether they were."""
+    if not all(run.refused for run in runs):
+        return False
+    for sentence in dict.fromkeys(str(run.error) for run in runs):
+        print_to_stderr(sentence)
+    files.name(console())
+    return True
 
 
 def _with_clearance(run: Run, cell: Cell) -> Run:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import controllers
+from scenarios.commands.run import print_refusals
 from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
-from scenarios.shell.output import Files, console, print_to_stderr, tallied
-from scenarios.shell.parser import Call, Command, count
+from scenarios.shell.output import Files, console, tallied
+from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
 from twin.errors import WrongUse
 
@@ -23,17 +24,6 @@ if TYPE_CHECKING:
     from scenarios.running.validation import ValidationPlan
 
 
-def _factor(text: str) -> float:
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = 0.0
-    if not 1.0 <= factor < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number of 1 or more, got {text!r}")
-    return factor
-
-
-@dataclass(frozen=True)
 class Validate(Command):
     """Run scenarios with all robots and controllers, without a window, and check every limit.
 
@@ -91,7 +81,7 @@ class Validate(Command):
         None,
         "report a value as grown if it exceeds FACTOR times its baseline (default 1.1)",
         "FACTOR",
-        read=_factor,
+        read=partial(number_within, low=1.0, high=sys.float_info.max, what="a number of 1 or more"),
     )
     grown_fails: bool = option(False, "exit with status 1 if a value has grown")
     laws: LawSettings = section(LawSettings, LAWS)
@@ -113,16 +103,10 @@ class Validate(Command):
         comparison = baselines.compare(runs, before, selection, factor) if before else None
         results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
         files = Files()  # before anything is printed: the reader may close the pipe
-        for path, write in (
-            (self.junit, writers.write_junit),
-            (self.json, writers.write_json),
-            (self.markdown, writers.write_markdown),
-        ):
-            files.write(path, partial(write, results))
-        if all(run.refused for run in runs):
-            for sentence in dict.fromkeys(str(run.error) for run in runs):
-                print_to_stderr(sentence)
-            files.name(console())
+        files.write(self.junit, partial(writers.write_junit, results))
+        files.write(self.json, partial(writers.write_json, results))
+        files.write(self.markdown, partial(writers.write_markdown, results))
+        if print_refusals(runs, files):
             return 2
         page = console()
         page.print(*validation_report(results), sep="\n")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.egm.addresses import SIGNALLED, address, any_port, bind_address
-from scenarios.options import argument, option, output_file, section
-from scenarios.shell.output import Files, console, print_to_stderr, writable
+from scenarios.options import argument, option, output_file, positive, section
+from scenarios.shell.output import Files, console, print_line, print_to_stderr, writable
 from scenarios.shell.parser import Call, Command
 from twin.egm.wire.channel import HOST, PORT, Address
 
@@ -43,11 +43,9 @@ class Model:
 
     def loaded(self) -> Robot:
         """Load the robot model."""
-        import twin
-        from twin.robot.flange_load import payload_of
+        from scenarios.setup import Setup
 
-        robot = twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
-        return robot if self.payload is None else robot.with_payload(payload_of(self.payload))
+        return Setup(**vars(self)).load_robot()
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,6 @@ class Wire:
         Raises:
             ValueError: the wait is not positive and finite.
         """
-        from scenarios.options import positive
-
         positive(self.wait, "--wait", "s")
         if not _is_loopback(self.listen.host):
             print_to_stderr(f"listening at {self.listen}, which other machines can reach")
@@ -118,7 +114,6 @@ def _duration(otherwise: str, **more: Any) -> Any:
     return option(None, help, "SECONDS", **more)
 
 
-@dataclass(frozen=True)
 class Record(Command):
     """Record the messages of a robot as a log.
 
@@ -150,7 +145,6 @@ class Record(Command):
 
     def run(self, call: Call) -> int:
         """Record the messages and write the log."""
-        from scenarios.options import positive
         from scenarios.shell.process import graceful_stop
         from twin.egm.mirror.recording import Recording
 
@@ -160,7 +154,7 @@ class Record(Command):
         page, files = console(), Files()
         recording = Recording(self.model.loaded(), duration=self.duration, **self.wire.arguments())
         with recording, graceful_stop(recording.stop) as interrupt:
-            page.print(f"listening at {recording.relay.at}", highlight=False)
+            page.print(f"listening at {recording.relay.at}")
             recording.run()
         log, counts = recording.stream.log(), recording.stream.counts
         files.write(self.file, log.save)
@@ -171,7 +165,7 @@ class Record(Command):
             f"{counts.lost} lost and filled, {counts.doubled} duplicate, {counts.out_of_order} out of order",
             f"ended: {recording.stream.ended or recording.ended}",
         )
-        page.print("; ".join(summary), highlight=False, soft_wrap=True)
+        page.print("; ".join(summary), soft_wrap=True)
         if not files.name(page):
             return 1
         return SIGNALLED + interrupt.number if interrupt.number else 0
@@ -180,7 +174,6 @@ class Record(Command):
 MIRROR = "mirror"
 
 
-@dataclass(frozen=True)
 class MirrorRobot(Command):
     """Follow the EGM messages of a robot, and report the deviation of its torques from the model.
 
@@ -226,7 +219,6 @@ class MirrorRobot(Command):
 
     def run(self, call: Call) -> int:
         """Follow the robot, print the reports, and write the log."""
-        from scenarios.options import positive
         from scenarios.shell.process import graceful_stop
         from twin.egm.mirror.mirror import Mirror
         from twin.errors import EgmError
@@ -237,14 +229,14 @@ class MirrorRobot(Command):
         files = Files()
         mirror = Mirror(
             self.model.loaded(), alarm=self.alarm, horizon=self.horizon,
-            on_alarm=lambda alarm: _print_line(alarm_line(alarm)), **self.wire.arguments(),
+            on_alarm=lambda alarm: print_line(alarm_line(alarm)), **self.wire.arguments(),
         )  # fmt: skip
         with mirror, graceful_stop(mirror.stop) as interrupt:
-            _print_line(f"listening at {mirror.relay.at}; {self.model}")
+            print_line(f"listening at {mirror.relay.at}; {self.model}")
             any_report, rejected = self._follow(mirror)
         if rejected and not any_report:
             raise EgmError(rejected)
-        _print_line(_summary(mirror))  # also for a stream that was rejected after some reports
+        print_line(_summary(mirror))  # also for a stream that was rejected after some reports
         if rejected:
             print_to_stderr(rejected)
         if self.log is not None:
@@ -271,16 +263,12 @@ class MirrorRobot(Command):
         try:
             for report in mirror.reports(self.duration):
                 if first:
-                    _print_line(_stream_line(mirror, report))
+                    print_line(_stream_line(mirror, report))
                     first = False
-                _print_line(line(report))
+                print_line(line(report))
         except EgmError as error:
             return not first, str(error)
         return not first, ""
-
-
-def _print_line(text: str) -> None:
-    console().print(text, highlight=False, soft_wrap=True)
 
 
 def line(report: MirrorReport) -> str:

@@ -1,6 +1,5 @@
 """`irb-twin egm replay`: send a log to a robot as its client."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.egm.addresses import LAST_PORT
@@ -11,7 +10,6 @@ from twin.egm.wire.channel import HOST, PORT
 from twin.errors import WrongUse
 
 
-@dataclass(frozen=True)
 class Replay(Command):
     """Send the references of a log to a robot that sends its EGM messages to this command.
 
@@ -90,7 +88,7 @@ class Replay(Command):
             page.print(
                 f"waiting for a robot that sends to port {self.port} of {self.host}; then approach at "
                 f"{self.approach:g} deg/s, and {log.t[-1] - log.t[0]:.3f} s of the log",
-                highlight=False, soft_wrap=True,
+                soft_wrap=True,
             )  # fmt: skip
             result = replay(
                 client, log, approach=float(np.radians(self.approach)), patience=self.patience,
@@ -103,7 +101,7 @@ class Replay(Command):
             summary += (
                 f"; the robot's commanded angles deviated by at most {deviation:.3g} deg (joint {joint + 1})"
             )
-        page.print(summary, highlight=False, soft_wrap=True)
+        page.print(summary, soft_wrap=True)
         if result.trouble:
             print_to_stderr(result.trouble)
         return 1 if result.trouble else 0

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.egm.addresses import SIGNALLED, address, addresses, bind_address
-from scenarios.options import option, output_file, section
-from scenarios.shell.output import Files, apart, console, print_to_stderr
+from scenarios.options import option, output_file, positive, section
+from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
 from twin.egm.guidance.settings import GuidanceSettings
@@ -46,7 +46,6 @@ class ProgramOptions:
     settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
-@dataclass(frozen=True)
 class Serve(Command):
     """Simulate a robot with EGM: send its state every 4 ms, and follow the answers of a client.
 
@@ -148,15 +147,16 @@ class Serve(Command):
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
-        """Serve the robots, write the files and print the results."""
+        """Serve the robots, write the files and print the results; each `Serving` writes its own log."""
         self._check(call.settings)
+        from scenarios.egm.serving import table, write_json
+
         jobs = self.jobs(call.settings)
         results, signal = _served(jobs)
-        files = self._written(jobs, results)  # before printing, which fails on a closed pipe
+        files = Files()  # written before printing, which fails on a closed pipe
+        files.write(self.json, partial(write_json, jobs, results))
         page = console()
         if any(served.result.sent for served in results):
-            from scenarios.egm.serving import table
-
             page.print(table(jobs, results))
         for job, served in zip(jobs, results, strict=True):
             if served.error:
@@ -164,7 +164,7 @@ class Serve(Command):
             if served.unwritten:
                 print_to_stderr(served.unwritten)
             elif job.log is not None and served.result.sent:
-                page.print(f"wrote {job.log}", highlight=False, soft_wrap=True)
+                page.print(f"wrote {job.log}", soft_wrap=True)
         complete = files.name(page)
         if signal:
             return SIGNALLED + signal
@@ -178,8 +178,6 @@ class Serve(Command):
         Raises:
             WrongUse, ValueError: an option is invalid or conflicts with another.
         """
-        from scenarios.options import positive
-
         mode = self.guidance.mode
         if mode == "path" and self.path is None:
             raise WrongUse("--mode path requires --path FILE.csv")
@@ -225,33 +223,21 @@ class Serve(Command):
         from twin.egm import SessionPlan
 
         to = addresses(self.to, self.robot)
-        several = len(self.robot) > 1
-        labels = [
-            f"{name}:{client.port}" if several else name for name, client in zip(self.robot, to, strict=True)
-        ]
-        logs = [self.log] * len(to)
-        if self.log is not None and several:
-            logs = list(apart(self.log, [(label,) for label in labels]))
+        labels, logs = list(self.robot), [self.log] * len(to)
+        if len(to) > 1:
+            labels = [f"{name}:{client.port}" for name, client in zip(self.robot, to, strict=True)]
+            logs = logs if self.log is None else list(apart(self.log, [(label,) for label in labels]))
         plan = SessionPlan(self.runs, self.pause, self.wait, self.lag, self.duration)
         limit = (self.limit or LIMIT) if self.lockstep else None
         program = None if self.program.program is None else self.program
-        jobs = []
-        for label, robot, client, log in zip(labels, self.robot, to, logs, strict=True):
-            setup = setup_of(settings | {"robot": robot}, self.controller, self.laws)
-            job = Job(
+        setups = [setup_of(settings | {"robot": robot}, self.controller, self.laws) for robot in self.robot]
+        return [
+            Job(
                 label, setup, self.guidance, client, plan, bind=self.bind, start=self.start,
                 path=self.path, limit=limit, log=log, program=program,
-            )  # fmt: skip
-            jobs.append(job)
-        return jobs
-
-    def _written(self, jobs: Sequence[Job], results: Sequence[Served]) -> Files:
-        """Write the JSON file; each `Serving` writes its own log."""
-        from scenarios.egm.serving import write_json
-
-        files = Files()
-        files.write(self.json, partial(write_json, jobs, results))
-        return files
+            )
+            for label, setup, client, log in zip(labels, setups, to, logs, strict=True)
+        ]  # fmt: skip
 
 
 def passed(job: Job, served: Served) -> bool:
@@ -274,14 +260,7 @@ def _served(jobs: Sequence[Job]) -> tuple[list[Served], int]:
     if len(jobs) > 1:
         for job in jobs:
             job.setup.load_robot()  # report errors before any robot starts
-        return serve_in_processes(jobs, lambda place, line: _print_line(f"{jobs[place].label}  {line}"))
-    serving = Serving(jobs[0], _print_line)
+        return serve_in_processes(jobs, lambda place, line: print_line(f"{jobs[place].label}  {line}"))
+    serving = Serving(jobs[0], print_line)
     with graceful_stop(serving.stop) as interrupt:
         return [serving.serve()], interrupt.number
-
-
-def _print_line(line: str) -> None:
-    """Print a line and flush the output."""
-    page = console()
-    page.print(line, highlight=False, soft_wrap=True)
-    page.file.flush()

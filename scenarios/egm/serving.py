@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -12,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.options import fields
+from scenarios.report.documents import attributes, write_document
+from scenarios.report.tables import plain_table
+from scenarios.running.provenance import json_value, provenance, stamped
+from scenarios.setup import Setup, named_pose
+from scenarios.shell.output import Files
 from scenarios.shell.process import graceful_stop
-from twin.atomic_file import atomic_write
-from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.errors import DivergenceError, RapidError, TwinError, describe_error
-from twin.logs.log import Log
 from twin.robot.robot import Payload, Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
 
     from controllers import Controller
     from scenarios.egm.serve import ProgramOptions
-    from scenarios.setup import Setup
     from twin.egm.robot.program import GuidedProgram
     from twin.egm.robot.robot import EgmRobot
 
@@ -136,7 +139,6 @@ class Serving:
         return self._result(plant, arm.result, error, refused)
 
     def _make_robot(self, plant: Robot) -> EgmRobot:
-        from scenarios.setup import named_pose
         from twin.egm import EgmRobot
 
         job, setup = self._job, self._job.setup
@@ -171,24 +173,12 @@ class Serving:
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
         """Write the log, and return the result without it."""
-        log = result.log
-        unwritten = "" if log is None else self._written(log)
-        peak = None if log is None else np.max(np.abs(log.tau), axis=0)
-        result = replace(result, log=None)
+        log, files, peak = result.log, Files(), None
+        if log is not None:
+            peak = np.max(np.abs(log.tau), axis=0)
+            files.write(self._job.log, lambda draft: stamped(log, settings_of(self._job)).save(draft))
+        result, unwritten = replace(result, log=None), "".join(files.faults)
         return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
-
-    def _written(self, log: Log) -> str:
-        """Write the log, if requested; return the reason for a failure, or an empty text."""
-        if (path := self._job.log) is None:
-            return ""
-        from scenarios.running.provenance import stamped
-
-        try:
-            with atomic_write(path) as draft:
-                stamped(log, settings_of(self._job)).save(draft)
-        except Exception as error:  # errors of the file system or of the writing library
-            return f"cannot write {path}: {describe_error(error)}"
-        return ""
 
 
 def serve_in_processes(
@@ -237,22 +227,13 @@ def opening(job: Job, arm: EgmRobot) -> str:
 
 def settings_of(job: Job) -> dict[str, object]:
     """Return all settings of a job as JSON values."""
-    from scenarios.options import fields
-    from scenarios.running.provenance import json_value
-
-    setup = {name: getattr(job.setup, name) for name in fields(type(job.setup))}
-    session = {
-        "to": str(job.to),
-        "bind": job.bind and str(job.bind),
-        "start": job.start,
-        "path": job.path and str(job.path),
-    }
-    session |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
-    session["limit"] = job.limit
-    if job.program is not None:
-        session |= asdict(job.program) | {"program": str(job.program.program)}
-    laws = {f"law_settings.{name}": value for name, value in job.setup.law_settings}
-    settings = {**setup, **laws, **asdict(job.settings), **session}
+    settings = {name: getattr(job.setup, name) for name in fields(Setup)}
+    settings |= {f"law_settings.{name}": value for name, value in job.setup.law_settings}
+    settings |= asdict(job.settings)
+    settings |= {"to": str(job.to), "bind": job.bind and str(job.bind), "start": job.start, "path": job.path}
+    settings |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
+    settings["limit"] = job.limit
+    settings |= {} if job.program is None else asdict(job.program)
     return {name: json_value(value) for name, value in settings.items()}
 
 
@@ -262,8 +243,6 @@ FORMAT = 2
 
 def table(jobs: Sequence[Job], results: Sequence[Served]) -> Table:
     """Return a table with one column per robot: messages, lateness, completed runs, faults, torques."""
-    from scenarios.report.tables import plain_table
-
     columns = [rows(job, served) for job, served in zip(jobs, results, strict=True)]
     names = list(dict.fromkeys(name for column in columns for name in column))
     head = ["", *(job.label for job in jobs)]
@@ -290,14 +269,13 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         found["time"] = "virtual"
     else:
         found["sent late by more than 1 ms"] = f"{late.late} of {late.cycles} ({late.share:.2%})"
-        found["lateness: median, 99 %, worst"] = ", ".join(
-            f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst)
-        )
-        found["lateness: median, 99 %, worst"] += " ms"
+        times = (f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst))
+        found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
         if late.restarts:
             found["clock restarts"] = str(late.restarts)
     found["completed runs"] = f"{result.completed} of {result.runs}"
-    for fault, number in _counted(result.faults):
+    named = (f"{fault.number} {fault.name}" if fault.number else fault.name for fault in result.faults)
+    for fault, number in Counter(named).items():
         found[f"fault {fault}"] = str(number)
     if served.tau_peak is not None and served.tau_max is not None:
         for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
@@ -306,17 +284,8 @@ def rows(job: Job, served: Served) -> dict[str, str]:
     return found
 
 
-def _counted(faults: Sequence[Fault]) -> list[tuple[str, int]]:
-    """Return each kind of fault and its number of occurrences."""
-    names = [f"{fault.number} {fault.name}" if fault.number else fault.name for fault in faults]
-    return [(name, names.count(name)) for name in dict.fromkeys(names)]
-
-
 def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:
     """Write settings, events and results of every robot."""
-    from scenarios.report.documents import write_document
-    from scenarios.running.provenance import provenance
-
     robots = [_as_json(job, served) for job, served in zip(jobs, results, strict=True)]
     document = {"format": FORMAT, "provenance": provenance(), "robots": robots}
     write_document(path, document)
@@ -330,13 +299,9 @@ def _as_json(job: Job, served: Served) -> dict[str, Any]:
         "error": served.error,
         "events": [event._asdict() for event in result.events],
         "faults": [fault._asdict() for fault in result.faults],
-        "runs": result.runs,
-        "completed": result.completed,
-        "sent": result.sent,
-        "unsent": result.unsent,
+        **attributes(result, "runs", "completed", "sent", "unsent", "strangers"),
         "counts": vars(result.counts) if result.sent else None,
-        "strangers": result.strangers,
         "lateness": vars(result.lateness) if result.sent else None,
-        "tau_peak": None if served.tau_peak is None else served.tau_peak.tolist(),
-        "joints": list(served.joints),
+        "tau_peak": served.tau_peak,
+        "joints": served.joints,
     }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.options import argument, flag, option, output_file
 from scenarios.shell.output import Files, console, shown, writable
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from twin.robot.robot import Robot
 
 
-@dataclass(frozen=True)
 class Identify(Command):
     """Identify the dynamic parameters of an arm from recordings of its motion and torques.
 
@@ -147,19 +145,9 @@ class Identify(Command):
         validation = [_source(path, robot, self) for path in self.validate]
         with shown(1) as begin:
             found: Identification = twin.identify(
-                robot,
-                *sources,
-                validate=validation,
-                both_sides=self.both_sides,
-                filtering=self.filtering(),
-                start=self.start,
-                end=self.end,
-                split=self.split,
-                friction=self.friction,
-                min_speed=self.min_speed,
-                deviations=self.deviations,
-                progress=begin("identifying"),
-            )
+                robot, *sources, validate=validation, both_sides=self.both_sides, split=self.split,
+                friction=self.friction, progress=begin("identifying"), **self.common(),
+            )  # fmt: skip
         solution = physical_solution(found) if self.physical or self.out else None
         report = Report(found, solution, check_bias(found) if self.check_bias else None)
         files = Files()
@@ -168,8 +156,13 @@ class Identify(Command):
         if (out := self.out) and solution is not None:
             files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
         page = console()
-        page.print(*report.tables(), sep="\n", highlight=False)
+        page.print(*report.tables(), sep="\n")
         return 0 if files.name(page) else 1
+
+    def common(self) -> dict[str, Any]:
+        """Return the arguments that the identification of an arm and of a payload have in common."""
+        names = ("start", "end", "min_speed", "deviations")
+        return {"filtering": self.filtering(), **{name: getattr(self, name) for name in names}}
 
     def filtering(self) -> Filtering:
         """Return the filter settings for measured tables."""
@@ -207,19 +200,15 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
             robot,
             *(_source(path, robot, given) for path in given.recordings),
             bare=[_source(path, robot, given) for path in given.without],
-            filtering=given.filtering(),
-            start=given.start,
-            end=given.end,
-            min_speed=given.min_speed,
-            deviations=given.deviations,
             progress=begin("identifying"),
+            **given.common(),
         )
     report = PayloadReport(found)
     files = Files()
     files.write(given.json, report.write_json)
     page = console()
-    page.print(*report.parts(), sep="\n", highlight=False)
-    page.print(f"--payload {found.text}", highlight=False, soft_wrap=True)
+    page.print(*report.parts(), sep="\n")
+    page.print(f"--payload {found.text}", soft_wrap=True)
     return 0 if files.name(page) else 1
 
 
@@ -259,16 +248,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
             raise WrongUse(f"--q-offset {given.q_offset}: expected numbers, as 0,-90,90") from None
         if given.angle_unit == "deg":
             offset = np.deg2rad(offset)
-    form = twin.logs.TableForm(
-        header_options(
-            given.columns,
-            angle_unit=given.angle_unit,
-            time_unit=given.time_unit,
-            torque_unit=given.torque_unit,
-        ),
-        given.torques,
-        given.motor_side,
-        given.sample_time,
-        offset,
-    )
+    units = {name: getattr(given, name) for name in ("angle_unit", "time_unit", "torque_unit")}
+    header = header_options(given.columns, **units)
+    form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset)
     return twin.logs.read_torque_recording(path, robot, form)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import write_document
-from scenarios.report.tables import table_of
+from scenarios.report.documents import attributes, write_document
+from scenarios.report.tables import plain_table, table_of
 from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
     from twin.identification.bias_check import BiasCheck
     from twin.identification.physical import PhysicalSolution
+    from twin.robot.robot import Robot
 
 MOST_DIGITS = 5
 """Largest number of decimals; smaller values are printed with a power of ten."""
 
 MOST_POINTS = 4000
 """Largest number of points of a curve in the picture."""
+
+BIAS = ("deviations", "differs")
+"""Values of a `BiasCheck` that the JSON file names alike."""
 
 
 class Report:
@@ -43,14 +47,9 @@ class Report:
     """
 
     def __init__(
-        self,
-        found: Identification,
-        physical: PhysicalSolution | None = None,
-        bias: BiasCheck | None = None,
+        self, found: Identification, physical: PhysicalSolution | None = None, bias: BiasCheck | None = None
     ) -> None:
-        self.found = found
-        self.physical = physical
-        self.bias = bias
+        self.found, self.physical, self.bias = found, physical, bias
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
@@ -86,36 +85,25 @@ class Report:
 
     def document(self) -> dict[str, Any]:
         """Return all results for JSON."""
-        found = self.found
+        found, bias = self.found, self.bias
         return {
             "robot": found.model.robot.name,
             "rank": found.rank,
             "condition": found.condition,
             "equations": found.residuals.count,
             "parameters": [
-                {
-                    "symbol": one.symbol,
-                    "stands_for": one.stands_for,
-                    "value": one.value,
-                    "deviation": one.deviation,
-                    "unit": one.unit,
-                    "before": one.before,
-                }
+                attributes(one, "symbol", "stands_for", "value", "deviation", "unit", "before")
                 for one in found.values
             ],
             "covariance": found.covariance,
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
-            "validation": None if found.validation is None else _residuals(found.validation),
-            "validation_moving": None
-            if found.validation_moving is None
-            else _residuals(found.validation_moving),
-            "validation_before": None
-            if found.validation_before is None
-            else _residuals(found.validation_before),
+            "validation": _residuals(found.validation),
+            "validation_moving": _residuals(found.validation_moving),
+            "validation_before": _residuals(found.validation_before),
             "blocks": found.blocks,
             "springs": [None if one is None else one._asdict() for one in found.springs],
-            "instrumental": None if self.bias is None else _bias(self.bias),
+            "instrumental": None if bias is None else {"values": bias.beta, **attributes(bias, *BIAS)},
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
             "kept_out": _validation_lines(found),
@@ -183,26 +171,16 @@ class PayloadReport:
 
     def values(self) -> Table:
         """Return a table of mass, centre of mass and inertia."""
-        table = table_of("payload", numbers=("value", "deviation", "unit"))
-        for name, value, deviation, unit in zip(
-            NAMES, self.found.values.tolist(), self.found.deviations.tolist(), UNITS, strict=True
-        ):
-            table.add_row(Text(name), *with_deviation(value, deviation), unit)
-        return table
+        found, rows = self.found, [("payload", "value", "deviation", "unit")]
+        for name, value, deviation, unit in zip(NAMES, found.values, found.deviations, UNITS, strict=True):
+            rows.append((name, *with_deviation(value, deviation), unit))
+        return plain_table(rows)
 
     def residuals(self) -> Table:
         """Return a table of the torque residuals, one row per joint."""
         found = self.found
-        table = table_of("joint", numbers=("torque, rms", "residual, rms", "%", "without payload, %"))
-        for joint, name in enumerate(found.robot.joint_names):
-            table.add_row(
-                Text(name),
-                f"{found.residuals.torque_rms[joint]:.4g}",
-                f"{found.residuals.rms[joint]:.3g}",
-                f"{found.residuals.percent[joint]:.3g}",
-                f"{found.without.percent[joint]:.3g}",
-            )
-        return table
+        columns = _residual_columns(found.residuals) | {"without payload, %": found.without.percent}
+        return _joint_table(found.robot, columns)
 
     def document(self) -> dict[str, Any]:
         """Return all results for JSON."""
@@ -212,9 +190,9 @@ class PayloadReport:
             "payload": found.text,
             "possible": found.possible,
             "values": dict(zip(NAMES, found.values, strict=True)),
-            "deviations": dict(zip(NAMES, found.deviations.tolist(), strict=True)),
-            "covariance": found.covariance.tolist(),
-            "residuals_percent": found.residuals.percent.tolist(),
+            "deviations": dict(zip(NAMES, found.deviations, strict=True)),
+            "covariance": found.covariance,
+            "residuals_percent": found.residuals.percent,
         }
 
     def write_json(self, path: Path) -> None:
@@ -238,17 +216,10 @@ def parameter_table(found: Identification) -> Table:
 
 def residual_table(found: Identification) -> Table:
     """Return a table of the torque residuals, one row per joint."""
-    headings = ["torque, rms", "residual, rms", "%", "unweighted, %"]
+    columns = _residual_columns(found.residuals) | {"unweighted, %": found.ordinary.percent}
     if found.validation is not None:
-        headings += ["validation, rms"]
-    table = table_of("joint", numbers=headings)
-    for joint, name in enumerate(found.model.robot.joint_names):
-        figures = [f"{found.residuals.torque_rms[joint]:.4g}", f"{found.residuals.rms[joint]:.3g}"]
-        figures += [f"{found.residuals.percent[joint]:.3g}", f"{found.ordinary.percent[joint]:.3g}"]
-        if found.validation is not None:
-            figures += [f"{found.validation.rms[joint]:.3g}"]
-        table.add_row(Text(name), *figures)
-    return table
+        columns["validation, rms"] = found.validation.rms
+    return _joint_table(found.model.robot, columns)
 
 
 def link_table(physical: PhysicalSolution) -> Table:
@@ -270,12 +241,13 @@ def link_table(physical: PhysicalSolution) -> Table:
 
 def growth_table(physical: PhysicalSolution) -> Table:
     """Return a table of the residuals of the consistent, the free, and the robot file's parameters."""
-    table = table_of("joint", numbers=("residual, rms", "%", "ratio to free fit", "robot file, %"))
-    for joint, name in enumerate(physical.found.model.robot.joint_names):
-        figures = [f"{physical.residuals.rms[joint]:.3g}", f"{physical.residuals.percent[joint]:.3g}"]
-        figures += [f"{physical.growth[joint]:.4f}", f"{physical.residuals_of_file.percent[joint]:.3g}"]
-        table.add_row(Text(name), *figures)
-    return table
+    columns = {
+        "residual, rms": physical.residuals.rms,
+        "%": physical.residuals.percent,
+        "ratio to free fit": [f"{ratio:.4f}" for ratio in physical.growth],
+        "robot file, %": physical.residuals_of_file.percent,
+    }
+    return _joint_table(physical.found.model.robot, columns)
 
 
 def validation_table(found: Identification, physical: PhysicalSolution | None) -> Table:
@@ -285,12 +257,22 @@ def validation_table(found: Identification, physical: PhysicalSolution | None) -
         columns = {"free fit": found.validation, "robot file": physical.validation} | columns
     if found.min_speed > 0:
         columns["free fit, moving"] = found.validation_moving
-    table = table_of("joint", numbers=columns)
-    for joint, name in enumerate(found.model.robot.joint_names):
-        table.add_row(
-            Text(name), *(f"{one.percent[joint]:.3g}" for one in columns.values() if one is not None)
-        )
-    return table
+    given = {heading: one.percent for heading, one in columns.items() if one is not None}
+    return _joint_table(found.model.robot, given)
+
+
+def _residual_columns(residuals: JointResiduals) -> dict[str, Iterable[Any]]:
+    """Return the first columns of a table of torque residuals."""
+    torques = [f"{torque:.4g}" for torque in residuals.torque_rms]
+    return {"torque, rms": torques, "residual, rms": residuals.rms, "%": residuals.percent}
+
+
+def _joint_table(robot: Robot, columns: Mapping[str, Iterable[Any]]) -> Table:
+    """Return a table with a row per joint; numbers in its columns are shown with three digits."""
+    rows = [("joint", *columns)]
+    for name, *values in zip(robot.joint_names, *columns.values(), strict=True):
+        rows.append((name, *(one if isinstance(one, str) else f"{one:.3g}" for one in values)))
+    return plain_table(rows)
 
 
 def spring_table(found: Identification) -> Table:
@@ -324,11 +306,6 @@ def bias_table(found: Identification, bias: BiasCheck) -> Table:
     return table
 
 
-def _bias(bias: BiasCheck) -> dict[str, Any]:
-    """Return the estimate by instrumental variables for JSON."""
-    return {"values": bias.beta, "deviations": bias.deviations, "differs": bias.differs}
-
-
 def _validation_lines(found: Identification) -> list[str]:
     """Return how each validation recording was used."""
     return [f"validation, {one.name}: {one.how}" for one in found.kept_out]
@@ -346,7 +323,7 @@ def _physical(physical: PhysicalSolution) -> dict[str, Any]:
         ],
         "residuals": _residuals(physical.residuals),
         "residuals_in_a_file": _residuals(physical.residuals_of_file),
-        "validation": None if physical.validation is None else _residuals(physical.validation),
+        "validation": _residuals(physical.validation),
     }
 
 
@@ -361,6 +338,6 @@ def with_deviation(value: float, deviation: float) -> tuple[str, str]:
     return f"{value:.{min(max(digits + size, 0), 15)}e}", f"{deviation:.1e}"
 
 
-def _residuals(residuals: JointResiduals) -> dict[str, Any]:
-    """Return the residuals of every joint for JSON."""
-    return {name: getattr(residuals, name) for name in ("rms", "percent", "torque_rms")}
+def _residuals(residuals: JointResiduals | None) -> dict[str, Any] | None:
+    """Return the residuals of every joint for JSON, if there are any."""
+    return None if residuals is None else attributes(residuals, "rms", "percent", "torque_rms")

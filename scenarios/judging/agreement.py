@@ -81,12 +81,7 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
     from twin.control.closed_loop import run_closed_loop
 
     again = run_closed_loop(
-        Playback(log),
-        law,
-        reference,
-        steps_per_period=log.steps_per_period,
-        sensors=sensors,
-        learn=False,
+        Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False
     )
     names = ("q_seen", "qd_seen", "tau_demand", "tau")
     return np.any([np.any(getattr(again, name) != getattr(log, name), axis=1) for name in names], axis=0)
@@ -123,16 +118,13 @@ def loop_metrics(log: Log) -> tuple[Metric, ...]:
     """
     if not log.robot.loops:
         return ()
-    return (
-        Metric(
-            "largest gap of a closed loop",
-            float(np.max(log.loop_gap)),
-            "m",
-            LOOP_GAP,
-            "the loop's constraint is affine in the joint angles, so that integration preserves it",
-            place_of_largest(log, log.loop_gap),
-        ),
-    )
+    return (gap_metric("largest gap of a closed loop", log.loop_gap, place_of_largest(log, log.loop_gap)),)
+
+
+def gap_metric(name: str, gap: NDArray, where: str = "") -> Metric:
+    """Return the check of the gap (N,) of closed loops in the engine, in [m]."""
+    why = "the loop's constraint is affine in the joint angles, so that integration preserves it"
+    return Metric(name, float(np.max(gap)), "m", LOOP_GAP, why, where)
 
 
 WHOLE_RUN, REPLAY = "engine - model, whole run", "samples not replayed"

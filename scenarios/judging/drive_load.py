@@ -114,14 +114,8 @@ def worst_axis(robot: Robot, name: str, shares: NDArray, why: str) -> Metric:
     """Return a check that the largest of the axes' shares (n,) is at most 1."""
     axis = int(np.argmax(shares))
     joint = robot.joint_names[axis]
-    return Metric(
-        name,
-        float(shares[axis]),
-        "",
-        1.0,
-        f"{why}, the axis moving alone; largest for {joint}",
-        f"of {joint}",
-    )
+    why = f"{why}, the axis moving alone; largest for {joint}"
+    return Metric(name, float(shares[axis]), "", 1.0, why, f"of {joint}")
 
 
 def load_table(load: DriveLoad, robot: Robot) -> tuple[str, tuple[tuple[str, ...], ...]]:

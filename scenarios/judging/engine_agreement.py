@@ -103,14 +103,9 @@ def isolated_agreement(path: Path) -> Agreement:
     command = [sys.executable, "-c", f"from {__name__} import print_agreement; print_agreement()", str(path)]
     try:
         done = subprocess.run(
-            command,
-            env=os.environ | {"PYTHONPATH": places},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+            command, env=os.environ | {"PYTHONPATH": places}, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=TIMEOUT, check=False,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise TwinError(f"{path}: the comparison with PyBullet did not end within {TIMEOUT:g} s") from None
     if done.returncode != 0:

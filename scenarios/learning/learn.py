@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +22,6 @@ UPDATE = "update of the input"
 ERRORS = "RMS / largest error of all joints in each run"
 
 
-@dataclass(frozen=True)
 class Learn(Command):
     """Repeat the motion of a scenario in PyBullet, and correct its reference after each run.
 
@@ -86,33 +86,29 @@ class Learn(Command):
         scenario = require_one_scenario(call.scenarios, "before all options")
         (task,) = tasks_of(call.settings, scenario, [self.controller], self.laws, self.changes)
 
-        from scenarios.learning.study import Settings, Study, draw, rows_of
+        from scenarios.learning.study import Study, draw, rows_of
         from scenarios.report.tables import plain_table
         from twin.robot.units import caption_unit
 
-        settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
-        study = Study(task, settings)
-        combinations = [
-            (method, signal) for method in dict.fromkeys(self.method) for signal in dict.fromkeys(self.signal)
-        ]
+        study = Study(task, self)
+        combinations = list(product(dict.fromkeys(self.method), dict.fromkeys(self.signal)))
         found = self._learned(study, combinations)
 
         unit = caption_unit(study.plant.joint_kinds)
         title = f"{scenario.name} on {found[0].learning.robot} under {controllers.label(self.controller)}"
         files = Files()  # before anything is printed: the reader may close the pipe
-        paths = self._paths(found)
-        for one, path in zip(found, paths, strict=True):
-            if path is not None:
+        for one, path in zip(found, self._paths(found), strict=True):
+            if one.improved:
                 files.write(path, one.learning.best.save)
         files.write(self.picture, partial(draw, found, title, unit))
         page = console()
-        page.print(title, f"{ERRORS}; the input is added to the {self.added_to}", sep="\n", highlight=False)
+        page.print(title, f"{ERRORS}; the input is added to the {self.added_to}", sep="\n")
         for one in found:
             page.print(f"\nlearned by {one.label}", plain_table(rows_of(one, unit)), sep="\n")
-            page.print(_sentence(one), highlight=False, soft_wrap=True)
+            page.print(_sentence(one), soft_wrap=True)
         return 0 if files.name(page) and all(one.improved for one in found) else 1
 
-    def _learned(self, study: Study, combinations: list[tuple[str, str]]) -> list[Learned]:
+    def _learned(self, study: Study, combinations: Sequence[tuple[str, str]]) -> list[Learned]:
         """Return the results of all combinations, with progress on standard error."""
         print_to_stderr(f"{self.runs} runs of {len(study.reference.t)} samples in PyBullet per combination")
         found = []
@@ -122,14 +118,11 @@ class Learn(Command):
                 found.append(study.learn(method, signal, lambda done, before=before: update(before + done)))
         return found
 
-    def _paths(self, found: list[Learned]) -> list[Path | None]:
-        """Return the file of each result; `None` if none was requested, or nothing was learned."""
-        if self.out is None:
-            return [None] * len(found)
-        paths = (
-            [self.out] if len(found) == 1 else apart(self.out, [(one.method, one.signal) for one in found])
-        )
-        return [path if one.improved else None for one, path in zip(found, paths, strict=True)]
+    def _paths(self, found: list[Learned]) -> Sequence[Path | None]:
+        """Return the file of each result; `None` if none was requested."""
+        if self.out is None or len(found) == 1:
+            return [self.out] * len(found)
+        return apart(self.out, [(one.method, one.signal) for one in found])
 
 
 def _sentence(one: Learned) -> str:

@@ -11,32 +11,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from scenarios.learning.learn import Learn
     from scenarios.running.registry import Task
     from twin.learning.learning_controller import Iteration, LearningController
     from twin.learning.updates import Update
     from twin.logs.log import Log
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of the updates, see `twin.learning.updates`.
-
-    Attributes:
-        added_to: what the input is added to: "reference" or "acceleration".
-        runs: number of runs.
-        gamma, lead, cutoff: settings of the update "lead"; lead in [s], cutoff in [Hz].
-        change, size: weights of the update "optimal", relative to the square of the static gain.
-    """
-
-    added_to: str
-    runs: int
-    gamma: float
-    lead: float
-    cutoff: float
-    change: float
-    size: float
 
 
 @dataclass
@@ -81,7 +62,7 @@ class Study:
 
     Args:
         task: scenario with its setup.
-        settings: settings of the updates.
+        settings: number of runs, and settings of the updates, see `twin.learning.updates`.
 
     Raises:
         VariationError: the scenario is no `TrackingScenario`, or its payload changes.
@@ -89,7 +70,7 @@ class Study:
     """
 
     task: Task
-    settings: Settings
+    settings: Learn
     reference: Samples = field(init=False)
     plant: Robot = field(init=False)
 

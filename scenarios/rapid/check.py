@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scenarios.options import argument, option, output_file
 from scenarios.shell.output import Files, console, print_to_stderr
@@ -15,12 +13,11 @@ from twin.errors import RapidError, WrongUse, printable
 
 if TYPE_CHECKING:
     from twin.cell.closest import Closest
-    from twin.rapid.planning import Limits, Plan, PlannedMove
+    from twin.rapid.planning import Limits, Plan
     from twin.rapid.programs import Program
     from twin.robot.robot import Robot
 
 
-@dataclass(frozen=True)
 class Check(Command):
     """Run a program in RAPID, plan its motion, and judge it line by line.
 
@@ -77,25 +74,17 @@ class Check(Command):
 
             near, too_near = check_plan(plan, robot, load_cell(self.cell))
             fault = too_near or fault
-        page = console()
         names = ", ".join(Path(one).name for one in self.program)
+        found = Checked(names, robot, limits, program, remarks, plan, near, fault)
         load = max((one.move.settings.load.values[0] for one in plan.moves), default=0.0)
-        page.print(
-            f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives"
-            + (f", loads up to {load:g} kg\n" if load > NO_LOAD else "\n"),
-            highlight=False,
-            soft_wrap=True,
-        )
-        for line in _table(plan, robot, near, len({one.move.file for one in plan.moves}) > 1):
-            page.print(line, highlight=False, soft_wrap=True, markup=False)
-        unknown = () if limits.accelerations is not None else robot.joints_without_torque_limit
-        closing = _closing(plan, program, remarks, limits, unknown, fault)
-        for line in closing:
-            page.print(line, highlight=False, soft_wrap=True, markup=False)
-        files = Files()
-        files.write(self.json, partial(_write_json, plan, near, program, remarks, limits, fault))
-        files.write(self.junit, partial(_write_junit, names, plan, program, fault))
-        files.write(self.markdown, partial(_write_markdown, names, plan, robot, near, closing))
+        loads = f", loads up to {load:g} kg" if load > NO_LOAD else ""
+        head = f"{names}: {self.main}, {len(plan.moves)} moves, {robot.name}, {self.drives} drives{loads}\n"
+        page, files = console(), Files()
+        for line in (head, *found.table(), *found.closing()):
+            page.print(line, soft_wrap=True)
+        files.write(self.json, found.write_json)
+        files.write(self.junit, found.write_junit)
+        files.write(self.markdown, found.write_markdown)
         return 0 if files.name(page) and fault is None else 1
 
 
@@ -131,14 +120,9 @@ def _interpreted(given: Check, robot: Robot) -> tuple[Program, tuple[str, ...]]:
     source = read(*given.program)
     start = None if given.start is None else robot.poses[given.start]
     program = interpret(
-        source,
-        robot,
-        main=given.main,
-        inputs=inputs,
-        answer_after=given.answer_after,
-        moves=given.moves,
+        source, robot, main=given.main, inputs=inputs, answer_after=given.answer_after, moves=given.moves,
         start=start,
-    )
+    )  # fmt: skip
     return program, source.remarks
 
 
@@ -148,108 +132,127 @@ MOST_ROWS = 60
 HEADINGS = "line", "move", "mm", "v", "zone", "time s", "joint speed", "torque", "singular", "nearest"
 
 
-def _headings(near: Mapping[int, Closest]) -> tuple[str, ...]:
-    return HEADINGS if near else HEADINGS[:-1]
+class Checked(NamedTuple):
+    """Checked program.
 
-
-def _rows(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bool) -> list[tuple[str, ...]]:
-    """Return the cells of the table: a row per move, or per line of a program of many moves.
-
-    A row of several moves has the sums of lengths and times, and the largest shares.
+    Attributes:
+        names: names of its files.
+        robot: robot that executes it.
+        limits: limits of its motion.
+        program: executed program.
+        remarks: remarks on its source.
+        plan: planned motion.
+        near: nearest approach to the cell of each move by its index.
+        fault: the first fault, if any.
     """
-    groups: dict[Any, list[PlannedMove]] = {}
-    closest: dict[Any, list[Closest]] = {}
-    for k, one in enumerate(plan.moves):
-        move = one.move
-        place = (move.file, move.line, move.name, move.speed[0], move.zone.values[1], move.stops)
-        key = place if len(plan.moves) > MOST_ROWS else k
-        groups.setdefault(key, []).append(one)
-        closest.setdefault(key, []).extend([near[k]] if k in near else [])
-    rows = []
-    for key, moves in groups.items():
-        move = moves[0].move
-        name = move.name if len(moves) == 1 else f"{move.name} x {len(moves)}"
-        zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
-        place = f"{Path(move.file).name}:{move.line}" if with_files else str(move.line)
-        shares = [max(one.joint_speed for one in moves), max(one.torque for one in moves)]
-        texts = [
-            "-" if share != share else f"{robot.joint_names[joint]} {100 * share:.0f} %"
-            for share, joint in shares
+
+    names: str
+    robot: Robot
+    limits: Limits
+    program: Program
+    remarks: tuple[str, ...]
+    plan: Plan
+    near: Mapping[int, Closest]
+    fault: RapidError | None
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the program was stopped at a limit of moves or statements; `ExitCycle` is an end."""
+        return self.program.stopped.startswith("stopped")
+
+    def rows(self, with_files: bool) -> list[tuple[str, ...]]:
+        """Return the cells of the table, headings first: a row per move, or per line of many moves.
+
+        A row of several moves has the sums of lengths and times, and the largest shares.
+        """
+        groups: dict[Any, list[int]] = {}
+        for k, one in enumerate(self.plan.moves):
+            move = one.move
+            place = (move.file, move.line, move.name, move.speed[0], move.zone.values[1], move.stops)
+            groups.setdefault(place if len(self.plan.moves) > MOST_ROWS else k, []).append(k)
+        rows: list[tuple[str, ...]] = [HEADINGS if self.near else HEADINGS[:-1]]
+        for members in groups.values():
+            moves = [self.plan.moves[k] for k in members]
+            move = moves[0].move
+            name = move.name if len(moves) == 1 else f"{move.name} x {len(moves)}"
+            zone = "fine" if move.stops else f"z{move.zone.values[1]:g}"
+            place = f"{Path(move.file).name}:{move.line}" if with_files else str(move.line)
+            shares = [max(one.joint_speed for one in moves), max(one.torque for one in moves)]
+            texts = [
+                "-" if share != share else f"{self.robot.joint_names[joint]} {100 * share:.0f} %"
+                for share, joint in shares
+            ]
+            length, time = sum(one.length for one in moves), sum(one.time for one in moves)
+            singular = (one.singular for one in moves if one.singular)
+            texts.append(min(singular, key=lambda text: text.split()[1], default=""))
+            cells = [place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts]
+            if self.near:
+                closest = [self.near[k].nearest for k in members if k in self.near]
+                least = min(closest, key=lambda one: one.clearance, default=None)
+                cells.append("" if least is None else f"{least.text} {least.names}")
+            rows.append(tuple(cells))
+        return rows
+
+    def table(self) -> list[str]:
+        """Return the lines of the table."""
+        rows = self.rows(with_files=len({one.move.file for one in self.plan.moves}) > 1)
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        right = {0, 2, 3, 5}
+        return [
+            "  ".join(
+                cell.rjust(width) if k in right else cell.ljust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
         ]
-        length, time = sum(one.length for one in moves), sum(one.time for one in moves)
-        singular = min(
-            (one.singular for one in moves if one.singular), key=lambda text: text.split()[1], default=""
-        )
-        cells = [place, name, f"{length:.0f}", f"{move.speed[0]:g}", zone, f"{time:.3f}", *texts, singular]
-        if near:
-            least = min(closest[key], key=lambda one: one.nearest.clearance, default=None)
-            cells.append("" if least is None else f"{least.nearest.text} {least.nearest.names}")
-        rows.append(tuple(cells))
-    return rows
 
-
-def _table(plan: Plan, robot: Robot, near: Mapping[int, Closest], with_files: bool) -> list[str]:
-    """Return the lines of the table."""
-    rows = [_headings(near), *_rows(plan, robot, near, with_files)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    right = {0, 2, 3, 5}
-    return [
-        "  ".join(
-            cell.rjust(width) if k in right else cell.ljust(width)
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-
-
-def _closing(
-    plan: Plan, program: Program, remarks: Sequence[str], limits: Limits, unknown: Sequence[str],
-    fault: RapidError | None,
-) -> list[str]:  # fmt: skip
-    """Return the lines below the table: times, what was not done, and the fault.
-
-    `unknown` are the joints of which no torque limit is known.
-    """
-    at_limits = f"{plan.bound:.2f} s at the limits (a lower bound)"
-    if unknown:
-        at_limits = f"not judged at the limits (no torque limit is known of {', '.join(unknown)})"
-    lines = [
-        "",
-        f"time: {plan.by_speed:.2f} s by speeds alone, {at_limits}, "
-        f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
-    ]
-    if program.notes:
-        lines += [
-            "not done, or worth a look:",
-            *(f"  line {note.line}: {printable(note.text)}" for note in program.notes),
+    def closing(self) -> list[str]:
+        """Return the lines below the table: times, what was not done, and the fault."""
+        plan, program, limits = self.plan, self.program, self.limits
+        at_limits = f"{plan.bound:.2f} s at the limits (a lower bound)"
+        if limits.accelerations is None and (unknown := self.robot.joints_without_torque_limit):
+            at_limits = f"not judged at the limits (no torque limit is known of {', '.join(unknown)})"
+        lines = [
+            "",
+            f"time: {plan.by_speed:.2f} s by speeds alone, {at_limits}, "
+            f"{plan.time:.2f} s estimated (share {limits.share:g}, settling {limits.settling:g} s)",
         ]
-    lines += [f"remark: {remark}" for remark in remarks]
-    if program.stopped:
-        lines.append(program.stopped)
-    clean = "no fault until then" if program.stopped else "no fault"
-    lines.append(clean if fault is None else printable(f"FAULT {fault}"))
-    return lines
+        if program.notes:
+            lines.append("not done, or worth a look:")
+            lines += [f"  line {note.line}: {printable(note.text)}" for note in program.notes]
+        lines += [f"remark: {remark}" for remark in self.remarks]
+        if program.stopped:
+            lines.append(program.stopped)
+        clean = "no fault until then" if program.stopped else "no fault"
+        lines.append(clean if self.fault is None else printable(f"FAULT {self.fault}"))
+        return lines
 
+    def write_json(self, path: Path) -> None:
+        """Write all figures; numbers that are unknown are null."""
+        from scenarios.report.documents import attributes, write_document
 
-def _is_incomplete(program: Program) -> bool:
-    """Return whether the program was stopped at a limit of moves or statements; `ExitCycle` is an end."""
-    return program.stopped.startswith("stopped")
+        plan, fault = self.plan, self.fault
+        document = {
+            "passes": fault is None and not self.is_incomplete,
+            "fault": fault and {**attributes(fault, "kind", "file", "line"), "message": str(fault)},
+            "time_s": {"by_speed": plan.by_speed, "bound": plan.bound, "estimate": plan.time},
+            "share": self.limits.share,
+            "settling_s": self.limits.settling,
+            "moves": [self._move_document(k) for k in range(len(plan.moves))],
+            "notes": [note._asdict() for note in self.program.notes],
+            "remarks": self.remarks,
+            "stopped": self.program.stopped,
+        }
+        write_document(path, document)
 
-
-def _write_json(
-    plan: Plan,
-    near: Mapping[int, Closest],
-    program: Program,
-    remarks: Sequence[str],
-    limits: Limits,
-    fault: RapidError | None,
-    path: Path,
-) -> None:
-    def figure(value: float) -> float | None:
-        return None if value != value else value
-
-    moves: list[dict[str, Any]] = [
-        {
+    def _move_document(self, k: int) -> dict[str, Any]:
+        """Return the figures of a move."""
+        one, near = self.plan.moves[k], self.near.get(k)
+        nearest = None
+        if near is not None:
+            pair = list(near.nearest.pair)
+            nearest = {"distance_m": near.nearest.distance, "pair": pair, "time_s": near.t}
+        return {
             "file": one.move.file,
             "line": one.move.line,
             "move": one.move.name,
@@ -257,69 +260,40 @@ def _write_json(
             "speed_mm_s": one.move.speed[0],
             "stops": one.move.stops,
             "time_s": one.time,
-            "bound_s": figure(one.bound),
+            "bound_s": one.bound,
             "by_speed_s": one.by_speed,
-            "joint_speed": {"share": figure(one.joint_speed[0]), "joint": one.joint_speed[1] + 1},
-            "torque": {"share": figure(one.torque[0]), "joint": one.torque[1] + 1},
+            "joint_speed": {"share": one.joint_speed[0], "joint": one.joint_speed[1] + 1},
+            "torque": {"share": one.torque[0], "joint": one.torque[1] + 1},
             "singular": one.singular,
-            "nearest": None
-            if k not in near
-            else {
-                "distance_m": near[k].nearest.distance,
-                "pair": list(near[k].nearest.pair),
-                "time_s": near[k].t,
-            },
+            "nearest": nearest,
         }
-        for k, one in enumerate(plan.moves)
-    ]
-    result = {
-        "passes": fault is None and not _is_incomplete(program),
-        "fault": None
-        if fault is None
-        else {"kind": fault.kind, "file": fault.file, "line": fault.line, "message": str(fault)},
-        "time_s": {"by_speed": plan.by_speed, "bound": figure(plan.bound), "estimate": plan.time},
-        "share": limits.share,
-        "settling_s": limits.settling,
-        "moves": moves,
-        "notes": [note._asdict() for note in program.notes],
-        "remarks": list(remarks),
-        "stopped": program.stopped,
-    }
-    from scenarios.report.documents import write_document
 
-    write_document(path, result)
+    def write_junit(self, path: Path) -> None:
+        """Write a JUnit test case for each move, and one for the program."""
+        from junitparser import Failure, Skipped, TestCase, TestSuite
 
+        from scenarios.report.files import write_suites, xml_text
 
-def _write_junit(names: str, plan: Plan, program: Program, fault: RapidError | None, path: Path) -> None:
-    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+        name = xml_text(self.names)
+        suite = TestSuite(name)
+        for one in self.plan.moves:
+            place = f"{Path(one.move.file).name}, line {one.move.line}"
+            suite.append(TestCase(xml_text(f"{place} {one.move.name}"), name, one.time))
+        last = TestCase(f"{name} has no fault", name, 0.0)
+        if self.fault is not None:
+            last.result = [Failure(xml_text(str(self.fault)))]
+        elif self.is_incomplete:
+            last.result = [Skipped(xml_text(self.program.stopped))]
+        suite.append(last)
+        write_suites("irb-twin rapid check", [suite], path)
 
-    from scenarios.report.files import xml_text
+    def write_markdown(self, path: Path) -> None:
+        """Write the table and the lines below it for a CI's summary page."""
+        from scenarios.report.files import plain
 
-    name = xml_text(names)
-    suite = TestSuite(name)
-    for one in plan.moves:
-        place = f"{Path(one.move.file).name}, line {one.move.line}"
-        suite.append(TestCase(xml_text(f"{place} {one.move.name}"), name, one.time))
-    last = TestCase(f"{name} has no fault", name, 0.0)
-    if fault is not None:
-        last.result = [Failure(xml_text(str(fault)))]
-    elif _is_incomplete(program):
-        last.result = [Skipped(xml_text(program.stopped))]
-    suite.append(last)
-    document = JUnitXml("irb-twin rapid check")
-    document.add_testsuite(suite)
-    document.update_statistics()
-    document.write(str(path), pretty=True)
-
-
-def _write_markdown(
-    names: str, plan: Plan, robot: Robot, near: Mapping[int, Closest], closing: Sequence[str], path: Path
-) -> None:
-    from scenarios.report.files import plain
-
-    headings = _headings(near)
-    lines = [f"## irb-twin rapid check: {plain(names)}", "", "| " + " | ".join(headings) + " |"]
-    lines.append("|" + "---|" * len(headings))
-    lines += ["| " + " | ".join(map(plain, row)) + " |" for row in _rows(plan, robot, near, False)]
-    lines += ["", *(f"{plain(line)}\n" for line in closing if line)]
-    path.write_text("\n".join(lines), encoding="utf-8")
+        headings, *rows = self.rows(with_files=False)
+        lines = [f"## irb-twin rapid check: {plain(self.names)}", "", "| " + " | ".join(headings) + " |"]
+        lines.append("|" + "---|" * len(headings))
+        lines += ["| " + " | ".join(map(plain, row)) + " |" for row in rows]
+        lines += ["", *(f"{plain(line)}\n" for line in self.closing() if line)]
+        path.write_text("\n".join(lines), encoding="utf-8")

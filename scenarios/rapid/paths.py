@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from scenarios.options import argument, option
 from scenarios.rapid.check import robot_of
@@ -14,11 +13,7 @@ from scenarios.shell.output import console
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import WrongUse
 
-if TYPE_CHECKING:
-    pass
 
-
-@dataclass(frozen=True)
 class ExportPath(Command):
     """Print the motion of a log as a RAPID module of joint moves."""
 
@@ -46,7 +41,6 @@ class ExportPath(Command):
         return 0
 
 
-@dataclass(frozen=True)
 class Fit(Command):
     """Find the share of the torque and the settling time from measured times of moves between stops.
 
@@ -76,13 +70,10 @@ class Fit(Command):
             raise program.fault
         limits, left = fit(program, robot, _measured(self.times))
         page = console()
-        page.print(f"share {limits.share:.3f}, settling {limits.settling:.3f} s", highlight=False)
-        page.print(f"largest residual of {len(left)} times: {abs(left).max():.3f} s", highlight=False)
-        page.print(
-            f"use: irb-twin rapid check ... --share {limits.share:.3f} --settling {limits.settling:.3f}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        page.print(f"share {limits.share:.3f}, settling {limits.settling:.3f} s")
+        page.print(f"largest residual of {len(left)} times: {abs(left).max():.3f} s")
+        use = f"--share {limits.share:.3f} --settling {limits.settling:.3f}"
+        page.print(f"use: irb-twin rapid check ... {use}", soft_wrap=True)
         return 0
 
 

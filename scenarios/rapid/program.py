@@ -198,25 +198,14 @@ class RapidProgram(TrackingScenario):
         from twin.logs.figures import motor_load, place_of_largest
 
         log, fault = run.log, run.performance.fault
-        load = motor_load(log)
+        load, where = motor_load(log), "" if fault is None else str(fault)
+        most, place = float(np.max(np.abs(load))), place_of_largest(log, load)
+        planned = "the program is planned without a fault, see irb-twin rapid check"
+        of_motors = "of the motors at their speeds, with rotors and friction"
         return (
-            Metric(
-                "faults of the program",
-                float(fault is not None),
-                "",
-                0.0,
-                "the program is planned without a fault, see irb-twin rapid check",
-                "" if fault is None else str(fault),
-            ),
+            Metric("faults of the program", float(fault is not None), "", 0.0, planned, where),
             Metric("time of the program", float(log.t[-1]), "s", None, "time of the plan, in whole periods"),
-            Metric(
-                "largest torque / its limit",
-                float(np.max(np.abs(load))),
-                "",
-                None,
-                "of the motors at their speeds, with rotors and friction",
-                place_of_largest(log, load),
-            ),
+            Metric("largest torque / its limit", most, "", None, of_motors, place),
             *tracking_metrics(run),
         )
 

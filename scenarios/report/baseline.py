@@ -78,10 +78,7 @@ def _checked(run: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def compare(
-    runs: Sequence[Run],
-    baseline: Baseline,
-    selection: Mapping[str, Any],
-    factor: float = GROWN,
+    runs: Sequence[Run], baseline: Baseline, selection: Mapping[str, Any], factor: float = GROWN
 ) -> Comparison:
     """Compare results with earlier results.
 

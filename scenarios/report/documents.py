@@ -20,6 +20,11 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def attributes(item: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes of an object by their names."""
+    return {name: getattr(item, name) for name in names}
+
+
 def write_document(path: Path, document: Any) -> None:
     """Write a document as JSON."""
     path.write_text(json.dumps(plain(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")

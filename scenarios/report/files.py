@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.report.documents import write_document
+from scenarios.report.documents import attributes, write_document
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
@@ -52,17 +52,7 @@ def _as_json(run: Run) -> dict[str, Any]:
         "outcome": run.outcome,
         "error": run.error,
         "metrics": [
-            {
-                "name": metric.name,
-                "value": metric.value,
-                "unit": metric.unit,
-                "limit": metric.limit,
-                "passes": metric.passes,
-                "outcome": metric.outcome,
-                "span": metric.span,
-                "why": metric.why,
-                "where": metric.where,
-            }
+            attributes(metric, "name", "value", "unit", "limit", "passes", "outcome", "span", "why", "where")
             for metric in run.metrics
         ],
     }
@@ -93,15 +83,20 @@ def write_junit(results: Results, path: Path) -> None:
 
     The properties of a suite are the versions of all software, and the settings of every run.
     """
-    from junitparser import JUnitXml
-
-    document = JUnitXml("irb-twin validate")
     suites: dict[str, TestSuite] = {}
     for run in results.runs:
         name = f"{run.setup.robot}.{run.scenario}"
         suite = suites.get(name) or suites.setdefault(name, _suite(name))
         _add_cases(suite, name, run, results)
-    for suite in suites.values():
+    write_suites("irb-twin validate", suites.values(), path)
+
+
+def write_suites(title: str, suites: Iterable[TestSuite], path: Path) -> None:
+    """Write suites as a document of JUnit."""
+    from junitparser import JUnitXml
+
+    document = JUnitXml(title)
+    for suite in suites:
         document.add_testsuite(suite)
     document.update_statistics()
     document.write(str(path), pretty=True)
@@ -131,22 +126,21 @@ def _add_cases(suite: TestSuite, name: str, run: Run, results: Results) -> None:
         advice = f"cause: {broken.cause}\nrepeat: {broken.repeat}"
     checks = judged(run)
     share = run.seconds / max(len(checks) + (run.error is not None), 1)  # so that the run counts once
-    for metric in checks:
-        case = TestCase(xml_text(metric.name), where, share)
-        if not metric.passes:
-            case.result = [_failure(failure(metric), advice)]
-        suite.append(case)
-    for part, title, seconds, sentence in run.cases:
-        case = TestCase(xml_text(title), xml_text(f"{where}.{part}") if part else where, seconds)
+
+    def add(title: str, place: str, seconds: float, sentence: str) -> None:
+        case = TestCase(xml_text(title), xml_text(place), seconds)
         if sentence:
             case.result = [_failure(sentence, advice)]
         suite.append(case)
+
+    for metric in checks:
+        add(metric.name, where, share, "" if metric.passes else failure(metric))
+    for part, title, seconds, sentence in run.cases:
+        add(title, f"{where}.{part}" if part else where, seconds, sentence)
     if run.tracking is not None:
         suite.append(_tracking(run.tracking, where, advice))
     if run.error is not None:
-        case = TestCase("finishes", where, share)
-        case.result = [_failure(run.error, advice)]
-        suite.append(case)
+        add("finishes", where, share, run.error)
 
 
 def _tracking(tracking: TrackingVerdict, where: str, advice: str) -> TestCase:

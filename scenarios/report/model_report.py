@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import write_document
+from scenarios.report.documents import attributes, write_document
 from scenarios.report.report import verdict
 from scenarios.report.tables import table_of
 from twin.errors import RobotError, TwinError
@@ -136,16 +136,8 @@ class Report:
             "passes": self.passes,
             "mass_kg": check.mass,
             "joints": [
-                {
-                    "name": joint.name,
-                    "kind": joint.kind,
-                    "parent": joint.parent,
-                    "child": joint.child,
-                    "range": [joint.low, joint.high],
-                    "speed": joint.speed,
-                    "effort": joint.effort,
-                    "passive": joint.passive,
-                }
+                attributes(joint, "name", "kind", "parent", "child", "speed", "effort", "passive")
+                | {"range": [joint.low, joint.high]}
                 for joint in check.moving_joints
             ],
             "links": [
@@ -160,13 +152,7 @@ class Report:
             "dh": self._dh_document(),
             "loops": [loop.name for loop in check.robot.loops] if check.robot is not None else [],
             "findings": [finding._asdict() for finding in self.findings],
-            "agreement": None
-            if self.agreement is None
-            else {
-                "states": self.agreement.states,
-                "passes": self.agreement.passes,
-                **{name: getattr(self.agreement, name) for name in FIGURES},
-            },
+            "agreement": None if self.agreement is None else attributes(self.agreement, *FIGURES),
         }
 
     def write_json(self, path: Path) -> None:
@@ -174,7 +160,7 @@ class Report:
         write_document(path, self.document())
 
 
-FIGURES = ("step", "step_limit", "pose", "pose_limit", "engine", "model")
+FIGURES = ("states", "passes", "step", "step_limit", "pose", "pose_limit", "engine", "model")
 
 
 def joint_table(check: ModelCheck) -> Table:
@@ -222,19 +208,12 @@ def loops_line(check: ModelCheck) -> Text:
 def agreement_table(agreement: Agreement) -> Table:
     """Return a table that compares the engine with the model, and each with itself."""
     table = table_of(f"from {agreement.states} random states", numbers=("largest error", "limit", ""))
+    of_step, of_pose = agreement.step_limit, agreement.pose_limit
     for what, value, limit in (
-        ("acceleration in one step, PyBullet - model, relative", agreement.step, agreement.step_limit),
-        (
-            "tool pose, PyBullet - model (position in m, rotation matrix)",
-            agreement.pose,
-            agreement.pose_limit,
-        ),
-        (
-            "acceleration in one step, PyBullet - a second PyBullet, relative",
-            agreement.engine,
-            agreement.step_limit,
-        ),
-        ("model: inverse dynamics of forward dynamics, relative", agreement.model, agreement.step_limit),
+        ("acceleration in one step, PyBullet - model, relative", agreement.step, of_step),
+        ("tool pose, PyBullet - model (position in m, rotation matrix)", agreement.pose, of_pose),
+        ("acceleration in one step, PyBullet - a second PyBullet, relative", agreement.engine, of_step),
+        ("model: inverse dynamics of forward dynamics, relative", agreement.model, of_step),
     ):
         table.add_row(what, figure(value), figure(limit), verdict(bool(value <= limit)))
     return table

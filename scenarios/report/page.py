@@ -7,7 +7,7 @@ scenario and robot, with the worst moment of every controller, replay, curves, t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from scenarios.report.results import (
     scenario_tables,
 )
 from scenarios.report.worst_moment import reasons, worst_moment
-from scenarios.running.provenance import all_settings, provenance, provenance_line
+from scenarios.running.provenance import all_settings, described, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.formatting import figure
 from twin.logs.figures import (
@@ -105,8 +105,7 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Ce
         if program is not None:
             data[f"replay-{number}-lines"] = program.marks
         sections.append(_section(number, title, group, list(figures), start) | {"program": program})
-    described = [{"scenario": run.scenario, **all_settings(run)} for run in results.runs]
-    data["made-with"] = {"provenance": provenance(), "settings": described}
+    data["made-with"] = {"provenance": provenance(), "settings": list(map(described, results.runs))}
     text = rendered(results, sections, data, get_plotlyjs())
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
@@ -129,23 +128,16 @@ def template() -> Template:
     from markupsafe import Markup
 
     def cleaned(value: Any) -> Any:
-        return (
-            value.translate(BIDI_CONTROLS)
-            if isinstance(value, str) and not isinstance(value, Markup)
-            else value
-        )
+        is_text = isinstance(value, str) and not isinstance(value, Markup)
+        return value.translate(BIDI_CONTROLS) if is_text else value
 
     def in_script(value: Any) -> Markup:
         """Return JSON for a script element, which no text in it can end."""
         text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
         return Markup(text.translate(BIDI_CONTROLS).replace("<", "\\u003c"))
 
-    environment = Environment(
-        loader=PackageLoader("scenarios", "report"),
-        autoescape=True,
-        finalize=cleaned,
-        undefined=StrictUndefined,
-    )
+    loader = PackageLoader("scenarios", "report")
+    environment = Environment(loader=loader, autoescape=True, finalize=cleaned, undefined=StrictUndefined)
     environment.filters |= {"figure": figure, "in_script": in_script}
     return environment.get_template("page.html")
 
@@ -160,11 +152,8 @@ def _surroundings(
 
     robot = those[0].log.robot
     clearance = Clearance(robot, cell)
-    fixtures = [
-        scene.Fixture(name, vertices, faces)
-        for vertices, faces, name in clearance.meshes(np.zeros(robot.n))
-        if name != "tool"
-    ]
+    meshes = clearance.meshes(np.zeros(robot.n))
+    fixtures = [scene.Fixture(name, vertices, faces) for vertices, faces, name in meshes if name != "tool"]
     found = [cell.least_distance(one.log) for one in those]
     return fixtures, [one.nearest.points for one in found], [one.t for one in found]
 
@@ -241,9 +230,8 @@ def _joints(one: Logged) -> dict[str, Any]:
             f"RMS / cubic mean torque [{torque_unit}]",
             "peak torque / limit", "peak speed / limit", "saturated samples")  # fmt: skip
     pose = pose_error(log)
-    parts = [
-        f"{axis} {figure(rms(pose)[k])} / {figure(largest(pose)[k])}" for k, axis in enumerate("xyzabcd")
-    ]
+    sizes = zip("xyzabcd", rms(pose), largest(pose), strict=True)
+    parts = [f"{axis} {figure(of_all)} / {figure(most)}" for axis, of_all, most in sizes]
     tool = (
         f"Tool with {one.label}: largest position error {_largest(log, tool_distance(log))}, in m. "
         f"RMS / largest error of each pose component, in m and of the quaternion: {', '.join(parts)}."
@@ -284,40 +272,40 @@ def _checks(runs: Sequence[Run]) -> list[tuple[str, list, str]]:
 def _arm(robot: Robot) -> dict[str, Any]:
     """Return the properties of the arm, and a table of its joints and drives."""
     payload = robot.payload
+    carried = "none"
+    if payload is not None:
+        carried = f"{figure(payload.mass)} kg at {_numbers(payload.com)} m in the flange frame"
     rows = [
         ("robot", robot.name),
         ("file", "" if robot.file is None else robot.file.name),
         ("gravity in the base frame", f"{_numbers(robot.gravity)} m/s²"),
-        (
-            "payload",
-            "none"
-            if payload is None
-            else f"{figure(payload.mass)} kg at {_numbers(payload.com)} m in the flange frame",
-        ),
+        ("payload", carried),
         ("drives", robot.drive_mode),
     ]
 
     def unit(column: str, form: str) -> str:
         return f"{column} [{caption_unit(robot.joint_kinds, form)}]"
 
-    columns: dict[str, Any] = {
-        "joint": list(robot.joint_names),
-        "range": [f"{_position(low, kind)} to {_position(high, kind)}" for low, high, kind in
-                  zip(robot.q_min, robot.q_max, robot.joint_kinds, strict=True)],
-        unit("speed limit", "{speed}"): [figure(value) for value in robot.qd_max],
-        unit("torque limit at standstill", "{torque}"): [figure(value) for value in robot.drive_torque_max],
-    }  # fmt: skip
+    ranges = [
+        f"{_position(low, kind)} to {_position(high, kind)}"
+        for low, high, kind in zip(robot.q_min, robot.q_max, robot.joint_kinds, strict=True)
+    ]
+    numbers = {
+        unit("speed limit", "{speed}"): robot.qd_max,
+        unit("torque limit at standstill", "{torque}"): robot.drive_torque_max,
+    }
     if (drives := robot.active_drives) is not None:
-        columns |= {
-            "gear": [figure(value) for value in drives.ratio],
-            "reflected rotor inertia [kg m²]": [figure(value) for value in np.diag(drives.reflected_inertia)],
-            unit("Coulomb friction", "{torque}"): [figure(value) for value in drives.coulomb],
-            unit("viscous friction", "{torque} s/{position}"): [figure(value) for value in drives.viscous],
+        numbers |= {
+            "gear": drives.ratio,
+            "reflected rotor inertia [kg m²]": np.diag(drives.reflected_inertia),
+            unit("Coulomb friction", "{torque}"): drives.coulomb,
+            unit("viscous friction", "{torque} s/{position}"): drives.viscous,
         }
         if robot.drive_mode == "elastic":
-            columns[unit("stiffness", "{torque}/{position}")] = [figure(value) for value in drives.stiffness]
-    table: Iterable[Sequence[str]] = zip(*columns.values(), strict=True)
-    return {"facts": rows, "head": list(columns), "rows": list(table)}
+            numbers[unit("stiffness", "{torque}/{position}")] = drives.stiffness
+    columns = [map(figure, values) for values in numbers.values()]
+    table = list(zip(robot.joint_names, ranges, *columns, strict=True))
+    return {"facts": rows, "head": ["joint", "range", *numbers], "rows": table}
 
 
 def _position(value: float, kind: str) -> str:

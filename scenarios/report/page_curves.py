@@ -187,13 +187,17 @@ def _figure(panels: Sequence[Panel], points: int, log: Log) -> dict[str, Any]:
             "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 12.5},
         })  # fmt: skip
         if panel.limit is not None:
-            shapes += [_across(number, side * panel.limit) for side in (-1, 1)]
+            limits = (-panel.limit, panel.limit)
+            shapes += [_shape(number, LIMIT, "x", x=(0, 1), y=(limit, limit)) for limit in limits]
             layout[f"yaxis{number}"]["range"] = _range(panel)
-        shapes += [_moment(number, t, colour) for t, colour in panel.moments]
+        shapes += [
+            _shape(number, {"color": colour, "width": 1.5, "dash": "dash"}, "y", x=(t, t), y=(0, 1))
+            for t, colour in panel.moments
+        ]
         if row == 0:
             numbers = line_numbers(log, number)
             titles += numbers
-            shapes += [_begin(number, one["x"]) for one in numbers]
+            shapes += [_shape(number, BEGIN, "y", x=(one["x"], one["x"]), y=(0.9, 1)) for one in numbers]
         for line in panel.lines:
             traces.append(_trace(line, points, number, line.look["legendgroup"] not in shown))
             shown.add(line.look["legendgroup"])
@@ -226,19 +230,15 @@ def _packed(values: NDArray) -> dict[str, str]:
     }
 
 
-def _across(number: str, y: float) -> dict[str, Any]:
-    line = {"color": "#b00020", "width": 1, "dash": "dot"}
-    place = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1, "y0": y, "y1": y}
-    return {"type": "line", "line": line, "layer": "below", **place}
+LIMIT = {"color": "#b00020", "width": 1, "dash": "dot"}
+BEGIN = {"color": "#bbb", "width": 0.7}
+"""Looks of a limit, and of the beginning of a program's line."""
 
 
-def _begin(number: str, t: float) -> dict[str, Any]:
-    line = {"color": "#bbb", "width": 0.7}
-    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": t, "x1": t, "y0": 0.9, "y1": 1}
-    return {"type": "line", "line": line, "layer": "below", **place}
-
-
-def _moment(number: str, t: float, colour: str) -> dict[str, Any]:
-    line = {"color": colour, "width": 1.5, "dash": "dash"}
-    place = {"xref": f"x{number}", "yref": f"y{number} domain", "x0": t, "x1": t, "y0": 0, "y1": 1}
-    return {"type": "line", "line": line, "layer": "below", **place}
+def _shape(
+    number: str, look: dict[str, Any], relative: str, *, x: tuple[float, float], y: tuple[float, float]
+) -> dict[str, Any]:
+    """Return a straight line in a panel; its place along one axis, "x" or "y", is relative to the panel."""
+    axes = {f"{axis}ref": f"{axis}{number}" + " domain" * (axis == relative) for axis in "xy"}
+    place = {"x0": x[0], "x1": x[1], "y0": y[0], "y1": y[1]}
+    return {"type": "line", "line": look, "layer": "below", **axes, **place}

@@ -113,37 +113,21 @@ class WorstMoment:
         """Yield names and values of the logged signals at the moment."""
         log, robot, i, unit, torque = self.log, self.log.robot, self.joint, self.unit, self.torque_unit
         beside = [self.around(0.05, 0).start, min(self.around(0, 0.05).stop, len(log.t)) - 1]
+        errors = (f"{figure(float(self.error[k]))} {unit} at {log.t[k]:.4g} s" for k in beside)
         yield "error", f"{figure(self.at(joint_error(log)))} {unit}"
-        yield (
-            "error 0.05 s before, after",
-            ", ".join(f"{figure(float(self.error[k]))} {unit} at {log.t[k]:.4g} s" for k in beside),
-        )
-        yield (
-            "position (range)",
-            (
-                f"{_angle(self.at(log.q), unit)} "
-                f"({_angle(robot.q_min[i], unit)} to {_angle(robot.q_max[i], unit)})"
-            ),
-        )
-        yield (
-            "speed, desired speed (limit)",
-            (
-                f"{figure(self.at(log.qd))}, {figure(self.at(log.qd_ref))} "
-                f"({figure(robot.qd_max[i])}) {unit}/s: "
-                f"{percent(self.at(speed_load(log)))} of the limit"
-            ),
-        )
+        yield "error 0.05 s before, after", ", ".join(errors)
+        position, low, high = (_angle(q, unit) for q in (self.at(log.q), robot.q_min[i], robot.q_max[i]))
+        yield "position (range)", f"{position} ({low} to {high})"
+        speeds = f"{figure(self.at(log.qd))}, {figure(self.at(log.qd_ref))} ({figure(robot.qd_max[i])})"
+        share = percent(self.at(speed_load(log)))
+        yield "speed, desired speed (limit)", f"{speeds} {unit}/s: {share} of the limit"
         peak = float(np.max(np.abs(log.qdd_ref[:, i])))
         share = f": {percent(self.at(log.qdd_ref) / peak)} of its maximum" if peak > 0 else ""
         yield "desired acceleration", f"{figure(self.at(log.qdd_ref))} {unit}/s²{share}"
         saturation = ", saturated" if self.at(log.saturated) else ""
-        yield (
-            "torque demanded, applied",
-            (
-                f"{figure(self.at(log.tau_demand))}, {figure(self.at(log.tau))} {torque}: "
-                f"{percent(self.at(motor_load(log)))} of the motor's limit at this speed{saturation}"
-            ),
-        )
+        torques = f"{figure(self.at(log.tau_demand))}, {figure(self.at(log.tau))} {torque}"
+        share = f"{percent(self.at(motor_load(log)))} of the motor's limit at this speed{saturation}"
+        yield "torque demanded, applied", f"{torques}: {share}"
         for name, value in self.torque_parts().items() if self.is_finite() else ():
             yield f"part: {name}", f"{figure(value)} {torque}"
         if log.q_seen is not log.q_motor:

@@ -136,16 +136,11 @@ def _saturated(run: Run) -> str:
     figures = run.figures
     if figures is None:
         return ""
+    kinds, limits = figures.joint_kinds, figures.torque_limit
     saturated = [
-        f"{name}: {limit:.4g} {joint_unit(kind, 'torque')}"
-        for name, kind, limit, count in zip(
-            figures.joint_names,
-            figures.joint_kinds,
-            figures.torque_limit,
-            figures.saturated_samples,
-            strict=True,
-        )
-        if count
+        f"{name}: {limits[joint]:.4g} {joint_unit(kinds[joint], 'torque')}"
+        for joint, name in enumerate(figures.joint_names)
+        if figures.saturated_samples[joint]
     ]
     return f" ({', '.join(saturated)})" if saturated else ""
 

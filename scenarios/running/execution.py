@@ -61,11 +61,7 @@ def run_sequence(plan: Sequence[Task], begin: Callable[[str], Callable[[float], 
             if task.setup.gui:
                 task = _with_ghosts(plan, place, runs, labels)
             runs[place] = run_one(task, announce(place))
-    for place, run in _run_in_workers(plan, tasks, 1):
-        if run is None:
-            announce(place)
-        else:
-            runs[place] = run
+    _run_in_workers(plan, tasks, 1, announce, runs.__setitem__)
     return [replace(runs[place], label=labels[task.setup.controller]) for place, task in enumerate(plan)]
 
 
@@ -85,31 +81,33 @@ def run_in_parallel(
     """
     runs: dict[int, Run] = {}
     order = sorted(range(len(plan)), key=lambda place: plan[place].entry.name not in LONG)
-    tasks = {place: task for place in order if (task := _work(plan[place], with_log=False)) is not None}
+    tasks = {place: work for place in order if (work := _work(plan[place], with_log=False)) is not None}
+
+    def finished(place: int, run: Run) -> None:
+        runs[place] = run
+        done(place, run.passes)
+
     for place in order:
         if place not in tasks:
             begun(place)
-            runs[place] = run_one(plan[place]).without_log()
-            done(place, runs[place].passes)
-    for place, run in _run_in_workers(plan, tasks, jobs):
-        if run is None:
-            begun(place)
-        else:
-            runs[place] = run
-            done(place, run.passes)
+            finished(place, run_one(plan[place]).without_log())
+    _run_in_workers(plan, tasks, jobs, begun, finished)
     return [runs[place] for place in range(len(plan))]
 
 
 def _run_in_workers(
-    plan: Sequence[Task], tasks: dict[int, Work], jobs: int
-) -> Iterator[tuple[int, Run | None]]:
-    """Execute tasks in worker processes; yield each index with `None` at the start and the run at the end."""
+    plan: Sequence[Task], tasks: dict[int, Work], jobs: int,
+    begun: Callable[[int], object], finished: Callable[[int, Run], object],
+) -> None:  # fmt: skip
+    """Execute tasks in worker processes; call the functions with the index of each, and with its run."""
     with Workers(jobs, modules=SLOW) as workers:
         for place, event in workers.run(tasks.items()):
             if isinstance(event, Answer):
-                yield place, _run_of_answer(plan[place], event)
+                event.reissue_warnings()
+                task = plan[place]
+                finished(place, Run(task, error=event.fault) if event.fault else Run(task, **event.value))
             elif isinstance(event, Started):
-                yield place, None
+                begun(place)
 
 
 def _work(task: Task, *, with_log: bool) -> Work | None:
@@ -154,12 +152,6 @@ def _run_in_worker(argument: str, settings: bytes, with_log: bool) -> dict[str, 
 def _entry(argument: str) -> Entry:
     """Return a scenario; a user's file is loaded only once in each process."""
     return registry.find_regardless(argument)
-
-
-def _run_of_answer(task: Task, answer: Answer) -> Run:
-    """Return the run that a worker's answer describes, and repeat its warnings."""
-    answer.reissue_warnings()
-    return Run(task, error=answer.fault) if answer.fault else Run(task, **answer.value)
 
 
 def _order(plan: Sequence[Task]) -> Iterator[int]:

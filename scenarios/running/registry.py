@@ -109,17 +109,13 @@ class Entry:
         return Task(self, scenario, scenario.checked(setup))
 
 
-def titles() -> dict[str, str]:
-    """Return the first docstring line of every built-in scenario, by name in alphabetical order."""
-    return _titles(BUILT_IN)
+def known_names() -> tuple[str, ...]:
+    """Return the names of the built-in scenarios, then those of installed plugins."""
+    return tuple(dict.fromkeys((*BUILT_IN, *plugin_entries(GROUP))))
 
 
-def plugin_titles() -> dict[str, str]:
-    """Return the first docstring line of every scenario of an installed plugin, by name."""
-    return _titles(name for name in plugin_entries(GROUP) if name not in BUILT_IN)
-
-
-def _titles(names: Iterable[str]) -> dict[str, str]:
+def titles(names: Iterable[str] = BUILT_IN) -> dict[str, str]:
+    """Return the first docstring line of scenarios by their names."""
     entries = {name: find_regardless(name) for name in names}
     return {
         name: one.title if one.fault is None else describe_error(one.fault) for name, one in entries.items()
@@ -155,16 +151,16 @@ def find(name: str) -> Entry:
     plugins = plugin_entries(GROUP)
     if name in plugins:
         return _entry(name, plugins[name].load(), name)
-    names = ", ".join(dict.fromkeys((*BUILT_IN, *plugins)))
     raise UnknownNameError(
-        f"unknown scenario {name!r}: known are {names}, or the path of your .py file or of a program in RAPID"
+        f"unknown scenario {name!r}: known are {', '.join(known_names())}, or the path of your .py file or "
+        "of a program in RAPID"
     )
 
 
 def is_program(name: str) -> bool:
     """Return whether the name of a scenario is the path of a program in RAPID."""
-    path, known = Path(name), (*BUILT_IN, *plugin_entries(GROUP))
-    return path.suffix.lower() in SUFFIXES or (name not in known and path.is_dir())
+    path = Path(name)
+    return path.suffix.lower() in SUFFIXES or (name not in known_names() and path.is_dir())
 
 
 def _program(path: str) -> Entry:

@@ -207,11 +207,9 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         program_fault = isinstance(error, RapidError)
         refused = log is None and isinstance(error, (TwinError, ValueError)) and not law and not program_fault
         raised = "" if refused else _raised_in(error, entry.file)
-        fault = (
-            describe_error(error)
-            if refused or program_fault
-            else describe_error_with_location(error, law or entry.file, *plugin_files())
-        )
+        fault = describe_error(error)
+        if not (refused or program_fault):
+            fault = describe_error_with_location(error, law or entry.file, *plugin_files())
     seconds = time.perf_counter() - start
     return Run(
         task.with_setup(beside=()), log, metrics, seconds, run, fault, refused, raised, table, cases,
@@ -260,15 +258,10 @@ def _file_of_failed_controller(error: BaseException) -> str:
     A controller can fail with any kind of error. Without this distinction, a `ValueError` of NumPy would
     count as a rejected setting.
     """
-    calls = traceback.extract_tb(error.__traceback__)
-    return next(
-        (
-            called.filename
-            for call, called in pairwise(calls)
-            if call.name == "__call__" and call.filename.endswith("control_law.py")
-        ),
-        "",
-    )
+    for call, called in pairwise(traceback.extract_tb(error.__traceback__)):
+        if call.name == "__call__" and call.filename.endswith("control_law.py"):
+            return called.filename
+    return ""
 
 
 def _valid_run(found: Any, file: str) -> TrackingRun:
@@ -324,11 +317,8 @@ def repeat_command(run: Run) -> str:
             words += _option(flag(name), _text(value))
     if run.cell:
         words += ["--cell", run.cell[0]]
-    for option, values in (
-        ("--set", setup.law_settings),
-        ("--with", setup.changes),
-        ("--limit", setup.limits),
-    ):
+    lists = {"--set": setup.law_settings, "--with": setup.changes, "--limit": setup.limits}
+    for option, values in lists.items():
         words += [option, *(f"{name}={_text(value)}" for name, value in values)] if values else []
     return shlex.join(words)
 

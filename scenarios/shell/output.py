@@ -77,11 +77,15 @@ def apart(path: Path, names: Sequence[Sequence[str]]) -> list[Path]:
 
 
 class Files:
-    """Output files of a command; if one cannot be written, the others are, and a message names it."""
+    """Output files of a command; if one cannot be written, the others are, and a message names it.
+
+    Attributes:
+        faults: one sentence for each file that could not be written.
+    """
 
     def __init__(self) -> None:
         self._written: list[Path] = []
-        self._faults: list[str] = []
+        self.faults: list[str] = []
 
     def write(self, path: Path | None, write: Callable[[Path], object]) -> None:
         """Write one file completely or not at all; do nothing if `path` is `None`."""
@@ -93,7 +97,7 @@ class Files:
             with atomic_write(path) as draft:
                 write(draft)
         except Exception as error:  # of the disk, or of a library that writes the file
-            self._faults.append(f"cannot write {path}: {describe_error(error)}")
+            self.faults.append(f"cannot write {path}: {describe_error(error)}")
         else:
             self._written.append(path)
 
@@ -102,18 +106,18 @@ class Files:
         try:
             self._written += write()
         except OSError as error:
-            self._faults.append(f"cannot write {error.filename}: {describe_error(error)}")
+            self.faults.append(f"cannot write {error.filename}: {describe_error(error)}")
 
     @property
     def complete(self) -> bool:
         """Whether all files have been written so far."""
-        return not self._faults
+        return not self.faults
 
     def name(self, console: Any) -> bool:
         """Print the files that were written and those that could not be; return whether all were written."""
         for path in self._written:
-            console.print(f"wrote {path}", highlight=False, soft_wrap=True)
-        for fault in self._faults:
+            console.print(f"wrote {path}", soft_wrap=True)
+        for fault in self.faults:
             print_to_stderr(fault)
         return self.complete
 
@@ -130,13 +134,18 @@ def print_to_stderr(sentence: str) -> None:
             print(f"irb-twin: {one_line(sentence)}", file=sys.stderr)  # noqa: T201
 
 
+def print_line(text: str) -> None:
+    """Print a text on standard output at once, without wrapping its lines."""
+    console().print(text, soft_wrap=True)
+
+
 def announce_page(address: str) -> None:
     """Print the address of a page, and how to reach it over SSH; open it if the user sits at this machine."""
     port = address.rstrip("/").rpartition(":")[2]
-    console().print(f"{address}  (ctrl-C ends)", highlight=False)
+    console().print(f"{address}  (ctrl-C ends)")
     if "SSH_CONNECTION" in os.environ:
         host = f"{getpass.getuser()}@{platform.node()}"
-        console().print(f"on your computer: ssh -L {port}:127.0.0.1:{port} {host}", highlight=False)
+        console().print(f"on your computer: ssh -L {port}:127.0.0.1:{port} {host}")
     elif sys.stdout.isatty():
         webbrowser.open(address)
 
@@ -183,7 +192,7 @@ def console(stream: TextIO | None = None) -> Any:
             hang_up()
 
     width = _width(stream or sys.stdout)  # rich ignores COLUMNS if it is given a height, too
-    return Page(file=stream, width=width, height=25, markup=False, emoji=False)
+    return Page(file=stream, width=width, height=25, markup=False, emoji=False, highlight=False)
 
 
 _page_of_bars = lru_cache(1)(console)

@@ -8,22 +8,27 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
+import math
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field
+from dataclasses import MISSING, Field, dataclass
 from dataclasses import fields as all_fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-from scenarios.options import flag_of, kind_of, option
+from scenarios.options import argument, dataclass_transform, flag_of, kind_of, option, output_file, section
 from twin.errors import UnknownNameError, WrongUse, describe_error
 
 WIDEST = 100
 """Largest width of a line of help, in characters; longer lines are hard to read."""
+
+start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
+end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
+"""Return the fields of `--from` and `--to`, which commands on logs have in common."""
 
 T = TypeVar("T")
 
@@ -45,10 +50,13 @@ class Call(NamedTuple):
     settings: dict[str, Any]
 
 
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(argument, option, output_file, section)
+)
 class Command:
-    """Base class of a command of `irb-twin`, which is a frozen dataclass.
+    """Command of `irb-twin`; a subclass becomes a frozen dataclass.
 
-    The docstring is the description in the command's help. The fields are its options.
+    Its docstring is the description in the command's help. Its fields are the options.
     """
 
     usage: ClassVar[str | None] = None
@@ -57,6 +65,9 @@ class Command:
     """Number of words before the names of scenarios; `None` if the command takes no scenarios."""
     besides: ClassVar[tuple[str, ...] | None] = None
     """Settings of scenarios that are not offered; `None` if the command takes no settings of scenarios."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     def texts(cls, scenarios: Sequence[Any]) -> tuple[str, str]:
@@ -194,9 +205,19 @@ def count(text: str, least: int = 1) -> int:
     return int(text)
 
 
-start_option = partial(option, None, "use only the samples from this time on, in s", "S", flag="--from")
-end_option = partial(option, None, "use only the samples up to this time, in s", "S", flag="--to")
-"""Return the fields of `--from` and `--to`."""
+def number_within(text: str, low: float, high: float, what: str) -> float:
+    """Convert a text into a number.
+
+    Raises:
+        ArgumentTypeError: the text is not a number, or the number is not within `low` and `high`.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+    return number
 
 
 class HelpPage(argparse.HelpFormatter):

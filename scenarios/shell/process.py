@@ -98,10 +98,8 @@ def _forget(caught: list[int]) -> None:
 
 def _wait(receiver: int, console: int | None, caught: list[int]) -> None:
     """Wait for one of the signals that ends the process, clean up, and end it."""
-    while (number := os.read(receiver, 1)[0]) not in caught or take(
-        number
-    ):  # another signal, or a graceful stop
-        pass
+    while (number := os.read(receiver, 1)[0]) not in caught or take(number):
+        pass  # another signal, or a graceful stop
     try:
         for clean_up in _exit_functions:
             clean_up()

@@ -61,10 +61,9 @@ def add_settings(parser: Parser, entries: Sequence[Entry], besides: Sequence[str
         if name in besides and kind is Setup:
             continue
         group, item = parser.group(title), fields(kind)[name]
+        text, switch = default(name, entries), argparse.BooleanOptionalAction
         try:
-            add_option(
-                group, kind, item, default=default(name, entries), switch=argparse.BooleanOptionalAction
-            )
+            add_option(group, kind, item, default=text, switch=switch)
         except argparse.ArgumentError as error:
             raise WrongUse(f"setting {name!r} makes an option that exists already ({error})") from error
 
@@ -142,14 +141,18 @@ def changes_of(words: Sequence[str]) -> tuple[tuple[str, float], ...]:
     """
     found = []
     for word in words:
-        name, sign, text = word.partition("=")
-        try:
-            found.append((name, float(text)))
-        except ValueError:
-            sign = ""
-        if not (name and sign):
-            raise WrongUse(f"--with {word}: expected NAME=NUMBER, as mass=1.1 or model.drives.coulomb=0.7")
+        name, _, text = word.partition("=")
+        expected = "NAME=NUMBER, as mass=1.1 or model.drives.coulomb=0.7"
+        found.append((name, _number(text if name else "", f"--with {word}: expected {expected}")))
     return tuple(found)
+
+
+def _number(text: str, refusal: str) -> float:
+    """Return the number that a text contains; raise `WrongUse` with the refusal if it contains none."""
+    try:
+        return float(text)
+    except ValueError:
+        raise WrongUse(refusal) from None
 
 
 limit_option = partial(
@@ -176,10 +179,7 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
         name, _, text = word.partition("=")
         if name not in FIGURES:
             raise WrongUse(f"--limit {word}: unknown quantity {name!r}: known are {', '.join(FIGURES)}")
-        try:
-            found[name] = float(text)
-        except ValueError:
-            raise WrongUse(f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01") from None
+        found[name] = _number(text, f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01")
         if not found[name] >= 0:
             raise WrongUse(f"--limit {word}: expected a number of at least 0")
     return found
@@ -226,10 +226,9 @@ class LawSettings:
                 known = ", ".join(laws)
                 raise WrongUse(f"{setting.origin}: this run has no controller {setting.law!r}, only {known}")
             if not fitting:
-                there = "; ".join(
-                    f"{law} has {', '.join(names or ()) or 'none'}" for law, names in meant.items()
-                )
-                raise WrongUse(f"{setting.origin}: there is no setting {setting.name!r}: {there}")
+                there = (f"{law} has {', '.join(names or ()) or 'none'}" for law, names in meant.items())
+                reason = f"there is no setting {setting.name!r}: {'; '.join(there)}"
+                raise WrongUse(f"{setting.origin}: {reason}")
             for law in fitting:
                 result[law][setting.name] = setting.value
         return {law: tuple(values.items()) for law, values in result.items()}

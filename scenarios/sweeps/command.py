@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,12 +14,11 @@ from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.running.registry import Entry
 from scenarios.shell.output import Files, apart, console, counted, duration, print_to_stderr
-from scenarios.shell.parser import Call, Command, count
+from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, changes_option, limit_option, limits_of, tasks_of
 from twin.errors import WrongUse
 
 if TYPE_CHECKING:
-    from scenarios.sweeps.draws import Means
     from scenarios.sweeps.findings import Swept
     from scenarios.sweeps.plan import Law, SweepPlan
     from scenarios.sweeps.scenario_experiment import ScenarioExperiment
@@ -58,23 +56,11 @@ class MeansOptions:
     )
     scheduler: str | None = option(None, "use the processes of a Dask cluster", "tcp://HOST:PORT")
 
-    def chosen(self, chunk_folder: Path | None = None, resume: bool = False) -> Means:
-        """Return the chosen means of execution.
-
-        Args:
-            chunk_folder: folder for the finished chunks of the sweep; `None` to store none.
-            resume: whether to reuse the finished chunks in this folder.
-
-        Raises:
-            WrongUse: both `--workers` and `--scheduler` were given.
-        """
-        from scenarios.sweeps.draws import Means
-
+    def __post_init__(self) -> None:
         if self.workers and self.scheduler:
             raise WrongUse(
                 "--workers excludes --scheduler: it starts processes on this machine, not on the cluster"
             )
-        return Means(self.workers, self.scheduler, chunk_folder, resume)
 
 
 def require_one_scenario(scenarios: Sequence[Entry], where: str) -> Entry:
@@ -111,14 +97,11 @@ def experiments(
     from scenarios.sweeps.scenario_experiment import ScenarioExperiment
     from twin.sweeps.trial import LOAD_FIGURES
 
+    tool_error, loads = "tool_error" in needed, not set(LOAD_FIGURES).isdisjoint(needed)
+    tasks = tasks_of(call.settings, scenario, laws, given.laws, given.changes)
     return [
-        ScenarioExperiment(
-            task,
-            tool_error="tool_error" in needed,
-            loads=any(name in LOAD_FIGURES for name in needed),
-            engine=given.means.engine,
-        )
-        for task in tasks_of(call.settings, scenario, laws, given.laws, given.changes)
+        ScenarioExperiment(task, tool_error=tool_error, loads=loads, engine=given.means.engine)
+        for task in tasks
     ]
 
 
@@ -137,17 +120,6 @@ def print_python_cost(law: Law, seconds: float, runs: int) -> None:
         )
 
 
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, got {text!r}")
-    return share
-
-
-@dataclass(frozen=True)
 class Sweep(Command):
     """Run a scenario thousands of times with varied parameters, such as payload, friction, gains or delay.
 
@@ -205,7 +177,7 @@ class Sweep(Command):
         None,
         "exit with status 1 unless the lower confidence bound of the share of passing runs is at least SHARE",
         "SHARE",
-        read=_share,
+        read=partial(number_within, low=0.0, high=1.0, what="a share from 0 to 1"),
     )
     means: MeansOptions = section(MeansOptions, MEANS)
     resume: bool = option(
@@ -242,35 +214,33 @@ class Sweep(Command):
         from scenarios.sweeps.findings import findings
         from scenarios.sweeps.summary import complaints, summary, total, worst_report, write_summary
 
-        plan, means = self._planned(call, scenario), self._means()
+        plan, chunks = self._planned(call, scenario), self._chunk_folder()
         nominals = [nominal_run(plan, law) for law in plan.laws]
         seconds = 0.0
         for nominal, law in zip(nominals, plan.laws, strict=True):
             seconds += nominal.seconds * len(law.points.values)
             print_python_cost(law, nominal.seconds, len(law.points.values))
         repeats = f", then {self.worst * len(plan.laws)} again in PyBullet" if self.worst else ""
-        print_to_stderr(f"{plan.size_text()}, {_about(seconds, means, plan)}{repeats}")
+        print_to_stderr(f"{plan.size_text()}, {_about(seconds, self.means, plan)}{repeats}")
         began = time.monotonic()
         with counted(scenario.name, plan.runs) as update:
-            swept = run_all(plan, nominals, means, update)
+            swept = run_all(plan, nominals, self.means, update, chunks=chunks, resume=self.resume)
         spent = time.monotonic() - began
 
         files = Files()  # before anything is printed: the reader may close the pipe
         self._write(plan, swept, files)
-        if files.complete:
-            remove_stored_chunks(plan, means)
+        if files.complete and chunks is not None:
+            remove_stored_chunks(plan, chunks)
         found = [findings(law) for law in swept]
-        worst = [
-            worst_of(scenario, law, runs, self.worst) for law, runs in zip(plan.laws, swept, strict=True)
-        ]
+        worst = [worst_of(law, runs, self.worst) for law, runs in zip(plan.laws, swept, strict=True)]
         files.write(self.json, partial(write_summary, plan=plan, laws=found, worst=worst))
         page = console()
         page.print(*summary(plan, found, page.width), sep="\n")
         if any(worst):
             page.print("The worst runs, repeated in PyBullet; add --gui to a command to watch the run")
         for law, cases in zip(found, worst, strict=True):
-            page.print(*worst_report(law.swept, cases), sep="\n", highlight=False, soft_wrap=True)
-        page.print(total(plan, spent), style="bold", highlight=False)
+            page.print(*worst_report(law.swept, cases), sep="\n", soft_wrap=True)
+        page.print(total(plan, spent), style="bold")
         complete = files.name(page)
         broken = complaints(found, worst, self.require_share)
         for sentence in broken:
@@ -290,7 +260,7 @@ class Sweep(Command):
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]
         page = console()
-        page.print(*listing(rows_of(known), page.width), sep="\n", highlight=False)
+        page.print(*listing(rows_of(known), page.width), sep="\n")
         return 0
 
     def _planned(self, call: Call, scenario: Entry) -> SweepPlan:
@@ -317,12 +287,11 @@ class Sweep(Command):
         ]
         return SweepPlan(scenario, tuple(laws), design, limited, self.figure)
 
-    def _means(self) -> Means:
-        """Return the means of execution."""
-        chunk_folder = self.out[0].with_name(f"{self.out[0].name}.parts") if self.out else None
-        if self.resume and chunk_folder is None:
+    def _chunk_folder(self) -> Path | None:
+        """Return the folder for finished parts, beside the first table; `None` without a table."""
+        if self.resume and not self.out:
             raise WrongUse("--resume requires --out: finished parts are stored beside that file")
-        return self.means.chosen(chunk_folder, self.resume)
+        return self.out[0].with_name(f"{self.out[0].name}.parts") if self.out else None
 
     def _write(self, plan: SweepPlan, swept: Sequence[Swept], files: Files) -> None:
         """Write the tables and pictures."""
@@ -342,7 +311,7 @@ class Sweep(Command):
                 files.write(path, partial(draw, law, title=title, scale=scale))
 
 
-def _about(seconds: float, means: Means, plan: SweepPlan) -> str:
+def _about(seconds: float, means: MeansOptions, plan: SweepPlan) -> str:
     """Estimate the duration from the nominal runs; the speed of a cluster is unknown."""
     from twin.threads import thread_count
 

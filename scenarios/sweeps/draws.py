@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from scenarios.judging.rounding import whole_run_limit
-from scenarios.running.registry import Entry, Task
+from scenarios.running.registry import Task
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.sweeps.findings import Swept
 from scenarios.sweeps.plan import Law, SweepPlan, nominal_values, values_of
@@ -22,27 +22,13 @@ from twin.errors import DriveWarning
 from twin.logs.figures import joint_error
 from twin.robot.units import joint_unit
 
+if TYPE_CHECKING:
+    from scenarios.sweeps.command import MeansOptions
+
 ENGINE_CHECKS = "PyBullet against the model, whether rounding decides"
 """Checks that no draw has; the worst runs, which are repeated in PyBullet, have them."""
 TIMED = 10
 """Number of runs in the compiled call that measures the time per run, so that they share its overhead."""
-
-
-class Means(NamedTuple):
-    """Means of execution of a sweep.
-
-    Attributes:
-        workers: number of processes on this machine; `None` for threads of this process, or for
-            PyBullet one process per core.
-        scheduler: address of a Dask cluster.
-        chunk_folder: folder for the finished chunks; `None` to store none.
-        resume: whether to reuse the finished chunks in this folder.
-    """
-
-    workers: int | None = None
-    scheduler: str | None = None
-    chunk_folder: Path | None = None
-    resume: bool = False
 
 
 class Nominal(NamedTuple):
@@ -81,8 +67,9 @@ def drive_warnings_ignored() -> Iterator[None]:
 
 
 def run_all(
-    plan: SweepPlan, nominals: Sequence[Nominal], means: Means, progress: Callable[[int], None]
-) -> list[Swept]:
+    plan: SweepPlan, nominals: Sequence[Nominal], means: MeansOptions, progress: Callable[[int], None],
+    *, chunks: Path | None = None, resume: bool = False,
+) -> list[Swept]:  # fmt: skip
     """Run all points of all controllers.
 
     Args:
@@ -90,6 +77,8 @@ def run_all(
         nominals: the nominal run of each controller.
         means: the means of execution.
         progress: function that is called with the number of finished runs.
+        chunks: folder for the finished chunks; `None` to store none.
+        resume: whether to reuse the finished chunks in this folder.
 
     Raises:
         TwinError: the folder contains chunks of another sweep, or no processes are available.
@@ -103,15 +92,10 @@ def run_all(
     with drive_warnings_ignored(), pool_for(engine, means.workers, means.scheduler) as pool:
         for law in plan.laws:
             table = run_points(
-                law.experiment,
-                law.points,
-                limits=plan.limits,
-                engine=law.experiment.needs_engine,
-                pool=pool,
-                keep=_chunk_folder(means, law),
-                resume=means.resume,
+                law.experiment, law.points, limits=plan.limits, engine=law.experiment.needs_engine, pool=pool,
+                keep=None if chunks is None else _chunk_folder(chunks, law), resume=resume,
                 progress=lambda done, _, before=before: progress(before + done),
-            )
+            )  # fmt: skip
             before += len(table)
             tables.append(table)
     figure = plan.figure or decisive_figure(tables, plan.limits)
@@ -120,11 +104,9 @@ def run_all(
 
 
 def _swept(plan: SweepPlan, law: Law, table: np.ndarray, nominal: Nominal, figure: str) -> Swept:
-    known = {one.name: one for one in law.experiment.quantities()}
+    quantities = law.experiment.quantities()
     units = {
-        name: "times nominal" if one.meaning.startswith("factor ") else one.unit
-        for name in plan.names
-        if (one := known.get(name)) is not None and (one.unit or one.meaning.startswith("factor "))
+        one.name: "times nominal" if one.meaning.startswith("factor ") else one.unit for one in quantities
     }
     return Swept(
         label=law.label,
@@ -137,33 +119,31 @@ def _swept(plan: SweepPlan, law: Law, table: np.ndarray, nominal: Nominal, figur
         limits=plan.limits,
         leaves_limits=bool(plan.scenario.kind.leaves_limits),
         figure=figure,
-        units=units,
+        units={name: unit for name in plan.names if (unit := units.get(name))},
         further_checks=bool(law.experiment.further_checks),
         not_judged=(ENGINE_CHECKS, *filter(None, [law.experiment.not_judged])),
     )
 
 
-def remove_stored_chunks(plan: SweepPlan, means: Means) -> None:
+def remove_stored_chunks(plan: SweepPlan, chunks: Path) -> None:
     """Remove the stored chunks, once the tables are written."""
     from twin.sweeps.running import remove_chunks
 
-    if means.chunk_folder is not None:
-        for law in plan.laws:
-            remove_chunks(_chunk_folder(means, law) or means.chunk_folder)
-        with suppress(OSError):  # it contains other files
-            means.chunk_folder.rmdir()
+    for law in plan.laws:
+        remove_chunks(_chunk_folder(chunks, law))
+    with suppress(OSError):  # it contains other files
+        chunks.rmdir()
 
 
-def _chunk_folder(means: Means, law: Law) -> Path | None:
+def _chunk_folder(chunks: Path, law: Law) -> Path:
     """Return the folder for the chunks of one controller."""
-    return means.chunk_folder and means.chunk_folder / re.sub(r"[^\w.+-]+", "_", law.label)
+    return chunks / re.sub(r"[^\w.+-]+", "_", law.label)
 
 
-def worst_of(scenario: Entry, law: Law, swept: Swept, count: int) -> list[WorstCase]:
+def worst_of(law: Law, swept: Swept, count: int) -> list[WorstCase]:
     """Repeat the worst runs of a controller in PyBullet, except those whose arm cannot be made.
 
     Args:
-        scenario: the scenario of the sweep.
         law: the controller, with the points of its runs.
         swept: the runs of the controller.
         count: number of runs to repeat.

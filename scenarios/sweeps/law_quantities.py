@@ -59,10 +59,14 @@ def with_law_settings(task: Task, chosen: Mapping[str, float], law_of: Callable[
     """
     for name in sorted(chosen, key=lambda name: name != "bandwidth"):  # other settings are derived from it
         now = _required_numbers(task.setup, law_of(task), name)
-        value = chosen[name] if isinstance(now, float) else tuple((chosen[name] * now).tolist())
-        settings = dict(task.setup.law_settings) | {name: value}
+        settings = dict(task.setup.law_settings) | {name: varied(now, chosen[name])}
         task = task.with_setup(law_settings=tuple(settings.items()))
     return task
+
+
+def varied(nominal: float | np.ndarray, value: float) -> float | tuple[float, ...]:
+    """Return a varied setting of a controller: a new value, or a vector multiplied by a factor."""
+    return tuple((value * nominal).tolist()) if isinstance(nominal, np.ndarray) else float(value)
 
 
 def _offered(controller: str) -> list[str]:

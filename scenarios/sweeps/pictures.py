@@ -227,10 +227,8 @@ class _Drawing:
         if self._map is not None:
             bar = made.colorbar(self._map, ax=list(grid.flat), location="right", shrink=0.6, pad=0.02)
             bar.ax.tick_params(labelsize=7, which="both")
-            bar.set_label(
-                SHARE if self._many else f"{quantity(self._swept.figure)}, passing runs",
-                fontsize=9,
-            )
+            shown = SHARE if self._many else f"{quantity(self._swept.figure)}, passing runs"
+            bar.set_label(shown, fontsize=9)
         passing = self._table["passes"]
         entries = [Line2D([], [], color=PASSING, marker="o", ms=3, label=f"{SHARE}, 95 % interval")]
         passed = f"pass: {np.count_nonzero(passing)} of {len(passing)} ({percent(passing.mean())})"

@@ -54,14 +54,9 @@ class SweepPlan:
     figure: str | None = None
 
     @property
-    def variations(self) -> tuple[Variation, ...]:
-        """The variations."""
-        return tuple(self.design.variations)
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Names of the varied parameters, as columns of the table."""
-        return columns(variation.name for variation in self.variations)
+        return columns(variation.name for variation in self.design.variations)
 
     @property
     def grid(self) -> tuple[str, ...]:
@@ -74,7 +69,7 @@ class SweepPlan:
         return self._names_of("log-uniform")
 
     def _names_of(self, kind: str) -> tuple[str, ...]:
-        named = zip(self.names, self.variations, strict=True)
+        named = zip(self.names, self.design.variations, strict=True)
         return tuple(name for name, variation in named if variation.kind == kind)
 
     @property

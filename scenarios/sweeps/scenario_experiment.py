@@ -108,14 +108,11 @@ class ScenarioExperiment:
             for name, (_, item) in self._items.items()
             if self._kind(name) in (int, float)
         ]
-        plant, model = self._nominal_arms()
+        arms = self._nominal_arms()
+        plant, model = arms.values()
         return (
             *numbers,
-            *(
-                one
-                for name, robot in (("payload", plant), ("model_payload", model))
-                for one in _payload_quantities(name, robot.payload)
-            ),
+            *(one for name, robot in arms.items() for one in _payload_quantities(name, robot.payload)),
             *law_quantities(self.setup, self._law_of(self.task)),
             *robot_quantities.quantities(plant),
             *(one._replace(name=MODEL + one.name) for one in robot_quantities.quantities(model)),
@@ -130,16 +127,15 @@ class ScenarioExperiment:
             self._require_number(name)
             value = getattr(self._owner(name), name)
             return np.nan if value is None else float(value)
-        plant, model = self._nominal_arms()
+        arms = self._nominal_arms()
         if before in PAYLOADS and rest in ("", *PLACES):
-            robot = plant if before == "payload" else model
-            return _nominal_payload(robot.payload, rest)
+            return _nominal_payload(arms[before].payload, rest)
         if name.startswith(LAW):
             return nominal_setting(self.setup, self._law_of(self.task), rest)
         try:
             if name.startswith(MODEL):
-                return robot_quantities.quantity(model, rest, MODEL).nominal
-            return robot_quantities.quantity(plant, name).nominal
+                return robot_quantities.quantity(arms["model_payload"], rest, MODEL).nominal
+            return robot_quantities.quantity(arms["payload"], name).nominal
         except UnknownNameError:
             known = (one.name for one in self.quantities())
             raise robot_quantities.unknown(name, f"scenario {self.scenario!r}", known) from None
@@ -173,8 +169,7 @@ class ScenarioExperiment:
                 changes[name] = float(value)
         for name, chosen in loads.items():
             if chosen:
-                plant, model = self._nominal_arms()
-                settings[name] = _payload_text(name, (plant if name == "payload" else model).payload, chosen)
+                settings[name] = _payload_text(name, self._nominal_arms()[name].payload, chosen)
         options = {name: settings.pop(name) for name in list(settings) if name in self.task.entry.options}
         scenario = dataclasses.replace(self.task.scenario, **options)
         task = self.task._replace(scenario=scenario).with_setup(**settings, changes=tuple(changes.items()))
@@ -311,10 +306,10 @@ class ScenarioExperiment:
         )  # fmt: skip
         return self._law(key, lambda: setup.control_law(self._model_of(task)))
 
-    def _nominal_arms(self) -> tuple[Robot, Robot]:
-        """Return the plant and the controller's model before any change."""
+    def _nominal_arms(self) -> dict[str, Robot]:
+        """Return the plant and the controller's model before any change, by the setting of their payload."""
         nominal = self.task.with_setup(changes=())
-        return self._arms_of(nominal).plant, self._model_of(nominal)
+        return {"payload": self._arms_of(nominal).plant, "model_payload": self._model_of(nominal)}
 
     def _owner(self, name: str) -> Any:
         """Return the scenario or the setup, whichever has the setting."""
@@ -358,16 +353,16 @@ PLACES = ("x", "y", "z")
 
 def _payload_quantities(name: str, payload: Payload | None) -> list[Quantity]:
     """Return the quantities of a payload: its mass and its centre of mass; those of no payload are 0."""
-    what = PAYLOADS[name]
-    places = [
-        Quantity(
-            f"{name}.{axis}", _nominal_payload(payload, axis), "m", f"centre of mass of {what}, flange frame"
-        )
-        for axis in PLACES
-    ]
+    mass, place = (
+        f"mass of {PAYLOADS[name]}; its inertia is scaled with it",
+        f"centre of mass of {PAYLOADS[name]}",
+    )
     return [
-        Quantity(name, _nominal_payload(payload, ""), "kg", f"mass of {what}; its inertia is scaled with it"),
-        *places,
+        Quantity(name, _nominal_payload(payload, ""), "kg", mass),
+        *(
+            Quantity(f"{name}.{axis}", _nominal_payload(payload, axis), "m", f"{place}, flange frame")
+            for axis in PLACES
+        ),
     ]
 
 

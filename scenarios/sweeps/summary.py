@@ -39,7 +39,7 @@ def summary(plan: SweepPlan, laws: Sequence[Findings], width: int) -> Iterator[R
         f"{plan.design.kind} design, seed {plan.design.seed}",
     ]
     yield Text(", ".join(facts), "dim")
-    varied = (f"{one.name}={one.text}" for one in plan.variations)
+    varied = (f"{one.name}={one.text}" for one in plan.design.variations)
     yield Text(f"varied: {' '.join(varied)}", "dim")
     for law in laws:
         if absent := [name for name in plan.names if name not in law.swept.names]:
@@ -256,7 +256,7 @@ def write_summary(
         "format": FORMAT,
         "provenance": provenance(),
         "scenario": plan.scenario.name,
-        "varied": [{"name": one.name, "text": one.text} for one in plan.variations],
+        "varied": [{"name": one.name, "text": one.text} for one in plan.design.variations],
         "draws": plan.design.draws,
         "design": plan.design.kind,
         "seed": plan.design.seed,

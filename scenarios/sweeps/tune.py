@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from scenarios.sweeps.tuning import TuningTask
 
 
-@dataclass(frozen=True)
 class Tune(Command):
     """Find gains of a controller with which a scenario passes for all random draws of the varied parameters.
 
@@ -102,7 +100,8 @@ class Tune(Command):
 
     def run(self, call: Call) -> int:
         """Search for gains, compare them with the default gains, and report the result."""
-        task, means = self._task(call), self.means.chosen()
+        task, means = self._task(call), self.means
+        from scenarios.report.documents import write_document
         from scenarios.sweeps import tuning_report as writers
         from scenarios.sweeps.draws import nominal_run
         from scenarios.sweeps.plan import Law, SweepPlan
@@ -143,25 +142,18 @@ class Tune(Command):
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
         files = Files()  # before anything is printed: the reader may close the pipe
         if self.out is not None:
-            gains_file = partial(writers.write_gains, task=task, tuning=tuning, file=self.out)
-            files.write(self.out, partial(gains_file, sentences=sentences))
-        files.write(
-            self.json,
-            partial(
-                writers.write_figures,
-                task=task, tuning=tuning, on_draws=on_draws, on_fresh=on_fresh, sentences=sentences,
-            ),
-        )  # fmt: skip
+            words = writers.gains_text(task, tuning, self.out, sentences)
+            files.write(self.out, lambda path: path.write_text(words, encoding="utf-8"))
+        document = writers.document(task, tuning, on_draws, on_fresh, sentences)
+        files.write(self.json, partial(write_document, document=document))
         page = console()
-        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n", highlight=False)
+        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n")
         sides = () if on_fresh is None else (on_fresh.default, on_fresh.tuned)
         for side in sides:
-            page.print(*worst_report(side.found.swept, side.worst), sep="\n", highlight=False, soft_wrap=True)
+            page.print(*worst_report(side.found.swept, side.worst), sep="\n", soft_wrap=True)
         complete = files.name(page)
         file = self.out if complete else None
-        page.print(
-            f"With the tuned gains: {writers.command(task, tuning, file)}", highlight=False, soft_wrap=True
-        )
+        page.print(f"With the tuned gains: {writers.command(task, tuning, file)}", soft_wrap=True)
         broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
         for sentence in broken:
             print_to_stderr(sentence)

@@ -8,25 +8,30 @@ The default gains and the tuned gains are then compared on the same draws: those
     ones.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from scenarios.running.registry import Entry, Task
-from scenarios.sweeps.draws import Means, WorstCase, nominal_run, run_all, worst_of
+from scenarios.sweeps.draws import WorstCase, nominal_run, run_all, worst_of
 from scenarios.sweeps.findings import Findings, findings
+from scenarios.sweeps.law_quantities import varied
 from scenarios.sweeps.plan import SEED, Law, SweepPlan, points_of
-from scenarios.sweeps.scenario_experiment import ScenarioExperiment
+from scenarios.sweeps.scenario_experiment import LAW, ScenarioExperiment
 from twin.errors import VariationError, WrongUse
 from twin.robot.quantities import unknown
 from twin.sweeps.design import Design, Points, parse_variation
 from twin.sweeps.trial import Trial
 from twin.sweeps.tuning import Gain, Of, Tuning, judged
 
-LAW = "law."
+if TYPE_CHECKING:
+    from scenarios.sweeps.command import MeansOptions
+
 TIMES = 10.0
 """Factor between the default of a gain and each end of its search range."""
 
@@ -58,9 +63,8 @@ class TunedLaw:
 
     def task_of(self, values: Mapping[str, float]) -> Task:
         """Return the task of one run, as `irb-twin run` takes it."""
-        others = {name: value for name, value in values.items() if not name.startswith(LAW)}
         gains = {name: value for name, value in values.items() if name.startswith(LAW)}
-        task = self.scenario.task_of(others)
+        task = self.scenario.task_of({name: values[name] for name in values if name not in gains})
         settings = dict(task.setup.law_settings) | self.settings(gains)
         return task.with_setup(law_settings=tuple(settings.items()))
 
@@ -70,14 +74,7 @@ class TunedLaw:
         Raises:
             UnknownNameError: the controller has no such setting.
         """
-        found: dict[str, Any] = {}
-        for name, value in gains.items():
-            nominal = self._number(name)
-            if isinstance(nominal, np.ndarray):
-                found[name.removeprefix(LAW)] = tuple((value * nominal).tolist())
-            else:
-                found[name.removeprefix(LAW)] = float(value)
-        return found
+        return {name.removeprefix(LAW): varied(self._number(name), value) for name, value in gains.items()}
 
     def _number(self, name: str) -> float | np.ndarray:
         """Return the nominal value of the setting that a name refers to."""
@@ -184,11 +181,9 @@ class TuningTask:
         """Return the scenario with the tuned gains."""
         scenario = self.law.scenario
         return ScenarioExperiment(
-            self.law.task_of(tuning.values),
-            tool_error=scenario.tool_error,
-            loads=scenario.loads,
+            self.law.task_of(tuning.values), tool_error=scenario.tool_error, loads=scenario.loads,
             engine=scenario.engine,
-        )
+        )  # fmt: skip
 
 
 class Side(NamedTuple):
@@ -216,7 +211,7 @@ class Compared(NamedTuple):
 
 
 def compared(
-    task: TuningTask, tuning: Tuning, points: Points, design: Design, means: Means,
+    task: TuningTask, tuning: Tuning, points: Points, design: Design, means: MeansOptions,
     progress: Callable[[int], None], repeats: int = 0,
 ) -> Compared:  # fmt: skip
     """Run the default gains and the tuned gains on the same draws.
@@ -230,19 +225,12 @@ def compared(
         progress: function that is called with the number of finished runs.
         repeats: number of the worst runs of each that are repeated in PyBullet.
     """
-    laws = (
-        Law(DEFAULT, task.law.scenario, points),
-        Law(TUNED, task.tuned(tuning), points),
-    )
+    laws = (Law(DEFAULT, task.law.scenario, points), Law(TUNED, task.tuned(tuning), points))
     plan = SweepPlan(task.scenario, laws, design, task.limits, task.minimise)
     nominals = [nominal_run(plan, law) for law in laws]
     swept = run_all(plan, nominals, means, progress)
     sides = [
-        Side(
-            findings(one),
-            *judged(one.table, task.minimise, task.of),
-            worst_of(task.scenario, law, one, repeats),
-        )
+        Side(findings(one), *judged(one.table, task.minimise, task.of), worst_of(law, one, repeats))
         for law, one in zip(laws, swept, strict=True)
     ]
     return Compared(plan, *sides)

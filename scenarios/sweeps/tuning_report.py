@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 import controllers
-from scenarios.report.documents import write_document
 from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
 from scenarios.running.runs import Run, repeat_command
 from scenarios.sweeps.findings import percent, quantity, title
+from scenarios.sweeps.scenario_experiment import LAW
 from scenarios.sweeps.summary import law_document
-from scenarios.sweeps.tuning import DEFAULT, LAW, TUNED, Compared, Side, TuningTask
+from scenarios.sweeps.tuning import DEFAULT, TUNED, Compared, Side, TuningTask
 from twin.errors import printable
 from twin.formatting import figure
 from twin.sweeps.tuning import Tuning
@@ -221,11 +221,10 @@ def command(task: TuningTask, tuning: Tuning, file: Path | None) -> str:
     return f"{words} --settings {shlex.quote(str(file))}"
 
 
-def write_gains(path: Path, task: TuningTask, tuning: Tuning, file: Path, sentences: Sequence[str]) -> None:
-    """Write the settings of the controller with the tuned gains, and the task and conclusions as comments.
+def gains_text(task: TuningTask, tuning: Tuning, file: Path, sentences: Sequence[str]) -> str:
+    """Return the settings of the controller with the tuned gains, and the task and conclusions as comments.
 
     Args:
-        path: path to write to, which may be a draft.
         task: the tuning task.
         tuning: the result of the search.
         file: final path of the file, for the command in the comments.
@@ -242,20 +241,15 @@ def write_gains(path: Path, task: TuningTask, tuning: Tuning, file: Path, senten
     lines = [f"# {printable(line)}" for line in comments]
     lines += ["", f"[{label if re.fullmatch('[A-Za-z0-9_-]+', label) else json.dumps(label)}]"]
     lines += [f"{name} = {_value(value)}" for name, value in setup.law_settings]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
-def write_figures(
-    path: Path,
-    task: TuningTask,
-    tuning: Tuning,
-    on_draws: Compared,
-    on_fresh: Compared | None,
-    sentences: Sequence[str],
-) -> None:
-    """Write the task, the result, and all values of both sets of gains as JSON."""
+def document(
+    task: TuningTask, tuning: Tuning, on_draws: Compared, on_fresh: Compared | None, sentences: Sequence[str]
+) -> dict[str, Any]:
+    """Return the task, the result, and all values of both sets of gains for JSON."""
     setup = task.law.task_of(tuning.values).setup
-    document = {
+    return {
         "format": FORMAT,
         "provenance": provenance(),
         "scenario": task.scenario.name,
@@ -278,7 +272,6 @@ def write_figures(
         "conclusions": list(sentences),
         "command": command(task, tuning, None),
     }
-    write_document(path, document)
 
 
 def _compared(compared: Compared) -> dict[str, Any]:
