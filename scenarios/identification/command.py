@@ -106,6 +106,13 @@ class Identify(Command):
     deviations: Literal["blocks", "white"] = option(
         "blocks", "deviations for noise that lasts (bootstrap of residual blocks), or for white noise"
     )
+    weights: tuple[str, ...] = option(
+        (),
+        "weights of the torques in the fit, 1 / deviation of each up to a factor: one number per joint, or "
+        "for each recording a table with the columns w1, w2, ... and as many rows: it may be the recording "
+        "(default: 1 / deviation of each joint's residuals)",
+        "W1,W2,...|FILE",
+    )
     check_bias: bool = option(
         False, "compare with instrumental variables, which noise of the positions does not bias"
     )
@@ -146,7 +153,8 @@ class Identify(Command):
         with shown(1) as begin:
             found: Identification = twin.identify(
                 robot, *sources, validate=validation, both_sides=self.both_sides, split=self.split,
-                friction=self.friction, progress=begin("identifying"), **self.common(),
+                friction=self.friction, weights=_weights(self.weights, robot.n, len(sources)),
+                progress=begin("identifying"), **self.common(),
             )  # fmt: skip
         solution = physical_solution(found) if self.physical or self.out else None
         report = Report(found, solution, check_bias(found) if self.check_bias else None)
@@ -185,7 +193,8 @@ def _require_together(given: Identify) -> None:
             raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
-    for name in ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction"):
+    of_arm = ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction")
+    for name in (*of_arm, "weights"):
         if given.payload and getattr(given, name) not in (False, None, ()):
             raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
 
@@ -210,6 +219,26 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
     page.print(*report.parts(), sep="\n")
     page.print(f"--payload {found.text}", soft_wrap=True)
     return 0 if files.name(page) else 1
+
+
+def _weights(words: Sequence[str], n: int, recordings: int) -> Any:
+    """Return the weights of the joints, or read those of each recording; `None` for none."""
+    from twin.logs.recordings.columns import ColumnRequest, read_columns
+
+    if not words:
+        return None
+    try:
+        (word,) = words
+        return [float(number) for number in word.split(",")]
+    except ValueError:  # files
+        pass
+    if len(words) != recordings:
+        raise WrongUse(
+            f"--weights {' '.join(words)}: expected {n} numbers, as {','.join('1' * n)}, or {recordings} "
+            f"file{'s' if recordings > 1 else ''}, one per recording"
+        )
+    columns = [ColumnRequest(f"w{joint + 1}", "number") for joint in range(n)]
+    return [read_columns(path, columns).values for path in words]
 
 
 def _robot(given: Identify) -> Robot:

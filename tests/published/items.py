@@ -40,7 +40,7 @@ VERDICTS = ("reproduced", "misprint", "ambiguous", "lost")
 
 FILES = (
     *(f"norrlof_{part}" for part in ("rotations", "kinematics", "jacobians", "dynamics", "lecture")),
-    *("aliaga", "ljubljana", "kawasaki"),
+    *("aliaga", "ljubljana", "kawasaki", "textbooks"),
 )
 """Prefixes of the file names, in reading order."""
 

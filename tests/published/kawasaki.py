@@ -5,7 +5,13 @@ import numpy as np
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, modulo_turn
 from twin.kinematics.statics import mobility
-from twin.rotations import matrix_from_quaternion, quaternion_conjugate, quaternion_product, rotated_vector
+from twin.rotations import (
+    matrix_from_axis_angle,
+    matrix_from_quaternion,
+    quaternion_conjugate,
+    quaternion_product,
+    rotated_vector,
+)
 from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
 
 NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
@@ -74,6 +80,19 @@ def euler_matrix(item: Item) -> Finding:
     printed = zyz if sequence == "zyz" else printed_matrix(triplets)
     difference = matrix_from_euler(triplets, sequence) - printed
     return Finding(f"{len(triplets)} triplets", largest(difference))
+
+
+@computes("K-4p")
+def successive_rotations(item: Item) -> Finding:
+    """Multiply the three rotations, each in the frame before it, and as printed, each in frame 0."""
+    triplets = angles()
+    z, y = np.eye(3)[[2, 1]]
+    first, second, third = (
+        matrix_from_axis_angle(axis, angle) for axis, angle in zip((z, y, z), triplets.T, strict=True)
+    )
+    R = matrix_from_euler(triplets, "zyz")
+    right, printed = first @ second @ third, first @ (first @ second) @ R
+    return Finding(f"{len(triplets)} triplets", largest(right - R), largest(printed - R))
 
 
 @computes("K-5")

@@ -60,14 +60,14 @@ def check_bias(found: Identification) -> BiasCheck:
     """
     r, weights_of_joints = len(found.beta), found.fit.weights
     ZY, ZZ, Ztau = np.zeros((r, r)), np.zeros((r, r)), np.zeros(r)
-    scale = 1.0 / np.linalg.norm(found.reduced.R[:, :, :-1] * weights_of_joints[:, None, None], axis=(0, 1))
+    scale = 1.0 / np.linalg.norm(found.weighted.R[:, :, :-1] * weights_of_joints[:, None, None], axis=(0, 1))
     for one in found.measured:
         if one.reference is None:
             raise IdentificationError(
                 f"{one.name}: a check for bias needs the commanded motion: expected a log of a run with "
                 "sensors, or a table with the columns qref1, qref2, ..."
             )
-        reference = replace(one.reference, used=one.used, weights=one.weights)
+        reference = replace(one.reference, used=one.used, weights=one.weights, row_weights=one.row_weights)
         blocks = zip(equations(found.model, one), equations(found.model, reference), strict=True)
         for block, of_reference in blocks:
             weights = (block.used * weights_of_joints)[..., None]

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError, IdentificationWarning
@@ -43,6 +44,7 @@ from twin.identification.measurements import (
 )
 from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
+from twin.identification.weights import used_equally, with_weights
 from twin.logs.log import Log
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
@@ -87,14 +89,15 @@ class Identification:
         covariance: (r, r) covariance of the base parameters.
         condition: condition number of the equations, with columns scaled to norm 1.
         rank: number of base parameters that the recordings determine: all, else `identify` raises.
-        residuals: residuals of the fit in which each joint is weighted by its noise.
+        residuals: residuals of the fit, in which each joint is weighted by its noise, or equations as given.
         ordinary: residuals of a fit with equal weights.
         validation: residuals on the validation recordings; `None` if there are none.
         min_speed: speed below which samples are excluded from the fit, in [rad/s].
         how: description of the processing of each recording, one sentence each.
         measured: recordings of the fit.
         kept_out: recordings of the validation.
-        reduced: reduced equations of the recordings.
+        reduced: reduced equations of the recordings, with equal weights.
+        weighted: reduced equations of the fit, with the given weights; `reduced` if none were given.
         fit: fit of the base parameters, with its covariance for independent equations.
         blocks: number of blocks of the bootstrap that gives `covariance`; 0 if it is that of `fit`.
     """
@@ -112,6 +115,7 @@ class Identification:
     measured: tuple[Measurements, ...]
     kept_out: tuple[Measurements, ...]
     reduced: Triangles
+    weighted: Triangles
     fit: Fit
     blocks: int
 
@@ -163,13 +167,14 @@ class Identification:
     @cached_property
     def springs(self) -> tuple[GearSpring | None, ...]:
         """Springs of the gears, where encoders see both sides of them; `None` for gears that are rigid."""
-        return gear_springs(self.model, self.beta, self.covariance, self.measured)
+        equal = [replace(one, row_weights=None) for one in self.measured]
+        return gear_springs(self.model, self.beta, self.covariance, equal)
 
     def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
         """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
         blocks = [
             (measured.t[block.indices], block.rows[..., -1], block.rows[..., :-1] @ self.beta)
-            for block in equations(self.model, replace(measured, weights=None))
+            for block in equations(self.model, replace(measured, weights=None, row_weights=None))
         ]
         t, tau, predicted = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return t, tau, predicted
@@ -187,6 +192,7 @@ def identify(
     friction: Sequence[str] = (),
     min_speed: float | None = None,
     deviations: str = "blocks",
+    weights: ArrayLike | Sequence[ArrayLike] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Identification:
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
@@ -209,11 +215,16 @@ def identify(
             near rest is another; `None` to choose it from filtered recordings.
         deviations: `"blocks"` for deviations of the block bootstrap (`twin.identification.deviations`), or
             `"white"` for independent equations.
+        weights: weights w of the equations: the fit minimises the sum of `(w (tau - Y beta))^2`, so that w is
+            one over the expected deviation of a torque, up to a common factor.  Numbers (n,), one per joint;
+            or an array (N, n) for each source, in a sequence if there are several, with a row per sample.  An
+            equation of weight 0 is excluded.  `None` for one over the deviation of each joint's residuals.
         progress: callback that receives the fraction done.
 
     Raises:
         IdentificationError: the recordings do not determine the parameters; the message states why.
         RobotError: the masses of the robot's links are not known.
+        ValueError: a setting is invalid, or weights have another shape, or are negative or not finite.
 
     Example:
         >>> import twin
@@ -233,6 +244,7 @@ def identify(
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
+    whole = whole if weights is None else with_weights(whole, weights)
     model = with_exact_motors(model, whole)
     require_motion(robot, whole)
     without = model.without_load
@@ -242,10 +254,11 @@ def identify(
     if without is not model and any(one.load is None for one in (*whole, *kept_out)):
         beta = fitted(triangles(without, whole)).beta
         whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
-    fit, reduced = _fit(model, whole, progress)
+    fit, weighted = _fit(model, whole, progress)
     if small := _small_loads(model, fit):
         model = replace(model, friction=tuple(one for one in model.friction if one not in small))
-        fit, reduced = _fit(model, whole, progress)
+        fit, weighted = _fit(model, whole, progress)
+    reduced = weighted if weights is None else triangles(model, map(used_equally, whole))
     ordinary = solved(reduced, np.ones(robot.n))
     warn_of_masses(model, fit.beta, reduced)
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
@@ -261,7 +274,7 @@ def identify(
         model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
         joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
-        fit, blocks,
+        weighted, fit, blocks,
     )  # fmt: skip
 
 
@@ -276,7 +289,8 @@ def _fit(
             f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
             "longer, or use more rows (a higher cut-off)"
         )
-    fit = fitted(reduced)
+    given = any(one.row_weights is not None for one in measured)
+    fit = solved(reduced, np.ones(model.robot.n)) if given else fitted(reduced)
     require_rank(model, fit, measured)
     return fit, reduced
 

@@ -187,6 +187,7 @@ class Measurements:
         load: (N, n) torques of the drives on the arm in the step before, in [N m]; `None` if unknown.
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
         motor: motion of the motors, where encoders see both sides of the gears, otherwise `None`.
+        row_weights: (N, n) weights of the filtered equations in the fit, 0 to exclude one; `None` for 1.
     """
 
     name: str
@@ -205,6 +206,7 @@ class Measurements:
     load: Floats | None = None
     weights: Floats | None = None
     motor: Motion | None = None
+    row_weights: Floats | None = None
 
     __repr__ = short_repr
 
@@ -471,7 +473,11 @@ def filtered_block(block: Samples, measured: Measurements) -> Equations:
     if (low_pass := measured.low_pass) is not None:
         first = int(part[0]) - len(low_pass.response) // 2
         rows, shares = low_pass.rows(part, first, rows), low_pass.rows(part, first, shares)
-    return Equations(part, rows, np.where(measured.used[part] & (shares > LEAST_SHARE), shares, 0.0))
+    used = measured.used[part] & (shares > LEAST_SHARE)
+    if measured.row_weights is not None:
+        rows = rows * measured.row_weights[part][..., None]
+        used &= measured.row_weights[part] > 0
+    return Equations(part, rows, np.where(used, shares, 0.0))
 
 
 def _mirrored(first: int, end: int, N: int) -> NDArray[np.intp]:

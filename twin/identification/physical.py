@@ -173,12 +173,14 @@ def physical_solution(found: Identification) -> PhysicalSolution:
         >>> physical_solution(twin.identify(log.robot, log)).residuals.percent.round(6).tolist()
         [0.0, 0.0]
     """
-    model, reduced = found.model, found.reduced
+    model, reduced = found.model, found.weighted
     base, known, robot = model.base, model.parameters.values, model.robot
     links = 10 * robot.tree.n
     norms = np.maximum(reduced.residual_norms(found.beta), FINEST * reduced.torque_norms)
     count = float(np.sum(reduced.counts))
     noise = norms / np.sqrt(np.maximum(reduced.counts, 1) * (1.0 - found.rank / count))
+    if reduced is not found.reduced:  # given weights state all noise but for one factor
+        noise = np.full(robot.n, np.linalg.norm(norms) / np.sqrt(count - found.rank))
     weights = 1.0 / np.maximum(noise * np.sqrt(reduced.oversampling), np.finfo(float).tiny)
     width = reduced.R.shape[-1]
     R: Any = np.linalg.qr((reduced.R * weights[:, None, None]).reshape(-1, width), mode="r")[: width - 1]
@@ -204,7 +206,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     pi, deviations = _minimum(pi, payload, positive, offsets, spans[offsets], R, base.columns, base.K)
     white = np.sqrt(np.diag(found.fit.covariance))
     deviations = deviations * np.divide(found.deviations, white, out=np.ones_like(white), where=white > 0)
-    return PhysicalSolution(found, pi, joint_residuals(reduced, base.K @ pi), deviations)
+    return PhysicalSolution(found, pi, joint_residuals(found.reduced, base.K @ pi), deviations)
 
 
 def _offsets(model: TorqueModel) -> np.ndarray:

@@ -155,6 +155,13 @@ def gravity_sign(item: Item) -> Finding:
     return Finding(-literal, torque_error(-literal), torque_error(literal))
 
 
+@computes("T-NE2d")
+def base_acceleration(item: Item) -> Finding:
+    """Compare a base that accelerates with one that moves steadily, whose acceleration is 0."""
+    printed = np.array([0.0, 0.0, -item.inputs["g"]])
+    return Finding(printed, torque_error(printed), torque_error(0 * printed))
+
+
 @computes("T-NE2p")
 def frame_origins(item: Item) -> Finding:
     """Check the origin of each frame, relative to the previous frame, in the axes of the frame itself.

@@ -1,14 +1,17 @@
 """Aliaga 2019: Denavit-Hartenberg matrices, quaternions, test poses, and rates of poses."""
 
 from functools import reduce
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 import twin
 from scenarios.judging.motion_range import random_positions
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from tests.published.norrlof.kinematics import matrix
+from tests.published.norrlof.kinematics import matrix, modulo_turn
 from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
+from twin.logs.figures import tool_turn
 from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
 from twin.rotations import matrix_from_axis_angle, quaternion_from_polar
 from twin.rotations.linear_maps import solution_in_range
@@ -94,6 +97,26 @@ def dh_product(item: Item) -> Finding:
     return Finding(f"{count} poses of two robots", largest(*differences))
 
 
+@computes("T-DH9")
+def frame_at_the_end_effector(item: Item) -> Finding:
+    """Compute the distances of the IRB 140's flange from its frames n, and 1 to n - 1."""
+    robot = twin.load("irb140")
+    assert robot.dh is not None
+    q = configurations(robot)
+    origins = dh_poses(robot.dh, twin.kinematics.dh_from_joint_angles(robot, q))[..., :3, 3]
+    distance = np.linalg.norm(origins - twin.forward_kinematics(robot, q)[:, None, :3, 3], axis=-1)
+    return Finding(f"{len(q)} poses", largest(distance[:, -1]), float(np.min(distance[:, :-1])))
+
+
+@computes("T-DH10")
+def angle_between_x_axes(item: Item) -> Finding:
+    """Compare theta of random rows with the angle about z_(i-1) from x_(i-1) to x_i."""
+    theta, alpha, d, a = rng().uniform(-np.pi, np.pi, (4, SAMPLES))
+    x = dh_transforms(DH(0 * theta, d, a, alpha), theta)[:, :3, 0]
+    error = np.arctan2(np.cross(X, x) @ Z, x @ X) - theta
+    return Finding(f"{SAMPLES} rows", largest(modulo_turn(error)))
+
+
 def printed_quaternions(R: np.ndarray) -> np.ndarray:
     """Return the square roots (..., 4) of (2.8)-(2.11) as printed, with eta = 0 and without signs."""
     r11, r12, r13, r21, r22, r23, r31, r32, r33 = np.moveaxis(R.reshape(*R.shape[:-2], 9), -1, 0)
@@ -129,6 +152,18 @@ def signs(item: Item) -> Finding:
     rebuilt = matrix_from_quaternion(quaternion_from_matrix(R)) - R
     unsigned = matrix_from_quaternion(printed_quaternions(R_test)) - R_test
     return Finding(quat, largest(quat - np.array(item.expected), rebuilt), largest(unsigned))
+
+
+@computes("T-qq")
+def two_quaternions_of_a_rotation(item: Item) -> Finding:
+    """Compare poses whose quaternions are q and -q: matrices, the angle between them, and components."""
+    quats = quaternions()
+    R, R_negative = matrix_from_quaternion(quats), matrix_from_quaternion(-quats)
+    poses = np.concatenate([np.zeros((len(quats), 3)), quats], axis=1)
+    compared: Any = SimpleNamespace(pose_ref=poses, pose=-poses)
+    return Finding(
+        f"{len(quats)} rotations", largest(R - R_negative, tool_turn(compared)), largest(quats - -quats)
+    )
 
 
 @computes("T-FK1", "T-FK2", "T-FK3")

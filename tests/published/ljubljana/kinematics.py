@@ -68,6 +68,22 @@ def result_for_the_youbot(item: Item) -> Finding:
     return against_printed(item, functions[item.id](arm("youbot"), item.inputs["q"]))
 
 
+@computes("B-ZYZ")
+def sequence_of_angles(item: Item) -> Finding:
+    """Compute the youBot's Euler angles by the right and by the printed sequence."""
+    R = forward_kinematics(arm("youbot"), item.inputs["q"])[:3, :3]
+    found = against_printed(item, euler_from_matrix(R, "zyx"))
+    printed = (euler_from_matrix(R, "zyz", lower=lower) - item.expected for lower in (False, True))
+    return Finding(found.computed, found.residual, min(map(largest, printed)))
+
+
+@computes("B-6joints")
+def number_of_joints(item: Item) -> Finding:
+    """Compare the number of the youBot's joints with that of the test's angles, and with the printed one."""
+    n = arm("youbot").n
+    return Finding(n, float(len(item.inputs["q"]) - n), float(item.inputs["printed"] - n))
+
+
 @computes("B-2.16")
 def joint_axes(item: Item) -> Finding:
     """Compare the axes of joints 2, 3, ... with the third columns of T_1, T_2, ... and of A_1, A_2, ..."""

@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics, joint_from_dh_angles
+from twin.kinematics.forward import (
+    dh_from_joint_angles,
+    forward_kinematics,
+    jacobian,
+    joint_from_dh_angles,
+)
 from twin.kinematics.inverse import main_axis_angles
 from twin.robot.loading.loading import load
 from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
@@ -114,6 +119,31 @@ def zero_pose(item: Item) -> Finding:
     flange = against_printed(item, forward_kinematics(robot, np.zeros(6)))
     table = largest(dh_poses(printed, printed.theta0)[-1] - item.expected, np.array(dh) - np.array(printed))
     return Finding(flange.computed, largest(flange.residual, table))
+
+
+@computes("N-step3")
+def origins_on_parallel_axes(item: Item) -> Finding:
+    """Compute how far the frames' origins, and joints i, are from axes z_i that are parallel to z_(i-1)."""
+    robot, dh = irb1400()
+    T = np.concatenate(
+        [np.tile(np.eye(4), (SAMPLES, 1, 1, 1)), dh_poses(dh, configurations()[:SAMPLES])], axis=1
+    )
+    # The axes of joints i + 1, from the robot's Jacobian: z, and (z x (p - o)) for a point o on the axis.
+    J = jacobian(robot, joint_from_dh_angles(robot, configurations()[:SAMPLES]))
+    flange, right, printed = T[:, -1, :3, 3], [], []
+    for i in np.flatnonzero(np.abs(np.sin(dh.alpha[:-1])) < 1e-9) + 1:
+        z = J[:, 3:, i]
+        for errors, origin in ((right, T[:, i, :3, 3]), (printed, T[:, i - 1, :3, 3])):
+            errors.append(np.cross(z, flange - origin) - J[:, :3, i])
+    return Finding("axes 2 and 3 of the IRB 1400", largest(*right), largest(*printed))
+
+
+@computes("N-plane")
+def plane_of_the_robot(item: Item) -> Finding:
+    """Compute the distances of the frames' origins at the zero pose from the planes x0-z0 and y0-z0."""
+    robot, dh = irb1400()
+    origins = dh_poses(dh, dh_from_joint_angles(robot, np.zeros(6)))[:, :3, 3]
+    return Finding(np.max(np.abs(origins), axis=0), largest(origins[:, 1]), largest(origins[:, 0]))
 
 
 @computes("N-tr2q")

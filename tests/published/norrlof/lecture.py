@@ -156,20 +156,25 @@ def properties(item: Item) -> Finding:
     return Finding(bounds, worst(*errors))
 
 
-@computes("L-gamma")
-def number_of_constraint_forces(item: Item) -> Finding:
-    """Compare the rank of the gradients of fixed distances with the number l of constraints, and with k."""
+def free_and_constrained(k: int) -> tuple[int, int]:
+    """Return the number of directions in which k particles at fixed distances move, and of constraints."""
+    r = rng().normal(size=(k, 3))
+    gradients = np.zeros((0, 3 * k))
+    for i, j in combinations(range(k), 2):  # |r_i - r_j|^2 is constant
+        row = np.zeros((k, 3))
+        row[i], row[j] = 2 * (r[i] - r[j]), 2 * (r[j] - r[i])
+        gradients = np.vstack([gradients, row.ravel()])
+    return 3 * k - int(np.linalg.matrix_rank(gradients)), len(gradients)
+
+
+@computes("L-gamma", "L-particles")
+def counts_of_particles(item: Item) -> Finding:
+    """Compare the counts of constraint forces and of coordinates with l and 3 k - l, and with k."""
     right, printed = [], []
     for k in item.inputs["particles"]:
-        r = rng().normal(size=(k, 3))
-        gradients = np.zeros((0, 3 * k))
-        for i, j in combinations(range(k), 2):  # |r_i - r_j|^2 is constant
-            row = np.zeros((k, 3))
-            row[i], row[j] = 2 * (r[i] - r[j]), 2 * (r[j] - r[i])
-            gradients = np.vstack([gradients, row.ravel()])
-        rank = int(np.linalg.matrix_rank(gradients))
-        right.append(rank - len(gradients))
-        printed.append(rank - k)
+        n, l = free_and_constrained(k)  # noqa: E741
+        right.append(n - (3 * k - l))
+        printed.append((3 * k - n if item.id == "L-gamma" else n) - k)
     return Finding(f"{item.inputs['particles']} particles", worst(right), worst(printed))
 
 

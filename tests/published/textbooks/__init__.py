@@ -1,0 +1,1 @@
+"""Published cases beside the five sources, with the numbers that they need."""
