@@ -39,7 +39,7 @@ _LAWS = {
     "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
 }
 
-_MODULES = {"gains", *(module.partition(".")[2] for module, _ in _LAWS.values())}
+_MODULES = {"gains", "hybrid", *(module.partition(".")[2] for module, _ in _LAWS.values())}
 __getattr__, *_ = lazy_loader.attach(__name__, _MODULES)
 
 NAMES: tuple[str, ...] = tuple(_LAWS)

@@ -17,6 +17,7 @@ from . import views as views
 from .cell.cell import Cell as Cell
 from .cell.cell import load_cell as load_cell
 from .control.closed_loop import run_closed_loop as run_closed_loop
+from .control.constrained_plant import ConstrainedPlant as ConstrainedPlant
 from .control.control_law import ControlLaw as ControlLaw
 from .control.plant import AnalyticPlant as AnalyticPlant
 from .control.rollout import run_rollouts as run_rollouts

@@ -26,8 +26,8 @@ from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
 
 BUILT_IN = (
-    "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
-    "parallelogram", "payload_mismatch", "pose_path",
+    "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory",
+    "model_agreement", "parallelogram", "payload_mismatch", "pose_path",
 )  # fmt: skip
 """Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]

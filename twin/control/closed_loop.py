@@ -35,7 +35,7 @@ from twin.control.signals import (
     within_twice_the_speed_limits,
 )
 from twin.dynamics.equation_of_motion import mass_matrix
-from twin.errors import DivergenceError, LimitError, LoopError
+from twin.errors import DivergenceError, LimitError, LoopError, SingularityError
 from twin.logs.log import Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
@@ -101,10 +101,10 @@ def run_closed_loop(
             start is given for a part of a run; the plant, or a controller with a `reset` method, is used by
             another closed loop at this moment; the robot's drives are not ideal, but the plant has no drives.
         RobotError: the sensors are encoders, and those of the robot are unknown.
-        DivergenceError: the state diverged, a closed kinematic loop folded or opened, or the controller
-            demanded a torque that is not finite. Its `log` ends before a diverged state, which the message
-            gives; it is empty if the first state diverged. It ends with a torque that is not finite, in
-            `tau_demand` and `tau` of the last sample.
+        DivergenceError: the state diverged, a closed kinematic loop folded or opened, a constraint became
+            singular, or the controller demanded a torque that is not finite. Its `log` ends before a diverged
+            state, which the message gives; it is empty if the first state diverged. It ends with a torque
+            that is not finite, in `tau_demand` and `tau` of the last sample.
 
     Example:
         >>> import controllers, twin
@@ -248,7 +248,7 @@ class _Loop:
         """Advance the plant by a control period under the torques of sample k.
 
         Raises:
-            DivergenceError: a closed kinematic loop folds or opens.
+            DivergenceError: a closed kinematic loop folds or opens, or a constraint becomes singular.
         """
         plant, has_next = self.plant, k < len(self.loop_gap) - 1
         try:
@@ -259,7 +259,7 @@ class _Loop:
                     self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
                 if self.has_loops and has_next:
                     self.loop_gap[k + 1] = max(self.loop_gap[k + 1], plant.loop_gap)
-        except (LimitError, LoopError) as error:
+        except (LimitError, LoopError, SingularityError) as error:
             message = f"{error}, in the step after t = {self.times[k]:.6g} s"
             raise DivergenceError(message, self.log(k + 1)) from error
 

@@ -11,6 +11,15 @@ from .constrained import surface_constraint as surface_constraint
 from .constrained import surface_violation as surface_violation
 from .equation_of_motion import reflected_inertia as reflected_inertia
 from .flexible_joint import simulate_flexible_joint as simulate_flexible_joint
+from .holonomic import JointFunction as JointFunction
+from .holonomic import ReducedDynamics as ReducedDynamics
+from .holonomic import ToolOn as ToolOn
+from .holonomic import circle as circle
+from .holonomic import fixed_point as fixed_point
+from .holonomic import joint_relation as joint_relation
+from .holonomic import line as line
+from .holonomic import onto_constraint as onto_constraint
+from .holonomic import reduced_dynamics as reduced_dynamics
 from .operational_space import MassWeighted as MassWeighted
 from .operational_space import OperationalSpace as OperationalSpace
 from .operational_space import mass_weighted as mass_weighted

@@ -213,7 +213,7 @@ def surface_constraint(
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
     v = np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool)[..., :3, :], qd)
-    levels = [surface(p) for surface in _surface_list(surfaces)]
+    levels = [surface(p) for surface in surface_list(surfaces)]
     gradients = np.stack([level.gradient for level in levels], axis=-2)
     A = np.concatenate([gradients, np.zeros_like(gradients)], axis=-1)
     curved = [np.einsum("...i,...ij,...j->...", v, level.hessian, v) for level in levels]
@@ -253,7 +253,7 @@ def surface_violation(
     q, qd = joint_vectors(robot, q=q, qd=qd)
     p = forward_kinematics(robot, q, T_flange_tool)[..., :3, 3]
     v = np.einsum("...ij,...j->...i", jacobian(robot, q, T_flange_tool)[..., :3, :], qd)
-    levels = [surface(p) for surface in _surface_list(surfaces)]
+    levels = [surface(p) for surface in surface_list(surfaces)]
     g = np.stack([level.value for level in levels], axis=-1)
     return g, np.stack([np.sum(level.gradient * v, axis=-1) for level in levels], axis=-1)
 
@@ -307,13 +307,43 @@ def constrained_forward_dynamics(
     along = A @ jacobian_dot(robot, q, qd, T_flange_tool)
     free = forward_dynamics(robot, q, qd, tau)
     residual = -b - np.einsum("...ij,...j->...i", along, qd) - np.einsum("...ij,...j->...i", J_c, free)
-    L, U, values, V = mass_weighted(robot, q, J_c, "the constraint")
-    # Smallest change of the acceleration, in mass-weighted coordinates, that satisfies the constraint.
+    change, multipliers = least_change(robot, q, J_c, residual)
+    qdd = free + change
+    return ConstrainedMotion(qdd, multipliers, np.einsum("...ji,...j->...i", A, multipliers))
+
+
+def least_change(robot: Robot, q: Floats, J: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest change x of a joint motion, in the metric of M, with `J x = residual`.
+
+    Args:
+        robot: the robot.
+        q: (..., n) joint angles, in [rad].
+        J: (..., m, n) Jacobian of the constraint.
+        residual: (..., m) what the change must make up for: of an acceleration, a speed or a position.
+
+    Returns:
+        Two arrays.
+
+        - x: (..., n) the change, `M^-1 J^T lambda`.
+        - lambda: (..., m) the multipliers.
+
+    Raises:
+        SingularityError: see `constrained_forward_dynamics`.
+
+    Example:
+        >>> import numpy as np
+        >>> import twin
+        >>> from twin.dynamics.constrained import least_change
+        >>> robot, q = twin.load("two_link"), np.array([0, np.pi / 2])
+        >>> x, force = least_change(robot, q, twin.jacobian(robot, q)[:1], np.array([1.0]))
+        >>> x.round(4).tolist(), force.round(4).tolist()
+        ([1.0, -1.0], [1.3333])
+    """
+    L, U, values, V = mass_weighted(robot, q, J, "the constraint")
     parts = np.einsum("...ji,...j->...i", V, residual) / values
     change = np.einsum("...ij,...j->...i", U, parts)
-    multipliers = np.einsum("...ij,...j->...i", V, parts / values)
-    qdd = free + np.linalg.solve(np.swapaxes(L, -1, -2), change[..., None])[..., 0]
-    return ConstrainedMotion(qdd, multipliers, np.einsum("...ji,...j->...i", A, multipliers))
+    x = np.linalg.solve(np.swapaxes(L, -1, -2), change[..., None])[..., 0]
+    return x, np.einsum("...ij,...j->...i", V, parts / values)
 
 
 def _require_known_friction(robot: Robot, qd: Floats) -> None:
@@ -330,8 +360,8 @@ def _require_known_friction(robot: Robot, qd: Floats) -> None:
         )
 
 
-def _surface_list(surfaces: Surface | Sequence[Surface]) -> Sequence[Surface]:
-    """Return one surface or several as a sequence."""
+def surface_list(surfaces: Surface | Sequence[Surface]) -> Sequence[Surface]:
+    """Return one surface or several as a sequence; raise `ValueError` if there are none."""
     sequence = surfaces if isinstance(surfaces, Sequence) else [surfaces]
     if not sequence:
         raise ValueError("expected at least one surface")
