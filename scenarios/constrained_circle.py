@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import validity_metrics
 from scenarios.metric import Metric
-from scenarios.option import one_of, option, positive
+from scenarios.options import one_of, option, positive
 from scenarios.scenario import Scenario
 from scenarios.setup import Arms, Setup
 from twin.errors import RobotError
