@@ -236,7 +236,9 @@ def test_packages_announce_scenarios(tmp_path, capfd):
     announced = {"slack": "slack_scenario", "broken": "not_there", "pose_path": "slack_scenario"}
     failed = "cannot load scenario 'broken' of package my-things"
     with installed(tmp_path, {"slack_scenario.py": SCENARIO}, {"irb_twin.scenarios": announced}):
-        assert registry.plugin_titles() == {
+        known = registry.known_names()
+        assert known[: len(registry.BUILT_IN)] == registry.BUILT_IN
+        assert registry.titles(known[len(registry.BUILT_IN) :]) == {
             "broken": f"{failed}: ModuleNotFoundError: No module named 'not_there'",
             "slack": "A hold under a law of its own.",
         }
