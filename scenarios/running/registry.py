@@ -24,6 +24,7 @@ from scenarios.setup import Setup
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
+from twin.robot.robot import Robot
 
 BUILT_IN = (
     "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
@@ -158,6 +159,16 @@ def find(name: str) -> Entry:
     names = ", ".join(dict.fromkeys((*BUILT_IN, *plugins)))
     raise UnknownNameError(
         f"unknown scenario {name!r}: known are {names}, or the path of your .py file or of a program in RAPID"
+    )
+
+
+def suited_to(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the built-in scenarios that suit a robot, without those made for another one."""
+    kinds = {name: find(name).kind for name in BUILT_IN}
+    return tuple(
+        name
+        for name, kind in kinds.items()
+        if kind.defaults.get("robot", robot.name) == robot.name and kind().suits(robot)
     )
 
 

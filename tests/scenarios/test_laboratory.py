@@ -10,6 +10,7 @@ import pytest
 import twin
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Laboratory
+from scenarios.running.runs import run_one
 from scenarios.setup import Sampling
 from tests.support import tasks
 from tests.support.dh_tables import plain
@@ -133,6 +134,15 @@ def test_laboratory_suits_six_joints_and_youbot():
     names = (*twin.robot_names(), *twin.robot.laboratory_names())
     suited = [name for name in names if Laboratory().suits(twin.load(name))]
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
+
+
+def test_a_robot_that_does_not_suit_is_told_what_suits_it():
+    others = "excitation, gravity_hold, joint_tracking, model_agreement"
+    for robot, named in (("youbot3", f"drive_check, {others}"), ("two_link", others.partition(", ")[2])):
+        run = run_one(tasks.task("laboratory", robot=robot))
+        assert run.refused
+        assert run.error.endswith(f"masses; scenarios that suit {robot}: {named}")
+    assert run_one(tasks.task("laboratory", robot="rx90")).error.endswith("the dynamics need masses")
 
 
 def test_invalid_settings_raise():
