@@ -28,7 +28,7 @@ from twin.robot.robot import Robot
 
 BUILT_IN = (
     "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
-    "parallelogram", "payload_mismatch", "pose_path",
+    "parallelogram", "payload_mismatch", "pose_path", "velocity_control",
 )  # fmt: skip
 """Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]
