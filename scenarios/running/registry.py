@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenarios.option import fields
 from scenarios.scenario import Scenario, TrackingScenario
@@ -24,7 +24,9 @@ from scenarios.setup import Setup
 from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
-from twin.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
 
 BUILT_IN = (
     "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
