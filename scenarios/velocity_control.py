@@ -37,7 +37,7 @@ class ConstantVelocity:
 
 
 class VelocityControl(InverseJacobian):
-    """Move the tool at a constant velocity through the inverse Jacobian, without feedback of its pose.
+    """Move the tool at a constant velocity through the inverse Jacobian, without feedback.
 
     What it shows: the scheme of Figure 2.2 of the Ljubljana manual. A constant velocity of the tool, there
     -0.01 m/s along x of the base, is multiplied by the inverse Jacobian at the present joint angles,
