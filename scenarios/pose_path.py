@@ -155,7 +155,16 @@ class PosePath(TrackingScenario):
 
     def metrics(self, run: TrackingRun) -> tuple[Metric, ...]:
         """Return the tracking error, and for the tour the comparison with the published poses."""
-        return (*(tour_metrics(run) if isinstance(run, TourRun) else ()), *tracking_metrics(run))
+        from twin.logs.figures import tool_turn
+
+        angle = Metric(
+            "largest tool angle",
+            float(np.max(tool_turn(run.log))),
+            "rad",
+            None,
+            "between the tool's orientation and its reference, beside the distance of the largest tool error",
+        )
+        return (*(tour_metrics(run) if isinstance(run, TourRun) else ()), *tracking_metrics(run), angle)
 
 
 def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]:
@@ -209,6 +218,7 @@ def tour_metrics(run: TourRun) -> tuple[Metric, ...]:
         )
         for name, difference in largest.items()
     ]
+    engine += apart_metrics(run, what)
     engine += [
         Metric(
             f"{what} put at {name} - printed",
@@ -240,6 +250,32 @@ def tour_metrics(run: TourRun) -> tuple[Metric, ...]:
             "inverse kinematics of the first and the last pose, on the branch of their joint angles",
         ),
     )
+
+
+def apart_metrics(run: TourRun, what: str) -> list[Metric]:
+    """Return the distance and the angle of the engine's tool from each published pose where the run stops.
+
+    These are the figures of the pose comparator of Aliaga 2019. Their limits follow from the printed digits:
+    of three components of the position and of four of the quaternion.
+    """
+    from twin.logs.figures import turn_between
+
+    found = []
+    stops = np.zeros((0, 7)) if run.stops is None else run.stops.poses
+    for name in dict.fromkeys(run.stop_names):
+        printed = run.log.robot.published[name]
+        poses = stops[[stop == name for stop in run.stop_names]]
+        digit = printed.tolerance + TOOL_ROUND_OFF
+        for quantity, values, unit, limit in (
+            ("distance", np.linalg.norm(poses[:, :3] - printed.flange[:3], axis=1), "m", np.sqrt(3) * digit),
+            ("angle", turn_between(poses[:, 3:], printed.flange[3:]), "rad", 4.0 * np.arcsin(digit)),
+        ):
+            text = f"{quantity} of the engine's {what} from the printed pose where the run stops there"
+            limited = float(limit) if bounds.is_exact(run) else None
+            found.append(
+                Metric(f"{what} at {name} - printed, {quantity}", float(np.max(values)), unit, limited, text)
+            )
+    return found
 
 
 def from_printed(robot: Robot, name: str, pose: NDArray) -> float:

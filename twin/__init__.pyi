@@ -59,6 +59,7 @@ from .rotations.rotations import pose_vector as pose_vector
 from .sweeps.sweep import Sweep as Sweep
 from .sweeps.sweep import sweep as sweep
 from .trajectories.joint_paths import joint_path as joint_path
+from .trajectories.joint_trajectories import cubic as cubic
 from .trajectories.joint_trajectories import hold as hold
 from .trajectories.joint_trajectories import quintic as quintic
 from .trajectories.joint_trajectories import sequence as sequence

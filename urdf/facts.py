@@ -47,6 +47,8 @@ Much may be left out, see `TABLES`. Then a link looks like its solid, `collision
 are `COLORS`, and no `effort` means no limit of the torques.
 """
 
+import hashlib
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +155,27 @@ def completed(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
         if "mesh" in values.get("solid", {}):
             values["solid"]["folder"] = str(folder)
     return facts
+
+
+WRITTEN = ("name", "mass", "joints", "dh", "joint", "link", "colors")
+"""Tables that a URDF is written from."""
+
+UNWRITTEN = ("source", "effort_source", "mass_printed", "cover", "folder")
+"""Keys of these tables without an effect on the URDF."""
+
+
+def digest(facts: dict[str, Any]) -> str:
+    """Return a digest of the facts that a URDF is written from; equal numbers have equal digests."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(one) for key, one in value.items() if key not in UNWRITTEN}
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        return value if isinstance(value, str) else float(value)
+
+    text = json.dumps(plain({key: facts[key] for key in WRITTEN if key in facts}), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def looks(solid: dict[str, Any] | None, color: str | None) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from urdf import decimal_math
+from urdf.facts import digest
 from urdf.schema import UNITS, FactsError, Joint, tree
 from urdf.solids import Bulk, bulk, masses
 
@@ -221,7 +222,8 @@ def urdf(facts: dict[str, Any], source: str | None = None) -> str:
         mass = masses(facts, bulks)
         lines = [
             '<?xml version="1.0" encoding="utf-8"?>',
-            f"<!-- Written by `python -m urdf.build {source}` from robot.toml: change that file. -->",
+            f"<!-- Written by `python -m urdf.build {source}` from robot.toml: change that file. "
+            f"Digest of its numbers: {digest(facts)} -->",
             f'<robot name="{facts["name"]}">',
         ]
         for color, rgba in facts["colors"].items():

@@ -63,7 +63,8 @@ class Formulas(Command):
 
     Sums are derived symbolically by the method of Euler and Lagrange, for up to three axes: D, C and g of
     D(q) qdd + C(q, qd) qd + g(q) = tau. Code is the recursion of Newton and Euler without its zeros, a few
-    hundred operations for six axes. Poses and the wrist centre's Jacobian are sums for any spherical wrist.
+    hundred operations for six axes. Poses and Jacobians are sums for every arm: of a spherical wrist the
+    Jacobian of its centre, of other arms the matrix of each joint, and pose and Jacobian of the flange.
     """
 
     examples = """examples:
@@ -71,6 +72,7 @@ class Formulas(Command):
   irb-twin formulas irb1600 --axes 3 --axis 2
   irb-twin formulas irb140 --quantity tau --format c > tau.c
   irb-twin formulas irb1400 --quantity J --format latex
+  irb-twin formulas youbot --quantity T
 """
 
     model: str = argument("a robot's name or file, or main_axes, two_link", "MODEL")

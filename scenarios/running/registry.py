@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenarios.options import fields
 from scenarios.scenario import Scenario, TrackingScenario
@@ -25,9 +25,12 @@ from twin.errors import PluginError, TwinError, UnknownNameError, VariationError
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
 
+if TYPE_CHECKING:
+    from twin.robot.robot import Robot
+
 BUILT_IN = (
     "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory",
-    "model_agreement", "parallelogram", "payload_mismatch", "pose_path",
+    "model_agreement", "parallelogram", "payload_mismatch", "pose_path", "velocity_control",
 )  # fmt: skip
 """Names of the scenarios of this project, which are files of this package."""
 HERE = Path(__file__).parents[1]
@@ -154,6 +157,16 @@ def find(name: str) -> Entry:
     raise UnknownNameError(
         f"unknown scenario {name!r}: known are {', '.join(known_names())}, or the path of your .py file or "
         "of a program in RAPID"
+    )
+
+
+def suited_to(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the built-in scenarios that suit a robot, without those made for another one."""
+    kinds = {name: find(name).kind for name in BUILT_IN}
+    return tuple(
+        name
+        for name, kind in kinds.items()
+        if kind.defaults.get("robot", robot.name) == robot.name and kind().suits(robot)
     )
 
 

@@ -21,13 +21,14 @@ from scenarios.judging.rounding import with_spans
 from scenarios.judging.run import TrackingRun
 from scenarios.metric import Metric, Outcome
 from scenarios.options import fields, flag
-from scenarios.running.registry import HERE, Task, scenario_argument_text
+from scenarios.running.registry import HERE, Task, scenario_argument_text, suited_to
 from scenarios.scenario import ScenarioTable
 from scenarios.setup import Setup
 from twin.errors import (
     DivergenceError,
     PluginError,
     RapidError,
+    RobotError,
     TouchedError,
     TwinError,
     describe_error,
@@ -210,11 +211,24 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         fault = describe_error(error)
         if not (refused or program_fault):
             fault = describe_error_with_location(error, law or entry.file, *plugin_files())
+        elif isinstance(error, RobotError):
+            fault += _suited_instead(task)
     seconds = time.perf_counter() - start
     return Run(
         task.with_setup(beside=()), log, metrics, seconds, run, fault, refused, raised, table, cases,
         touched=touched, tracking=tracking,
     )  # fmt: skip
+
+
+def _suited_instead(task: Task) -> str:
+    """Return which scenarios suit the robot of a task; "" if that of the task does, or no dynamics exist."""
+    try:
+        robot = task.setup.nominal_robot()
+    except TwinError:
+        return ""
+    if not robot.has_inertia or task.scenario.suits(robot):
+        return ""
+    return f"; scenarios that suit {robot.name}: {', '.join(suited_to(robot))}"
 
 
 def judged(task: Task, run: TrackingRun) -> tuple[Metric, ...]:

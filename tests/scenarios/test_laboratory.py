@@ -10,7 +10,9 @@ import pytest
 import twin
 from scenarios.gravity_hold import held_pose
 from scenarios.laboratory import Laboratory
+from scenarios.running.runs import run_one
 from scenarios.setup import Sampling
+from scenarios.velocity_control import VelocityControl
 from tests.support import tasks
 from tests.support.dh_tables import plain
 from twin.errors import LimitError, RobotError, UnreachableError
@@ -70,7 +72,7 @@ def test_reference_obeys_engine_recursion(log):
     np.testing.assert_array_equal(qd[1:], qd[:-1] + T * qdd[:-1])
     np.testing.assert_array_equal(q[1:], q[:-1] + T * qd[1:])
     start = held_pose(log.robot, None)
-    path = Laboratory().line(log.robot, start, Sampling())
+    path = Laboratory().path(log.robot, start, Sampling())
     samples = track(FeedbackLaw(log.robot, 10.0), path, start, T).samples
     np.testing.assert_allclose(q, samples.q, rtol=0, atol=1e-15)
     np.testing.assert_allclose(qd[1:], samples.qd[:-1], rtol=0, atol=1e-12)
@@ -135,6 +137,15 @@ def test_laboratory_suits_six_joints_and_youbot():
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
 
 
+def test_a_robot_that_does_not_suit_is_told_what_suits_it():
+    others = "excitation, gravity_hold, joint_tracking, model_agreement"
+    for robot, named in (("youbot3", f"drive_check, {others}"), ("two_link", others.partition(", ")[2])):
+        run = run_one(tasks.task("laboratory", robot=robot))
+        assert run.refused
+        assert run.error.endswith(f"masses; scenarios that suit {robot}: {named}")
+    assert run_one(tasks.task("laboratory", robot="rx90")).error.endswith("the dynamics need masses")
+
+
 def test_invalid_settings_raise():
     for settings, error, told in (
         ({"robot": "youbot3"}, RobotError, "robot 'youbot3' has 3 joints: the line needs six joints"),
@@ -183,7 +194,7 @@ def test_five_joints_leave_least_squares_residual_in_other_poses():
     robot = twin.load("youbot")
     law = FeedbackLaw(robot, 10.0)
     q = np.array([0.2, 0.4, 0.9, 0.8, 0.1])
-    motion = Laboratory(**QUICK_YOUBOT).line(robot, q, Sampling())(np.array(0.3))
+    motion = Laboratory(**QUICK_YOUBOT).path(robot, q, Sampling())(np.array(0.3))
     qd = law.speeds(q, motion)
     J_A = twin.kinematics.analytic_jacobian(robot, q)
     left = law.remainder(q, qd, motion)
@@ -219,3 +230,35 @@ def test_centres_of_mass_agree_with_data_sheet():
         assert stretched[joint + 1] == pytest.approx(-9.81 * lever, rel=1e-12)
         assert upright[joint + 1] == pytest.approx(-9.81 * (masses[joint:] @ ahead[joint:]), rel=1e-9)
     assert np.all(np.abs(stretched) < robot.tau_max)
+
+
+@pytest.mark.parametrize("robot", ["irb140", "youbot"])
+def test_velocity_control_is_the_pseudo_inverse_of_figure_2_2(robot):
+    """The geometric Jacobian of (2.20) at every sample, and the error of the steps that nothing corrects."""
+    run = tasks.run("velocity_control", robot=robot, steps_per_period=5, duration=1.0)
+    log, velocity = run.log, [-0.01, 0, 0, 0, 0, 0]
+    assert not [metric.name for metric in VelocityControl().metrics(run) if not metric.passes]
+    J = twin.jacobian(log.robot, log.q_ref[:-1])
+    np.testing.assert_allclose(log.qd_ref[1:], np.linalg.pinv(J) @ velocity, rtol=0, atol=1e-13)
+    way = twin.forward_kinematics(log.robot, log.q_ref)[:, :3, 3]
+    np.testing.assert_allclose(
+        way + run.line_error[:, :3] - way[0], log.t[:, None] * velocity[:3], atol=1e-15
+    )
+    ratio = np.max(np.abs(run.line_error) / (run.drift_bound + 1e-12))
+    assert 0.5 < ratio < 1
+    again = tasks.run("velocity_control", robot=robot, steps_per_period=5, duration=2.0)
+    grown = np.linalg.norm(again.line_error[-1]) / np.linalg.norm(run.line_error[-1])
+    assert 1.5 < grown < 2.5  # in proportion to the time
+
+
+def test_velocity_control_by_runge_kutta_has_no_drift_and_refuses_impossible_settings():
+    run = tasks.run("velocity_control", reference="continuous", duration=0.5, velocity_z=0.02)
+    assert np.abs(run.line_error).max() < 1e-14
+    for settings, error, told in (
+        ({"velocity_y": np.inf}, ValueError, "expected a finite velocity in m/s"),
+        ({"duration": 0.0}, ValueError, "expected a positive, finite duration in s, got 0.0"),
+        ({"velocity_x": 1.0}, UnreachableError, "the joints lost the path"),
+        ({"robot": "two_link"}, RobotError, "robot 'two_link' has 2 joints"),
+    ):
+        with pytest.raises(error, match=told):
+            tasks.run("velocity_control", **settings)

@@ -75,6 +75,8 @@ def test_every_check_passes_and_joints_move(robot, name, controller):
         assert np.all(travel < 0.2)
     elif name == "payload_mismatch":
         assert np.all(travel[[0, 1, 2, 4, 5]] > 0.05)  # axis 4 is not meant to move on this path
+    elif name == "velocity_control":
+        assert np.all(travel > 1e-3)  # the tool moves 4 mm
     else:
         assert np.all(travel > 0.05)
 

@@ -75,6 +75,10 @@ def jacobian(
 ) -> np.ndarray:
     """Return the geometric Jacobian of the tool: `[v; omega] = J qd`, in the base frame.
 
+    Its columns belong to the joint angles of the pendant. With `S = robot.dh_coupling`, those of
+    `J @ inv(S)` belong to the DH angles `theta = S q + theta0`. The two differ for an IRB 1400, where Norrlöf
+    differentiates by the DH angles.
+
     Args:
         robot: the robot.
         q: (..., n) joint angles, in [rad].
@@ -87,10 +91,11 @@ def jacobian(
 
     Example:
         >>> import twin
-        >>> robot = twin.load("irb140")
+        >>> robot = twin.load("irb1400")
         >>> J = twin.jacobian(robot, [0, 0, 0, 0, 0, 0])
-        >>> J[[1, 5], 0].round(4).tolist()  # v_y and omega_z of the flange per unit speed of joint 1
-        [0.515, 1.0]
+        >>> J_theta = J @ np.linalg.inv(robot.dh_coupling)  # as the report prints it
+        >>> J[0, 1:3].round(4).tolist(), J_theta[0, 1:3].round(4).tolist()  # v_x by joints 2 and 3
+        ([0.6, 0.12], [0.72, 0.12])
 
     Source: Norrlöf 1999, eq. (2.51)-(2.65).
     """

@@ -172,14 +172,17 @@ def tool_distance(log: Log) -> NDArray:
 
 
 def tool_turn(log: Log) -> NDArray:
-    """Return the angle between the tool's orientation and its reference: (N,) in [rad], 0 to pi.
+    """Return the angle between the tool's orientation and its reference: (N,) in [rad], 0 to pi."""
+    return turn_between(log.pose_ref[:, 3:], log.pose[:, 3:])
 
-    Unit quaternions of rotations that differ by an angle `a` are `2 sin(a / 4)` apart as vectors.
+
+def turn_between(a: NDArray, b: NDArray) -> NDArray:
+    """Return the angle between the orientations of unit quaternions (..., 4): (...,) in [rad], 0 to pi.
+
+    Unit quaternions of rotations that differ by an angle `a` are `2 sin(a / 4)` apart as vectors; q and -q
+    are the same orientation.
     """
-    reference, actual = log.pose_ref[:, 3:], log.pose[:, 3:]
-    distance = np.minimum(
-        np.linalg.norm(reference - actual, axis=1), np.linalg.norm(reference + actual, axis=1)
-    )
+    distance = np.minimum(np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1))
     return 4.0 * np.arcsin(np.minimum(0.5 * distance, 1.0))
 
 

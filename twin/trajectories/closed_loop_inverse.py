@@ -10,6 +10,9 @@ wrong start as well as the drift of the integration.  This holds exactly for Eul
 more, away from singularities.  The error of a quaternion is at right angles to it and turns as it does:
 with one gain for all its length dies away so, but for higher orders of it.  An arm of fewer joints does
 its best approximation, and the rest remains in the error.
+
+Without feedback, `q_hat_dot = J_A(q_hat)^-1 xd`, as in the manual's Figure 2.2, an error stays, and the
+drift of the integration grows with time.
 """
 
 from dataclasses import dataclass
@@ -66,7 +69,8 @@ class FeedbackLaw:
 
     Attributes:
         robot: the robot, of any number of joints.
-        gain: K, a number, its diagonal or the matrix, for the 6 or 7 coordinates, in [1/s].
+        gain: K, a number, its diagonal or the matrix, for the 6 or 7 coordinates, in [1/s]; `None` for no
+            feedback.
         T_flange_tool: (4, 4) pose of the tool on the flange.
         coordinates: in which the error is taken: "zyx", "zyz" or "quaternion".
 
@@ -75,7 +79,7 @@ class FeedbackLaw:
     """
 
     robot: Robot
-    gain: ArrayLike
+    gain: ArrayLike | None
     T_flange_tool: ArrayLike | None = None
     coordinates: Coordinates = "zyx"
 
@@ -83,7 +87,9 @@ class FeedbackLaw:
 
     def __post_init__(self) -> None:
         require_coordinates(self.coordinates)
-        object.__setattr__(self, "gain", gain_matrix(self.gain, SIZES[self.coordinates]))
+        size = SIZES[self.coordinates]
+        gain = np.zeros((size, size)) if self.gain is None else gain_matrix(self.gain, size)
+        object.__setattr__(self, "gain", gain)
 
     def error(self, q_hat: ArrayLike, T_base_tool: ArrayLike) -> Floats:
         """Return the error e (..., 6) or (..., 7) of joint angles (..., n) for desired poses (..., 4, 4)."""
@@ -298,6 +304,8 @@ def step_decay(gain: Floats, period: float, integration: Integration) -> Floats:
 
 def _require_decay(K: Floats, period: float, integration: Integration) -> None:
     """Raise `ValueError` where one step of the integration lets an error grow."""
+    if not K.any():  # no feedback: an error stays
+        return
     factor = np.max(np.abs(np.linalg.eigvals(step_decay(K, period, integration))))
     if not factor < 1.0:
         raise ValueError(
@@ -347,7 +355,7 @@ def drift_bound(
     than a share of second order in the step.
 
     Args:
-        law: of Euler angles, with a diagonal gain.
+        law: of Euler angles, with a diagonal gain or none; without feedback the bound is that of all N steps.
         samples: of `track`: joint angles and speeds at N instants.
         motion: desired motion at these instants.
         period: T, in [s].
@@ -361,7 +369,8 @@ def drift_bound(
             a gain too high for the period.
     """
     factor = np.abs(_step_factors(law, period, integration))
-    if not np.all(factor < 1.0):
+    feedback = bool(np.any(np.asarray(law.gain)))
+    if feedback and not np.all(factor < 1.0):
         raise ValueError(f"expected a gain that lets errors decay in steps of {period:g} s")
     robot, tool, coordinates = law.robot, law.T_flange_tool, law.coordinates
     x = coordinates_from_pose(motion.T_base_tool, coordinates)
@@ -373,14 +382,15 @@ def drift_bound(
         turning = np.maximum(turning, np.abs(np.einsum("kij,kj->ki", J_A_dot, qd)))
     d = np.max(np.maximum(xdd[:-1], xdd[1:]) + turning, axis=0)
     r = np.max(np.abs(law.remainder(samples.q, samples.qd, motion)), axis=0)
-    return (period * r + 0.5 * period**2 * d) / (1.0 - factor)
+    added = 1.0 / (1.0 - factor) if feedback else len(q)  # that of all steps over that of one
+    return (period * r + 0.5 * period**2 * d) * added
 
 
 def _step_factors(law: FeedbackLaw, period: float, integration: Integration) -> Floats:
     """Return the factor (6,) by which one step multiplies each coordinate's error."""
     K = np.asarray(law.gain)
     factors = np.diagonal(step_decay(K, period, integration))
-    diagonal = np.count_nonzero(K) == len(K)  # positive definite, so that no entry there is 0
+    diagonal = not np.any(K - np.diag(np.diagonal(K)))
     if law.coordinates == "quaternion" or not diagonal:
         raise ValueError(
             "the drift of each coordinate is bounded for Euler angles and a diagonal gain, got "

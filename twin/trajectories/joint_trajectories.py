@@ -20,6 +20,7 @@ from twin.trajectories.limits import (
     Quintic,
     both_ends,
     check_peak,
+    cubic,
     duration_of,
     finite_vector,
     limit_vector,
@@ -243,6 +244,7 @@ def _positive(value: float, name: str) -> float:
 __all__ = [
     "Trajectory",
     "cruising_trapezoid",
+    "cubic",
     "hold",
     "quintic",
     "sequence",

@@ -105,16 +105,105 @@ def quintic(
         [0.9375, 0.46875]
     """
     q0, q1 = both_ends(q0, q1)
-    peak = 15.0 / 8.0 * np.abs(q1 - q0)
-    limit = None if qd_max is None else limit_vector(qd_max, "qd_max", len(q0))
+    return Quintic(q0, q1, _move_duration(q1 - q0, duration, qd_max, speed=15.0 / 8.0))
+
+
+def _move_duration(
+    dq: Floats,
+    duration: float | None,
+    qd_max: ArrayLike | None,
+    speed: float,
+    qdd_max: ArrayLike | None = None,
+    acceleration: float = 0.0,
+) -> float:
+    """Return the duration of a move by dq (n,), by default the shortest, after a check of its limits.
+
+    The speed peaks at half time with `speed |dq| / duration`, the acceleration at the start with
+    `acceleration |dq| / duration^2`.
+    """
+    peaks, shortest = [], [0.0]
+    for limits, name, unit, factor, power, time in (
+        (qd_max, "qd_max", "rad/s", speed, 1, 0.5),
+        (qdd_max, "qdd_max", "rad/s^2", acceleration, 2, 0.0),
+    ):
+        if limits is not None:
+            peak, limit = factor * np.abs(dq), limit_vector(limits, name, len(dq))
+            peaks.append((peak, limit, unit, power, time))
+            shortest.append(float(np.max(peak / limit)) ** (1.0 / power))
     if duration is None:
-        if limit is None:
-            raise ValueError("expected a duration or qd_max for the shortest move, got neither")
-        return Quintic(q0, q1, float(np.max(peak / limit)))
-    duration = duration_of(duration, moving=bool(np.any(peak > 0.0)))
-    if limit is not None and duration > 0.0:
-        check_peak(peak / duration, limit, "rad/s", lambda _: 0.5 * duration, float(np.max(peak / limit)))
-    return Quintic(q0, q1, duration)
+        if not peaks:
+            raise ValueError("expected a duration or a limit, as qd_max, for the shortest move, got neither")
+        return max(shortest)
+    duration = duration_of(duration, moving=bool(np.any(dq != 0.0)))
+    for peak, limit, unit, power, time in peaks if duration > 0.0 else ():
+        at = time * duration
+        check_peak(peak / duration**power, limit, unit, lambda _, at=at: at, max(shortest))
+    return duration
+
+
+@dataclass(frozen=True, eq=False)
+class Cubic:
+    """A move from rest to rest whose acceleration falls linearly; make it with `cubic`.
+
+    At its ends the acceleration jumps; the value to the right is given.
+    """
+
+    q0: Floats
+    q1: Floats
+    duration: float
+
+    __repr__ = short_repr
+
+    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
+        """Return (q, qd, qdd) at the times t."""
+        T = self.duration if self.duration > 0.0 else 1.0  # no time: a move to where it is
+        fraction = real_array(t, "t")[..., None] / T
+        x = np.clip(fraction, 0.0, 1.0)
+        y = 1.0 - x
+        z = np.minimum(x, y)  # as in `quintic_law`
+        half = z * z * (3.0 - 2.0 * z)
+        moving = (fraction >= 0.0) & (fraction < 1.0)
+        dq = self.q1 - self.q0
+        q = self.q0 + dq * np.where(x <= y, half, 1.0 - half)
+        return q, dq / T * (6.0 * x * y), dq / T * (np.where(moving, 6.0 * (y - x), 0.0) / T)
+
+
+def cubic(
+    q0: ArrayLike,
+    q1: ArrayLike,
+    duration: float | None = None,
+    *,
+    qd_max: ArrayLike | None = None,
+    qdd_max: ArrayLike | None = None,
+) -> Cubic:
+    """Return a cubic move from rest to rest, of the given duration or as short as the limits allow.
+
+    It is `q0 + (q1 - q0) (3 x^2 - 2 x^3)` with `x = t / duration`. Every joint's speed peaks at half time
+    with `3/2 |q1 - q0| / duration`, and its acceleration at both ends with `6 |q1 - q0| / duration^2`,
+    where it jumps. That of `quintic` does not.
+
+    Args:
+        q0: (n,) start, in [rad].
+        q1: (n,) end, in [rad].
+        duration: in [s]; None for the shortest.
+        qd_max: (n,) or one for all, in [rad/s]; None for no check.
+        qdd_max: (n,) or one for all, in [rad/s^2]; None for no check.
+
+    Raises:
+        LimitError: the given duration needs more than qd_max or qdd_max.
+        ValueError: arrays of different lengths or not finite, neither duration nor a limit, or a move that
+            is to take no time.
+
+    Example:
+        >>> import twin
+        >>> samples = twin.sample(twin.cubic([0, 0], [1.0, 0.5], duration=2.0), period=0.5)
+        >>> samples.q[1].tolist(), samples.qd[2].tolist(), samples.qdd[0].tolist()
+        ([0.15625, 0.078125], [0.75, 0.375], [1.5, 0.75])
+
+    Source: Ljubljana lab manual, chapter 5, names polynomials of degree 3 and 5 without their formulas.
+    """
+    q0, q1 = both_ends(q0, q1)
+    return Cubic(q0, q1, _move_duration(q1 - q0, duration, qd_max, 3.0 / 2.0, qdd_max, 6.0))
 
 
 def both_ends(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:

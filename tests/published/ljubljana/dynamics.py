@@ -172,12 +172,14 @@ def printed_arm() -> LabArm:
 
 
 def by_library(robot: Robot, test: Item) -> Floats:
-    """Compute the result of a test with the library, for a robot with the manual's viscous friction."""
+    """Compute the result of a test with the library; a robot without drives gets the manual's friction."""
     q = np.array(test.inputs["q"], dtype=float)
     if test.id == "B-inertia3":
         return mass_matrix(robot, q)
     qd, qdd = (np.array(test.inputs.get(key, REST), dtype=float) for key in ("qd", "qdd"))
-    return inverse_dynamics(with_friction(robot, printed_arm().fv), q, qd, qdd)
+    bare = robot.drives is None
+    frictional = with_friction(robot, printed_arm().fv) if bare else uncompiled(robot.with_drives("rigid"))
+    return inverse_dynamics(frictional, q, qd, qdd)
 
 
 def by_manual(lab: LabArm, test: Item) -> Floats:

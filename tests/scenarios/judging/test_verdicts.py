@@ -3,6 +3,8 @@
 import dataclasses
 
 import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
 
 from scenarios.judging.agreement import agreement_metrics
 from scenarios.judging.rounding import whole_run_limit
@@ -83,10 +85,22 @@ def test_engine_tool_is_compared_with_printed_poses():
         log = run.log
         assert run.stop_names == ("test_3", "test_1", "test_1", "test_3")
         rows = {metric.name: metric for metric in metrics if metric.name.startswith("tool at")}
-        assert rows.keys() == {"tool at test_1 - printed", "tool at test_3 - printed"}
+        names = [f"tool at {name} - printed" for name in ("test_1", "test_3")]
+        assert rows.keys() == {f"{name}{of}" for name in names for of in ("", ", distance", ", angle")}
         for row in rows.values():
             assert (row.limit is None) == (law == "pd")
-            assert row.value < 3e-15 if law == "computed_torque" else 0.04 < row.value < 0.06
+            assert row.value < 3e-15 if law == "computed_torque" else 0.02 < row.value < 0.2
+        for name in names:
+            assert [rows[f"{name}, {of}"].unit for of in ("distance", "angle")] == ["m", "rad"]
+        printed = log.robot.published["test_3"].flange
+        at = run.stops.poses[[0, -1]]
+        distance = np.max(np.linalg.norm(at[:, :3] - printed[:3], axis=1))
+        turn = Rotation.from_quat(at[:, 3:], scalar_first=True).inv() * Rotation.from_quat(
+            np.array(printed[3:]), scalar_first=True
+        )
+        assert rows["tool at test_3 - printed, distance"].value == pytest.approx(distance, rel=1e-12)
+        found = rows["tool at test_3 - printed, angle"].value
+        assert found == pytest.approx(np.max(turn.magnitude()), rel=1e-9, abs=3e-15)
         first, last = run.stops.poses[[0, -1]]
         np.testing.assert_allclose(np.abs(first), np.abs(log.pose[0]), rtol=0, atol=1e-14)
         np.testing.assert_allclose(np.abs(last), np.abs(log.pose[-1]), rtol=0, atol=1e-14)

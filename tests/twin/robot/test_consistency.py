@@ -197,3 +197,31 @@ def test_a_pose_that_folds_the_parallelogram(altered):
 def test_a_coupling_that_the_urdf_does_not_have(altered):
     with refused(r"its DH table and irb1400\.urdf differ by \S+ in the pose of the flange"):
         altered(("[0, -1, 1, 0, 0, 0],\n    [0", "[0, 0, 1, 0, 0, 0],\n    [0"))
+
+
+def test_facts_that_changed_after_the_urdf_was_written_are_rejected(altered):
+    """A lever 40 mm elsewhere, a shape, a colour: the flange, limits and masses stay as they were."""
+    for old, new in (
+        ("at = [-0.020, 0, 0.475]", "at = [-0.060, 0, 0.475]"),
+        ("orange = [1.0, ", "orange = [0.5, "),
+        ("visual = [", 'visual = [{ sphere = 0.01, at = [0, 0, 0], color = "orange" }, '),
+    ):
+        told = r"robot\.toml has changed since irb1400\.urdf was written from it; write the URDF again with"
+        with refused(rf"{told} python -m urdf\.build .*robot\.toml$"):
+            altered((old, new))
+
+
+def test_facts_without_effect_on_the_urdf_may_change(altered, arm):
+    for old, new in (
+        ("payload = 5.0", "payload = 5.5"),
+        ('source = "', 'source = "also '),
+        ("[-170, -70", "[-170.0, -7.0e1"),
+    ):
+        assert altered((old, new)).n == arm.n
+
+
+def test_a_urdf_without_a_digest_is_the_user_s(altered, arm):
+    """Nothing says from which facts it was written; limits, masses and the flange are compared."""
+    lines = arm.urdf.read_text().splitlines()
+    copy = altered((lines[1], "<!-- by hand -->"), file="irb1400.urdf")
+    np.testing.assert_array_equal(copy.tree.inertias, arm.tree.inertias)

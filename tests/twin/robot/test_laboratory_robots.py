@@ -14,7 +14,7 @@ from twin.errors import RobotError, UnknownNameError
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.robot import DH
 
-# Ljubljana lab manual: what its functions print, four decimals; for the last three, friction f_v qd is added.
+# Ljubljana lab manual: what its functions print, four decimals.
 T6_RX90 = [
     [-0.5170, 0.5432, -0.6616, -0.3906],
     [-0.8486, -0.4266, 0.3128, -0.4941],
@@ -39,7 +39,6 @@ HDH_1_2_3_4 = [[0.5403, 0.55, -0.6368, 1.6209], [0.8415, -0.3532, 0.4089, 2.5244
 INERTIA3 = [[0.1528, 0.0207, -0.0093], [0.0207, 0.1071, 0.0187], [-0.0093, 0.0187, 0.0489]]
 TORQUE = [5.4961, 1.5868, 8.3222]
 TAU3 = [0.768, 8.6224, 4.8946]
-VISCOUS = np.array([2.0, 1.0, 1.0])  # N m s
 HALF_A_DIGIT = 5e-5
 
 
@@ -76,13 +75,19 @@ def test_rx90_and_youbot_have_the_printed_poses_and_jacobian():
     assert np.max(np.abs(twin.jacobian(robot, q) - JACOBIAN_YOUBOT)) < HALF_A_DIGIT
 
 
-def test_youbot3_gives_the_printed_inertia_and_torques():
-    robot = plain("youbot3")
+def test_youbot3_gives_the_printed_inertia_torques_and_direct_dynamics():
+    """With the friction of its drives; by (6.94) the printed torques give the accelerations back."""
+    robot = interpreted(twin.load("youbot3").with_drives("rigid"))
     assert np.max(np.abs(twin.mass_matrix(robot, [1, 2, 3]) - INERTIA3)) < HALF_A_DIGIT
-    tau = twin.inverse_dynamics(robot, [7, 8, 9], [4, 5, 6], [1, 2, 3]) + VISCOUS * [4, 5, 6]
-    assert np.max(np.abs(tau - TORQUE)) < HALF_A_DIGIT
-    tau = twin.inverse_dynamics(robot, [4, 5, 6], [1, 2, 3], np.zeros(3)) + VISCOUS * [1, 2, 3]
-    assert np.max(np.abs(tau - TAU3)) < HALF_A_DIGIT
+    for q, qd, qdd, printed in (
+        ([7, 8, 9], [4, 5, 6], [1, 2, 3], TORQUE),
+        ([4, 5, 6], [1, 2, 3], [0] * 3, TAU3),
+    ):
+        tau = twin.inverse_dynamics(robot, q, qd, qdd)
+        assert np.max(np.abs(tau - printed)) < HALF_A_DIGIT
+        np.testing.assert_allclose(twin.forward_dynamics(robot, q, qd, tau), qdd, rtol=0, atol=1e-12)
+        rounding = np.abs(np.linalg.inv(twin.mass_matrix(robot, q))).sum(axis=1) * HALF_A_DIGIT
+        assert np.all(np.abs(twin.forward_dynamics(robot, q, qd, printed) - qdd) < rounding)
 
 
 def test_two_link_is_the_textbook_s_arm():

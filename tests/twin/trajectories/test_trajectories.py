@@ -11,6 +11,7 @@ from twin.errors import LimitError
 from twin.trajectories.joint_trajectories import (
     acceleration_time,
     cruising_trapezoid,
+    cubic,
     hold,
     quintic,
     sequence,
@@ -33,6 +34,7 @@ def central_differences(trajectory, t, h):
 
 MOVES = {
     "quintic": quintic(Q0, Q1, 1.7),
+    "cubic": cubic(Q0, Q1, 1.7),
     "sines": sines(Q0, 0.3, [0.5, 0.7, 1.0, 0.2, 0.4, 1.5], 3.0, phase=Q1),
     "sequence": sequence(quintic(Q0, Q1, 1.1), hold(Q1, 0.3), quintic(Q1, Q0, 0.9)),
 }
@@ -66,7 +68,9 @@ def test_trapezoid_derivatives_between_its_corners():
     np.testing.assert_allclose(before[:2], after[:2], rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("move", [quintic(Q0, Q1, 1.3), trapezoid(Q0, Q1, QD_MAX, QDD_MAX)])
+@pytest.mark.parametrize(
+    "move", [quintic(Q0, Q1, 1.3), cubic(Q0, Q1, 1.3), trapezoid(Q0, Q1, QD_MAX, QDD_MAX)]
+)
 def test_a_move_ends_at_rest_and_holds_its_ends(move):
     q, qd, qdd = move([-5.0, -1e-9, move.duration + 1e-9, 9.0])
     np.testing.assert_allclose(q, [Q0, Q0, Q1, Q1], rtol=0, atol=1e-15)
@@ -84,6 +88,7 @@ def test_a_move_ends_at_rest_and_holds_its_ends(move):
     ("move", "duration"),
     [
         *((quintic(Q0, Q0, qd_max=1.0), 0.0), (trapezoid(Q0, Q0, 1.0, 1.0), 0.0), (hold(Q0, 2.0), 2.0)),
+        *((cubic(Q0, Q0, qdd_max=1.0), 0.0), (cubic(Q0, Q0, 2.0), 2.0)),
         *((quintic(Q0, Q0, 2.0), 2.0), (trapezoid(Q0, Q0, 1.0, 1.0, 2.0), 2.0)),
     ],
 )
@@ -91,6 +96,27 @@ def test_a_move_to_where_it_is_takes_no_time_or_that_given(move, duration):
     assert move.duration == duration
     for part, value in zip(move(np.linspace(-1, 3, 7)), (Q0, 0, 0), strict=True):
         np.testing.assert_array_equal(part, np.tile(value + 0 * Q0, (7, 1)))
+
+
+def test_cubic_peaks_at_half_time_and_at_its_ends():
+    """Published for a unit move in a unit time: 3/2 and 6, so that the shortest move is on one limit."""
+    for limits in ({"qd_max": QD_MAX}, {"qdd_max": QDD_MAX}, {"qd_max": QD_MAX, "qdd_max": QDD_MAX}):
+        move = cubic(Q0, Q1, **limits)
+        _, qd, qdd = np.abs(move(np.linspace(0, move.duration, 20001)))
+        used = [
+            qd.max(axis=0) / limits.get("qd_max", np.inf),
+            qdd.max(axis=0) / limits.get("qdd_max", np.inf),
+        ]
+        np.testing.assert_allclose(np.max(used), 1.0, rtol=1e-12)
+        assert cubic(Q0, Q1, move.duration * (1 + 1e-15), **limits)
+    dq, T = np.abs(Q1 - Q0), move.duration
+    np.testing.assert_allclose(qd.max(axis=0), 1.5 * dq / T, rtol=1e-14)
+    np.testing.assert_allclose(qdd[0], 6 * dq / T**2, rtol=1e-14)
+    told = (
+        rf"joint 2 would reach an? acceleration of 12 rad/s\^2 at t = 0 s.*takes at least {np.sqrt(6):.6g} s"
+    )
+    with pytest.raises(LimitError, match=told):
+        cubic([0.0, 0.0], [0.5, 2.0], 1.0, qdd_max=2.0)
 
 
 def test_shortest_moves_are_on_their_limits_and_slower_trapezoids_cruise_lower():
@@ -324,7 +350,8 @@ def test_misuse_message_states_the_expectation():
         (lambda: sequence(hold(Q0, 1.0), hold([1.0], 1.0)), "one number of joints, got 6 and 1"),
         (lambda: sequence(), "at least one"),
         (lambda: quintic(Q0, Q1, 0.0), "expected a positive, finite duration"),
-        (lambda: quintic(Q0, Q1), "expected a duration or qd_max"),
+        (lambda: quintic(Q0, Q1), "expected a duration or a limit, as qd_max"),
+        (lambda: cubic(Q0, Q1), "expected a duration or a limit, as qd_max"),
         (lambda: quintic(Q0, Q1, qd_max=[1.0, 1.0]), r"expected qd_max of shape \(6,\), got \(2,\)"),
         (lambda: trapezoid(Q0, Q1, QD_MAX, 0.0), "expected positive qdd_max"),
         (lambda: sines(Q0, np.ones(3), 1.0, 1.0), r"expected amplitude of shape \(6,\), got \(3,\)"),

@@ -22,7 +22,7 @@ from twin.dynamics.symbolic.euler_lagrange import (
     written,
 )
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
-from twin.errors import UnknownNameError
+from twin.errors import RobotError, UnknownNameError
 from twin.multibody.tree import Tree
 from twin.rotations.rotations import quaternion_from_matrix
 
@@ -154,8 +154,9 @@ def formulas(
     Args:
         name: `"main_axes"` (the IRB 1400's first three axes), `"two_link"`, or what `twin.load` accepts.
         quantity: `"tau"` for D, C and g of `D qdd + C qd + g = tau`; `"M"`, `"C"` or `"g"` for one of them;
-            for an arm with a spherical wrist `"T"` for the poses of its frames 3 and 6 and the orientation of
-            the wrist, and `"J"` for the Jacobian of the wrist centre and its determinant.
+            `"T"` for the matrix of each joint and the pose of the flange, and `"J"` for the flange's
+            Jacobian; for an arm with a spherical wrist instead the poses of its frames 3 and 6 and the
+            orientation of the wrist, and the Jacobian of the wrist centre and its determinant.
         style: `"text"` or `"latex"`.
         axes: number of axes that move, the others are locked; `None` for all.
         axis: row of the equations, from 1; `None` for all.
@@ -195,25 +196,30 @@ def _dynamics(name: str, axes: int | None) -> SymbolicDynamics:
         robot = load(name)
     except UnknownNameError as error:
         raise UnknownNameError(f"{error}; and {', '.join(MODELS)}") from None
+    robot.require_inertia()
     robot = robot if axes is None else locked(robot, axes)
     if robot.n > MAX_JOINTS:
         raise UnknownNameError(
             f"the sums of {robot.n} axes would be too long to read: lock the outer ones, as "
             f"--axes {MAX_JOINTS}, or write code, as --format c"
         )
-    robot.require_inertia()
     return tree_dynamics(robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist())
 
 
 def _kinematic_formulas(name: str, quantity: str, style: Literal["text", "latex"]) -> str:
     """Return the formulas of poses, or of the wrist centre's Jacobian, after what their symbols mean."""
-    from twin.dynamics.symbolic.arm_kinematics import arm_kinematics
+    from twin.dynamics.symbolic.arm_kinematics import arm_kinematics, chain_kinematics
     from twin.robot.loading.loading import load
 
-    arm = arm_kinematics(load(name))
+    if name == "main_axes":
+        raise UnknownNameError(f"{name} has only D, C and g: expected the name or file of a robot")
+    robot = load(name)
+    try:
+        arm = arm_kinematics(robot)
+    except RobotError:  # no spherical wrist
+        arm = chain_kinematics(robot)
     comment = "%" if style == "latex" else "#"
-    lines = [f"{comment} theta{i + 1} = {angle}\n" for i, angle in enumerate(arm.angles)]
-    lines.append(f"{comment} c1 = cos(theta1), s1 = sin(theta1), ..., c23 = cos(theta2 + theta3)\n")
+    lines = [f"{comment} {line}\n" for line in arm.legend()]
     for entry, value in arm.entries(quantity):
         matrix, _, place = entry.rpartition("_") if entry[-1].isdigit() else (entry, "", "")
         index = [int(digit) - 1 for digit in place]

@@ -1,5 +1,6 @@
 """Consistency of a `robot.toml`, the URDF beside it and the closed loops."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ FLAT = 1e-6
 AGREE = 1e-9
 """Tolerance between the poses of the flange in the two files, in [m] and [1]."""
 
+DIGEST = re.compile(rb"Digest of its numbers: ([0-9a-f]{16}) ")
+"""Digest of the facts in a URDF that `urdf.build` has written."""
+
 SAME_BODY = 1e-12
 """Tolerance between a link's mass and tensor in the two files, relative, and between its centres, in [m]."""
 
@@ -51,6 +55,7 @@ def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     _check_poses(path, robot)
     _check_flange(path, robot)
     _check_bodies(path, robot, facts)
+    _check_digest(path, robot, facts)
 
 
 def _build(path: Path) -> str:
@@ -203,6 +208,17 @@ def _check_flange(path: Path, robot: Robot) -> None:
             f"{path}: its DH table and {robot.name}.urdf differ by {apart:.3g} in the pose of the flange; "
             f"if the table and its coupling are right, {_build(path)}"
         )
+
+
+def _check_digest(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
+    """Raise `RobotError` if the URDF was written from other facts; one without a digest is the user's."""
+    from urdf.facts import digest
+
+    assert robot.urdf is not None
+    with robot.urdf.open("rb") as file:
+        written = DIGEST.search(file.read(1000))
+    if written and written[1].decode() != digest(facts):
+        raise RobotError(f"{path} has changed since {robot.urdf.name} was written from it; {_build(path)}")
 
 
 POSES = 400

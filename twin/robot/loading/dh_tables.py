@@ -156,7 +156,7 @@ def _tree(
         links=tuple(f"link_{i + 1}" for i in range(n)),
         kinds=kinds,
         parents=tuple(range(-1, n - 1)),
-        T_parent_joint=frozen([before[i] @ _turn(theta0[i]) for i in range(n)]),
+        T_parent_joint=frozen([before[i] @ dh_turn(theta0[i]) for i in range(n)]),
         axes=frozen(np.tile((0.0, 0.0, 1.0), (n, 1))),
         inertias=frozen(inertias),
         flange_joint=n - 1,
@@ -222,7 +222,7 @@ def _limits(
     return low, high, speed, effort
 
 
-def _turn(theta: float) -> np.ndarray:
+def dh_turn(theta: float) -> np.ndarray:
     """Return `Rz(theta)` (4, 4)."""
     c, s = _cosine_sine(theta)
     return np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=np.float64)
