@@ -1,3 +1,4 @@
+from .constrained_circle import ConstrainedCircle as ConstrainedCircle
 from .drive_check import DriveCheck as DriveCheck
 from .excitation import Excitation as Excitation
 from .gravity_hold import GravityHold as GravityHold
@@ -41,3 +42,4 @@ from .setup import Arms as Arms
 from .setup import Sampling as Sampling
 from .setup import Setup as Setup
 from .setup import named_pose as named_pose
+from .velocity_control import VelocityControl as VelocityControl

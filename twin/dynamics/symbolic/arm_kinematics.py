@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from twin.dynamics.symbolic.euler_lagrange import number
-from twin.dynamics.symbolic.trees import rotation_from_z
+from twin.dynamics.symbolic.euler_lagrange import number, rotation_from_z
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.kinematics.dh_fit import family_dh
 from twin.kinematics.inverse import arm_constants

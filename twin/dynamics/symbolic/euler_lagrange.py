@@ -247,3 +247,21 @@ def decimal(expression: Any) -> Any:
 def _python(expression: Any) -> str:
     """Return a formula as Python source."""
     return str(sp.pycode(expression, fully_qualified_modules=False))
+
+
+def rotation_from_z(axis: np.ndarray) -> Any:
+    """Return a rotation (3, 3) of fractions that rotates z to the unit vector `axis`, to round-off."""
+    x, y, z = axis
+    return _rotation_from_quaternion(np.array([1 + z, -y, x, 0]) if z > -0.5 else np.array([-y, 1 - z, 0, x]))
+
+
+def _rotation_from_quaternion(quaternion: np.ndarray) -> Any:
+    """Return the rotation matrix of a quaternion of any length.
+
+    Source: Norrlöf 1999, eq. (2.15), divided by the square of the norm.
+    """
+    ratios = quaternion / np.max(np.abs(quaternion))
+    whole = np.round(ratios)  # angles that equal a right angle to round-off are made exact
+    s, x, y, z = (number(v) for v in np.where(np.abs(ratios - whole) < 1e-15, whole, ratios))
+    K = sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return sp.eye(3) + (2 * s * K + 2 * K * K) / (s * s + x * x + y * y + z * z)

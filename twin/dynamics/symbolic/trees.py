@@ -19,6 +19,7 @@ from twin.dynamics.symbolic.euler_lagrange import (
     euler_lagrange,
     number,
     rotation_about,
+    rotation_from_z,
     written,
 )
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
@@ -117,24 +118,6 @@ def mass_symbols(tree: Tree) -> list[LinkMass]:
 def exact_rotation(R: np.ndarray) -> Any:
     """Return an exactly orthogonal rotation (3, 3) of fractions that equals `R` to round-off."""
     return _rotation_from_quaternion(quaternion_from_matrix(R))
-
-
-def rotation_from_z(axis: np.ndarray) -> Any:
-    """Return a rotation (3, 3) of fractions that rotates z to the unit vector `axis`, to round-off."""
-    x, y, z = axis
-    return _rotation_from_quaternion(np.array([1 + z, -y, x, 0]) if z > -0.5 else np.array([-y, 1 - z, 0, x]))
-
-
-def _rotation_from_quaternion(quaternion: np.ndarray) -> Any:
-    """Return the rotation matrix of a quaternion of any length.
-
-    Source: Norrlöf 1999, eq. (2.15), divided by the square of the norm.
-    """
-    ratios = quaternion / np.max(np.abs(quaternion))
-    whole = np.round(ratios)  # angles that equal a right angle to round-off are made exact
-    s, x, y, z = (number(v) for v in np.where(np.abs(ratios - whole) < 1e-15, whole, ratios))
-    K = sp.Matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return sp.eye(3) + (2 * s * K + 2 * K * K) / (s * s + x * x + y * y + z * z)
 
 
 Y, Z = (0, 1, 0), (0, 0, 1)
