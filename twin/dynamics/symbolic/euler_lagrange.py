@@ -131,6 +131,7 @@ MODULE = '''"""Equations of motion, written by twin/dynamics/symbolic/euler_lagr
 from math import cos, sin
 
 from twin.jit import cached_njit
+from twin.rotations.rotations import quaternion_from_matrix
 
 
 @cached_njit()
@@ -247,6 +248,11 @@ def decimal(expression: Any) -> Any:
 def _python(expression: Any) -> str:
     """Return a formula as Python source."""
     return str(sp.pycode(expression, fully_qualified_modules=False))
+
+
+def exact_rotation(R: np.ndarray) -> Any:
+    """Return an exactly orthogonal rotation (3, 3) of fractions that equals `R` to round-off."""
+    return _rotation_from_quaternion(quaternion_from_matrix(R))
 
 
 def rotation_from_z(axis: np.ndarray) -> Any:

@@ -17,6 +17,7 @@ from twin.dynamics.symbolic.euler_lagrange import (
     SymbolicDynamics,
     coordinates,
     euler_lagrange,
+    exact_rotation,
     number,
     rotation_about,
     rotation_from_z,
@@ -25,7 +26,6 @@ from twin.dynamics.symbolic.euler_lagrange import (
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import RobotError, UnknownNameError
 from twin.multibody.tree import Tree
-from twin.rotations.rotations import quaternion_from_matrix
 
 
 class LinkMass(NamedTuple):
@@ -113,11 +113,6 @@ def mass_symbols(tree: Tree) -> list[LinkMass]:
         )
         links.append(LinkMass(m, (x, y, z), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
     return links
-
-
-def exact_rotation(R: np.ndarray) -> Any:
-    """Return an exactly orthogonal rotation (3, 3) of fractions that equals `R` to round-off."""
-    return _rotation_from_quaternion(quaternion_from_matrix(R))
 
 
 Y, Z = (0, 1, 0), (0, 0, 1)
