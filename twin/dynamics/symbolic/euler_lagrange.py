@@ -20,6 +20,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike
 
+from twin.rotations.rotations import quaternion_from_matrix
+
 Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
