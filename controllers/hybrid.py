@@ -65,9 +65,8 @@ class Hybrid:
     gain: float = 0.0
     period: float = 1e-3
 
-    def __getattr__(
-        self, name: str
-    ) -> Any:  # `prepare`, `signals` and `name` are those of the position's law
+    def __getattr__(self, name: str) -> Any:
+        # `prepare`, `signals` and `name` are those of the position's law.
         return getattr(self.__dict__["law"], name)
 
     def reset(self) -> None:
