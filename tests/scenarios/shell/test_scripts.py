@@ -59,5 +59,5 @@ def test_file_of_a_user_runs_as_a_script(tmp_path):
 
 def test_every_scenario_can_be_run_as_a_script():
     files = [HERE / f"{name}.py" for name in titles()]
-    assert len(files) == 9
+    assert len(files) == 11
     assert all(file.read_text(encoding="utf-8").endswith(TAIL) for file in files)

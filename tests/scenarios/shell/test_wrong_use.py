@@ -37,9 +37,9 @@ def folder(tmp_path_factory):
     ("line", "told"),
     [
         ("walk", "walk"),
-        ("run", "known are drive_check, excitation, gravity_hold, joint_tracking"),
+        ("run", "known are constrained_circle, drive_check, excitation, gravity_hold"),
         ("run --controller pd pose_path", "before all options"),
-        ("run pose_pth", "unknown scenario 'pose_pth': known are drive_check"),
+        ("run pose_pth", "unknown scenario 'pose_pth': known are constrained_circle, drive_check"),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
         ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb140"),
         ("run gravity_hold --controller lqr", "unknown controller 'lqr': known are pd"),
