@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from PIL import Image
@@ -304,6 +304,7 @@ SERIES = arrays(np.float64, st.integers(0, 300), elements=st.floats(allow_nan=Tr
 
 
 @settings(max_examples=80)
+@example(np.where(np.arange(300) == 100, np.nan, 0.0), 20)  # one gap, within a part
 @given(SERIES, st.integers(5, 60))
 def test_thinning_preserves_the_extremes_of_every_part(series, most):
     """Whatever sample is left out, near it on either side there are one at least as low and one as high."""
