@@ -214,7 +214,7 @@ class TrackingScenario(Scenario):
 def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[LoadChange]:
     """Return the changes of payloads by times, in [s], at whole control periods.
 
-    A payload of the setup replaces those of the plant.
+    Of two payloads in one period the later one remains. A payload of the setup replaces those of the plant.
 
     Raises:
         PluginError: the first time is not 0, or the times do not increase.
@@ -225,7 +225,5 @@ def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[Lo
     if times and (times[0] != 0 or times != sorted(times)):
         raise PluginError(f"loads: expected times that begin with 0 s and increase, got {times}")
     real = setup.plant_payload
-    return [
-        LoadChange(math.ceil(time / setup.period - 1e-9), one if real is None else real, one)
-        for time, one in loads.items()
-    ]
+    at = {math.ceil(time / setup.period - 1e-9): one for time, one in loads.items()}
+    return [LoadChange(sample, one if real is None else real, one) for sample, one in at.items()]

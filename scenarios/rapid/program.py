@@ -14,7 +14,7 @@ from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
 from scenarios.options import at_least, option, share
-from scenarios.scenario import ScenarioTable, TrackingScenario
+from scenarios.scenario import ScenarioTable, TrackingScenario, load_changes
 from scenarios.setup import Arms, Sampling, Setup, named_pose
 from twin.errors import DivergenceError, RapidError, RobotError, TouchedError, VariationError
 from twin.logs.program_lines import ProgramLines
@@ -22,7 +22,6 @@ from twin.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from twin.engine.simulation import Simulation
-    from twin.logs.payload_changes import LoadChange
     from twin.rapid.planning import Plan
     from twin.rapid.programs import Program
     from twin.trajectories.sampling import Samples
@@ -156,7 +155,7 @@ class RapidProgram(TrackingScenario):
         Raises:
             VariationError: the loads of the program change.
         """
-        changes = load_changes(self.performed(robot), setup)
+        changes = load_changes(loads_of(self.performed(robot)), setup)
         for before, after in pairwise(changes):
             if before.payload is not after.payload or (
                 setup.model_payload is None and before.model_payload is not after.model_payload
@@ -182,7 +181,7 @@ class RapidProgram(TrackingScenario):
         now = samples.t + 1e-9
         lines = done.lines(now)
         try:
-            loads = load_changes(done, setup)
+            loads = load_changes(loads_of(done), setup)
             run = follow(setup, samples, robot, loads=loads, at_sample=_shown_line(lines))
         except (DivergenceError, TouchedError) as error:
             if error.log is not None:
@@ -222,25 +221,18 @@ class RapidProgram(TrackingScenario):
         return line_table(run)
 
 
-def load_changes(done: Performance, setup: Setup) -> list[LoadChange]:
-    """Return the payloads of the program in their order, the first one at sample 0."""
-    from twin.logs.payload_changes import LoadChange
+def loads_of(done: Performance) -> dict[float, Payload | None]:
+    """Return the payloads of the program by the times from which the arm carries them, in [s]."""
     from twin.rapid.targets import payload_of
 
-    found: list[LoadChange] = []
-    declared: Payload | None = None
+    found: dict[float, Payload | None] = {}
     before: Any = None
     for one, start in zip(done.plan.moves, done.plan.starts, strict=True):
         load = one.move.tool.values[2].values, one.move.tool.values[1].values, one.move.settings.load.values
-        if load == before:
-            continue
-        before, declared = load, payload_of(one.move.tool, one.move.settings.load)
-        sample = int(np.ceil(start / setup.period - 1e-9)) if found else 0
-        real = declared if setup.payload is None else setup.plant_payload
-        if found and found[-1].sample == sample:
-            found.pop()
-        found.append(LoadChange(sample, real, declared))
-    return found or [LoadChange(0, setup.plant_payload, None)]
+        if load != before:
+            before = load
+            found[start if found else 0.0] = payload_of(one.move.tool, one.move.settings.load)
+    return found or {0.0: None}
 
 
 def _tool_text(plan: Plan) -> str:

@@ -81,7 +81,10 @@ def test_runs_are_those_of_the_printed_equations():
 
 
 def test_errors_for_vanishing_steps():
-    """Of first order in the step: 0.0151 and 0.0131 rad; the load is 12.8 kg at 75 ms, 10.01 kg at 1 s."""
+    """The errors are of first order in the step: 0.0151 and 0.0131 rad.
+
+    The load is 12.8 kg at 75 ms, and 10.01 kg at 1 s.
+    """
     model = arm()
     coarse, fine = (
         largest_errors(siciliano.run(siciliano.computed_torque(model, GAINS), k)) for k in (10, 20)

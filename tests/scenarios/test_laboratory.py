@@ -137,7 +137,7 @@ def test_laboratory_suits_six_joints_and_youbot():
     assert suited == [*ROBOTS, "manutec_r3", "youbot"]
 
 
-def test_a_robot_that_does_not_suit_is_told_what_suits_it():
+def test_refusal_names_the_scenarios_that_suit_the_robot():
     others = "excitation, gravity_hold, joint_tracking, model_agreement"
     for robot, named in (("youbot3", f"drive_check, {others}"), ("two_link", others.partition(", ")[2])):
         run = run_one(tasks.task("laboratory", robot=robot))

@@ -1,6 +1,10 @@
 """Scenario files of a user, valid and invalid."""
 
+import contextlib
+import io
 from textwrap import indent
+
+from scenarios.shell.command_line import main
 
 HEAD = '''"""Scenario file of a user."""
 
@@ -41,3 +45,11 @@ def write_text(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+def given(words):
+    """Status, standard output and standard error of a command."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(words)
+    return status, out.getvalue(), err.getvalue()

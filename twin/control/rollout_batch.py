@@ -98,7 +98,7 @@ class Settings(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What the rollouts of a batch follow at N samples.
+    """Reference and kicks of a batch of rollouts, at N samples.
 
     Attributes:
         t: (N,) times, in [s].

@@ -171,7 +171,7 @@ def test_a_wall_holds_a_tool_that_is_pressed_against_it():
     np.testing.assert_allclose(plant.state()[1], 0.0, atol=1e-15)
 
 
-def test_constraint_is_kept_for_ten_seconds(robot, q):
+def test_constraint_holds_for_ten_seconds(robot, q):
     held, T = constraints(robot, q)["circle"], 5e-3
     plant = twin.ConstrainedPlant(robot, held, T)
     law = controllers.make("computed_torque", robot)
