@@ -168,6 +168,10 @@ class ShapeWarning(UserWarning):
     """Shapes of a robot that are not drawn because their files are missing; only the picture is affected."""
 
 
+class ToolFrameWarning(UserWarning):
+    """Tool frame of a URDF that does not name it; the message has the frame that was taken, and why."""
+
+
 class DriveWarning(UserWarning):
     """Drive parameters that are simulated as given but are probably a mistake."""
 

@@ -15,7 +15,7 @@ from twin.arrays import Floats
 from twin.errors import CellError, RobotError
 from twin.kinematics.forward import link_poses
 from twin.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
-from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
+from twin.robot.loading.urdf_document import parse_numbers, read_document
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -233,16 +233,9 @@ def _collision_shapes(robot: Robot) -> list[Solid]:
     found: list[Solid] = []
     if robot.urdf is None:
         return found
-    root = read_document(robot.urdf)
-    links, moving = placed_links(robot.urdf, parsed(robot.urdf, root))
-    elements = {link.get("name"): link for link in root.iterfind("link")}
-    names = robot.tree.names
-    joints = [names.index(one.joint.name) if one.joint.name in names else None for one in moving]
-    for link, index, T_link in links:
-        body = -1 if index < 0 else joints[index]
-        if body is None:
-            continue
-        for element in elements[link].iterfind("collision"):
+    document = read_document(robot.urdf)
+    for link, (body, T_link) in robot.frames.items():
+        for element in document.links[link].iterfind("collision"):
             try:
                 T = T_link @ shape_origin(element)
                 found += _urdf_solids(element, robot.urdf.absolute().parent, body, body_name(robot, body), T)

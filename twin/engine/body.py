@@ -169,6 +169,56 @@ NEAR = 1e-6
 joints, as everywhere else.  Farther inside, the small gap of the loop has no effect on the check."""
 
 
+def hold_followers(client: Any, body: int, robot: Robot, joints: Sequence[int]) -> None:
+    """Gear every joint that follows another one to it.
+
+    Args:
+        client: client of PyBullet.
+        body: PyBullet's number of the robot.
+        robot: robot without closed loops.
+        joints: PyBullet's index of every joint of the robot's tree.
+
+    Raises:
+        RobotError: a joint follows several others.
+    """
+    for joint in robot.passive:
+        leaders = np.flatnonzero(robot.embedding[joint])
+        if len(leaders) > 1:
+            raise RobotError(
+                f"robot {robot.name!r} cannot be simulated: {robot.tree.names[joint]!r} follows "
+                f"{len(leaders)} joints, PyBullet gears it to one"
+            )
+        leader = int(leaders[0]) if len(leaders) else 0
+        links = joints[joint], joints[robot.driven[leader]]
+        gear = client.createConstraint(
+            body, links[0], body, links[1], client.JOINT_GEAR, [0, 0, 1], [0, 0, 0], [0, 0, 0]
+        )
+        # PyBullet holds `speed_0 + gearRatio speed_1 = 0`, whatever the axis.
+        client.changeConstraint(gear, gearRatio=-robot.embedding[joint, leader], maxForce=LARGEST_FORCE)
+    if robot.passive:
+        client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-30, erp=0.0)
+
+
+LARGEST_SLIP = 1e-10
+"""Largest difference of a follower from its leader, in [rad] or [m], that is not an error."""
+
+
+def check_slip(robot: Robot, q_tree: np.ndarray) -> None:
+    """Raise `LoopError` if a joint of the engine no longer follows its leader.
+
+    Args:
+        robot: robot with followers.
+        q_tree: (n_tree,) positions of all joints of its tree in the engine, in [rad].
+    """
+    slip = np.abs(q_tree - robot.tree_positions(q_tree[list(robot.driven)]))
+    worst = int(np.argmax(slip))
+    if not slip[worst] <= LARGEST_SLIP:
+        raise LoopError(
+            f"joint {robot.tree.names[worst]!r} of {robot.name!r} does not follow its leader in PyBullet: it "
+            f"is {slip[worst]:.3g} off, expected at most {LARGEST_SLIP:g}; the analytic model holds it"
+        )
+
+
 def close_loops(
     client: Any,
     body: int,
@@ -186,8 +236,6 @@ def close_loops(
         inertial_frame: function of PyBullet's index of a link that returns the pose (4, 4) of the link's
             inertial frame in the link's frame.
     """
-    if not robot.loops:
-        return
     # By default a loop is solved to 1e-6 only. The solver stops once the residual, a square, is below the
     # threshold; far below this one rounding keeps it from ever stopping early.
     client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-27, erp=CORRECTION)

@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import checked_time_step
 from twin.dynamics.flexible_joint import warn_of_unresolved_springs
-from twin.engine.body import checked_gap, close_loops, create_body, remove_hidden_physics
+from twin.engine.body import (
+    check_slip,
+    checked_gap,
+    close_loops,
+    create_body,
+    hold_followers,
+    remove_hidden_physics,
+)
 from twin.engine.client import CLOSED, connected, disconnect, pybullet
 from twin.engine.drives import EngineDrives
 from twin.engine.state import (
@@ -115,7 +122,10 @@ class Simulation(AbstractContextManager):
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
-        close_loops(client, self._body, self.robot, self._joints, frame)
+        if self.robot.loops:
+            close_loops(client, self._body, self.robot, self._joints, frame)
+        else:
+            hold_followers(client, self._body, self.robot, self._joints)
         self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking up a function of the client costs as much as a joint; these run at every step.
@@ -246,10 +256,13 @@ class Simulation(AbstractContextManager):
         except (pybullet.error, TypeError) as error:
             joint_vector(self.robot, "tau", tau)  # the likely cause
             raise self._failure(error) from None
-        if self.robot.loops:
+        if self.robot.passive:
             known = None if drives is None else drives.q_tree
-            q_tree = [state[0] for state in self._read(self._joints)] if known is None else known
-            self.loop_gap = checked_gap(self.robot, np.array(q_tree))
+            q_tree = np.array([state[0] for state in self._read(self._joints)] if known is None else known)
+            if self.robot.loops:
+                self.loop_gap = checked_gap(self.robot, q_tree)
+            else:
+                check_slip(self.robot, q_tree)
         if self._pace is not None:
             self._pace.after_step()
 

@@ -37,7 +37,8 @@ EXACT = 1e-12
 class FittedDH(NamedTuple):
     """Denavit-Hartenberg table of an arm, with the poses of its base and flange.
 
-    `T_base_flange = T_base_0 A_1(theta_1) ... A_6(theta_6) T_6_flange`, with `theta = signs q + theta0`.
+    `T_base_flange = T_base_0 A_1(theta_1) ... A_6(theta_6) T_6_flange`, with `theta = signs q_c + theta0` of
+    the joints from the base to the flange, which are q unless a parallelogram couples them.
 
     Attributes:
         dh: the table; its d_2 is the lateral offset of the wrist centre.
@@ -64,7 +65,7 @@ def fitted_dh(robot: Robot) -> FittedDH:
     """Return the Denavit-Hartenberg table that follows from the joint axes of an arm.
 
     Args:
-        robot: arm of six revolute joints in one chain, usually from a URDF.
+        robot: arm of six revolute joints from the base to the flange, usually from a URDF.
 
     Raises:
         RobotError: the arm is outside the family; the message names the axes.
@@ -139,14 +140,15 @@ def family_dh(robot: Robot) -> tuple[DH, Floats]:
     if robot.dh is not None:
         return robot.dh, robot.dh_coupling
     fit = fitted_dh(robot)
-    return fit.dh, np.diag(fit.signs)
+    return fit.dh, np.diag(fit.signs) @ _chain(robot)
 
 
 def _completed(robot: Robot, dh: DH, signs: Floats, T_base_0: Floats) -> FittedDH:
     """Return the table with the pose of the flange at q = 0, and its error over some configurations."""
+    coupling = np.diag(signs) @ _chain(robot)
 
     def pose(q: Floats) -> Floats:
-        return T_base_0 @ np.linalg.multi_dot(list(dh_transforms(dh, signs * q + dh.theta0)))
+        return T_base_0 @ np.linalg.multi_dot(list(dh_transforms(dh, coupling @ q + dh.theta0)))
 
     T_6_flange = _tidy(np.linalg.inv(np.asarray(pose(np.zeros(6)))) @ forward_kinematics(robot, np.zeros(6)))
     states = np.random.default_rng(0).uniform(-np.pi, np.pi, (20, 6))
@@ -156,16 +158,31 @@ def _completed(robot: Robot, dh: DH, signs: Floats, T_base_0: Floats) -> FittedD
 
 def _axes(robot: Robot) -> tuple[Floats, Floats]:
     """Return a point (6, 3) and the direction (6, 3) of each joint axis at q = 0, in the base frame."""
-    outside, tree = _outside(robot), robot.tree
-    if robot.n != 6 or tree.n != 6:
-        raise RobotError(f"{outside} it has {tree.n} joints, expected 6 in one chain")
-    if "prismatic" in tree.kinds:
-        raise RobotError(f"{outside} joint {tree.names[tree.kinds.index('prismatic')]!r} is prismatic")
+    _chain(robot)
+    tree = robot.tree
     chain = list(tree.carriers(tree.flange_joint))
-    if len(chain) != 6 or chain != list(robot.driven):
-        raise RobotError(f"{outside} its six joints are not one chain from the base to the flange")
-    T = link_poses(robot, np.zeros(6))
-    return T[:, :3, 3], np.einsum("kij,kj->ki", T[:, :3, :3], tree.axes)
+    T = link_poses(robot, np.zeros(6))[chain]
+    return T[:, :3, 3], np.einsum("kij,kj->ki", T[:, :3, :3], tree.axes[chain])
+
+
+def _chain(robot: Robot) -> Floats:
+    """Return the matrix (6, 6) of the angles of the joints from the base to the flange, without offsets.
+
+    Raises:
+        RobotError: they are not six independent revolute joints.
+    """
+    outside, tree = _outside(robot), robot.tree
+    chain = list(tree.carriers(tree.flange_joint))
+    if robot.n != 6 or len(chain) != 6:
+        raise RobotError(
+            f"{outside} {len(chain)} joints move its flange and {robot.n} have a motor, expected 6 in a chain"
+        )
+    for joint in chain:
+        if tree.kinds[joint] == "prismatic":
+            raise RobotError(f"{outside} joint {tree.names[joint]!r} is prismatic")
+    if not np.linalg.matrix_rank(robot.embedding[chain]) == 6:
+        raise RobotError(f"{outside} its six motors do not move all six joints from the base to the flange")
+    return robot.embedding[chain]
 
 
 def _meeting_point(points: Floats, directions: Floats) -> tuple[Floats, float]:

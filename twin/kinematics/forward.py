@@ -320,7 +320,8 @@ def _on_link(
         if p.shape != (3,) or not np.all(np.isfinite(p)):
             raise ValueError(f"expected point to be 3 finite numbers, got {p.tolist()}")
         T[:3, 3] = p
-    return robot.with_flange_on(link), T
+    frame = robot.frame_of(link)
+    return robot.with_flange_on(frame.joint), frame.T @ T
 
 
 def tool_pose(T_flange_tool: ArrayLike | None, name: str = "T_flange_tool") -> np.ndarray:

@@ -92,6 +92,7 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
         TwinError: the robot was created neither from a file nor from a DH table.
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
+    content |= {"tool_frame": robot.tool_frame} if robot.tool_frame else {}
     content |= _numbers(robot, robot.unloaded_tree)
     if not robot.has_inertia:
         del content["inertias"]
@@ -113,13 +114,19 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
         KeyError: an entry is missing.
     """
     name = _texts(content, "robot", 0)
-    robot = _with_numbers(_from_table(name, content) if "dh_kinds" in content else load(name), content)
+    robot = _from_table(name, content) if "dh_kinds" in content else _loaded(name, content)
+    robot = _with_numbers(robot, content)
     robot = _with_drives(robot.with_gravity(content["gravity"]), content)
     if "payload_mass" not in content:
         return robot
     return robot.with_payload(
         Payload(float(content["payload_mass"]), content["payload_com"], content["payload_inertia"])
     )
+
+
+def _loaded(name: str, content: Mapping[str, Any]) -> Robot:
+    """Return the robot of a name or file, with the recorded tool frame."""
+    return load(name, tool_frame=_texts(content, "tool_frame", 0) if "tool_frame" in content else None)
 
 
 def _source(robot: Robot) -> str:
@@ -221,7 +228,7 @@ def _with_numbers(robot: Robot, content: Mapping[str, Any]) -> Robot:
         **{name: numbers[name] for name in ARM},
         loops=tuple(loop._replace(points=frozen(shared)) for loop, shared in points),
         dh=None if robot.dh is None else DH(*(numbers[f"dh_{letter}"] for letter in DH._fields)),
-        has_inertia=robot.has_inertia or "inertias" in found,
+        inertia_fault="" if "inertias" in found else robot.inertia_fault,
     )
 
 

@@ -105,19 +105,34 @@ def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
     return x
 
 
-def require_moved_mass(where: str, tree: Tree) -> None:
-    """Raise `RobotError` if the mass matrix is singular; `where` begins the message."""
-    generic = [0.1 * (i + 1) for i in range(tree.n)]  # a position without symmetries
-    at = placements(tree, generic, math)
-    M = np.array(mass_matrix(tree, at, tree.inertias.tolist()))
-    for name, moment in zip(tree.names, np.diag(M), strict=True):
+def moved_mass_fault(tree: Tree, G: Any = None, g0: Any = 0.0) -> str:
+    """Return why the mass matrix is singular, "" if it is not.
+
+    Args:
+        tree: tree of the robot's moving joints.
+        G: (n_tree, n) matrix of the joints of the tree, `q_tree = G q + g0`; all are independent by default.
+        g0: (n_tree,) offset of it.
+    """
+    G = np.eye(tree.n) if G is None else G
+    generic = G @ (0.1 * np.arange(1, G.shape[1] + 1)) + g0  # a position without symmetries
+    at = placements(tree, generic.tolist(), math)
+    M = G.T @ np.array(mass_matrix(tree, at, tree.inertias.tolist())) @ G
+    names = [tree.names[int(np.argmax(column == 1.0))] for column in G.T]  # of the joint that a motor turns
+    for name, moment in zip(names, np.diag(M), strict=True):
         if not moment > 0:
-            raise RobotError(f"{where}: joint {name!r} moves no mass; give a link beyond it mass and inertia")
+            return f"joint {name!r} moves no mass; give a link beyond it mass and inertia"
     scale = np.sqrt(np.diag(M))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     if not values[0] > 1e-12:
-        first, second = (tree.names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
-        raise RobotError(
-            f"{where}: joints {first!r} and {second!r} move the same mass along the same path; "
+        first, second = (names[i] for i in sorted(np.argsort(np.abs(vectors[:, 0]))[-2:].tolist()))
+        return (
+            f"joints {first!r} and {second!r} move the same mass along the same path; "
             "give the link between them mass and inertia"
         )
+    return ""
+
+
+def require_moved_mass(where: str, tree: Tree) -> None:
+    """Raise `RobotError` if the mass matrix of a tree is singular; `where` begins the message."""
+    if fault := moved_mass_fault(tree):
+        raise RobotError(f"{where}: {fault}")

@@ -18,6 +18,7 @@ Vector = tuple[Any, Any, Any]
 Rotation = tuple[Vector, Vector, Vector]
 
 ZERO: Vector = (0.0, 0.0, 0.0)
+UNTURNED: Rotation = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
 def add(a: Vector, b: Vector) -> Vector:
@@ -243,7 +244,7 @@ def loop_gap(loop: Loop, frames: WorldFrames) -> Vector:
 def tool_frame(tree: Tree, frames: WorldFrames, T_flange_tool: Any) -> tuple[Rotation, Vector]:
     """Return the rotation and the origin of the tool in the base frame."""
     link = tree.flange_joint
-    R, p = frames.R[link], frames.o[link]
+    R, p = (frames.R[link], frames.o[link]) if link >= 0 else (UNTURNED, ZERO)
     for T in (tree.T_joint_flange.tolist(), T_flange_tool):
         p = add(p, rotate(R, (T[0][3], T[1][3], T[2][3])))
         R = compose(R, (tuple(T[0][:3]), tuple(T[1][:3]), tuple(T[2][:3])))
@@ -282,7 +283,7 @@ def jacobian_rate(tree: Tree, frames: WorldFrames, p: Vector, qd: Any) -> list[t
         w.append(add(w_up, scale(qd[i], frames.z[i])) if revolute else w_up)
         v.append(v_i if revolute else add(v_i, scale(qd[i], frames.z[i])))
     link = tree.flange_joint
-    v_p = add(v[link], cross(w[link], add(p, scale(-1.0, frames.o[link]))))
+    v_p = ZERO if link < 0 else add(v[link], cross(w[link], add(p, scale(-1.0, frames.o[link]))))
 
     carriers = tree.carriers(link)
     columns = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from twin.errors import RobotError
 from twin.multibody.axis_torques import UserColumn
 from twin.multibody.tree import frozen, transformed_parameters
-from twin.robot.robot import Robot
+from twin.robot.robot import Frame, Robot
 
 
 def locked(robot: Robot, axes: int) -> Robot:
@@ -29,8 +30,8 @@ def locked(robot: Robot, axes: int) -> Robot:
         ('joint_1', 'joint_2', 'joint_3')
     """
     if robot.loops or robot.tree.n != robot.n:
-        names = ", ".join(loop.name for loop in robot.loops)
-        raise RobotError(f"robot {robot.name!r} has a closed loop ({names}): its joints cannot be locked")
+        names = ", ".join(robot.tree.names[joint] for joint in robot.passive)
+        raise RobotError(f"robot {robot.name!r} has joints without a motor ({names}), so none can be locked")
     if not 1 <= axes <= robot.n:
         raise RobotError(
             f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {axes}"
@@ -80,5 +81,14 @@ def locked(robot: Robot, axes: int) -> Robot:
         passive_min=frozen([]),
         passive_max=frozen([]),
         gravity=robot.gravity,
-        has_inertia=robot.has_inertia,
+        inertia_fault=robot.inertia_fault,
+        frames=MappingProxyType(
+            {
+                name: Frame(frame.joint, frame.T)
+                if frame.joint < axes
+                else Frame(home[frame.joint][0], frozen(home[frame.joint][1] @ frame.T))
+                for name, frame in robot.frames.items()
+            }
+        ),
+        tool_frame=robot.tool_frame,
     )

@@ -68,6 +68,13 @@ class DH(NamedTuple):
     alpha: np.ndarray
 
 
+class Frame(NamedTuple):
+    """Frame of a link: index of the joint of the tree that moves it, -1 for the base, and its pose (4, 4)."""
+
+    joint: int
+    T: np.ndarray
+
+
 class Rating(NamedTuple):
     """Ratings of the data sheet: `payload` in [kg], `reach` of the wrist centre in [m]."""
 
@@ -164,8 +171,12 @@ class Robot(Portable):
         bare: tree without the payload, `None` without a payload.
         file: file that the robot was loaded from (a URDF, a `robot.toml`, a `dh.toml`), `None` if made in a
             program.
-        has_inertia: whether the masses of the links are known; without them there are no dynamics.
+        inertia_fault: why the masses of the links are unknown or impossible, so that there are no dynamics;
+            "" if they are known.
         drives: drive trains, `None` if unknown.
+        frames: frames of all links of the URDF by their names, fixed ones included.
+        tool_frame: name of the link whose frame is the flange; "" for the last frame of a DH table.
+        tool_reason: why that frame was taken, "" if the file or the caller names it.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
             demanded torque, up to `tau_max`, and the robot is its rigid body alone.
 
@@ -199,9 +210,12 @@ class Robot(Portable):
     payload: Payload | None = None
     bare: Tree | None = None
     file: Path | None = None
-    has_inertia: bool = True
+    inertia_fault: str = ""
     drives: Drives | None = None
     drive_mode: str = "ideal"
+    frames: Mapping[str, Frame] = field(default_factory=lambda: MappingProxyType({}))
+    tool_frame: str = ""
+    tool_reason: str = ""
 
     def __repr__(self) -> str:
         load = "" if self.payload is None else f", with {self.payload.mass:g} kg"
@@ -265,15 +279,15 @@ class Robot(Portable):
             self.require_inertia()
         return self.tree.inertias
 
+    @property
+    def has_inertia(self) -> bool:
+        """Whether the masses of the links are known; without them there are no dynamics."""
+        return not self.inertia_fault
+
     def require_inertia(self) -> None:
         """Raise `RobotError` if the masses of the links are unknown, so that there are no dynamics."""
-        if not self.has_inertia:
-            reason = (
-                "its DH table is known, but not the masses of its links"
-                if self.urdf is None
-                else "its URDF has no <inertial>; irb-twin mass computes the masses of CAD meshes"
-            )
-            raise RobotError(f"robot {self.name!r} has no dynamics: {reason}")
+        if self.inertia_fault:
+            raise RobotError(f"robot {self.name!r} has no dynamics: {self.inertia_fault}")
 
     @property
     def active_drives(self) -> Drives | None:
@@ -402,28 +416,61 @@ class Robot(Portable):
         """
         return self.with_gravity(mounting_gravity(where))
 
-    def with_flange_on(self, link: str) -> Robot:
-        """Return the robot whose flange is the frame of a link, so that its kinematics are those of the link.
+    def frame_of(self, link: str) -> Frame:
+        """Return the frame of a link.
 
         Args:
-            link: name of a link of the tree, with or without `link_`.
+            link: name of a link of the URDF, or of the tree, with or without `link_`.
 
         Raises:
             UnknownNameError: there is no such link.
         """
-        links = self.tree.links
-        name = link if link in links else f"link_{link}"
-        if name not in links:
-            raise UnknownNameError(f"unknown link {link!r} of {self.name}: known are {', '.join(links)}")
-        if name not in self._flanges:
-            tree = replace(self.tree, flange_joint=links.index(name), T_joint_flange=frozen(np.eye(4)))
-            self._flanges[name] = replace(self, tree=tree)
-        return self._flanges[name]
+        moving = {name: Frame(joint, frozen(np.eye(4))) for joint, name in enumerate(self.tree.links)}
+        known = moving | dict(self.frames)
+        name = link if link in known else f"link_{link}"
+        if name not in known:
+            raise UnknownNameError(
+                f"unknown link {link!r} of {self.name}{near(link, known)}: known are {', '.join(known)}"
+            )
+        return known[name]
+
+    def with_flange_on(self, joint: int) -> Robot:
+        """Return the robot whose flange is the frame of the link that a joint moves, of the base for -1.
+
+        Its kinematics are those of that frame; `link=` of the kinematics uses it.
+        """
+        if joint not in self._flanges:
+            tree = replace(self.tree, flange_joint=joint, T_joint_flange=frozen(np.eye(4)))
+            self._flanges[joint] = replace(self, tree=tree)
+        return self._flanges[joint]
 
     @cached_property
-    def _flanges(self) -> dict[str, Robot]:
+    def _flanges(self) -> dict[int, Robot]:
         """Robots of `with_flange_on`, whose compiled functions are loaded once."""
         return {}
+
+    def with_tool_frame(self, link: str) -> Robot:
+        """Return the robot with the frame of another link as its flange; a payload moves there.
+
+        The DH table and published poses, which are those of the former flange, are dropped unless the frame
+        is the same.
+
+        Args:
+            link: name of a link of the URDF, which a joint moves.
+
+        Raises:
+            UnknownNameError: there is no such link.
+            RobotError: no joint moves it.
+        """
+        frame, tree = self.frame_of(link), self.unloaded_tree
+        if frame.joint < 0:
+            raise RobotError(f"no joint moves link {link!r} of {self.name}, so it cannot be the tool frame")
+        moved = replace(self.with_payload(None), tool_frame=link, tool_reason="")
+        if frame.joint != tree.flange_joint or not np.array_equal(frame.T, tree.T_joint_flange):
+            tree = replace(tree, flange_joint=frame.joint, T_joint_flange=frame.T)
+            none = MappingProxyType({})
+            moved = replace(moved, tree=tree, dh=None, dh_coupling=frozen(np.eye(self.n)), published=none)
+        return moved if self.payload is None else moved.with_payload(self.payload)
 
 
 def dh_transforms(dh: DH, theta: ArrayLike) -> Floats:

@@ -11,6 +11,7 @@ from tests.support.small_robots import arm, inertial
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError, ShapeWarning
 from twin.robot.loading import link_shapes
+from twin.robot.robot import Frame
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
 BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'
@@ -66,8 +67,8 @@ def test_the_engine_draws_a_shape_where_the_file_places_it(load, tilt):
 def test_shapes_stay_with_their_links_when_the_tree_orders_them_differently(load):
     robot = load(arm(shape=BOX))
     assert [shape.link for shape in link_shapes.link_shapes(robot)] == [0]
-    renamed = replace(robot.tree, names=("elbow", "shoulder"))
-    assert [shape.link for shape in link_shapes.link_shapes(replace(robot, tree=renamed))] == [1]
+    frames = {link: Frame({0: 1, 1: 0}.get(frame.joint, -1), frame.T) for link, frame in robot.frames.items()}
+    assert [shape.link for shape in link_shapes.link_shapes(replace(robot, frames=frames))] == [1]
 
 
 def test_shapes_have_the_colours_of_the_file(load):
@@ -129,7 +130,7 @@ def test_a_mesh_that_cannot_be_drawn_is_rejected_in_one_sentence(load, tmp_path,
 def test_missing_meshes_warn_and_are_not_drawn(load):
     """The remaining shapes are drawn, or sticks if none remain. Public URDFs rarely include their meshes."""
     missing = visual('<mesh filename="package://arm/none.obj"/>')
-    told = r"mesh file package:/arm/none\.obj not found beside the URDF or in a folder above it: the shape"
+    told = r"mesh file package:/arm/none\.obj not found beside the URDF, in a folder above it or in --pack"
     with pytest.warns(ShapeWarning, match=told):
         (box,) = link_shapes.link_shapes(load(arm(shape=missing + BOX)))
     assert len(box.mesh.faces) == 12

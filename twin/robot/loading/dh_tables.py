@@ -25,6 +25,7 @@ from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_p
 from twin.robot.robot import DH, NamedPoses, Robot
 
 KINDS = ("revolute", "prismatic")
+NO_MASSES = "its DH table is known, but not the masses of its links"
 
 
 class LinkBody(NamedTuple):
@@ -137,7 +138,7 @@ def dh_robot(
         passive_max=none,
         dh=DH(*(frozen(column) for column in columns)),
         file=file,
-        has_inertia=bodies is not None,
+        inertia_fault="" if bodies is not None else NO_MASSES,
     )
 
 

@@ -6,6 +6,7 @@ some broken mesh files and draws nothing for others.
 
 from __future__ import annotations
 
+import os
 import warnings
 import xml.etree.ElementTree as ET
 from functools import lru_cache
@@ -18,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 from twin.errors import RobotError, ShapeWarning, printable
 from twin.multibody.tree import Tree
-from twin.robot.loading.urdf_reader import parse_numbers, parsed, placed_links, read_document
+from twin.robot.loading.urdf_document import parse_numbers, read_document
 from twin.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -56,27 +57,21 @@ def link_shapes(robot: Robot) -> list[Shape]:
     Warns:
         ShapeWarning: mesh files are missing; their shapes are omitted, or replaced by sticks if none is left.
     """
-    return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot.tree)
+    return _sticks(robot.tree) if robot.urdf is None else _of_urdf(robot.urdf, robot)
 
 
-def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
-    """Return the shapes of a file on the links of a tree, which are found by the joints that move them."""
-    root = read_document(urdf)
-    links, moving = placed_links(urdf, parsed(urdf, root))
-    elements = {link.get("name"): link for link in root.iterfind("link")}
-    named = [material for material in root.iter("material") if material.find("color") is not None]
+def _of_urdf(urdf: Path, robot: Robot) -> list[Shape]:
+    """Return the shapes of a file on the links of a robot."""
+    document = read_document(urdf)
+    named = [material for material in document.root.iter("material") if material.find("color") is not None]
     colors = {material.get("name"): material for material in reversed(named)}
-    joints = [
-        tree.names.index(joint.joint.name) if joint.joint.name in tree.names else None for joint in moving
-    ]
     shapes, missing = [], []
-    for name, index, T_link in links:
-        link = -1 if index < 0 else joints[index]
-        for visual in elements[name].iterfind("visual"):
+    for name, (link, T_link) in robot.frames.items():
+        for visual in document.links[name].iterfind("visual"):
             where = f"{urdf}: link {name!r} has a <visual> that cannot be drawn"
             try:
                 mesh = shape_mesh(visual, urdf.absolute().parent)
-                if mesh is None or link is None:
+                if mesh is None:
                     continue
                 mesh.apply_transform(T_link @ shape_origin(visual))
                 shapes.append(Shape(link, _color(visual, colors), mesh))
@@ -87,12 +82,12 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
     if missing:
         others = f" and {len(missing) - 1} more" if missing[1:] else ""
         warnings.warn(
-            f"{urdf}: mesh file {missing[0]}{others} not found beside the URDF or in a folder above it: the "
-            "shape is not drawn; nothing else depends on it",
+            f"{urdf}: mesh file {missing[0]}{others} not found beside the URDF, in a folder above it or "
+            "in --package-path (ROS_PACKAGE_PATH): the shape is not drawn; nothing else depends on it",
             ShapeWarning,
             stacklevel=2,
         )
-    return _sticks(tree) if missing and not shapes else shapes
+    return _sticks(robot.tree) if missing and not shapes else shapes
 
 
 def shape_origin(visual: ET.Element) -> np.ndarray:
@@ -165,9 +160,10 @@ def mesh_file(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resolve_mesh(filename: str, folder: Path) -> str:
-    """Return the absolute path of a mesh file beside the URDF or in a folder above it."""
+    """Return the absolute path of a mesh file beside the URDF, above it, or in ROS_PACKAGE_PATH."""
     relative = filename.partition("://")[2] or filename
-    for base in (folder, *folder.parents):
+    packages = [Path(one) for one in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if one]
+    for base in (folder, *folder.parents, *packages, *(package.parent for package in packages)):
         for tail in (relative, relative.partition("/")[2]):  # with and without the name of a package
             if tail and (base / tail).is_file():
                 return str(base / tail)

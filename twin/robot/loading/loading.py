@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from twin.errors import DriveWarning, RobotError, UnknownNameError, near
+from twin.errors import DriveWarning, RobotError, ToolFrameWarning, UnknownNameError, near
 from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
-from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Loop, frozen
 from twin.plugins import plugin_robot_file, plugin_robots
 from twin.robot.drives.drives import Drives
@@ -67,20 +66,26 @@ def robot_title(name: str) -> str:
         return robot_facts(file)["title"]
 
 
-def load(name_or_path: str | Path) -> Robot:
+def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical: bool = False) -> Robot:
     """Load a robot.
 
     Args:
         name_or_path: name from `robot_names()`, `laboratory_names()` or `plugin_robots()`; path of a `.urdf`
-            file, of a `robot.toml` beside its URDF, or of a file whose name ends in `dh.toml`.
+            file, of a `robot.toml` with its URDF, or of a file whose name ends in `dh.toml`; or the path of a
+            folder with one of them.
+        tool_frame: link whose frame is the tool's; by default `tool0`, or else the end of the longest chain,
+            see `twin.robot.loading.tool_frame`.
+        unphysical: accept bodies in a URDF that no real one can be.  Without it, such a file has no dynamics,
+            and `robot.inertia_fault` says why.
 
     Raises:
-        UnknownNameError: there is no robot of that name.
-        RobotError: the file is missing, malformed, or describes an impossible body.
+        UnknownNameError: there is no robot, or no link, of that name.
+        RobotError: the file is missing, malformed, or describes an impossible joint.
         PluginError: the package that provides the robot does not load.
 
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `weak_motors`.
+        ToolFrameWarning: the file does not name the tool frame; the message has the frame that was taken.
 
     Example:
         >>> import twin
@@ -88,27 +93,42 @@ def load(name_or_path: str | Path) -> Robot:
         >>> robot.joint_names[0], round(float(robot.qd_max[0]), 3)  # 200 degrees per second
         ('joint_1', 3.491)
     """
-    robot = _loaded(name_or_path)
+    file = robot_file(name_or_path)
+    robot = _from_urdf(file, unphysical) if file.suffix == ".urdf" else _from_toml(file, unphysical)
+    if tool_frame is not None:
+        robot = robot.with_tool_frame(tool_frame)
+    if robot.tool_reason:
+        warnings.warn(f"{robot.name}: {robot.tool_reason}", ToolFrameWarning, stacklevel=2)
     for sentence in weak_motors(robot):
         warnings.warn(sentence, DriveWarning, stacklevel=2)
     return robot
 
 
-def _loaded(name_or_path: str | Path) -> Robot:
+def robot_file(name_or_path: str | Path) -> Path:
+    """Return the file that defines a robot, which may not exist; arguments and errors as of `load`."""
     text = str(name_or_path)
     path = Path(text)
-    if path.suffix == ".urdf":
-        return _from_urdf(path)
-    if path.suffix == ".toml":
-        return _from_toml(path)
+    if path.suffix in (".urdf", ".toml"):
+        return path
     known = (*robot_names(), *laboratory_names(), *plugin_robots())
-    if text not in known:
-        raise UnknownNameError(
-            f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
-            "or the path of a .urdf, a robot.toml or a dh.toml"
+    if text in known:
+        return _home(text)
+    if path.is_dir():
+        files = [found for name in FILES for found in sorted(path.glob(name))]
+        if files and not (files[0].suffix == ".urdf" and len(files) > 1):
+            return files[0]
+        found = ", ".join(file.name for file in files) or "none"
+        raise RobotError(
+            f"{path}: expected a folder with a robot.toml, a dh.toml or one .urdf, found {found}"
         )
-    file = _home(text)
-    return _from_urdf(file) if file.suffix == ".urdf" else _from_toml(file)
+    raise UnknownNameError(
+        f"unknown robot {text!r}{near(text, known)}: known are {', '.join(known)}, "
+        "or the path of a .urdf, a robot.toml or a dh.toml, or of a folder with one"
+    )
+
+
+FILES = ("robot.toml", "*dh.toml", "*.urdf")
+"""Files that define the robot of a folder; the first one that exists."""
 
 
 def _home(name: str) -> Path:
@@ -145,31 +165,36 @@ def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
     return urdf
 
 
-def _from_urdf(path: Path) -> Robot:
+def _from_urdf(path: Path, unphysical: bool = False) -> Robot:
     from twin.robot.loading.urdf_reader import read_urdf
 
-    name, tree, *limits, has_inertia = read_urdf(path)
-    if has_inertia:
-        require_moved_mass(str(path), tree)
-    identity, zeros, none = frozen(np.eye(tree.n)), frozen(np.zeros(tree.n)), frozen(np.zeros(0))
-    driven = tuple(range(tree.n))
+    model = read_urdf(path, unphysical=unphysical)
+    G, g0, driven = model.followers
+    endless = np.full(model.tree.n - len(driven), np.inf)  # a follower's range is that of its leader
+    q_min, q_max, qd_max, tau_max = (frozen(column) for column in model.limits.T)
     return Robot(
-        name,
+        model.name,
         path,
-        tree,
-        *limits,
-        dh_coupling=identity,
-        embedding=identity,
-        embedding_offset=zeros,
+        model.tree,
+        q_min,
+        q_max,
+        qd_max,
+        tau_max,
+        dh_coupling=frozen(np.eye(len(driven))),
+        embedding=G,
+        embedding_offset=g0,
         driven=driven,
-        passive_min=none,
-        passive_max=none,
+        passive_min=frozen(-endless),
+        passive_max=frozen(endless),
         file=path,
-        has_inertia=has_inertia,
+        inertia_fault=model.inertia_fault,
+        frames=MappingProxyType(model.frames),
+        tool_frame=model.tool.name,
+        tool_reason=model.tool.reason,
     )
 
 
-def _from_toml(path: Path) -> Robot:
+def _from_toml(path: Path, unphysical: bool = False) -> Robot:
     facts = robot_facts(path)
     if is_table(path):
         from twin.robot.loading.dh_tables import robot_of_table

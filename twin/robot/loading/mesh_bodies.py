@@ -23,7 +23,7 @@ from scipy.spatial.transform import Rotation
 from twin.arrays import Floats
 from twin.errors import RobotError
 from twin.robot.loading.link_shapes import mesh_file, shape_mesh, shape_origin
-from twin.robot.loading.urdf_reader import parsed, placed_links, read_document
+from twin.robot.loading.urdf_document import read_document
 from urdf.schema import UNITS
 
 TOO_LONG = 3.0
@@ -192,14 +192,13 @@ def bodies_of_urdf(path: str | Path) -> dict[str, Body]:
         RobotError: the file is no URDF, a shape is no solid, or a mesh is too long for the arm.
     """
     path = Path(path)
-    root = read_document(path)
-    links, moving = placed_links(path, parsed(path, root))
+    document = read_document(path)
+    links, moving = document.placed
     length = sum(float(np.linalg.norm(joint.T[:3, 3])) for joint in moving)
-    elements = {link.get("name"): link for link in root.iterfind("link")}
     found: dict[str, Body] = {}
     for name in (link.name for link in links):
         bodies = []
-        for number, visual in enumerate(elements[name].iterfind("visual"), start=1):
+        for number, visual in enumerate(document.links[name].iterfind("visual"), start=1):
             where = f"{path}: shape {number} of link {name!r}"
             try:
                 mesh = shape_mesh(visual, path.absolute().parent)
@@ -226,7 +225,7 @@ def unweighed(path: str | Path, bodies: Mapping[str, Body]) -> dict[str, float]:
     """Return the masses of the links of a URDF that have no body, by name, in [kg]; without those of 0."""
     masses = {
         link.get("name", ""): float(mass.get("value", "0"))
-        for link in read_document(Path(path)).iterfind("link")
+        for link in read_document(Path(path)).root.iterfind("link")
         for mass in link.iterfind("inertial/mass")
     }
     return {name: mass for name, mass in masses.items() if mass > 0 and name not in bodies}

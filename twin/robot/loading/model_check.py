@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.errors import DriveWarning, RobotError
+from twin.errors import DriveWarning, RobotError, ToolFrameWarning
 from twin.formatting import short_repr
 from twin.robot.loading.consistency import weak_motors
 from twin.robot.loading.loading import load, robot_facts, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
-from twin.robot.loading.urdf_reader import faults
+from twin.robot.loading.urdf_document import read_document
+from twin.robot.loading.urdf_reader import NO_INERTIAL, faults
 from twin.robot.robot import Robot
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -196,7 +197,7 @@ def _offsets(parts: Parts) -> Iterator[Finding]:
 
 
 def _joints(parts: Parts) -> Iterator[Finding]:
-    moving = [joint for joint in parts.joints if joint.kind != "fixed" and not joint.passive]
+    moving = [one for one in parts.joints if one.kind != "fixed" and not one.passive and one.leader is None]
     ranged = [joint for joint in moving if joint.kind != "continuous"]
     for severity, text, found in (
         (WARNING, "no range, assumed to be endless", [j for j in ranged if j.low is None or j.high is None]),
@@ -210,17 +211,23 @@ def _joints(parts: Parts) -> Iterator[Finding]:
         (
             WARNING,
             "the range is several turns; is it in degrees?",
-            [j for j in ranged if j.kind == "revolute" and _in_degrees(j.low, j.high)],
+            _in_degrees(ranged),
         ),
-        (WARNING, "mimics another joint, but is driven independently here", [j for j in moving if j.mimics]),
         (NOTE, "damping and friction are ignored", [j for j in moving if j.damped]),
     ):
         if found:
             yield Finding(severity, f"{_enumerate('joint', [joint.name for joint in found])}: {text}")
 
 
-def _in_degrees(low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and 40.0 < high - low < 2000.0
+def _in_degrees(joints: list[JointPart]) -> list[JointPart]:
+    """Return joints whose range must be in degrees: of many turns, or above one turn beside such a joint."""
+    widths = [
+        (joint, joint.high - joint.low)
+        for joint in joints
+        if joint.kind == "revolute" and joint.low is not None and joint.high is not None
+    ]
+    surely = any(40.0 < width < 2000.0 for _, width in widths)
+    return [joint for joint, width in widths if surely and 6.5 < width < 2000.0]
 
 
 def _files(parts: Parts) -> Iterator[Finding]:
@@ -317,8 +324,14 @@ def check_model(path: Path) -> ModelCheck:
     urdf = path
     if path.suffix == ".toml":
         urdf = sibling_urdf(path, robot_facts(path))
-    found = [Finding(ERROR, text) for text in faults(urdf)]
-    parts = urdf_parts(urdf)
+    document = read_document(urdf)
+    found = [Finding(ERROR, text) for text in faults(document)]
+    parts = urdf_parts(document)
+    if document.rounded:
+        numbers = "; ".join(document.rounded[:3]) + (
+            f" and {len(document.rounded) - 3} more" if document.rounded[3:] else ""
+        )
+        found.append(Finding(NOTE, f"rounded, and read as multiples of 15 degrees: {numbers}"))
     robot = None
     try:
         robot = _quietly_loaded(path)
@@ -328,9 +341,10 @@ def check_model(path: Path) -> ModelCheck:
     if robot is not None:
         parts = _passive_marked(parts, robot)
         found += _of_robot(robot, parts) + _of_drives(robot)
-    masses_known = robot is None or robot.has_inertia
-    if not masses_known:
-        found.append(Finding(NOTE, "no link has <inertial>: only the kinematics are known"))
+    masses_known = robot is None or robot.inertia_fault != NO_INERTIAL
+    if robot is not None and not robot.has_inertia and not any(one.severity == ERROR for one in found):
+        severity = ERROR if masses_known else NOTE
+        found.append(Finding(severity, f"only the kinematics are known: {robot.inertia_fault}"))
     found += findings(parts, masses_known)
     return ModelCheck(path, parts, robot, _sorted(found))
 
@@ -339,6 +353,7 @@ def _quietly_loaded(path: Path) -> Robot:
     """Load the robot without warnings, which are among the findings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriveWarning)
+        warnings.simplefilter("ignore", ToolFrameWarning)
         return load(path)
 
 
@@ -355,15 +370,15 @@ def _passive_marked(parts: Parts, robot: Robot) -> Parts:
 
 
 def _of_robot(robot: Robot, parts: Parts) -> list[Finding]:
-    """Return the assumptions about a URDF without a link `tool0`."""
-    tree = robot.tree
-    ends = [name for i, name in enumerate(tree.links) if i not in tree.parents]
-    if len(ends) == 1 or any(link.name == "tool0" for link in parts.links):
-        return []
-    at = tree.links[tree.flange_joint]
-    found = [Finding(NOTE, f"{len(ends)} ends and no link 'tool0': the tool is assumed at the end of {at!r}")]
+    """Return what the loader has assumed about a URDF."""
+    ends = [name for i, name in enumerate(robot.tree.links) if i not in robot.tree.parents]
+    found = [Finding(NOTE, robot.tool_reason)] if robot.tool_reason and len(ends) > 1 else []
     if len(ends) > 2 and any(link.name == parts.base and link.mass for link in parts.links):
         found.append(Finding(NOTE, f"link {parts.base!r} is fixed to the world, it does not float"))
+    followers = [joint for joint in parts.joints if joint.leader is not None and joint.kind != "fixed"]
+    if followers:
+        text = _enumerate("joint", [f"{joint.name} by {joint.leader}" for joint in followers])
+        found.append(Finding(NOTE, f"followers: {text}; the range of each is that of its leader"))
     return found
 
 

@@ -5,6 +5,7 @@ and the joints that it carries, in the frame of the group's first link.
 """
 
 import xml.etree.ElementTree as ET
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ import numpy as np
 
 from twin.multibody.tree import body_from_parameters
 from twin.robot.loading.link_shapes import Extent, resolve_mesh, shape_extent
-from twin.robot.loading.urdf_reader import parsed, read_document
+from twin.robot.loading.urdf_document import Document
+from twin.robot.loading.urdf_reader import stated_inertial, stated_limits
 from twin.robot.robot import Robot
 
 BASE = "base_link"
@@ -32,7 +34,7 @@ class JointPart(NamedTuple):
     high: float | None = None
     speed: float | None = None
     effort: float | None = None
-    mimics: bool = False  # whether the joint mimics another one
+    leader: str | None = None  # joint that it follows by <mimic>
     damped: bool = False
     passive: bool = False  # whether no motor drives it
 
@@ -131,19 +133,13 @@ class Parts(NamedTuple):
     base: str
 
 
-def urdf_parts(path: Path) -> Parts:
-    """Return the parts of a URDF.
-
-    Raises:
-        RobotError: the file cannot be read as a URDF.
-    """
-    root = read_document(path)
-    document = parsed(path, root)
-    elements = {element.get("name"): element for element in root.iterfind("link")}
-    links = tuple(_link(link, elements[link.name], path.absolute().parent) for link in document.links)
-    stated = {element.get("name"): element for element in root.iterfind("joint")}
+def urdf_parts(document: Document) -> Parts:
+    """Return the parts of a URDF."""
+    folder = document.path.absolute().parent
+    links = tuple(_link(name, element, folder) for name, element in document.links.items())
+    stated = {element.get("name"): element for element in document.root.iterfind("joint")}
     joints = tuple(_joint(joint, stated[joint.name]) for joint in document.joints)
-    return Parts(links, joints, _groups(links, joints, document.base_link.name), document.base_link.name)
+    return Parts(links, joints, _groups(links, joints, document.base), document.base)
 
 
 def tree_parts(robot: Robot) -> Parts:
@@ -175,7 +171,7 @@ def tree_parts(robot: Robot) -> Parts:
     return Parts(tuple(links), tuple(joints), groups, BASE)
 
 
-def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
+def _link(name: str, element: ET.Element, folder: Path) -> LinkPart:
     extents, missing, unread = [], [], False
     for kind in ("visual", "collision"):
         for shape in element.iterfind(kind):
@@ -192,14 +188,12 @@ def _link(link: Any, element: ET.Element, folder: Path) -> LinkPart:
     whole = [kind for kind in ("visual", "collision") if _all_read(kind, element, extents)]
     if unread and whole:
         extents, unread = [extent for extent in extents if extent.kind in whole], False
-    if element.find("inertial") is None:
-        return LinkPart(
-            link.name, None, np.zeros(3), np.zeros((3, 3)), tuple(extents), tuple(missing), unread
-        )
-    T, mass = link.inertial.origin, float(link.inertial.mass)
-    with np.errstate(invalid="ignore"):  # values that are not finite are reported as findings
-        tensor = T[:3, :3] @ link.inertial.inertia @ T[:3, :3].T
-    return LinkPart(link.name, mass, T[:3, 3], tensor, tuple(extents), tuple(missing), unread)
+    mass, com, tensor = None, np.zeros(3), np.zeros((3, 3))
+    if (inertial := element.find("inertial")) is not None:
+        with suppress(ValueError), np.errstate(invalid="ignore"):  # what is missing is a finding
+            mass, T, about = stated_inertial(inertial)
+            com, tensor = T[:3, 3], T[:3, :3] @ about @ T[:3, :3].T
+    return LinkPart(name, mass, com, tensor, tuple(extents), tuple(missing), unread)
 
 
 def _all_read(kind: str, element: ET.Element, extents: list[Extent]) -> bool:
@@ -208,29 +202,17 @@ def _all_read(kind: str, element: ET.Element, extents: list[Extent]) -> bool:
 
 
 def _joint(joint: Any, element: ET.Element) -> JointPart:
-    limit, dynamics, mimic = (element.find(tag) for tag in ("limit", "dynamics", "mimic"))
-    numbers = (
-        {}
-        if limit is None
-        else {name: float(value) for name, value in limit.attrib.items() if name in LIMITS}
-    )
-    endless = joint.joint_type == "continuous"
+    dynamics = element.find("dynamics")
     return JointPart(
         joint.name,
         joint.joint_type,
         joint.parent,
         joint.child,
         joint.origin,
-        None if endless else numbers.get("lower"),
-        None if endless else numbers.get("upper"),
-        numbers.get("velocity") or None,
-        numbers.get("effort") or None,
-        mimic is not None,
-        dynamics is not None and any(float(dynamics.get(name, 0)) for name in ("damping", "friction")),
+        *stated_limits(joint),
+        leader=None if joint.mimic is None else joint.mimic.joint,
+        damped=dynamics is not None and any(float(dynamics.get(name, 0)) for name in ("damping", "friction")),
     )
-
-
-LIMITS = ("lower", "upper", "velocity", "effort")
 
 
 def _groups(links: tuple[LinkPart, ...], joints: tuple[JointPart, ...], base: str) -> tuple[Group, ...]:
