@@ -155,7 +155,7 @@ class Setup:
         ('irb1600', 20.0)
     """
 
-    robot: str = option("irb140", "name of the robot, or path of its robot.toml or URDF")
+    robot: str = option("irb140", "name of the robot, or path of its URDF, robot.toml or folder")
     mounting: str = option(
         "floor", "mounting of the base: floor, wall, inverted, or degrees about its y axis"
     )
@@ -178,6 +178,12 @@ class Setup:
         "consistent",
         "sampling of the reference: consistent with the engine's recursion, or from the continuous motion",
         choices=REFERENCES,
+    )
+    tool_frame: str | None = option(
+        None, "link of the robot whose frame is the flange (default tool0, or the end of the longest chain)"
+    )
+    package_path: str | None = option(
+        None, "folders in which package:// meshes of a URDF are looked for (default ROS_PACKAGE_PATH)"
     )
     tool: str | None = option(
         None,
@@ -299,7 +305,8 @@ class Setup:
             return self.simulated[0]
         import twin  # imported here because it reads files
 
-        return twin.load(self.robot).mounted(self.mounting).with_drives(self.drives)
+        robot = twin.load(self.robot, tool_frame=self.tool_frame)
+        return robot.mounted(self.mounting).with_drives(self.drives)
 
     def load_robot(self) -> Robot:
         """Return the robot with its drives, its payload and its mounting.

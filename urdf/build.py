@@ -54,6 +54,8 @@ def built(path: Path) -> tuple[Path, str]:
         FactsError: the file is missing or malformed, or describes an impossible body.
     """
     facts = read(path, parse_float=Decimal)
+    if "urdf" in facts:
+        raise FactsError(f"{path} needs no URDF: it has {facts['urdf']}")
     ours = path.parent.resolve().parent == HERE.resolve()
     if ours and facts["name"] != path.parent.name:
         raise FactsError(f"{path}: expected name = {path.parent.name!r}, got {facts['name']!r}")

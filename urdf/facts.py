@@ -1,7 +1,8 @@
 """Reading of a `robot.toml`, the facts of one robot, with rejection of unknown entries.
 
 The schema is flat. Every table has the keys listed in `TABLES` and no others; `source` (text) says where the
-numbers of a table come from. Units are SI unless the key's name ends in one. Lengths of arrays are counted in
+numbers of a table come from. A file with the key `urdf` has other tables, see `urdf.urdf_robot`. Units are
+SI unless the key's name ends in one. Lengths of arrays are counted in
 joints (`N` below: as many as `joints.names`) or given as a number.
 
 `joints.names` are the joints that motors drive, and their angles q what the teach pendant shows. Joint i
@@ -54,6 +55,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from urdf import urdf_robot
 from urdf.schema import (
     AXIS_TORQUES,
     NAME,
@@ -144,6 +146,8 @@ def parsed(path: Path, text: str, parse_float: Callable[[str], Any] = float) -> 
 
 def completed(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return the facts with defaults filled in; `folder` is that of the file, in which its meshes are."""
+    if "urdf" in facts:
+        return {"poses": {}, **facts}
     facts["joints"].setdefault("effort", [math.inf] * len(facts["joints"]["names"]))
     facts.setdefault("colors", COLORS)
     facts.setdefault("poses", {})
@@ -189,6 +193,10 @@ def looks(solid: dict[str, Any] | None, color: str | None) -> list[dict[str, Any
 
 def check(facts: dict[str, Any]) -> None:
     """Raise `FactsError` unless every table has its keys, every value its kind, and all fit together."""
+    if "urdf" in facts:
+        urdf_robot.check(facts)
+        check_poses(facts)
+        return
     groups = {pattern.replace(".*", ""): "table" for pattern in TABLES if pattern}
     check_keys("", facts, {**TABLES[""], **groups})
     top = {key: value for key, value in facts.items() if key not in groups and f"{key}?" not in groups}

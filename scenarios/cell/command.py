@@ -130,6 +130,7 @@ class Reach(Command):
 """
 
     robot: str = option("irb140", "name of a robot, or path of its file")
+    tool_frame: str | None = option(None, "link of the robot whose frame is the flange")
     cell: Path | None = option(None, "file of a cell", "CELL.toml")
     plane: str | None = option(None, "frame of the cell whose x and y axes span the plane", "FRAME")
     tool_down: bool = option(False, "the tool points down in the world, whatever the plane")
@@ -145,7 +146,7 @@ class Reach(Command):
         from twin.cell.reach import envelope, plane_map
         from twin.errors import near
 
-        robot = twin.load(self.robot)
+        robot = twin.load(self.robot, tool_frame=self.tool_frame)
         if not (0 < self.step <= self.size <= 20 and self.size / self.step <= 2000):
             raise WrongUse(
                 f"--size {self.size:g} --step {self.step:g}: expected 1 to 2000 steps in 0 to 20 m"

@@ -137,7 +137,10 @@ class CheckModel(Command):
   irb-twin check-model my_arm/robot.toml --json findings.json
 """
 
-    file: Path = argument("a .urdf, a robot.toml or a dh.toml", "FILE")
+    file: Path = argument("a .urdf, a robot.toml or a dh.toml, or a folder with one", "FILE")
+    package_path: str | None = option(
+        None, "folders in which package:// meshes of a URDF are looked for (default ROS_PACKAGE_PATH)", "DIRS"
+    )
     json: Path | None = output_file(".json", "write all findings")
 
     def run(self, call: Call) -> int:

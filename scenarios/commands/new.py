@@ -5,16 +5,17 @@ import keyword
 import re
 import shutil
 import sys
+import warnings
 from contextlib import ExitStack, suppress
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
-from twin.errors import WrongUse, describe_error
+from twin.errors import ToolFrameWarning, WrongUse, describe_error
 
 
 class Kind(NamedTuple):
@@ -60,21 +61,34 @@ KINDS = {
 }
 
 
+BESIDE_URDF = Kind(
+    "", {}, ("irb-twin check-model AT/robot.toml", "irb-twin run joint_tracking --robot AT/robot.toml")
+)
+
+
 class New(Command):
     """Write a small working controller, scenario or robot with its test, and print what to type next.
 
-    A robot is a folder with robot.toml, the URDF that is generated from it, and a test.
+    A robot is a folder with robot.toml, the URDF that is generated from it, and a test. With --from, it is a
+    robot.toml beside a URDF of yours, for drives, friction, poses and limits.
     """
 
     kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
-    name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME")
+    name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME", "")
     folder: Path = option(Path(), "folder of the new files (default: the current folder)", "DIR")
+    urdf: Path | None = option(None, "robot: write robot.toml beside this URDF", "FILE.urdf", flag="--from")
 
     def run(self, call: Call) -> int:
         """Write all files of a kind, or none."""
         kind, name, folder = KINDS[self.kind], self.name, self.folder
-        require_free(name, folder, kind)
-        texts = written(kind, name, folder)
+        if self.urdf is not None:
+            if self.kind != "robot" or name or folder != Path():
+                raise WrongUse("--from: expected new robot --from FILE.urdf, without a name and a folder")
+            kind, folder = BESIDE_URDF, self.urdf.parent
+            texts = beside_urdf(self.urdf)
+        else:
+            require_free(name, folder, kind)
+            texts = written(kind, name, folder)
         try:
             write(texts)
         except OSError as error:
@@ -142,6 +156,73 @@ def written(kind: Kind, name: str, folder: Path) -> dict[Path, str]:
             text = urdf_text.urdf(facts.parsed(path, texts[path], Decimal), path.name)
             texts[path.with_name(f"{name}.urdf")] = text
     return texts
+
+
+UNKNOWN = """
+# What the URDF does not say. Take the # away, and put in what you know; {n} numbers, one per joint:
+
+# [rating]
+# payload = 6.0                       # of the data sheet, in kg
+# reach = 0.9                         # of the wrist centre, in m
+# source = "data sheet"
+
+# [poses.home]                        # in rad and m, or as q_deg
+# q = {zeros}
+
+# [drives]                            # motor turns per joint turn; inertia at the motor, in kg m^2;
+# ratio = {hundreds}
+# rotor_inertia = {rotors}
+# coulomb = {zeros}
+# viscous = {zeros}
+# # friction at the joint, in N m and N m s/rad
+# source = {{ ratio = "?", rotor_inertia = "?", coulomb = "?", viscous = "?" }}
+"""
+
+
+def beside_urdf(path: Path) -> dict[Path, str]:
+    """Return the text of a robot.toml beside a URDF, by its path: what is known, and what is missing.
+
+    Raises:
+        WrongUse: there is a robot.toml already.
+        RobotError: the URDF cannot be loaded.
+    """
+    import numpy as np
+
+    import twin
+    from twin.identification.robot_file import file_text
+
+    target = path.with_name("robot.toml")
+    if target.exists():
+        raise WrongUse(f"{target} exists already: remove it, or copy the URDF to another folder")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ToolFrameWarning)
+        robot = twin.load(path)
+    comment = [f"Robot of {path.name}, which has the links, joints, shapes and frames."]
+    comment += [robot.tool_reason] if robot.tool_reason else []
+    joints: dict[str, Any] = {"names": list(robot.joint_names)}
+    for key, limits in {"q_min": robot.q_min, "q_max": robot.q_max}.items():
+        if np.all(np.isfinite([robot.q_min, robot.q_max])):
+            joints[key] = limits.tolist()
+    for key, limits in {"qd_max": robot.qd_max, "effort": robot.tau_max}.items():
+        joints[key] = limits.tolist()
+        if missing := [n for n, most in zip(robot.joint_names, limits, strict=True) if most == np.inf]:
+            comment.append(f"The URDF has no {key} of {', '.join(missing)}: inf is no limit.")
+    if "q_min" not in joints:
+        comment.append("Not all joints have a range: q_min and q_max of [joints] would give them one.")
+    if robot.inertia_fault:
+        comment.append(f"No dynamics: {robot.inertia_fault}.")
+    word = re.sub(r"\W", "_", robot.name, flags=re.ASCII)
+    facts = {
+        "name": word if word[0].isalpha() else f"robot_{word}",
+        "title": path.stem,
+        "urdf": path.name,
+        "tool_frame": robot.tool_frame,
+        "source": f"{path.name}; not compared with a data sheet",
+        "joints": {**joints, "source": f"{path.name}; rad and N m, or m and N of a joint that slides"},
+    }
+    n = robot.n
+    words = {"zeros": [0.0] * n, "hundreds": [100.0] * n, "rotors": [1e-4] * n}
+    return {target: file_text(facts, comment) + UNKNOWN.format(n=n, **words)}
 
 
 def write(texts: dict[Path, str]) -> None:

@@ -34,6 +34,7 @@ class Check(Command):
 
     program: tuple[str, ...] = argument("module files, or a folder with all modules of a task", "PROGRAM")
     robot: str = option("irb140", "name of a robot, or path of its file")
+    tool_frame: str | None = option(None, "link of the robot whose frame is tool0")
     drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
     main: str = option("main", "procedure to begin with", "NAME")
     start: str | None = option(None, "named pose at the beginning (default the zero pose)", "POSE")
@@ -88,11 +89,11 @@ class Check(Command):
         return 0 if files.name(page) and fault is None else 1
 
 
-def robot_of(name: str, drives: str) -> Robot:
+def robot_of(name: str, drives: str, tool_frame: str | None = None) -> Robot:
     """Return a robot with its drives; a robot without drives has ideal ones."""
     import twin
 
-    robot = twin.load(name)
+    robot = twin.load(name, tool_frame=tool_frame)
     return robot if drives == "ideal" or robot.drives is None else robot.with_drives(drives)
 
 

@@ -82,6 +82,9 @@ class Report:
             yield link_table(check)
         if check.robot is not None and check.robot.loops:
             yield loops_line(check)
+        reason = "" if check.robot is None else check.robot.tool_reason
+        if reason and all(reason != finding.text for finding in self.findings):
+            yield Text(reason)
         yield from self._dh_lines()
         if self.agreement is not None:
             yield agreement_table(self.agreement)
@@ -149,6 +152,8 @@ class Report:
                 }
                 for link in check.massive_links
             ],
+            "tool_frame": None if check.robot is None else check.robot.tool_frame,
+            "tool_reason": None if check.robot is None else check.robot.tool_reason,
             "dh": self._dh_document(),
             "loops": [loop.name for loop in check.robot.loops] if check.robot is not None else [],
             "findings": [finding._asdict() for finding in self.findings],
@@ -168,6 +173,7 @@ def joint_table(check: ModelCheck) -> Table:
     table = table_of("joint", "kind", "from", "to", numbers=("range", "speed", "effort"))
     for joint in check.moving_joints:
         kind = f"{joint.kind}, passive" if joint.passive else joint.kind
+        kind = kind if joint.leader is None else f"{joint.kind}, follows {joint.leader}"
         # `Text`, because rich would parse a plain string as markup.
         names = (Text(name) for name in (joint.name, kind, joint.parent, joint.child))
         table.add_row(*names, *_limits(joint))

@@ -278,6 +278,7 @@ def _arm(robot: Robot) -> dict[str, Any]:
     rows = [
         ("robot", robot.name),
         ("file", "" if robot.file is None else robot.file.name),
+        ("tool frame", robot.tool_reason or robot.tool_frame),
         ("gravity in the base frame", f"{_numbers(robot.gravity)} m/s²"),
         ("payload", carried),
         ("drives", robot.drive_mode),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -155,6 +156,8 @@ def _dispatch(words: list[str]) -> int:
     given, call = read(words)
     for path, suffix, option in output_files(given):
         output.writable(path, suffix, option)
+    if call.settings.get("package_path"):  # read wherever shapes are, also in worker processes
+        os.environ["ROS_PACKAGE_PATH"] = call.settings["package_path"]
     return given.run(call)
 
 

@@ -175,13 +175,15 @@ def hold_followers(client: Any, body: int, robot: Robot, joints: Sequence[int]) 
     Args:
         client: client of PyBullet.
         body: PyBullet's number of the robot.
-        robot: robot without closed loops.
+        robot: robot to simulate.
         joints: PyBullet's index of every joint of the robot's tree.
 
     Raises:
         RobotError: a joint follows several others.
     """
-    for joint in robot.passive:
+    if robot.followers:
+        client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-30, erp=0.0)
+    for joint in robot.followers:
         leaders = np.flatnonzero(robot.embedding[joint])
         if len(leaders) > 1:
             raise RobotError(
@@ -195,8 +197,6 @@ def hold_followers(client: Any, body: int, robot: Robot, joints: Sequence[int]) 
         )
         # PyBullet holds `speed_0 + gearRatio speed_1 = 0`, whatever the axis.
         client.changeConstraint(gear, gearRatio=-robot.embedding[joint, leader], maxForce=LARGEST_FORCE)
-    if robot.passive:
-        client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-30, erp=0.0)
 
 
 LARGEST_SLIP = 1e-10
@@ -210,11 +210,12 @@ def check_slip(robot: Robot, q_tree: np.ndarray) -> None:
         robot: robot with followers.
         q_tree: (n_tree,) positions of all joints of its tree in the engine, in [rad].
     """
-    slip = np.abs(q_tree - robot.tree_positions(q_tree[list(robot.driven)]))
+    followers = list(robot.followers)
+    slip = np.abs(q_tree - robot.tree_positions(q_tree[list(robot.driven)]))[followers]
     worst = int(np.argmax(slip))
     if not slip[worst] <= LARGEST_SLIP:
         raise LoopError(
-            f"joint {robot.tree.names[worst]!r} of {robot.name!r} does not follow its leader in PyBullet: it "
+            f"joint {robot.tree.names[followers[worst]]!r} of {robot.name!r} does not follow its leader in PyBullet: it "
             f"is {slip[worst]:.3g} off, expected at most {LARGEST_SLIP:g}; the analytic model holds it"
         )
 
@@ -236,6 +237,8 @@ def close_loops(
         inertial_frame: function of PyBullet's index of a link that returns the pose (4, 4) of the link's
             inertial frame in the link's frame.
     """
+    if not robot.loops:
+        return
     # By default a loop is solved to 1e-6 only. The solver stops once the residual, a square, is below the
     # threshold; far below this one rounding keeps it from ever stopping early.
     client.setPhysicsEngineParameter(numSolverIterations=5000, solverResidualThreshold=1e-27, erp=CORRECTION)

@@ -122,10 +122,8 @@ class Simulation(AbstractContextManager):
         client.setGravity(*self.robot.gravity.tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
-        if self.robot.loops:
-            close_loops(client, self._body, self.robot, self._joints, frame)
-        else:
-            hold_followers(client, self._body, self.robot, self._joints)
+        hold_followers(client, self._body, self.robot, self._joints)
+        close_loops(client, self._body, self.robot, self._joints, frame)
         self._T_link_inertial = frame(self._flange_link)
         self._T_inertial_flange = np.linalg.inv(self._T_link_inertial) @ self.robot.tree.T_joint_flange
         # Looking up a function of the client costs as much as a joint; these run at every step.
@@ -261,7 +259,7 @@ class Simulation(AbstractContextManager):
             q_tree = np.array([state[0] for state in self._read(self._joints)] if known is None else known)
             if self.robot.loops:
                 self.loop_gap = checked_gap(self.robot, q_tree)
-            else:
+            if self.robot.followers:
                 check_slip(self.robot, q_tree)
         if self._pace is not None:
             self._pace.after_step()

@@ -330,6 +330,13 @@ class Robot(Portable):
         """Indices of the tree joints without a motor."""
         return tuple(i for i in range(self.tree.n) if i not in self.driven)
 
+    @cached_property
+    def followers(self) -> tuple[int, ...]:
+        """Indices of the passive joints that no closed loop holds: gears of `<mimic>` do."""
+        ends = [joint for loop in self.loops for joint in loop.joints]
+        held = {joint for end in ends for joint in self.tree.carriers(end)}
+        return tuple(joint for joint in self.passive if joint not in held)
+
     def tree_positions(self, q: np.ndarray) -> np.ndarray:
         """Return the positions (..., n_tree) of all joints of the tree, in [rad], for `q` (..., n)."""
         return q @ self.embedding.T + self.embedding_offset

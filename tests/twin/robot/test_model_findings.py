@@ -51,7 +51,7 @@ FINDINGS = [
     (TURN, 'lower="2" upper="1"', "error: joint 'turn' has the range 2 to 1"),
     (TURN, 'lower="1" upper="1"', "warning: joint 'turn': the range is a single point"),
     (TURN, 'lower="-180" upper="180"', r"warning: joint 'turn': .* is it in degrees\?"),
-    (AXIS, f'{AXIS}<mimic joint="turn"/>', "note: followers: joint 'slide by turn'; the range of each is"),
+    (AXIS, f'{AXIS}<mimic joint="turn"/>', "note: joint 'slide': follows another joint, whose range it has"),
     (AXIS, f'{AXIS}<dynamics damping="2"/>', "note: joint 'slide': damping and friction are ignored"),
     (BOX, '<mesh filename="one.stl"/>', r"warning: mesh 'one\.stl': no such file"),
     (BOX, "<capsule/>", "note: link 'one': shapes of unknown extent"),
@@ -59,7 +59,7 @@ FINDINGS = [
     (
         "</robot>",
         FRAMES + BRANCH,
-        "note: its tool is 'two', the end of the longest chain; other ends are c, a, b",
+        "note: the tool frame is 'two', the end of the longest chain; other ends are c, a, b",
     ),
 ]
 

@@ -157,6 +157,8 @@ def robot_facts(path: Path) -> dict[str, Any]:
 
 def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
     """Return the URDF that belongs to a `robot.toml` with these facts; raise `RobotError` without one."""
+    if "urdf" in facts:
+        return path.parent / facts["urdf"]
     urdf = path.parent / f"{facts['name']}.urdf"
     if not urdf.exists():
         raise RobotError(
@@ -200,22 +202,17 @@ def _from_toml(path: Path, unphysical: bool = False) -> Robot:
         from twin.robot.loading.dh_tables import robot_of_table
 
         return _with_torques(path, replace(robot_of_table(path, facts), drives=_drives(path, facts)), facts)
-    robot = _embedded(path, _from_urdf(sibling_urdf(path, facts)), facts)
-    table = facts["dh"]
+    urdf = sibling_urdf(path, facts)
+    if "urdf" in facts:
+        robot = _with_limits(path, _from_urdf(urdf, unphysical or "unphysical" in facts), facts)
+        robot = robot.with_tool_frame(facts["tool_frame"]) if "tool_frame" in facts else robot
+    else:
+        robot = _embedded(path, _from_urdf(urdf), facts)
     robot = replace(
         robot,
         name=facts["name"],
-        dh_coupling=frozen(table.get("coupling", np.eye(robot.n))),
-        dh=DH(
-            theta0=frozen(np.deg2rad(table["theta0_deg"])),
-            d=frozen(table["d"]),
-            a=frozen(table["a"]),
-            alpha=frozen(np.deg2rad(table["alpha_deg"])),
-        ),
         loops=tuple(_loop(path, robot, name, loop) for name, loop in facts.get("loop", {}).items()),
-        poses=MappingProxyType(
-            NamedPoses((name, frozen(np.deg2rad(pose["q_deg"]))) for name, pose in facts["poses"].items())
-        ),
+        poses=MappingProxyType(NamedPoses((name, _pose(pose)) for name, pose in facts["poses"].items())),
         published=MappingProxyType(
             {
                 name: PublishedPose(frozen(pose["flange"]), float(pose["flange_tolerance"]))
@@ -228,8 +225,34 @@ def _from_toml(path: Path, unphysical: bool = False) -> Robot:
         file=path,
         drives=_drives(path, facts),
     )
+    if (table := facts.get("dh")) is not None:
+        theta0, alpha = (frozen(np.deg2rad(table[key])) for key in ("theta0_deg", "alpha_deg"))
+        dh = DH(theta0, frozen(table["d"]), frozen(table["a"]), alpha)
+        robot = replace(robot, dh=dh, dh_coupling=frozen(table.get("coupling", np.eye(robot.n))))
     robot = _with_torques(path, robot, facts)
     consistency.check(path, robot, facts)
+    return robot
+
+
+def _pose(pose: dict[str, Any]) -> np.ndarray:
+    """Return the positions (n,) of a table `[poses.name]`, in [rad] or [m]."""
+    return frozen(pose["q"] if "q" in pose else np.deg2rad(pose["q_deg"]))
+
+
+def _with_limits(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
+    """Return the robot of a URDF with the limits of a `robot.toml`, which names the same joints."""
+    joints = facts["joints"]
+    if tuple(joints["names"]) != robot.joint_names:
+        raise RobotError(
+            f"{path}: joints.names are {', '.join(joints['names'])}, expected those of {facts['urdf']} "
+            f"that have a motor, in its order: {', '.join(robot.joint_names)}"
+        )
+    keys = {"q_min": "q_min", "q_max": "q_max", "qd_max": "qd_max", "tau_max": "effort"}
+    limits = {name: frozen(joints[key]) for name, key in keys.items() if key in joints}
+    robot = replace(robot, **limits)
+    for i, name in enumerate(robot.joint_names):
+        if not (robot.q_min[i] < robot.q_max[i] and robot.qd_max[i] > 0 and robot.tau_max[i] > 0):
+            raise RobotError(f"{path}: {name}: expected q_min < q_max, and qd_max and effort above 0")
     return robot
 
 

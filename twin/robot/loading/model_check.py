@@ -11,7 +11,7 @@ import numpy as np
 from twin.errors import DriveWarning, RobotError, ToolFrameWarning
 from twin.formatting import short_repr
 from twin.robot.loading.consistency import weak_motors
-from twin.robot.loading.loading import load, robot_facts, sibling_urdf
+from twin.robot.loading.loading import load, robot_facts, robot_file, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
 from twin.robot.loading.urdf_document import read_document
 from twin.robot.loading.urdf_reader import NO_INERTIAL, faults
@@ -315,6 +315,7 @@ def check_model(path: Path) -> ModelCheck:
         >>> check.findings, check.robot.n
         ((), 6)
     """
+    path = robot_file(path) if path.is_dir() else path
     if path.suffix not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
     if path.name.endswith("dh.toml"):
@@ -375,10 +376,10 @@ def _of_robot(robot: Robot, parts: Parts) -> list[Finding]:
     found = [Finding(NOTE, robot.tool_reason)] if robot.tool_reason and len(ends) > 1 else []
     if len(ends) > 2 and any(link.name == parts.base and link.mass for link in parts.links):
         found.append(Finding(NOTE, f"link {parts.base!r} is fixed to the world, it does not float"))
-    followers = [joint for joint in parts.joints if joint.leader is not None and joint.kind != "fixed"]
-    if followers:
-        text = _enumerate("joint", [f"{joint.name} by {joint.leader}" for joint in followers])
-        found.append(Finding(NOTE, f"followers: {text}; the range of each is that of its leader"))
+    if followers := [one.name for one in parts.joints if one.leader is not None and one.kind != "fixed"]:
+        found.append(
+            Finding(NOTE, f"{_enumerate('joint', followers)}: follows another joint, whose range it has")
+        )
     return found
 
 

@@ -61,9 +61,9 @@ def tool_frame(base: str, carried: Mapping[str, Sequence[Any]]) -> ToolFrame:
         at, passed = chosen.child, passed + (chosen.joint_type != "fixed")
     while not fingers and carried[at]:
         at = max(carried[at], key=lambda joint: (_named(joint.child, carried), fixed[joint.child])).child
-    reason = f"its tool is {at!r}, the end of the longest chain"
+    reason = f"the tool frame is {at!r}, the end of the longest chain"
     if fingers:
-        reason = f"its tool is {at!r}, the last frame before the gripper of {', '.join(fingers[:3])}"
+        reason = f"the tool frame is {at!r}, the last frame before the gripper of {', '.join(fingers[:3])}"
     others = tuple(end for end in ends if end != at)
     if others:
         more = f" and {len(others) - 4} more" if others[4:] else ""

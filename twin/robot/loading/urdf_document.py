@@ -38,6 +38,9 @@ NUMBERS = {
 }
 """Number of values of each attribute, for the elements that define the motion."""
 
+LISTED = 1e-9
+"""Smallest change, in [rad] or [1], of a rounded number that is mentioned."""
+
 SUPPORTED = ("revolute", "continuous", "prismatic", "fixed")
 PLACING = ("parent", "child", "origin")
 MOVING = ("axis", "limit", "mimic")
@@ -278,7 +281,7 @@ def _made_exact(root: ET.Element) -> list[str]:
                 if exact == [float(word) for word in words]:
                     continue
                 changed = [
-                    word for word, one in zip(words, exact, strict=True) if abs(float(word) - one) > 1e-12
+                    word for word, one in zip(words, exact, strict=True) if abs(float(word) - one) > LISTED
                 ]
                 element.set(key, " ".join(map(repr, exact)))
                 if changed:
