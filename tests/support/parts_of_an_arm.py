@@ -7,6 +7,7 @@ import numpy as np
 
 import twin
 from twin.multibody.axis_torques import Cylinder, Spring, UserColumn
+from twin.multibody.tree import frozen, inertial_parameters
 from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 
@@ -41,8 +42,38 @@ def torques(folder):
     }
 
 
-NAMES = (*DRIVES, "spring", "cylinder", "column", "payload", "mounting", "loop", "effort", "all")
+NAMES = (*DRIVES, "spring", "cylinder", "column", "payload", "mounting", "loop", "effort", "follower", "all")
 """Parts of an arm with rigid drives; elastic gears are a mode of all drives."""
+
+
+def with_followers(robot):
+    """Return the robot with a balancer that follows joint 2, and a slide on link 4 that follows joint 5."""
+    tree, links = robot.tree, robot.driven
+    bodies = [inertial_parameters(m, np.array(c), np.diag([0.2, 0.3, 0.25])) for m, c in FOLLOWERS.values()]
+    tree = replace(
+        tree,
+        names=(*tree.names, *FOLLOWERS),
+        links=(*tree.links, *FOLLOWERS),
+        kinds=(*tree.kinds, "revolute", "prismatic"),
+        parents=(*tree.parents, links[0], links[3]),
+        T_parent_joint=frozen([*tree.T_parent_joint, *np.stack([np.eye(4)] * 2)]),
+        axes=frozen([*tree.axes, [0, 0.6, 0.8], [1, 0, 0]]),
+        inertias=frozen([*tree.inertias, *bodies]),
+    )
+    rows = np.zeros((2, 6))
+    rows[0, 1], rows[1, 4] = -0.8, 0.05
+    return replace(
+        robot,
+        tree=tree,
+        embedding=frozen(np.vstack([robot.embedding, rows])),
+        embedding_offset=frozen([*robot.embedding_offset, 0.3, -0.1]),
+        passive_min=frozen([*robot.passive_min, -np.inf, -np.inf]),
+        passive_max=frozen([*robot.passive_max, np.inf, np.inf]),
+    )
+
+
+FOLLOWERS = {"balancer": (6.0, [0.1, -0.05, 0.2]), "slide": (1.5, [0.05, 0.02, -0.03])}
+"""Masses, in [kg], and centres of mass (3,), in [m], of links that follow a joint."""
 
 
 @lru_cache
@@ -57,6 +88,8 @@ def arm_with(part, folder):
     robot = replace(robot, drives=Drives(**every))
     chosen = [one for name, one in beside.items() if part in (name, "all")]
     robot = replace(robot, tree=replace(robot.tree, torques=tuple(chosen)))
+    if part in ("follower", "all"):
+        robot = with_followers(robot)
     if part in ("payload", "all"):
         robot = robot.with_payload(twin.Payload(4.0, (0.02, -0.03, 0.1), 0.02 * np.eye(3)))
     if part in ("mounting", "all"):

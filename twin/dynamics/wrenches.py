@@ -175,7 +175,7 @@ def _with_pins(robot: Robot, joints: Floats, T: Floats) -> tuple[Floats, dict[st
     along = np.where(
         revolute, np.einsum("...i,...i", axes, joints[..., 3:]), np.einsum("...i,...i", axes, joints[..., :3])
     )
-    passive = list(robot.passive)
+    passive = [joint for joint in robot.passive if joint not in robot.followers]
     # A force = torque with A = rates[passive]; the least-norm solution A^T (A A^T)^-1 torque has no component
     # across the arm's plane.
     A = rates[..., passive, :]

@@ -215,8 +215,8 @@ def check_slip(robot: Robot, q_tree: np.ndarray) -> None:
     worst = int(np.argmax(slip))
     if not slip[worst] <= LARGEST_SLIP:
         raise LoopError(
-            f"joint {robot.tree.names[followers[worst]]!r} of {robot.name!r} does not follow its leader in PyBullet: it "
-            f"is {slip[worst]:.3g} off, expected at most {LARGEST_SLIP:g}; the analytic model holds it"
+            f"PyBullet holds joint {robot.tree.names[followers[worst]]!r} of {robot.name!r} only within "
+            f"{slip[worst]:.3g} of what it follows, expected {LARGEST_SLIP:g}; the analytic model is exact"
         )
 
 

@@ -103,8 +103,10 @@ def test_energy_changes_by_the_power_of_motors_and_friction(robot, rng):
 
 def test_wrenches_carry_the_torque_of_the_drives_on_the_arm(robot, rng):
     q, qd, qdd = next(iter(states(rng)))
-    wrenches = twin.joint_wrenches(robot, q, qd, qdd).joints[:, 3:]
-    along = np.sum(wrenches * robot.tree.axes, axis=-1) @ robot.embedding
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd).joints
+    turns = np.array(robot.tree.kinds)[:, None] == "revolute"
+    along = np.where(turns, wrenches[:, 3:], wrenches[:, :3]) * robot.tree.axes
+    along = np.sum(along, axis=-1) @ robot.embedding
     np.testing.assert_allclose(along, twin.inverse_dynamics(robot.arm, q, qd, qdd), rtol=0, atol=1e-10)
 
 
