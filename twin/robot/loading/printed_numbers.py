@@ -21,7 +21,8 @@ COSINES = (*COSINES, (math.sqrt(6) + math.sqrt(2)) / 4, 1.0)
 FEWEST, FEWEST_OF_QUARTER = 3, 2
 """Decimals that an angle needs to be recognised; with fewer, 0.5 rad would be 30 degrees."""
 
-FEWEST_OF_AXIS = 3
+FEWEST_OF_AXIS = 4
+"""Decimals from which a component of an axis may be off by a unit; with fewer, by half a unit."""
 
 
 def unit(word: str) -> float:
@@ -58,8 +59,9 @@ def _exact_cosine(word: str) -> float:
         return value
     nearest = math.copysign(min(COSINES, key=lambda cosine: abs(abs(value) - cosine)), value)
     last = unit(word)
-    # One unit, as 0.9999 0.0001 0 is an axis x: its first number was cut off, its second rounded up.
-    return nearest if abs(value - nearest) <= last <= 10.0**-FEWEST_OF_AXIS * 1.001 else value
+    # 0.9999 0.0001 0 is an axis x: its first number was cut off, its second rounded up.
+    near = last if last < 10.0**-FEWEST_OF_AXIS * 1.001 else last / 2
+    return nearest if abs(value - nearest) <= near * 1.001 and last < 2e-3 else value
 
 
 def moment_error(words: Sequence[str]) -> float:

@@ -150,6 +150,7 @@ def read_document(path: Path) -> Document:
             if not (owner.get("type") == "fixed" and element.tag in MOVING):
                 _check_numbers(path, owner, element)
     _check_joints(path, root)
+    _check_followers(path, root)
     base = _base(path, root)
     rounded = tuple(_made_exact(root))
     return Document(path, root, tuple(_joints(path, root)), base, rounded)
@@ -220,7 +221,6 @@ def _check_joints(path: Path, root: ET.Element) -> None:
     for names in (links, [joint.get("name", "") for joint in root.iterfind("joint")]):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise RobotError(f"{path}: {twice[0]!r} is the name of two links or joints, expected one of each")
-    kinds = {joint.get("name", ""): joint.get("type") for joint in root.iterfind("joint")}
     carried: dict[str, str] = {}
     for joint in root.iterfind("joint"):
         name, axis, kind = joint.get("name", ""), joint.find("axis"), joint.get("type")
@@ -240,11 +240,30 @@ def _check_joints(path: Path, root: ET.Element) -> None:
                 )
         if kind != "fixed" and axis is not None and not any(parse_numbers(axis.get("xyz", "1"))):
             raise RobotError(f"{where} has an axis of length 0, expected a direction")
-        if kind != "fixed" and (mimic := joint.find("mimic")) is not None:
-            leader = mimic.get("joint", "")
-            if kinds.get(leader, "fixed") == "fixed":
-                fault = "is fixed" if leader in kinds else f"is no joint{near(leader, kinds)}"
-                raise RobotError(f"{where} follows {leader!r}, which {fault}; expected a moving joint")
+
+
+def _check_followers(path: Path, root: ET.Element) -> None:
+    """Raise `RobotError` if a joint follows one that is missing or fixed, or joints follow each other."""
+    kinds = {joint.get("name", ""): joint.get("type") for joint in root.iterfind("joint")}
+    leaders = {
+        joint.get("name", ""): mimic.get("joint", "")
+        for joint in root.iterfind("joint")
+        if joint.get("type") != "fixed" and (mimic := joint.find("mimic")) is not None
+    }
+    for name, leader in leaders.items():
+        if kinds.get(leader, "fixed") == "fixed":
+            fault = "is fixed" if leader in kinds else f"is no joint{near(leader, kinds)}"
+            raise RobotError(
+                f"{path}: joint {name!r} follows {leader!r}, which {fault}; expected a moving one"
+            )
+    for name in leaders:
+        chain = [name]
+        while (leader := leaders.get(chain[-1])) is not None:
+            if leader in chain:
+                raise RobotError(
+                    f"{path}: joints {', '.join(chain)} follow each other, so no motor moves them"
+                )
+            chain.append(leader)
 
 
 def _base(path: Path, root: ET.Element) -> str:

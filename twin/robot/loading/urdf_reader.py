@@ -140,32 +140,24 @@ def _followers(path: Path, joints: Sequence[Any]) -> Followers:
     """Return the positions of all joints by those that do not follow another one by `<mimic>`.
 
     Raises:
-        RobotError: joints follow each other in a circle, or a number is not finite.
+        RobotError: a multiplier or an offset is not finite.
     """
     index = {joint.name: k for k, joint in enumerate(joints)}
     driven = tuple(k for k, joint in enumerate(joints) if joint.mimic is None)
-    laws: dict[int, tuple[int, float, float]] = {k: (k, 1.0, 0.0) for k in driven}
-    for start in range(len(joints)):
-        chain = [start]
-        while (k := chain[-1]) not in laws:
-            mimic = joints[k].mimic
+    G, g0 = np.zeros((len(joints), len(driven))), np.zeros(len(joints))
+    for k, joint in enumerate(joints):
+        factor, offset, leader = 1.0, 0.0, joint
+        while (mimic := leader.mimic) is not None:  # the document has no circle of them
             if not (math.isfinite(mimic.multiplier) and math.isfinite(mimic.offset)):
                 raise RobotError(
-                    f"{path}: joint {joints[k].name!r} has a <mimic> of multiplier {mimic.multiplier:g}, "
-                    f"offset {mimic.offset:g}: expected finite numbers"
+                    f"{path}: joint {leader.name!r} has a <mimic> of multiplier {mimic.multiplier:g}, offset "
+                    f"{mimic.offset:g}: expected finite numbers"
                 )
-            chain.append(index[mimic.joint])
-            if chain[-1] in chain[:-1]:
-                names = ", ".join(repr(joints[one].name) for one in chain[:-1])
-                raise RobotError(f"{path}: joints {names} follow each other, so no motor moves them")
-        for k in reversed(chain[:-1]):
-            mimic = joints[k].mimic
-            leader, multiplier, offset = laws[index[mimic.joint]]
-            laws[k] = leader, mimic.multiplier * multiplier, mimic.multiplier * offset + mimic.offset
-    G = np.zeros((len(joints), len(driven)))
-    for k, (leader, multiplier, _) in laws.items():
-        G[k, driven.index(leader)] = multiplier
-    return Followers(frozen(G), frozen([laws[k][2] for k in range(len(joints))]), driven)
+            factor, offset, leader = (
+                factor * mimic.multiplier, offset + factor * mimic.offset, joints[index[mimic.joint]]
+            )  # fmt: skip
+        G[k, driven.index(index[leader.name])], g0[k] = factor, offset
+    return Followers(frozen(G), frozen(g0), driven)
 
 
 def faults(document: Document) -> list[str]:

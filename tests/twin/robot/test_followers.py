@@ -1,0 +1,147 @@
+"""Joints that follow others by `<mimic>`: model, engine and Pinocchio agree."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import twin
+from tests.support.foreign_urdf import chain, fingers, frame, joint, link, mimic, robot
+from twin.engine.simulation import Simulation
+from twin.errors import RobotError
+
+HOLLOW_WRIST = (  # as of painting robots: axes of the wrist turn twice
+    link("bend", 0.5)
+    + joint("bend_joint", "link_4", "bend", axis="0 0.6 0.8", inside=mimic("joint_4", -1.0))
+    + link("turn", 0.4)
+    + joint("turn_joint", "bend", "turn", axis="1 0 0")
+    + link("end", 0.3)
+    + joint("end_joint", "turn", "end", axis="0 0.8 -0.6", inside=mimic("bend_joint", 0.5, 0.2))
+)
+BALANCER = (
+    link("cylinder", 5.0)
+    + joint("cylinder_joint", "link_1", "cylinder", axis="0 1 0", inside=mimic("joint_2", -0.3, 0.1))
+    + link("rod", 2.0)
+    + joint("rod_joint", "cylinder", "rod", "prismatic", "1 0 0", inside=mimic("joint_2", 0.2, -0.05))
+)
+GRIPPER = frame("hand", "link_6") + fingers("hand")
+CASES = {
+    "gripper": (chain(6) + GRIPPER, 7),
+    "hollow wrist": (chain(4) + HOLLOW_WRIST, 5),
+    "balancer": (chain(6) + BALANCER + GRIPPER, 7),
+}
+
+
+class Whole:
+    """Pinocchio's model of all joints, with the followers put in by hand: `q_tree = G q + g0`."""
+
+    def __init__(self, path, found):
+        self.model = pin.buildModelFromUrdf(str(path))
+        self.data = self.model.createData()
+        at = [self.model.joints[self.model.getJointId(name)].idx_q for name in found.tree.names]
+        self.G, self.g0 = np.zeros((self.model.nv, found.n)), np.zeros(self.model.nv)
+        self.G[at], self.g0[at] = found.embedding, found.embedding_offset
+
+    def torques(self, q, qd, qdd):
+        tree = self.G @ q + self.g0, self.G @ qd, self.G @ qdd
+        return self.G.T @ pin.rnea(self.model, self.data, *tree)
+
+    def frame(self, q, name):
+        pin.framesForwardKinematics(self.model, self.data, self.G @ q + self.g0)
+        return self.data.oMf[self.model.getFrameId(name, pin.FrameType.BODY)].homogeneous
+
+
+class Reduced:
+    """Pinocchio's own model with followers; it knows none that follow a follower."""
+
+    def __init__(self, path, found):
+        self.model = pin.buildModelFromUrdf(str(path), mimic=True)
+        self.data = self.model.createData()
+        assert self.model.nv == found.n
+        self.at = [self.model.joints[self.model.getJointId(name)].idx_v for name in found.joint_names]
+
+    def torques(self, *motion):
+        theirs = np.empty((3, self.model.nv))
+        theirs[:, self.at] = motion
+        return pin.rnea(self.model, self.data, *theirs)[self.at]
+
+    def frame(self, q, name):
+        theirs = np.empty(self.model.nv)
+        theirs[self.at] = q
+        pin.framesForwardKinematics(self.model, self.data, theirs)
+        return self.data.oMf[self.model.getFrameId(name, pin.FrameType.BODY)].homogeneous
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_followers_agree_with_pinocchio(load, tmp_path, rng, case):
+    text, n = CASES[case]
+    found, path = load(robot(text)), tmp_path / "robot.urdf"
+    assert found.n == n
+    for peer in (Whole, Reduced)[: 2 if case == "gripper" else 1]:
+        other = peer(path, found)
+        for _ in range(3):
+            q, qd, qdd = rng.uniform(-1, 1, (3, n))
+            tau = other.torques(q, qd, qdd)
+            np.testing.assert_allclose(twin.inverse_dynamics(found, q, qd, qdd), tau, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(twin.forward_dynamics(found, q, qd, tau), qdd, rtol=0, atol=1e-10)
+            for name in found.frames:
+                T = twin.forward_kinematics(found, q, link=name)
+                np.testing.assert_allclose(T, other.frame(q, name), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_engine_holds_followers_to_round_off(load, rng, case):
+    """Beside the model's semi-implicit steps, with followers of followers, slides and offsets."""
+    text, n = CASES[case]
+    found = load(robot(text))
+    plant = twin.AnalyticPlant(found, 1e-3)
+    with Simulation(found) as engine:
+        q, qd = rng.uniform(-0.5, 0.5, (2, n))
+        for arm in (plant, engine):
+            arm.reset(q, qd)
+        for k in range(100):
+            tau = 2.0 * np.sin(0.1 * k + np.arange(n))
+            for arm in (plant, engine):
+                arm.step(tau)
+        np.testing.assert_allclose(engine.state(), plant.state(), rtol=0, atol=1e-9)
+        tree = [state[0] for state in engine._client.getJointStates(engine._body, engine._joints)]
+        np.testing.assert_allclose(tree, found.tree_positions(engine.state()[0]), rtol=0, atol=1e-13)
+
+
+def test_limits_of_a_follower_are_those_of_its_leader(load):
+    found = load(robot(chain(6), GRIPPER))
+    assert found.joint_names[-1] == "left_finger_joint"
+    assert np.all(found.passive_max == np.inf)
+    assert np.all(found.q_max[:6] == 2.0)
+
+
+def test_closed_forms_ignore_followers_beside_the_chain(load):
+    wrist = "".join(
+        link(f"link_{k}") + joint(f"joint_{k}", f"link_{k - 1}", f"link_{k}", axis=axis, xyz=xyz)
+        for k, axis, xyz in (
+            (1, "0 0 1", "0 0 0.3"),
+            (2, "0 1 0", "0.1 0 0.2"),
+            (3, "0 1 0", "0 0 0.5"),
+            (4, "1 0 0", "0.2 0 0"),
+            (5, "0 1 0", "0.3 0 0"),
+            (6, "1 0 0", "0 0 0"),
+        )
+    )
+    balanced = link("link_0") + wrist + BALANCER + frame("flange", "link_6", "0.1 0 0")
+    found, q = load(robot(balanced)), np.array([0.3, 0.2, -0.4, 0.5, 0.7, -0.6])
+    T = twin.forward_kinematics(found, q)
+    np.testing.assert_allclose(twin.inverse_kinematics(found, T, near=q), q, atol=1e-12)
+
+
+REFUSED = [
+    (mimic("joint_9"), "joint 'extra' follows 'joint_9', which is no joint, did you mean 'joint_2'"),
+    (mimic("hand_joint"), "joint 'extra' follows 'hand_joint', which is fixed; expected a moving one"),
+    (mimic("extra"), "joints extra follow each other, so no motor moves them"),
+    (mimic("joint_1", "nan"), "joint 'extra' has a <mimic> of multiplier nan, offset 0: expected finite"),
+]
+
+
+@pytest.mark.parametrize(("inside", "told"), REFUSED)
+def test_followers_of_nothing_are_refused(load, inside, told):
+    extra = link("extra_link") + joint("extra", "link_1", "extra_link", inside=inside)
+    with pytest.raises(RobotError, match=told):
+        load(robot(chain(2), frame("hand", "link_2"), extra))

@@ -1,0 +1,120 @@
+"""The tool of a URDF that does not name it, and frames of any link."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import twin
+from tests.support.foreign_urdf import chain, fingers, frame, joint, link, mimic, robot
+from tests.support.peers import Pinocchio
+from twin.errors import RobotError, ToolFrameWarning, UnknownNameError
+
+HAND = frame("link_8", "link_6") + frame("hand", "link_8")
+CAMERA = frame("camera", "link_6") + frame("camera_lens", "camera")
+PARALLEL = link("rod", 0.5) + joint("rod_joint", "link_1", "rod", axis="0 1 0", inside=mimic("joint_2", -1.0))
+GRIPPER = (
+    link("knuckle", 0.1)
+    + joint("knuckle_joint", "hand", "knuckle", axis="0 1 0")
+    + link("pad", 0.1)
+    + joint("pad_joint", "knuckle", "pad", axis="0 1 0", inside=mimic("knuckle_joint"))
+    + link("other", 0.1)
+    + joint("other_joint", "hand", "other", axis="0 1 0", inside=mimic("knuckle_joint", -1.0))
+)
+TOOLS = [
+    (chain(6), "link_6", "the end of the longest chain"),
+    (chain(6) + frame("link_8", "link_6"), "link_8", "the end of the longest chain"),
+    (chain(6) + HAND + frame("mount", "link_6"), "hand", "the end of the longest chain"),
+    (chain(6) + HAND + fingers("hand"), "hand", "the last frame before the gripper of left_finger, right"),
+    (chain(6) + HAND + fingers("hand", follows=False), "hand", "the last frame before the gripper"),
+    (chain(6) + HAND + fingers("hand", "a", "b"), "hand", "the last frame before the gripper of a, b"),
+    (chain(6) + HAND + GRIPPER, "hand", "the last frame before the gripper of knuckle, other"),
+    (
+        chain(6) + link("jaw", 0.1) + joint("jaw_joint", "link_6", "jaw"),
+        "link_6",
+        "the last frame before the gripper of jaw",
+    ),
+    (chain(6) + CAMERA + frame("EndEffector", "link_6"), "EndEffector", "the end of the longest chain"),
+    (chain(6) + PARALLEL, "link_6", "the end of the longest chain; other ends are rod"),
+    (chain(3) + PARALLEL, "link_3", "the end of the longest chain; other ends are rod"),
+    (fingers("hand") + link("hand"), "left_finger", "the end of the longest chain"),
+]
+
+
+@pytest.mark.parametrize(("text", "tool", "why"), TOOLS)
+def test_the_tool_is_the_end_of_the_longest_chain_and_no_finger(tmp_path, text, tool, why):
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot(text))
+    with pytest.warns(ToolFrameWarning, match=f"arm: the tool frame is '{tool}', {why}"):
+        found = twin.load(path)
+    assert found.tool_frame == tool
+
+
+def test_a_frame_of_the_name_tool0_is_the_tool_without_a_remark(load, recwarn):
+    found = load(robot(chain(6), frame("tool0", "link_4"), HAND))
+    assert (found.tool_frame, found.tool_reason) == ("tool0", "")
+    assert found.tree.flange_joint == 3
+    assert not recwarn
+
+
+def test_any_link_can_be_named(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot(chain(6), frame("tool0", "link_6"), HAND))
+    q = np.linspace(-0.5, 0.8, 6)
+    whole = twin.load(path).with_payload(twin.Payload(2.0, [0, 0, 0.1]))
+    for name in ("hand", "link_4", "tool0"):
+        found = twin.load(path, tool_frame=name)
+        expected = twin.forward_kinematics(whole, q, link=name)
+        np.testing.assert_allclose(twin.forward_kinematics(found, q), expected, atol=1e-15)
+        assert found.tool_frame == name
+        moved = whole.with_tool_frame(name)  # the payload goes with the flange
+        com = expected[:3, 3] + 0.1 * expected[:3, 2]
+        work = twin.energy(moved, q, 0 * q) - twin.energy(found, q, 0 * q)
+        np.testing.assert_allclose(work, 2.0 * 9.81 * com[2], rtol=1e-12)
+    with pytest.raises(UnknownNameError, match=r"unknown link 'hend' of arm, did you mean 'hand'.*link_1"):
+        twin.load(path, tool_frame="hend")
+    with pytest.raises(RobotError, match=r"no joint moves link .link_0. of arm, so it"):
+        twin.load(path, tool_frame="link_0")
+
+
+def test_another_tool_frame_has_no_table_and_no_published_poses(irb140):
+    other = irb140.with_tool_frame("link_5")
+    assert (other.dh, dict(other.published)) == (None, {})
+    assert irb140.with_tool_frame("tool0").dh is irb140.dh
+    q = irb140.poses["test_1"]
+    T = twin.forward_kinematics(irb140.with_tool_frame("link_6"), q)
+    near = twin.inverse_kinematics(irb140.with_tool_frame("link_6"), T, near=q)
+    np.testing.assert_allclose(near, q, atol=1e-12)
+
+
+def test_a_coupled_arm_with_another_tool_frame_has_closed_forms(irb1400):
+    q = np.array([0.3, 0.2, -0.1, 0.4, 0.7, -0.2])
+    other = irb1400.with_tool_frame("link_6")
+    T = twin.forward_kinematics(other, q)
+    np.testing.assert_allclose(twin.inverse_kinematics(other, T, near=q), q, atol=1e-12)
+
+
+def test_all_frames_by_name_are_those_of_pinocchio(load, tmp_path, rng):
+    text = robot(chain(6), HAND, CAMERA, fingers("hand", follows=False), frame("floor", "link_0"))
+    found = load(text)
+    peer = Pinocchio(tmp_path / "robot.urdf", found.joint_names)
+    for q in rng.uniform(-2, 2, (3, found.n)):
+        for name in found.frames:
+            expected = peer.forward_kinematics(q, name)
+            np.testing.assert_allclose(
+                twin.forward_kinematics(found, q, link=name), expected, rtol=0, atol=1e-12, err_msg=name
+            )
+    J = twin.jacobian(found, q, link="camera_lens")
+    pin.computeJointJacobians(peer.model, peer.data, *peer._reordered(q))
+    np.testing.assert_allclose(J, peer.jacobian(q, "camera_lens"), atol=1e-12)
+    np.testing.assert_array_equal(twin.jacobian(found, q, link="floor"), np.zeros((6, found.n)))
+    np.testing.assert_array_equal(twin.jacobian_dot(found, q, q, link="floor"), np.zeros((6, found.n)))
+
+
+def test_a_log_keeps_the_tool_frame(tmp_path):
+    from tests.support.tasks import run
+
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot(chain(3), frame("hand", "link_3"), frame("probe", "link_3")))
+    log = run("gravity_hold", duration=0.02, robot=str(path), tool_frame="probe").log
+    log.save(tmp_path / "run.npz")
+    assert twin.Log.load(tmp_path / "run.npz").robot.tool_frame == "probe"
