@@ -1,8 +1,9 @@
 """Reading of a `dh.toml`, the facts of a robot with only a Denavit-Hartenberg table.
 
-Row i of the table is `Rz(theta) Tz(d) Tx(a) Rx(alpha)`. Joint i turns about z of frame i - 1, by `theta = q
-+ theta0`, or where it is "prismatic" slides along it: `d + q` takes the place of d. SI units unless a key's
-name ends in another; the limits of a prismatic joint are in m, m/s and N. Arrays have an element a row.
+Row i of the table is `Rz(theta) Tz(d) Tx(a) Rx(alpha)`. Joint i turns about z of frame i - 1, by `theta =
+coupling q + theta0`, with the unit matrix where `coupling` is left out, or where it is "prismatic" slides
+along it: `d + q` takes the place of d. SI units unless a key's name ends in another; the limits of a
+prismatic joint are in m, m/s and N. Arrays have an element a row.
 
     [joints]        may be left out, and each key in it: names of the joints, and limits
     [link.<i>]      may be left out: what link i weighs, in DH frame i, which moves with it: centre of mass
@@ -32,7 +33,15 @@ from urdf.schema import (
 # table -> key -> kind, as in urdf.facts
 TABLES: dict[str, dict[str, Any]] = {
     "": {"name": "text", "title": "text", "source": "text", "unphysical?": "text"},
-    "dh": {"theta0_deg": N, "d": N, "a": N, "alpha_deg": N, "kinds?": "texts", "source": "text"},
+    "dh": {
+        "theta0_deg": N,
+        "d": N,
+        "a": N,
+        "alpha_deg": N,
+        "kinds?": "texts",
+        "coupling?": (N, N),
+        "source": "text",
+    },
     "joints?": {
         "names?": "names",
         "q_min?": N,

@@ -106,15 +106,13 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
 
 def _require_joints(robot: Robot) -> None:
     """Raise `RobotError` if there are too many joints, or if q are not the angles of the motors."""
-    tree, driven = robot.tree, list(robot.driven)
+    tree, driven = robot.tree, robot.embedding[list(robot.driven)]
+    coupled = not np.array_equal(driven, np.eye(robot.n))
     if tree.n > MOST_JOINTS:
         raise RobotError(
             f"robot {robot.name!r} has {tree.n} moving joints, PyBullet simulates at most {MOST_JOINTS}"
         )
-    if not (
-        np.array_equal(robot.embedding[driven], np.eye(robot.n))
-        and not np.any(robot.embedding_offset[driven])
-    ):
+    if coupled and (robot.passive or np.linalg.matrix_rank(driven) < robot.n):
         raise RobotError(
             f"robot {robot.name!r} cannot be simulated: its q are not the angles that its motors turn"
         )
@@ -211,7 +209,7 @@ def check_slip(robot: Robot, q_tree: np.ndarray) -> None:
         q_tree: (n_tree,) positions of all joints of its tree in the engine, in [rad].
     """
     followers = list(robot.followers)
-    slip = np.abs(q_tree - robot.tree_positions(q_tree[list(robot.driven)]))[followers]
+    slip = np.abs(q_tree - robot.tree_positions(robot.joint_positions(q_tree)))[followers]
     worst = int(np.argmax(slip))
     if not slip[worst] <= LARGEST_SLIP:
         raise LoopError(
@@ -281,5 +279,5 @@ def checked_gap(robot: Robot, q_tree: np.ndarray) -> float:
     angles = q_tree.tolist()
     ranges = zip(robot.passive, robot.passive_min.tolist(), robot.passive_max.tolist(), strict=True)
     if not all(low + NEAR <= angles[joint] <= high - NEAR for joint, low, high in ranges):
-        check_folding(robot, q_tree[list(robot.driven)])
+        check_folding(robot, robot.joint_positions(q_tree))
     return widest

@@ -57,6 +57,8 @@ class EngineDrives:
         self._G = np.array(robot.embedding[order])
         self._plain = np.array_equal(self._G, np.eye(n_tree))  # then the tree's arrays equal the joints'
         self._joints, self._driven = list(joints), np.array([joints[i] for i in robot.driven])
+        shafts = np.eye(robot.n) if robot.motor_shafts is None else robot.motor_shafts
+        self._shafts = np.column_stack((shafts, -shafts @ robot.embedding_offset[list(robot.driven)]))
         self._all, self._at_rest = list(range(n_tree)), [0.0] * n_tree
         self._mass_matrix = partial(client.calculateMassMatrix, body)
         self._inverse_dynamics = partial(client.calculateInverseDynamics, body)
@@ -116,7 +118,7 @@ class EngineDrives:
         self._unpack(self._read(), self._tree)
         train = self.train
         if train.sticks and put_back(
-            self._embedding, self._driven, train.can_stick, train.signals, self._tree
+            self._embedding, self._shafts, self._driven, train.can_stick, train.signals, self._tree
         ):
             positions, velocities = self._coordinates.tolist()
             self._put(positions, targetVelocities=velocities)
@@ -124,7 +126,11 @@ class EngineDrives:
 
     def _look_up_state(self) -> None:
         """Extract the state of the joints from that of the tree."""
-        self.state[:] = self._tree if self._plain else self._tree[:, self._driven]
+        if self._plain:
+            self.state[:] = self._tree
+        else:
+            self.state[:] = self._tree[:, self._driven] @ self._shafts[:, :-1].T
+            self.state[0] += self._shafts[:, -1]
 
     def _equations(self) -> np.ndarray:
         """Return the engine's mass matrix M (n, n), in [kg m^2]; store the bias in the signals.
@@ -146,11 +152,12 @@ class EngineDrives:
 
 
 @compiled
-def put_back(embedding, driven, can_stick, signals, tree):
+def put_back(embedding, shafts, driven, can_stick, signals, tree):
     """Reset sticking joints and their passive joints to their positions before the step.
 
     Args:
         embedding: (n_tree, n + 1) `[G g0]`, `q_tree = G q + g0`.
+        shafts: (n, n + 1) `[P p0]`, `q = P q_driven + p0`.
         driven: (n,) index of each driven joint in the tree.
         can_stick: (n,) true where friction can hold a joint.
         signals: signals of the drive train: positions before the step, and speeds after it, 0 where a joint
@@ -161,7 +168,11 @@ def put_back(embedding, driven, can_stick, signals, tree):
         True if anything changed.
     """
     n_tree, n = len(embedding), len(driven)
-    q, qd, changed = tree[0][driven], tree[1][driven], False
+    q, qd, changed = shafts[:, n].copy(), np.zeros(n), False
+    for j in range(n):
+        for k in range(n):
+            q[j] += shafts[j, k] * tree[0, driven[k]]
+            qd[j] += shafts[j, k] * tree[1, driven[k]]
     stuck = can_stick & (signals[NEXT_QD] == 0.0)
     for j in range(n):
         if stuck[j]:

@@ -197,6 +197,9 @@ class Simulation(AbstractContextManager):
             self._unpack(self._read(self._motors), out)
         except pybullet.error as error:
             raise self._failure(error) from None
+        if (shafts := self.robot.motor_shafts) is not None:
+            out[0] -= self.robot.embedding_offset[list(self.robot.driven)]
+            out[:] = out @ shafts.T
         return out
 
     def motor_state(self) -> np.ndarray:
@@ -245,6 +248,8 @@ class Simulation(AbstractContextManager):
                 q, qd = self.state().tolist()
                 others = total_torque(torques, q, qd, still, math)
                 forces = [force - other for force, other in zip(forces, others, strict=True)]
+            if (shafts := self.robot.motor_shafts) is not None:
+                forces = (shafts.T @ forces).tolist()
             self._apply(forces=forces)
             if push is not None:
                 self._push(*push)

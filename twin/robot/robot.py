@@ -341,6 +341,19 @@ class Robot(Portable):
         """Return the positions (..., n_tree) of all joints of the tree, in [rad], for `q` (..., n)."""
         return q @ self.embedding.T + self.embedding_offset
 
+    @cached_property
+    def motor_shafts(self) -> Floats | None:
+        """Matrix (n, n) of q for the positions of the joints with motors; `None` if they are q themselves."""
+        G = self.embedding[list(self.driven)]
+        return None if np.array_equal(G, np.eye(self.n)) else np.linalg.inv(G)
+
+    def joint_positions(self, q_tree: np.ndarray) -> np.ndarray:
+        """Return q (..., n), in [rad], for positions (..., n_tree) of all joints of the tree."""
+        driven = list(self.driven)
+        if self.motor_shafts is None:
+            return q_tree[..., driven]
+        return (q_tree[..., driven] - self.embedding_offset[driven]) @ self.motor_shafts.T
+
     def passive_angles(self, q: np.ndarray) -> np.ndarray:
         """Return the positions (..., n_tree - n) of the passive joints, in [rad], for `q` (..., n)."""
         passive = list(self.passive)

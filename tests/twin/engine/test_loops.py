@@ -4,8 +4,6 @@
 what becomes of a loop that folds or comes open.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -21,8 +19,6 @@ from twin.dynamics.equation_of_motion import forward_dynamics
 from twin.engine import body
 from twin.engine.simulation import Simulation
 from twin.engine.state import link_pose
-from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.multibody.tree import frozen
 
 STATES = 50
 
@@ -125,17 +121,6 @@ def test_no_motor_holds_or_turns_a_passive_joint(floating):
             plant.step(ZERO)
     np.testing.assert_allclose(floating.state(), coasting.state(), rtol=0, atol=1e-12)
     assert floating.state()[0][1] > 0.2
-
-
-def test_a_passive_joint_with_an_offset(arm, rng):
-    """Is put where `G q + g0` has it; the loop, which would be open, is left out."""
-    robot = replace(arm, embedding_offset=frozen([0, 0, 0.2, 0, 0, 0, 0, -0.3]), loops=())
-    q = rng.uniform(-0.5, 0.5, 6)
-    with Simulation(robot) as simulation:
-        simulation.reset(q)
-        np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-14)
-        np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-14)
-    assert np.max(np.abs(forward_kinematics(robot, q) - forward_kinematics(arm, q))) > 0.1
 
 
 # ---- the gap -------------------------------------------------------------------------------------

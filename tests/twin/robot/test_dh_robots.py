@@ -16,6 +16,7 @@ from twin.engine.simulation import Simulation
 from twin.errors import RobotError, TwinError
 from twin.logs.archive import robot_to_record
 from twin.logs.log import Log
+from twin.multibody.tree import frozen
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import DH, Payload
 from twin.trajectories.joint_trajectories import hold
@@ -178,3 +179,52 @@ def test_misuse_is_one_clear_sentence(settings, error, message):
 def test_a_table_is_four_finite_columns(table):
     with pytest.raises(ValueError, match="expected a DH table of four columns of finite numbers"):
         dh_robot("bad", table)
+
+
+COUPLING = [[1, 0, 0], [0, 1, 0], [0, -1, 1]]  # axis 3 keeps its direction, as with a parallelogram
+
+
+def coupled_arm():
+    """Return three axes with a parallelogram, rigid drives and friction."""
+    bodies = [
+        twin.robot.LinkBody(m, com=(-0.2, 0.01, 0.02), inertia=np.diag([0.1, 0.2, 0.15])) for m in (9, 6, 3)
+    ]
+    dh = DH(theta0=[0, -1.2, 0.4], d=[0.4, 0, 0], a=[0.1, 0.6, 0.5], alpha=[-np.pi / 2, 0, 0])
+    arm = dh_robot("coupled", dh, bodies=bodies, coupling=COUPLING)
+    drives = twin.Drives([100.0] * 3, 1e-4, coulomb=[3.0, 5, 2], static=[4.0, 7, 3], viscous=2.0)
+    return interpreted(arm.with_drives("rigid", drives))
+
+
+@pytest.mark.parametrize("mode", ["ideal", "rigid"])
+def test_coupled_dh_angles_in_model_and_engine(mode, rng):
+    arm = coupled_arm().with_drives(mode)
+    alone = interpreted(replace(arm, embedding=frozen(np.eye(3)), dh_coupling=frozen(np.eye(3))))
+    S = np.array(COUPLING, dtype=float)
+    q, qd, qdd = rng.uniform(-1, 1, (3, 3))
+    np.testing.assert_allclose(
+        twin.forward_kinematics(arm, q), twin.forward_kinematics(alone, S @ q), atol=1e-15
+    )
+    np.testing.assert_allclose(
+        twin.kinematics.dh_from_joint_angles(arm, q), S @ q + arm.dh.theta0, atol=1e-15
+    )
+    theirs = S.T @ twin.inverse_dynamics(alone.with_drives("ideal"), S @ q, S @ qd, S @ qdd)
+    np.testing.assert_allclose(
+        twin.inverse_dynamics(arm.with_drives("ideal"), q, qd, qdd), theirs, atol=1e-12
+    )
+    plant = AnalyticPlant(arm, 1e-3)
+    with Simulation(arm) as engine:
+        for one in (plant, engine):
+            one.reset(q, 0 * qd)
+        for k in range(60):
+            tau = twin.gravity_torque(arm, q) + 8.0 * np.sin(0.1 * k + np.arange(3))
+            for one in (plant, engine):
+                one.step(tau)
+        np.testing.assert_allclose(engine.state(), plant.state(), rtol=0, atol=1e-11)
+
+
+def test_a_coupling_that_cannot_be_is_refused():
+    dh = DH(theta0=[0, 0], d=[0, 0], a=[1, 0.5], alpha=[0, 0])
+    with pytest.raises(ValueError, match=r"expected a coupling of shape \(2, 2\) that can be inverted"):
+        dh_robot("flat", dh, coupling=[[1, 1], [1, 1]])
+    with pytest.raises(ValueError, match=r"expected row 2 of the coupling to be \[0.0, 1.0\]: it slides"):
+        dh_robot("slides", dh, kinds=["revolute", "prismatic"], coupling=[[1, 0], [1, 1]])

@@ -98,6 +98,8 @@ def test_the_engine_holds_followers_to_round_off(load, rng, case):
         q, qd = rng.uniform(-0.5, 0.5, (2, n))
         for arm in (plant, engine):
             arm.reset(q, qd)
+        np.testing.assert_allclose(engine.tool_pose(), twin.forward_kinematics(found, q), atol=1e-14)
+        np.testing.assert_allclose(engine.jacobian(q), twin.jacobian(found, q), atol=1e-14)
         for k in range(100):
             tau = 2.0 * np.sin(0.1 * k + np.arange(n))
             for arm in (plant, engine):

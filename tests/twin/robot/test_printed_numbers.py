@@ -92,14 +92,8 @@ def test_a_rounded_quarter_turn_gives_the_base_parameters_of_an_exact_one(load, 
     exact, rounded = load(rounded_arm(repr(math.pi / 2))), load(rounded_arm("1.5708"))
     np.testing.assert_array_equal(rounded.tree.T_parent_joint, exact.tree.T_parent_joint)
     assert len(base_parameters(rounded).columns) == len(base_parameters(exact).columns)
-    (note,) = [text for kind, text in check_model(tmp_path / "robot.urdf").findings if "rounded" in text]
-    assert note == (
-        "rounded, and read as multiples of 15 degrees: joint 'joint_1': rpy -1.5708; joint 'joint_3': rpy "
-        "0 0 0"
-        if "0 0 0" in note
-        else note
-    )
-    assert "joint 'joint_1': rpy -1.5708" in note
+    (note,) = [text for _, text in check_model(tmp_path / "robot.urdf").findings if "rounded" in text]
+    assert note.startswith("rounded, and read as multiples of 15 degrees: joint 'joint_1': rpy -1.5708; ")
 
 
 def test_a_body_below_a_millionth_of_the_arm_never_leaves_it_without_dynamics(load):

@@ -55,6 +55,7 @@ def dh_robot(
     dh: DH,
     *,
     kinds: Sequence[str] | None = None,
+    coupling: ArrayLike | None = None,
     bodies: Sequence[LinkBody | None] | None = None,
     joint_names: Sequence[str] | None = None,
     q_min: ArrayLike | None = None,
@@ -70,6 +71,8 @@ def dh_robot(
         name: name of the robot.
         dh: DH table of n rows.
         kinds: `"revolute"` or `"prismatic"` for each joint; all revolute by default.
+        coupling: (n, n) matrix S of the DH angles, `theta = S q + theta0`, as of a parallelogram; by default,
+            and in the row of a prismatic joint, the unit matrix.
         bodies: mass properties of each link, `None` for a massless one; without this argument the robot has
             only kinematics.
         joint_names: names of the joints, `joint_1` and so on by default.
@@ -116,6 +119,7 @@ def dh_robot(
     for kind in moves:
         if kind not in KINDS:
             raise ValueError(f"expected joints of kind {' or '.join(KINDS)}, got {kind!r}")
+    S = _coupling(coupling, moves)
     tails = [link_tail(*row) for row in zip(*columns[1:], strict=True)]
     none = frozen(np.zeros(0))
     tree = _tree(names, moves, columns[0], tails, _parameters(name, bodies, tails, unphysical))
@@ -130,8 +134,8 @@ def dh_robot(
         q_max=high,
         qd_max=speed,
         tau_max=effort,
-        dh_coupling=frozen(np.diag([float(kind == "revolute") for kind in moves])),
-        embedding=frozen(np.eye(n)),
+        dh_coupling=frozen(np.where(np.array(moves)[:, None] == "revolute", S, 0.0)),
+        embedding=S,
         embedding_offset=frozen(np.zeros(n)),
         driven=tuple(range(n)),
         passive_min=none,
@@ -140,6 +144,18 @@ def dh_robot(
         file=file,
         inertia_fault="" if bodies is not None else NO_MASSES,
     )
+
+
+def _coupling(coupling: ArrayLike | None, kinds: tuple[str, ...]) -> np.ndarray:
+    """Return the checked matrix S (n, n) of the joints' positions, `S q`."""
+    n = len(kinds)
+    S = frozen(np.eye(n) if coupling is None else real_array(coupling, "coupling"))
+    if S.shape != (n, n) or not np.all(np.isfinite(S)) or not np.linalg.matrix_rank(S) == n:
+        raise ValueError(f"expected a coupling of shape {(n, n)} that can be inverted, got {S.tolist()}")
+    for i, kind in enumerate(kinds):
+        if kind == "prismatic" and not np.array_equal(S[i], np.eye(n)[i]):
+            raise ValueError(f"expected row {i + 1} of the coupling to be {np.eye(n)[i].tolist()}: it slides")
+    return S
 
 
 def _tree(
@@ -261,6 +277,7 @@ def robot_of_table(path: Path, facts: Mapping[str, Any]) -> Robot:
                 alpha=np.deg2rad(table["alpha_deg"]),
             ),
             kinds=table.get("kinds"),
+            coupling=table.get("coupling"),
             bodies=bodies if links else None,
             joint_names=joints.get("names"),
             q_min=joints.get("q_min"),
