@@ -64,8 +64,7 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
     root = read_document(urdf)
     links, moving = placed_links(urdf, parsed(urdf, root))
     elements = {link.get("name"): link for link in root.iterfind("link")}
-    named = [material for material in root.iter("material") if material.find("color") is not None]
-    colors = {material.get("name"): material for material in reversed(named)}
+    colors = named_colors(root)
     joints = [
         tree.names.index(joint.joint.name) if joint.joint.name in tree.names else None for joint in moving
     ]
@@ -79,7 +78,7 @@ def _of_urdf(urdf: Path, tree: Tree) -> list[Shape]:
                 if mesh is None or link is None:
                     continue
                 mesh.apply_transform(T_link @ shape_origin(visual))
-                shapes.append(Shape(link, _color(visual, colors), mesh))
+                shapes.append(Shape(link, shape_color(visual, colors), mesh))
             except FileNotFoundError as error:
                 missing.append(str(error))
             except ValueError as error:
@@ -103,8 +102,14 @@ def shape_origin(visual: ET.Element) -> np.ndarray:
     return T
 
 
-def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
-    """Return the colour that a shape's material defines or refers to."""
+def named_colors(root: ET.Element) -> dict[str | None, ET.Element]:
+    """Return the materials of a document that define a colour, by name."""
+    named = [material for material in root.iter("material") if material.find("color") is not None]
+    return {material.get("name"): material for material in reversed(named)}
+
+
+def shape_color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
+    """Return the colour that a shape's material defines or refers to, see `named_colors`."""
     material = visual.find("material")
     if material is None:
         return PLAIN
