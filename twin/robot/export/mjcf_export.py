@@ -54,7 +54,8 @@ SKELETON = """<mujoco><!-- -->
 LEAST = 1e-14
 """Least mass and moments of a moving link, in [kg] and [kg m^2]; MuJoCo rejects smaller ones."""
 
-SIZES = {"box": 0.5, "sphere": 1.0, "cylinder": [1.0, 0.5], "capsule": [1.0, 0.5]}
+ROUND = {"radius": 1.0, "length": 0.5}
+SIZES = {"box": {"size": 0.5}, "sphere": {"radius": 1.0}, "cylinder": ROUND, "capsule": ROUND}
 """Factors from the numbers of a URDF shape to those of MuJoCo, which has half lengths."""
 
 MOST_TRIANGLES = 200_000
@@ -142,7 +143,7 @@ def mjcf_document(robot: Robot) -> tuple[ET.Element, dict[str, Trimesh], list[st
         ET.SubElement(part["keyframe"], "key", name=name, qpos=text(*robot.tree_positions(q)))
     left_out = [*_inexpressible(robot), *broken]
     lines = [
-        f"Robot {robot.name} with {robot.drive_mode} drives; a control is the torque of a motor at its joint.",
+        f"Robot {robot.name} with {robot.drive_mode} drives; a control is a motor's torque at its joint.",
         "MuJoCo stops a joint at the end of its range, and limits no speed; the twin ends a run there.",
     ]
     if robot.passive:
@@ -164,7 +165,11 @@ def _inexpressible(robot: Robot) -> list[str]:
     parts["the decrease of motor torque with speed"] = limited & np.isfinite(drives.motor_speed_max)
     parts["torque limits of motors that turn several joints, which limit each joint"] = limited & coupled
     names = np.array(robot.joint_names)
-    return [f"{what} ({', '.join(names[present])})" for what, present in parts.items() if np.any(present)]
+    return [
+        what if np.all(present) else f"{what} ({', '.join(names[present])})"
+        for what, present in parts.items()
+        if np.any(present)
+    ]
 
 
 def _add_limits(robot: Robot, joints: list[ET.Element], actuators: ET.Element) -> None:
@@ -281,9 +286,9 @@ def _add_shapes(
                 geom = ET.Element("geom", pose | {"rgba": text(*shape_color(visual, colors))})
                 (shape,) = visual.iterfind("geometry/*")
                 if shape.tag in SIZES:
-                    keys = {"box": ["size"], "sphere": ["radius"]}.get(shape.tag, ["radius", "length"])
-                    given = [number for key in keys for number in parse_numbers(shape.get(key, ""))]
-                    geom.attrib.update(type=shape.tag, size=text(*np.multiply(SIZES[shape.tag], given)))
+                    factors = SIZES[shape.tag].items()
+                    size = [f * x for key, f in factors for x in parse_numbers(shape.get(key, ""))]
+                    geom.attrib.update(type=shape.tag, size=text(*size))
                 elif len(mesh.faces) <= MOST_TRIANGLES:
                     name = f"mesh_{len(meshes) + 1}"
                     meshes[f"{name}.stl"] = mesh
