@@ -153,10 +153,10 @@ class MuJoCoFile(MuJoCo):
         J = np.reshape(data.efc_J, (-1, n))
         equal = np.array(data.efc_type) == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
         force = tau + data.qfrc_passive - data.qfrc_bias + J[~equal].T @ data.efc_force[~equal]
-        J = J[equal]
-        matrix = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
+        root = np.linalg.cholesky(M)
+        J, force = np.linalg.solve(root, J[equal].T).T, np.linalg.solve(root, force)
         # A planar loop is redundant across its plane.
-        return np.linalg.lstsq(matrix, np.append(force, np.zeros(len(J))), rcond=1e-12)[0][:n]
+        return np.linalg.solve(root.T, force - np.linalg.pinv(J, rcond=1e-9) @ (J @ force))
 
 
 class Reduced:
