@@ -15,7 +15,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("always::twin.errors.ExportWarning")
-def test_both_files_are_written_and_what_they_leave_out_is_said_once_each(command):
+def test_both_files_are_written_and_state_what_they_leave_out(command):
     options = ["--drives", "rigid", "--payload", "5,0,0,0.1", "--mounting", "wall"]
     said = command(["export-model", "irb140", "--urdf", "a.urdf", "--mjcf", "a.xml", *options])
     assert said.out == "wrote a.xml\nwrote a.urdf\n"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +32,6 @@ from twin.robot.loading.urdf_reader import PlacedLink, parse_numbers
 from twin.robot.robot import Robot
 from twin.rotations import quaternion_from_matrix
 from urdf.urdf_text import text
-
-if TYPE_CHECKING:
-    from trimesh import Trimesh
 
 SKELETON = """<mujoco><!-- -->
   <compiler angle="radian" autolimits="true" inertiafromgeom="false" balanceinertia="false" boundmass="0"
@@ -98,8 +95,8 @@ def write_mjcf(robot: Robot, path: str | Path) -> tuple[Path, ...]:
     return (path, *(folder / name for name in meshes))
 
 
-def mjcf_document(robot: Robot) -> tuple[ET.Element, dict[str, Trimesh], list[str]]:
-    """Return the MJCF of a robot, its meshes by file name, and what it leaves out.
+def mjcf_document(robot: Robot) -> tuple[ET.Element, dict[str, Any], list[str]]:
+    """Return the MJCF of a robot, its meshes (`trimesh.Trimesh`) by file name, and what it leaves out.
 
     Raises:
         RobotError: the drives are elastic, masses are unknown, a body cannot exist, or MJCF cannot express a
@@ -176,7 +173,8 @@ def _add_limits(robot: Robot, joints: list[ET.Element], actuators: ET.Element) -
     """Add the ranges of all joints, and the motors with their torques."""
     for joint, ends in zip(joints, urdf_export.tree_limits(robot)[:2].T, strict=True):
         if np.any(np.isfinite(ends)):
-            joint.set("range", text(*np.clip(ends, -1e9, 1e9)))
+            low, high = np.clip(ends, -1e9, 1e9)
+            joint.set("range", text(low, max(high, low + 1e-9)))  # equal ends would be no range
     for i, most in zip(robot.driven, robot.drive_torque_max, strict=True):
         name = robot.tree.names[i]
         motor = ET.SubElement(actuators, "motor", name=name, joint=name)
@@ -271,9 +269,9 @@ def _add_couplings(
 
 def _add_shapes(
     robot: Robot, root: ET.Element, links: list[PlacedLink], bodies: dict[int, ET.Element], asset: ET.Element
-) -> tuple[dict[str, Trimesh], list[str]]:
+) -> tuple[dict[str, Any], list[str]]:
     """Add the `<visual>` shapes, and return the meshes by file name and what cannot be drawn."""
-    meshes, broken = dict[str, "Trimesh"](), list[str]()
+    meshes, broken = dict[str, Any](), list[str]()
     elements, colors = {link.get("name"): link for link in root.iterfind("link")}, named_colors(root)
     for link in links:
         for number, visual in enumerate(elements[link.name].iterfind("visual"), start=1):
@@ -281,23 +279,24 @@ def _add_shapes(
             try:
                 pose = _pose(link.T @ shape_origin(visual))
                 mesh = shape_mesh(visual, robot.urdf.absolute().parent)
-                if mesh is None or not (len(np.unique(mesh.vertices, axis=0)) >= 4 and mesh.area > 0):
-                    raise ValueError("it has no surface")
+                corners = 0 if mesh is None else len(np.unique(mesh.vertices, axis=0))
+                if mesh is None or not (corners >= 4 and mesh.area > 0 and len(mesh.faces) <= MOST_TRIANGLES):
+                    raise ValueError(f"it has no surface of 4 corners to {MOST_TRIANGLES} triangles")
                 geom = ET.Element("geom", pose | {"rgba": text(*shape_color(visual, colors))})
-                (shape,) = visual.iterfind("geometry/*")
+                shape: Any = visual.find("geometry/*")
                 if shape.tag in SIZES:
                     factors = SIZES[shape.tag].items()
                     size = [f * x for key, f in factors for x in parse_numbers(shape.get(key, ""))]
                     geom.attrib.update(type=shape.tag, size=text(*size))
-                elif len(mesh.faces) <= MOST_TRIANGLES:
+                else:
                     name = f"mesh_{len(meshes) + 1}"
                     meshes[f"{name}.stl"] = mesh
                     ET.SubElement(asset, "mesh", name=name, file=f"{name}.stl")
                     geom.attrib.update(type="mesh", mesh=name)
-                else:
-                    raise ValueError(f"it has more than {MOST_TRIANGLES} triangles")
                 bodies[link.index].append(geom)
-            except (FileNotFoundError, ValueError) as error:
+            except FileNotFoundError as error:
+                broken.append(f"mesh {error}, which was not found")
+            except ValueError as error:
                 broken.append(f"shape {number} of link {link.name} ({error})")
     return meshes, broken
 

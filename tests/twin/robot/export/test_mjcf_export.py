@@ -156,6 +156,14 @@ def test_motors_have_the_limits_of_the_twin(mode, irb1400, tmp_path):
     np.testing.assert_array_equal(passive, np.transpose([robot.passive_min, robot.passive_max]))
 
 
+def test_a_range_may_be_a_point_or_have_one_end(load, tmp_path):
+    robot = load(arm())
+    robot = replace(robot, q_min=frozen([0.5, -np.inf]), q_max=frozen([0.5, 1.0]))
+    model = exported(robot, tmp_path).peer.model
+    assert model.jnt_limited.tolist() == [1, 1]
+    np.testing.assert_allclose(model.jnt_range, [[0.5, 0.5], [-1e9, 1.0]], rtol=0, atol=2e-9)
+
+
 @WARNED
 def test_a_joint_that_sticks_creeps_by_a_ten_thousandth(irb140, tmp_path):
     robot = without_static(irb140)
@@ -266,7 +274,8 @@ def test_shapes_that_mujoco_cannot_draw_are_left_out(load, tmp_path):
     shapes = ('<mesh filename="gone.stl"/>', '<mesh filename="flat.obj"/>', '<box size="0 0 0"/>', "<cone/>")
     robot = load(arm(shape="".join(map(visual, shapes))))
     with pytest.warns(
-        ExportWarning, match=r"shape 1 of link one \(.*gone.stl\); shape 2 of link one .*; shape 4"
+        ExportWarning,
+        match=r"mesh .*gone.stl, which was not found; shape 2 of link one \(it has no .*\); shape 3.*; shape 4",
     ):
         write_mjcf(robot, tmp_path / "arm.xml")
     assert MuJoCoFile(tmp_path / "arm.xml").model.ngeom == 0

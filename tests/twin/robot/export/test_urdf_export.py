@@ -112,6 +112,8 @@ def test_a_joint_without_a_range_turns_endlessly_and_a_rate_of_zero_is_no_limit(
     robot = replace(robot, q_min=endless, q_max=frozen([np.inf, 2]), qd_max=none, tau_max=none)
     path = exported(robot, tmp_path)
     kinds = {joint.get("name"): joint.get("type") for joint in ET.parse(path).iter("joint")}
+    limit = ET.parse(path).find("joint[@name='shoulder']/limit")
+    assert limit.attrib == {"velocity": "0", "effort": "0"}  # ROS requires both
     assert kinds == {"shoulder": "continuous", "elbow": "revolute", "flange": "fixed"}
     found = twin.load(path)
     for limit in ("q_min", "q_max", "qd_max", "tau_max"):
