@@ -37,7 +37,7 @@ def moving(robot, rng):
     return POSE[: robot.n] + rng.uniform(-0.2, 0.2, robot.n), speeds, 3 * rng.normal(size=robot.n)
 
 
-def assert_agrees(robot, peer, rng, samples=3):
+def assert_agrees(robot, peer, rng, samples=2):
     """Assert equal inverse and forward dynamics; those of MuJoCo with rigid equalities."""
     for _ in range(samples):
         q, qd, qdd = moving(robot, rng)
