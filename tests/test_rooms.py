@@ -15,7 +15,7 @@ import twin
 HOUSE = Path(twin.__file__).parents[1]
 ORDER = (
     "urdf", "twin", "twin.rotations", "twin.multibody", "twin.robot.drives", "twin.robot",
-    "twin.robot.loading", "twin.kinematics", "twin.dynamics", "twin.dynamics.symbolic",
+    "twin.robot.loading", "twin.robot.export", "twin.kinematics", "twin.dynamics", "twin.dynamics.symbolic",
     "twin.logs.recordings", "twin.trajectories", "twin.rapid", "twin.engine.window", "twin.engine",
     "twin.logs", "twin.views", "twin.cell", "twin.control", "twin.learning", "twin.sweeps",
     "twin.identification.drives", "twin.identification", "twin.egm.wire", "twin.egm.guidance",

@@ -180,6 +180,10 @@ class PayloadWarning(UserWarning):
     """Payload that is heavier than the rating of the robot, as one in grams is."""
 
 
+class ExportWarning(UserWarning):
+    """Parts of a robot that a file for other programs cannot express."""
+
+
 class EgmWarning(UserWarning):
     """Datagrams that an EGM client ignores: those of other senders, and malformed ones."""
 

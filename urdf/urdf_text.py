@@ -26,7 +26,7 @@ from urdf.solids import Bulk, bulk, masses
 QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine
 
 
-def text(*numbers: Decimal | int) -> str:
+def text(*numbers: Decimal | float) -> str:
     """Numbers as they stand in a URDF attribute: the shortest texts that read back as the nearest doubles."""
     return " ".join(repr(float(number) + 0.0).removesuffix(".0") for number in numbers)  # + 0.0: no "-0"
 

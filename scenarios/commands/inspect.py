@@ -1,4 +1,4 @@
-"""Commands that show what there is: `irb-twin list`, `formulas`, `check-model`, `friction` and `mass`."""
+"""Commands on robots: `irb-twin list`, `formulas`, `check-model`, `friction`, `export-model` and `mass`."""
 
 from __future__ import annotations
 
@@ -198,6 +198,49 @@ class Friction(Command):
         page = console()
         page.print(*listing(rows, page.width), sep="\n")
         return 0 if files.name(page) else 1
+
+
+class ExportModel(Command):
+    """Write a robot as URDF or MJCF, for ROS, Pinocchio, PyBullet, MuJoCo and other programs.
+
+    A URDF has the arm: bodies, joints, limits, shapes, the payload. MJCF is MuJoCo's format; it has gravity,
+    closed loops, springs, and with --drives rigid rotors and friction, too. What a format cannot express is
+    named. Meshes are written beside the file.
+    """
+
+    usage = "irb-twin export-model ROBOT [--urdf FILE.urdf] [--mjcf FILE.xml] [options]"
+    examples = """examples:
+  irb-twin export-model irb140 --urdf irb140.urdf
+  irb-twin export-model irb1400 --drives rigid --payload 5,0,0,0.1 --mjcf irb1400.xml
+"""
+
+    robot: str = argument("name of the robot, or path of its file", "ROBOT")
+    urdf: Path | None = output_file(".urdf", "write a URDF")
+    mjcf: Path | None = output_file(".xml", "write MJCF")
+    drives: Literal["ideal", "rigid"] = option(
+        "ideal", "torque limits (ideal), plus rotors and friction (rigid)"
+    )
+    payload: str | None = option(
+        None, "payload on the flange, mass,x,y,z or as of run (default none)", "MASS"
+    )
+    mounting: str = option("floor", "floor, wall, inverted, or degrees about the base's y axis", "HOW")
+
+    def run(self, call: Call) -> int:
+        """Write the files, and print their names."""
+        from scenarios.setup import Setup
+        from twin.robot.export.mjcf_export import write_mjcf
+        from twin.robot.export.urdf_export import write_urdf
+
+        if self.urdf is None and self.mjcf is None:
+            raise WrongUse("name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both")
+        robot = Setup(
+            robot=self.robot, drives=self.drives, payload=self.payload, mounting=self.mounting
+        ).load_robot()
+        files = Files()
+        for path, write in ((self.mjcf, write_mjcf), (self.urdf, write_urdf)):  # MJCF refuses more
+            if path is not None:
+                files.write_several(partial(write, robot, path))
+        return 0 if files.name(console()) else 1
 
 
 class Mass(Command):

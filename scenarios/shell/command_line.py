@@ -50,6 +50,7 @@ EXAMPLES = """examples:
   irb-twin validate --robot irb140 --junit results.xml
   irb-twin replay run.npz
   irb-twin check-model my_robot.urdf
+  irb-twin export-model irb140 --drives rigid --mjcf irb140.xml
   irb-twin identify measured.csv --robot irb140
   irb-twin run pick.mod --drives rigid --report page.html
   irb-twin rapid check pick.mod
@@ -97,6 +98,10 @@ COMMANDS = Commands(
         "check-model": (
             "commands.inspect:CheckModel",
             "show the joints and links of a robot file, and compare PyBullet with the analytic model",
+        ),
+        "export-model": (
+            "commands.inspect:ExportModel",
+            "write a robot as URDF or MJCF, for other programs",
         ),
         "identify": (
             "identification.command:Identify",

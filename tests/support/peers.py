@@ -138,6 +138,27 @@ class MuJoCo:
         return self.data.qacc.copy()
 
 
+class MuJoCoFile(MuJoCo):
+    """Model of an MJCF file as it stands, in the tree's coordinates."""
+
+    def __init__(self, path) -> None:
+        self.model = mujoco.MjModel.from_xml_path(str(path))
+        self.data = mujoco.MjData(self.model)
+
+    def rigid_dynamics(self, q, qd, tau):
+        """Compute accelerations with MuJoCo's matrices, but with equalities that are rigid."""
+        self.forward_dynamics(q, qd, tau)
+        data, n, M = self.data, self.model.nv, self.mass_matrix(q)
+        self.forward_dynamics(q, qd, tau)
+        J = np.reshape(data.efc_J, (-1, n))
+        equal = np.array(data.efc_type) == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
+        force = tau + data.qfrc_passive - data.qfrc_bias + J[~equal].T @ data.efc_force[~equal]
+        root = np.linalg.cholesky(M)
+        J, force = np.linalg.solve(root, J[equal].T).T, np.linalg.solve(root, force)
+        # A planar loop is redundant across its plane.
+        return np.linalg.solve(root.T, force - np.linalg.pinv(J, rcond=1e-9) @ (J @ force))
+
+
 class Reduced:
     """Another library's tree model in the pendant's coordinates: `q_tree = G q + g0`, forces by `G^T`."""
 
@@ -195,6 +216,10 @@ class Reduced:
     def loop_dynamics(self, q, qd, tau):
         """Compute the accelerations of all joints of the tree with the library's solver for closed loops."""
         return self.peer.forward_dynamics(*self._tree(q, qd), self.on_tree(tau))
+
+    def rigid_dynamics(self, q, qd, tau):
+        """Compute the accelerations of all joints of the tree with the peer's equations and rigid loops."""
+        return self.peer.rigid_dynamics(*self._tree(q, qd), self.on_tree(tau))
 
 
 def one_step(simulation, q, qd, tau, wrench=None, T_flange_tool=None):

@@ -10,7 +10,7 @@ Nothing collides: the robot is alone in its world, and its links pass through ea
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -18,31 +18,12 @@ from scipy.spatial.transform import Rotation
 from twin.engine.client import suppress_output
 from twin.errors import LoopError, RobotError, TwinError
 from twin.multibody.composite_bodies import require_moved_mass
-from twin.multibody.tree import body_from_parameters
+from twin.multibody.tree import InertialFrame, inertial_frame
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
 
 MOST_JOINTS = 121
 """PyBullet stores 128 coordinates, 7 of them for the base; beyond that its states are silently wrong."""
-
-ROUNDING = 1e-15
-"""Largest products of inertia, relative to the moments about the joint, that are rounding errors of zero."""
-
-
-class InertialFrame(NamedTuple):
-    """Mass and inertia of a link.
-
-    Attributes:
-        mass: mass, in [kg].
-        com: (3,) centre of mass, in [m].
-        axes: (3, 3) matrix with the principal axes as columns.
-        moments: (3,) principal moments of inertia, in [kg m^2].
-    """
-
-    mass: float
-    com: np.ndarray
-    axes: np.ndarray
-    moments: np.ndarray
 
 
 def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
@@ -63,7 +44,7 @@ def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
     inertias, tree = robot.inertias, robot.tree
     _require_joints(robot)
     frames = [
-        _inertial_frame(f"link {link!r} of robot {robot.name!r}", row)
+        inertial_frame(f"link {link!r} of robot {robot.name!r}", row)
         for link, row in zip(tree.links, inertias, strict=True)
     ]
     # A joint that moves no mass has no acceleration, even if a closed loop guides it.
@@ -116,20 +97,6 @@ def _require_joints(robot: Robot) -> None:
         raise RobotError(
             f"robot {robot.name!r} cannot be simulated: its q are not the angles that its motors turn"
         )
-
-
-def _inertial_frame(where: str, row: np.ndarray) -> InertialFrame:
-    """Return the principal axes of (10,) inertial parameters, the only form that PyBullet accepts."""
-    mass, com, tensor = body_from_parameters(row)
-    if not (0 <= mass < np.inf and np.all(np.isfinite(row))):
-        raise RobotError(f"{where} has a mass of {mass:g} kg or a mass property that is not finite")
-    if mass == 0 and np.any(row[1:4] != 0):
-        raise RobotError(f"{where} has a first moment and no mass; give it a mass above 0 kg")
-    between = np.abs(tensor - np.diag(np.diag(tensor)))
-    if np.max(between) <= ROUNDING * np.max(np.abs(row[4:])):
-        return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # the identity adds no rounding
-    moments, axes = np.linalg.eigh(tensor)
-    return InertialFrame(mass, com, axes * np.sign(np.linalg.det(axes)), moments)
 
 
 UNCLAMPED = 1e9  # rad/s or m/s

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from twin.errors import RobotError
 from twin.multibody.axis_torques import AxisTorque
 
 FloatArray = np.ndarray
+
+ROUNDING = 1e-15
+"""Largest products of inertia, relative to the moments about the joint, that are rounding errors of zero."""
 
 
 class Portable:
@@ -149,6 +153,41 @@ def body_from_parameters(parameters: FloatArray) -> tuple[float, FloatArray, Flo
     com = h / mass if mass > 0 else np.zeros(3)
     about_origin = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     return mass, com, about_origin - mass * (np.dot(com, com) * np.eye(3) - np.outer(com, com))
+
+
+class InertialFrame(NamedTuple):
+    """Mass and inertia of a link.
+
+    Attributes:
+        mass: mass, in [kg].
+        com: (3,) centre of mass, in [m].
+        axes: (3, 3) matrix with the principal axes as columns.
+        moments: (3,) principal moments of inertia, in [kg m^2].
+    """
+
+    mass: float
+    com: FloatArray
+    axes: FloatArray
+    moments: FloatArray
+
+
+def inertial_frame(where: str, row: FloatArray) -> InertialFrame:
+    """Return the principal axes of (10,) inertial parameters, the form that engines read without loss.
+
+    Raises:
+        RobotError: a number is not finite, or there is a first moment without mass; `where` begins the
+            message.
+    """
+    mass, com, tensor = body_from_parameters(row)
+    if not (0 <= mass < np.inf and np.all(np.isfinite(row))):
+        raise RobotError(f"{where} has a mass of {mass:g} kg or a mass property that is not finite")
+    if mass == 0 and np.any(row[1:4] != 0):
+        raise RobotError(f"{where} has a first moment and no mass; give it a mass above 0 kg")
+    between = np.abs(tensor - np.diag(np.diag(tensor)))
+    if np.max(between) <= ROUNDING * np.max(np.abs(row[4:])):
+        return InertialFrame(mass, com, np.eye(3), np.diag(tensor))  # the identity adds no rounding
+    moments, axes = np.linalg.eigh(tensor)
+    return InertialFrame(mass, com, axes * np.sign(np.linalg.det(axes)), moments)
 
 
 def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:

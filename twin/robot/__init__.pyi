@@ -1,6 +1,8 @@
 from . import quantities as quantities
 from .drives.drive_step import DriveModel as DriveModel
 from .drives.drive_step import add_drive_torque as add_drive_torque
+from .export.mjcf_export import write_mjcf as write_mjcf
+from .export.urdf_export import write_urdf as write_urdf
 from .limits import Violation as Violation
 from .limits import violation as violation
 from .limits import violations as violations

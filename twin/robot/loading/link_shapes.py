@@ -63,8 +63,7 @@ def link_shapes(robot: Robot) -> list[Shape]:
 def _of_urdf(urdf: Path, robot: Robot) -> list[Shape]:
     """Return the shapes of a file on the links of a robot."""
     document = read_document(urdf)
-    named = [material for material in document.root.iter("material") if material.find("color") is not None]
-    colors = {material.get("name"): material for material in reversed(named)}
+    colors = named_colors(document.root)
     shapes, missing = [], []
     for name, (link, T_link) in robot.frames.items():
         for visual in document.links[name].iterfind("visual"):
@@ -74,7 +73,7 @@ def _of_urdf(urdf: Path, robot: Robot) -> list[Shape]:
                 if mesh is None:
                     continue
                 mesh.apply_transform(T_link @ shape_origin(visual))
-                shapes.append(Shape(link, _color(visual, colors), mesh))
+                shapes.append(Shape(link, shape_color(visual, colors), mesh))
             except FileNotFoundError as error:
                 missing.append(str(error))
             except ValueError as error:
@@ -98,8 +97,14 @@ def shape_origin(visual: ET.Element) -> np.ndarray:
     return T
 
 
-def _color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
-    """Return the colour that a shape's material defines or refers to."""
+def named_colors(root: ET.Element) -> dict[str | None, ET.Element]:
+    """Return the materials of a document that define a colour, by name."""
+    named = [material for material in root.iter("material") if material.find("color") is not None]
+    return {material.get("name"): material for material in reversed(named)}
+
+
+def shape_color(visual: ET.Element, colors: dict[str | None, ET.Element]) -> tuple[float, ...]:
+    """Return the colour that a shape's material defines or refers to, see `named_colors`."""
     material = visual.find("material")
     if material is None:
         return PLAIN

@@ -138,6 +138,11 @@ def read_document(path: Path) -> Document:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
+    return checked_document(path, root)
+
+
+def checked_document(path: Path, root: ET.Element) -> Document:
+    """Return the document with this root element; errors as of `read_document`, with the path."""
     _check_extent(path, root)
     if root.find("link") is None:
         raise RobotError(f"{path} has no <link>, expected at least a base")

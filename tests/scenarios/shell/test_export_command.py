@@ -1,0 +1,55 @@
+"""The command `irb-twin export-model`."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import twin
+from scenarios.shell.command_line import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("always::twin.errors.ExportWarning")
+def test_both_files_are_written_and_state_what_they_leave_out(command):
+    options = ["--drives", "rigid", "--payload", "5,0,0,0.1", "--mounting", "wall"]
+    said = command(["export-model", "irb140", "--urdf", "a.urdf", "--mjcf", "a.xml", *options])
+    assert said.out == "wrote a.xml\nwrote a.urdf\n"
+    assert said.err.count("static friction above Coulomb friction") == 1
+    assert said.err.count("irb-twin: warning: a URDF leaves out: drives; mounting\n") == 1
+    assert len(said.err.splitlines()) == 2
+    robot = twin.load("irb140").with_payload(twin.Payload(5.0, [0, 0, 0.1])).with_drives("rigid")
+    np.testing.assert_allclose(twin.load("a.urdf").tree.inertias, robot.tree.inertias, rtol=1e-12, atol=1e-15)
+    model = mujoco.MjModel.from_xml_path("a.xml")
+    np.testing.assert_array_equal(model.opt.gravity, [-9.81, 0, 0])
+    assert model.dof_armature[0] == pytest.approx(robot.drives.reflected_inertia[0, 0], rel=1e-15)
+    assert model.body_mass.sum() == pytest.approx(robot.tree.inertias[:, 0].sum(), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["irb140"], "name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both"),
+        (["irb14", "--urdf", "a.urdf"], "unknown robot 'irb14', did you mean 'irb140'?"),
+        (["rx90", "--mjcf", "a.xml"], "robot 'rx90' has no dynamics"),
+        (["irb140", "--mjcf", "a.urdf"], "expected a file name that ends in .xml"),
+        (["irb140", "--mjcf", "a.xml", "--drives", "elastic"], "invalid choice: 'elastic'"),
+        (["youbot3", "--mjcf", "a.xml", "--urdf", "a.urdf"], "no such body exists"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_writes_nothing(words, told, capsys, folder):
+    assert main(["export-model", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not list(folder.iterdir())
+
+
+def test_a_file_is_replaced(command, folder):
+    (folder / "a.xml").write_text("before", encoding="utf-8")
+    command(["export-model", "two_link", "--mjcf", "a.xml"])
+    assert (folder / "a.xml").read_text(encoding="utf-8").startswith("<?xml")
+    assert [path.name for path in folder.iterdir()] == ["a.xml"]

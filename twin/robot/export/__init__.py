@@ -1,0 +1,1 @@
+"""Export of robots as files of other programs: URDF and MJCF."""
