@@ -189,7 +189,7 @@ def beside_urdf(path: Path) -> dict[Path, str]:
     import numpy as np
 
     import twin
-    from twin.identification.robot_file import file_text
+    from twin.robot.export.robot_toml import file_text, urdf_facts
 
     target = path.with_name("robot.toml")
     if target.exists():
@@ -211,15 +211,8 @@ def beside_urdf(path: Path) -> dict[Path, str]:
         comment.append("Not all joints have a range: q_min and q_max of [joints] would give them one.")
     if robot.inertia_fault:
         comment.append(f"No dynamics: {robot.inertia_fault}.")
-    word = re.sub(r"\W", "_", robot.name, flags=re.ASCII)
-    facts = {
-        "name": word if word[0].isalpha() else f"robot_{word}",
-        "title": path.stem,
-        "urdf": path.name,
-        "tool_frame": robot.tool_frame,
-        "source": f"{path.name}; not compared with a data sheet",
-        "joints": {**joints, "source": f"{path.name}; rad and N m, or m and N of a joint that slides"},
-    }
+    facts = urdf_facts(robot)
+    facts["joints"] = joints | {"source": f"{path.name}; rad and N m, or m and N of a joint that slides"}
     n = robot.n
     words = {"zeros": [0.0] * n, "hundreds": [100.0] * n, "rotors": [1e-4] * n}
     return {target: file_text(facts, comment) + UNKNOWN.format(n=n, **words)}

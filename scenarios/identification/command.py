@@ -124,9 +124,11 @@ class Identify(Command):
     picture: Path | None = option(
         None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
     )
-    out: Path | None = output_file(
-        ".toml",
-        "write the robot with the identified, physically consistent parameters, and its URDF beside it",
+    out: Path | None = option(
+        None,
+        "write the robot with the identified, physically consistent parameters, and its URDF beside it; in a "
+        "folder as robot.toml",
+        "FILE.toml|FOLDER",
     )
 
     def run(self, call: Call) -> int:
@@ -147,6 +149,8 @@ class Identify(Command):
         if self.payload:
             return _identify_payload(self, robot)
         if self.out:
+            if self.out.suffix and not self.out.is_dir():
+                writable(self.out, ".toml", "--out")
             require_place(robot, self.out)
         sources = [_source(path, robot, self) for path in self.recordings]
         validation = [_source(path, robot, self) for path in self.validate]

@@ -1,16 +1,15 @@
 """Export of an identified robot as a file: a `robot.toml` with its URDF, or a `dh.toml`.
 
 The file is that of the given robot with the identified links, rotors and friction, and states their origin.
-Geometry, limits, poses and closed loops are unchanged.  Directions that no torque depends on are as near to
-the given robot's as possible bodies permit; comments name them.
+Geometry, limits, poses and closed loops are unchanged.  A robot that was a URDF remains one, with the
+identified bodies, and a `robot.toml` beside it has the drives.  Directions that no torque depends on are as
+near to the given robot's as possible bodies permit; comments name them.
 """
 
-import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,12 @@ from twin.identification.physical import PhysicalSolution
 from twin.multibody.axis_torques import UserColumn
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import MORE_FRICTION
+from twin.robot.export.robot_toml import file_text, plain_name, urdf_facts
+from twin.robot.export.urdf_export import write_urdf
 from twin.robot.loading.dh_tables import link_tail
 from twin.robot.loading.loading import is_table, robot_facts
 from twin.robot.loops import link_frames
 from twin.robot.robot import Robot
-
-WIDTH = 116
-"""Line width of comments."""
 
 
 def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str = "") -> tuple[Path, ...]:
@@ -39,7 +37,8 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     Args:
         solution: identified parameters.
         path: path of the file, which ends in `.toml`, or in `dh.toml` for a robot that is defined by a DH
-            table.  The robot is named after it, and its URDF is written beside it under that name.
+            table; or of a folder, in which it is called `robot.toml`.  The robot is named after the file, or
+            after the given robot, and its URDF is written beside it under that name.
         origin: origin of the result for the file's `source`: a command, a date.
 
     Returns:
@@ -60,9 +59,9 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     from urdf.facts import parsed
     from urdf.urdf_text import urdf
 
-    path, given = Path(path), solution.found.model.robot
+    path, given = file_of(path), solution.found.model.robot
     require_place(given, path)
-    facts = robot_facts(given.file) if given.file else {}
+    facts = facts_of(given)
     facts["name"] = _name(given, path)
     facts["title"] = f"{facts['title']}, identified"
     facts["source"] = f"{_source(solution, origin)} Otherwise as {given.name}: {facts['source']}"
@@ -70,16 +69,24 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     bodies = robot.unloaded_tree.inertias
     if given.file is not None and is_table(given.file):
         _set_table_links(facts, robot, bodies)
+    elif "urdf" in facts:
+        facts |= {"urdf": f"{facts['name']}.urdf", "tool_frame": given.tool_frame}
+        facts.pop("unphysical", None)
     else:
         _set_links(facts, robot, bodies)
     _set_drives(facts, robot, solution.found.springs)
     _set_torques(facts, robot)
     text = file_text(facts, _comment(solution))
-    if is_table(path):
+    path.parent.mkdir(exist_ok=True)
+    beside = path.with_name(f"{facts['name']}.urdf")
+    if is_table(path) or "urdf" in facts:
+        bare = replace(robot.with_payload(None).mounted("floor"), drive_mode="ideal")
+        files = (
+            () if is_table(path) else write_urdf(replace(bare, tree=replace(bare.tree, torques=())), beside)
+        )
         with atomic_write(path) as draft:
             draft.write_text(text, encoding="utf-8")
-        return (path,)
-    beside = path.with_name(f"{facts['name']}.urdf")
+        return (path, *files)
     with np.errstate(all="ignore"):
         shape = urdf(parsed(path, text, parse_float=Decimal), path.name)
     with atomic_write(beside) as urdf_draft, atomic_write(path) as draft:
@@ -88,13 +95,26 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     return path, beside
 
 
-def require_place(robot: Robot, path: Path) -> None:
-    """Raise `IdentificationError` if the identified robot cannot be represented in this file."""
-    if robot.file is None or robot.file.suffix != ".toml":
-        raise IdentificationError(
-            f"robot {robot.name!r} was not loaded from a robot.toml or dh.toml, and a URDF alone cannot "
-            "describe drives: write a robot.toml beside it first"
-        )
+def file_of(path: str | Path) -> Path:
+    """Return the path of the file: `robot.toml` in a folder, unless the path ends in `.toml`."""
+    path = Path(path)
+    return path if path.suffix == ".toml" else path / "robot.toml"
+
+
+def facts_of(robot: Robot) -> dict[str, Any]:
+    """Return the contents of a robot's TOML file, or those of a `robot.toml` beside its URDF."""
+    if robot.file is None:
+        return {}
+    return urdf_facts(robot) if robot.file.suffix == ".urdf" else robot_facts(robot.file)
+
+
+def require_place(robot: Robot, path: str | Path) -> None:
+    """Raise `IdentificationError` if the identified robot cannot be represented in this file or folder."""
+    path = file_of(path)
+    if robot.file is None:
+        raise IdentificationError(f"robot {robot.name!r} was not loaded from a file, so none can be written")
+    if not path.parent.parent.is_dir():
+        raise IdentificationError(f"{path.parent}: there is no folder {path.parent.parent}")
     expected = "dh.toml" if is_table(robot.file) else ".toml"
     why = ", since the robot is defined by its DH table" if is_table(robot.file) else ", but not in dh.toml"
     if not path.name.endswith(expected) or (is_table(path) and not is_table(robot.file)):
@@ -108,8 +128,7 @@ def require_place(robot: Robot, path: Path) -> None:
 def _name(robot: Robot, path: Path) -> str:
     """Return the name of the new robot: that of its file, or one derived from the given robot's."""
     stem = path.stem.removesuffix("dh").rstrip("_.-")
-    word = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in stem)
-    return word if word not in ("", "robot") and word[0].isalpha() else f"{robot.name}_identified"
+    return plain_name(stem) if stem not in ("", "robot") else f"{plain_name(robot.name)}_identified"
 
 
 def _source(solution: PhysicalSolution, origin: str) -> str:
@@ -230,46 +249,3 @@ def _set_torques(facts: dict[str, Any], robot: Robot) -> None:
         if isinstance(torque, UserColumn):
             table["function"] = f"{torque.file}:{torque.function}"
         table["source"] = "identified, see above"
-
-
-def file_text(facts: dict[str, Any], comment: list[str]) -> str:
-    """Format facts as TOML, with a comment at the top."""
-    wrapped = [part for line in comment for part in (wrap(line, WIDTH) or [""])]
-    lines = [f"# {line}".rstrip() for line in wrapped] + [""]
-    top = {key: value for key, value in facts.items() if not isinstance(value, dict)}
-    lines += [f"{key} = {_value(value)}" for key, value in top.items()]
-    for name, table in facts.items():
-        if isinstance(table, dict):
-            lines += _table(name, table)
-    return "\n".join(lines) + "\n"
-
-
-def _table(name: str, table: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a table and its subtables."""
-    values = {key: value for key, value in table.items() if not isinstance(value, dict)}
-    if values or not table:
-        yield ""
-        yield f"[{name}]"
-    for key, value in values.items():
-        if not (key == "effort" and math.inf in value):  # no limit is expressed by omitting the key
-            yield f"{key} = {_value(value)}"
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _table(f"{name}.{key}", value)
-
-
-def _value(value: Any) -> str:
-    """Format a value as TOML."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list):
-        wide = any(isinstance(item, (dict, list)) for item in value)
-        inside = [_value(item) for item in value]
-        return (
-            "[\n" + "".join(f"    {item},\n" for item in inside) + "]" if wide else f"[{', '.join(inside)}]"
-        )
-    return repr(value)

@@ -12,7 +12,7 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support import tasks
 from tests.support.identified_arms import believed, measured, slides_as_it_starts
-from twin.errors import IdentificationError
+from tests.support.peers import MuJoCo, Pinocchio
 from twin.identification.least_squares import joint_residuals, triangles
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
@@ -113,11 +113,32 @@ def test_a_file_that_cannot_be_is_refused_before_the_work(identified, capsys, tm
     assert not list(tmp_path.iterdir())
 
 
-def test_urdf_alone_cannot_store_drives(log, identified, tmp_path):
-    from_urdf = twin.load(identified.with_suffix(".urdf"))
-    solution = physical_solution(twin.identify(from_urdf, log))
-    with pytest.raises(IdentificationError, match=r"was not loaded from a robot\.toml or dh\.toml"):
-        write_robot_file(solution, tmp_path / "arm.toml")
+def test_a_urdf_becomes_a_folder_with_its_bodies_and_drives(log, identified, tmp_path, capsys):
+    """Names and frames stay; Pinocchio and MuJoCo read the bodies that were found."""
+    urdf = tmp_path / "given" / "arm.urdf"
+    urdf.parent.mkdir()
+    urdf.write_text(identified.with_suffix(".urdf").read_text().replace("tool0", "hand"))
+    run = str(identified.with_name("run.npz"))
+    words = ["identify", run, "--robot", str(urdf), "--out", str(tmp_path / "found")]
+    assert main(words) == 0
+    given, found = twin.load(urdf), twin.load(tmp_path / "found")
+    assert (found.name, found.tool_frame) == (f"{given.name}_identified", "hand")
+    assert (found.tree.names, found.tree.links) == (given.tree.names, given.tree.links)
+    assert found.frames.keys() == given.frames.keys()
+    solution = physical_solution(twin.identify(given, log))
+    rigid = found.with_drives("rigid")
+    assert same_torques(solution.robot, rigid) < 1e-12
+    assert same_torques(given, rigid) > 1e-2
+    q, qd, qdd = np.linspace(-1, 1, 18).reshape(3, 6)
+    torques = twin.inverse_dynamics(found, q, qd, qdd)
+    for peer in (Pinocchio(found.urdf, found.joint_names), MuJoCo(found.urdf)):
+        np.testing.assert_allclose(peer.inverse_dynamics(q, qd, qdd), torques, rtol=0, atol=1e-10)
+    capsys.readouterr()
+    # The folder is a robot of its own: another identification starts from it, and not over it.
+    assert main([*words[:2], "--robot", str(tmp_path / "found"), "--out", str(tmp_path / "found")]) == 2
+    assert "is a file of the given robot" in capsys.readouterr().err
+    assert main([*words[:2], "--robot", str(tmp_path / "found"), "--out", str(tmp_path / "again")]) == 0
+    assert twin.load(tmp_path / "again").with_drives("rigid").drives is not None
 
 
 def test_of_two_files_none_appears_where_one_cannot(log, tmp_path, monkeypatch):
