@@ -197,7 +197,7 @@ def _check_poses(path: Path, robot: Robot) -> None:
 
 def _check_flange(path: Path, robot: Robot, right: str) -> None:
     """Raise `RobotError` if the DH table, with its coupling, and the URDF disagree on the flange's pose."""
-    from twin.robot.robot import dh_poses  # slow to import
+    from twin.robot.dh import dh_poses
 
     dh, urdf = robot.dh, robot.urdf
     assert dh is not None
