@@ -91,11 +91,12 @@ def _ends(joints: Sequence[Any], carried: Mapping[str, Sequence[Any]]) -> list[A
 
 
 def _rank(fixed: Mapping[str, int], carried: Mapping[str, Sequence[Any]]) -> Callable[[Any], Any]:
-    """Return the rank of a fixed joint: by its name, the length of its chain, and whether it is long."""
+    """Return the rank of a fixed joint: by its name, the length of its chain, its own, and a short name."""
     return lambda joint: (
-        _named(joint.child, carried),
+        named := _named(joint.child, carried),
         fixed[joint.child],
         bool(np.any(joint.origin[:3, 3])),
+        -len(joint.child) if named else 0,  # link_ee before link_ee_of_a_maker
     )
 
 
