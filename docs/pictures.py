@@ -116,6 +116,23 @@ def virtual_controller(path):
     figure.savefig(path, dpi=110)
 
 
+def arms(path):
+    """Draw all arms at their zero pose, with one camera, so that they have one scale."""
+    robots = sorted(map(twin.load, twin.robot_names()), key=lambda robot: robot.rating.reach)
+    columns = 5
+    figure, panels = plt.subplots(-(-len(robots) // columns), columns, figsize=(10, 6), layout="constrained")
+    farthest = max(robot.rating.reach for robot in robots)
+    camera = {"target": (0.3 * farthest, 0.0, 0.45 * farthest), "distance": 2.2 * farthest, "yaw_deg": 20.0}
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for panel, robot in zip(panels.flat, robots, strict=False):
+        with twin.Simulation(robot) as simulation:
+            simulation.reset(np.zeros(robot.n))
+            panel.imshow(simulation.picture(700, 700, **camera))
+        panel.set_title(robot.name)
+    figure.savefig(path, dpi=110)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,3 +143,4 @@ if __name__ == "__main__":
     payload("payload.png")
     egm("egm.png")
     virtual_controller("virtual_controller.png")
+    arms("arms.png")
