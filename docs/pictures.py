@@ -117,19 +117,23 @@ def virtual_controller(path):
 
 
 def arms(path):
-    """Draw all arms at their zero pose, with one camera, so that they have one scale."""
+    """Draw all arms at their zero pose with one camera and one crop, so that they have one scale."""
     robots = sorted(map(twin.load, twin.robot_names()), key=lambda robot: robot.rating.reach)
-    columns = 5
-    figure, panels = plt.subplots(-(-len(robots) // columns), columns, figsize=(10, 6), layout="constrained")
     farthest = max(robot.rating.reach for robot in robots)
-    camera = {"target": (0.3 * farthest, 0.0, 0.45 * farthest), "distance": 2.2 * farthest, "yaw_deg": 20.0}
-    for panel in panels.flat:
-        panel.set_axis_off()
-    for panel, robot in zip(panels.flat, robots, strict=False):
+    camera = {"target": (0.2 * farthest, 0.0, 0.45 * farthest), "distance": 2.2 * farthest, "yaw_deg": 20.0}
+    images = []
+    for robot in robots:
         with twin.Simulation(robot) as simulation:
             simulation.reset(np.zeros(robot.n))
-            panel.imshow(simulation.picture(700, 700, **camera))
-        panel.set_title(robot.name)
+            images.append(simulation.picture(1000, 1000, **camera))
+    rows, columns = np.nonzero((np.min(images, axis=0) < 255).any(axis=2))
+    abreast = min(5, len(robots))
+    figure, panels = plt.subplots(-(-len(robots) // abreast), abreast, figsize=(10, 5), layout="constrained")
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for panel, robot, image in zip(panels.flat, robots, images, strict=False):
+        panel.imshow(image[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1])
+        panel.set_title(robot.name, y=-0.12)
     figure.savefig(path, dpi=110)
 
 
