@@ -95,7 +95,9 @@ def tables():
     return "\n".join(
         (
             table("Kinematics", lengths, kinematics),
-            table("Ranges in degrees, speeds in degrees per second", [f"axis {i}" for i in range(1, 7)], limits),
+            table(
+                "Ranges in degrees, speeds in degrees per second", [f"axis {i}" for i in range(1, 7)], limits
+            ),
             table("Masses", links, weights),
             table("Published or estimated", list(ORIGINS), origins),
         )

@@ -42,7 +42,9 @@ def origins_of(name):
     elbow, wrist = d1 + a2, d1 + a2 + a3
     chain = ((0, 0), (0, 0), (a1, d1), (a1, elbow), (a1, wrist), (a1 + d4, wrist), (a1 + d4, wrist),
              (a1 + d4 + d6, wrist))  # fmt: skip
-    linkage = [joint["at"][::2] for joint in facts.get("joint", {}).values() if joint["child"] not in "123456"]
+    linkage = [
+        joint["at"][::2] for joint in facts.get("joint", {}).values() if joint["child"] not in "123456"
+    ]
     places = ORIGINS.get(name, (*chain, *linkage))
     return {link: (round(x, 12), 0, round(z, 12)) for link, (x, z) in zip(LINKS, places, strict=False)}
 
@@ -222,7 +224,9 @@ def peak_torques(robot, path):
     return np.max(peaks, axis=0)
 
 
-RULED = [name for name, file in FILES.items() if "1.5 times the peak" in file.facts["joints"]["effort_source"]]
+RULED = [
+    name for name, file in FILES.items() if "1.5 times the peak" in file.facts["joints"]["effort_source"]
+]
 
 
 @pytest.mark.parametrize("name", RULED)

@@ -106,7 +106,9 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
     """
     found = []
     if robot.has_inertia:
-        found.append(Quantity("mass", 1.0, "", f"factor on the masses and inertias of all links; {CAD_SHARES}"))
+        found.append(
+            Quantity("mass", 1.0, "", f"factor on the masses and inertias of all links; {CAD_SHARES}")
+        )
         found += [
             Quantity(f"mass.{link}", mass, "kg", f"mass of {link}; its inertia is scaled with it")
             for link, mass in zip(robot.tree.links, robot.unloaded_tree.inertias[:, 0].tolist(), strict=True)
