@@ -18,7 +18,7 @@ ORIGINS = {
     "viscous friction": ("drives", "source", "viscous"),
     "stiffness": ("drives", "source", "stiffness"),
 }
-"""Columns of the table of origins, with the keys of the text in a `robot.toml` that says where they are from."""
+"""Columns of the table of origins, with the keys of the text in a `robot.toml` that says so."""
 
 
 def arms():
@@ -67,7 +67,7 @@ def limits(arm):
 
 
 def weights(arm):
-    """Return a row: mass of the arm, of base and links 1 to 6 and of further links in [kg], and their origin."""
+    """Return a row: masses in [kg] of the arm, of its links, of further links, and their origin."""
     found = list(masses(arm).values())
     further = sum(found[7:])
     by_volume = any("volume_mm3" in link for link in arm["link"].values())

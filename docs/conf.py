@@ -25,7 +25,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.typing import stringify_annotation
 
 sys.path.insert(0, str(Path(__file__).parent))
-import arms  # noqa: E402
+import arms
 
 gc.disable()  # collecting cycles takes a fifth of the time of a build
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class Validate(Command):
     """Run scenarios with all robots and controllers, without a window, and check every limit.
 
-    Each scenario runs with each robot that it suits and every controller, and in its own variants. Without names
-    and settings all scenarios of this project run, with three arms that differ in kind; `--robot all` takes all. Exit status: 0 every check passes or has no limit; 1 a
+    Each scenario runs with the robots that it suits, with every controller, and in its own variants. Without
+    names and settings all scenarios of this project run, with three arms that differ in kind; `--robot all`
+    takes all arms. Exit status: 0 every check passes or has no limit; 1 a
     check fails, has a limit but no definite result, or was not computed, a file could not be written, or a
     result is worse than the baseline; 2 wrong use.
     """
@@ -56,8 +57,8 @@ class Validate(Command):
     )
     robot: tuple[str, ...] = option(
         (),
-        "names of robots, paths of their files, or all, for all ABB arms, which takes some minutes each (default: "
-        "irb140, irb1400 and irb1600, which differ in kind, or the only robot of a scenario)",
+        "names of robots, paths of their files, or all, for all arms of ABB, which take some minutes each "
+        "(default: irb140, irb1400, irb1600, which differ in kind, or the only robot of a scenario)",
         "NAME",
     )
     controller: tuple[str, ...] = option(

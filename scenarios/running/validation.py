@@ -13,7 +13,6 @@ from scenarios.setup import Setup
 from twin.errors import PluginError, describe_error_with_location, is_interrupt
 from twin.robot.robot import Robot
 
-
 REPRESENTATIVE = ("irb140", "irb1400", "irb1600")
 """Arms that differ in kind: coupled motors of the wrist, a parallelogram, an open chain with turned gears.
 
@@ -58,8 +57,8 @@ def planned(
     """Return the runs of a validation, robot by robot; a scenario with a fault becomes a run that fails.
 
     Args:
-        robots: names, paths of files, or `ALL` for all arms of this project; if empty, `REPRESENTATIVE`, or the
-            robot of the scenario's `defaults`.
+        robots: names, paths of files, or `ALL` for all arms of this project; if empty, `REPRESENTATIVE`, or
+            the robot of the scenario's `defaults`.
         scenarios: scenarios to run; if empty, all of this project.
         selection: controllers and settings.
 

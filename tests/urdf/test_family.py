@@ -1,4 +1,4 @@
-"""A contract over the arms that other tests do not take one by one: kinematics, dynamics, drives, scenarios."""
+"""A contract over the arms that no other test takes: kinematics, dynamics, drives, scenarios."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_flange_and_tree_are_where_pinocchio_puts_them(robot):
 
 
 def test_the_reach_is_that_of_the_lengths(robot):
-    """Of the centre of the wrist; an angle between the arms that is limited takes 1.4 % off the IRB 2400's."""
+    """Of the wrist's centre; the limited angle between the arms takes 1.4 % off the IRB 2400's."""
     a, d4 = robot.dh.a, robot.dh.d[3]
     stretched = abs(a[0]) + abs(a[1]) + np.hypot(a[2], d4)
     if robot.loops:
@@ -183,7 +183,7 @@ def test_a_program_runs_within_the_ranges(robot):
     plan, fault = check(program, armed)
     assert fault is None, fault
     t = np.linspace(0, plan.motion.duration, 301)
-    q, qd, qdd = plan.motion(t)
+    _, qd, _ = plan.motion(t)
     assert np.max(np.abs(qd) / robot.qd_max) <= 1 + 1e-9
     assert 0.3 * reach / 1e3 / 5 < plan.time < 10
     corner = program.segments[2].q[-1]

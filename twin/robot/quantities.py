@@ -31,11 +31,10 @@ from twin.robot.drives.drives import MODES
 from twin.robot.robot import Robot
 from twin.robot.units import joint_unit
 
-
 CAD_SHARES = "where they are shares of CAD volume: +-40%:each"
-"""Range to try for `mass`: the deviation of published masses of main links from their share of the CAD's volume.
+"""Range to try for `mass`: how far published masses of main links are from their shares of CAD volume.
 
-The page "What is estimated" has the comparison; a wrist is heavier than its share by a factor of two or three.
+The page "What is estimated" has the comparison. A wrist weighs two or three times its share.
 """
 
 
