@@ -47,6 +47,8 @@ def test_default_plan_has_all_scenarios_with_their_robots():
         here = [task.setup for task in plan.tasks if (task.entry.name, task.setup.robot) == (name, robot)]
         assert {setup.controller for setup in here} >= set(controllers.NAMES)
     assert len(set(names(plan))) == len(plan.tasks)
+    every = planned(["all"], [registry.find("joint_tracking")], Selection(["pd"]))
+    assert [task.setup.robot for task in every.tasks] == list(twin.robot_names())
 
 
 def test_selected_controller_restricts_runs_and_variants(tmp_path):
