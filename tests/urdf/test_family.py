@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import twin
 from scenarios.excitation import CONDITION
@@ -62,6 +63,31 @@ def test_flange_and_tree_are_where_pinocchio_puts_them(robot):
         expected = G.T @ peer.inverse_dynamics(tree_angles(robot, q), G @ qd, G @ qdd)
         tau = twin.inverse_dynamics(ideal, q, qd, qdd)
         assert np.max(np.abs(tau - expected)) < 1e-12 * np.max(np.abs(expected))
+
+
+# Joint origins of public URDFs, x and z from joint to joint at q = 0; the axes are z, y, y, x, y, x.
+PUBLISHED = {
+    # abb_irb120_support, ros-industrial/abb 59e17fb; abb_irb1200_support, ros-industrial/abb_experimental 051741c
+    "irb120": [(0, 0), (0, 0.290), (0, 0.270), (0, 0.070), (0.302, 0), (0.072, 0)],
+    "irb1200": [(0, 0.3991), (0, 0), (0, 0.448), (0, 0.042), (0.451, 0), (0.082, 0)],
+    # abb_irb1600_support, ros-industrial/abb 09a4fee
+    "irb1600_10": [(0, 0), (0.15, 0.4865), (0, 0.700), (0.300, 0), (0.300, 0), (0.065, 0)],
+}
+
+
+def test_the_published_joints_put_the_flange_there(robot):
+    """To 1e-15 m, at ten poses. Arms with parallelograms have other joints there."""
+    for q in random_q(robot, 10) if robot.name in PUBLISHED else ():
+        T = np.eye(4)
+        for (x, z), axis, angle in zip(PUBLISHED[robot.name], "zyyxyx", q, strict=True):
+            step = np.eye(4)
+            step[:3, :3] = Rotation.from_euler(axis, angle).as_matrix()
+            step[:3, 3] = x, 0, z
+            T = T @ step
+        turned = T[:3, :3] @ Rotation.from_euler("y", 90, degrees=True).as_matrix()
+        found = twin.forward_kinematics(robot, q)
+        np.testing.assert_allclose(found[:3, 3], T[:3, 3], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(found[:3, :3], turned, rtol=0, atol=1e-15)
 
 
 def test_the_reach_is_that_of_the_lengths(robot):
