@@ -52,12 +52,12 @@ def origin(arm, keys):
 
 
 def kinematics(arm):
-    """Return a row: payload in [kg], reach in [m], lengths in [mm]."""
+    """Return a row: title, payload in [kg], reach in [m], lengths in [mm], kind."""
     d, a = arm["dh"]["d"], arm["dh"]["a"]
     lengths = [d[0], a[0], abs(a[1]), a[2], d[3], d[5]]
     coupled = "parallelogram" if "loop" in arm else "open chain"
     rating = (f"{arm['rating'][key]:g}" for key in ("payload", "reach"))
-    return [*rating, *(f"{1e3 * length:g}" for length in lengths), coupled]
+    return [arm["title"].removeprefix("ABB "), *rating, *(f"{1e3 * length:g}" for length in lengths), coupled]
 
 
 def limits(arm):
@@ -83,14 +83,14 @@ def origins(arm):
 
 def table(title, heads, row):
     """Return a title and a table of Markdown with a row for each arm."""
-    rows = [[f"`{arm['name']}`", arm["title"].removeprefix("ABB "), *row(arm)] for arm in arms()]
-    lines = [["name", "arm", *heads], ["---"] * (len(heads) + 2), *rows]
+    rows = [[f"`{arm['name']}`", *row(arm)] for arm in arms()]
+    lines = [["name", *heads], ["---"] * (len(heads) + 1), *rows]
     return f"## {title}\n\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
 
 
 def tables():
     """Return the tables of all arms as Markdown."""
-    lengths = ["payload, kg", "reach, m", "d1, mm", "a1", "a2", "a3", "d4", "d6", "kind"]
+    lengths = ["arm", "payload, kg", "reach, m", "d1, mm", "a1", "a2", "a3", "d4", "d6", "kind"]
     links = ["mass, kg", "base", *(f"link {i}" for i in range(1, 7)), "lever, rod", "links by"]
     return "\n".join(
         (

@@ -67,7 +67,8 @@ def test_flange_and_tree_are_where_pinocchio_puts_them(robot):
 
 # Joint origins of public URDFs, x and z from joint to joint at q = 0; the axes are z, y, y, x, y, x.
 PUBLISHED = {
-    # abb_irb120_support, ros-industrial/abb 59e17fb; abb_irb1200_support, ros-industrial/abb_experimental 051741c
+    # abb_irb120_support, ros-industrial/abb 59e17fb; that of the IRB 1200,
+    # ros-industrial/abb_experimental 051741c
     "irb120": [(0, 0), (0, 0.290), (0, 0.270), (0, 0.070), (0.302, 0), (0.072, 0)],
     "irb1200": [(0, 0.3991), (0, 0), (0, 0.448), (0, 0.042), (0.451, 0), (0.082, 0)],
     # abb_irb1600_support, ros-industrial/abb 09a4fee
