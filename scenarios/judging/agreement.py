@@ -161,7 +161,8 @@ def agreement_metrics(run: TrackingRun) -> tuple[Metric, ...]:
             float(np.max(np.abs(speeds))),
             unit_of_largest(log, speeds, "speed"),
             float(step_limits(log, residuals).qd),
-            "1e-11 of the largest change of speed in a step, or the rounding of the speed itself",
+            "1e-11 of the largest change of speed in a step, the rounding of the speed itself, or that of "
+            "torques over the inertia of a light joint",
             place_of_largest(log, speeds),
         ),
         Metric(

@@ -5,6 +5,7 @@ No limit in this module depends on the residual that it judges.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
+from twin.multibody.composite_bodies import mass_matrix
+from twin.multibody.recursions import placements
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
@@ -37,6 +41,10 @@ LOOP_SPEED = 2e-12
 
 The engine solves the loop's constraint to a residual of 1e-25, the square of 3e-13. Observed: 3.3e-13.
 """
+LIGHT = 1e-5
+"""Inertia of a joint, in [kg m^2], below which rounding of its torque shows in its speed."""
+EPS = 2.0 * float(np.finfo(np.float64).eps)
+"""Rounding of a sum of a few products, over the largest of them."""
 POSITION = 8.0
 """Rounding of the position in a step, besides the error of the speed.
 
@@ -77,11 +85,38 @@ def step_limits(log: Log, residuals: PlantState) -> PlantState:
     change = largest(log.qd[1:] - residuals.qd - log.qd[:-1])
     change_motor = largest(log.qd_motor[1:] - residuals.qd_motor - log.qd_motor[:-1])
     speed = SPEED_CHANGE * max(change, change_motor) + s * SPEED * max(1.0, largest(log.qd))
+    speed = max(speed, s * log.time_step * light_joint_rounding(log))
     if log.robot.loops:
         speed += s * LOOP_SPEED
     place = s * POSITION * float(np.spacing(max(1.0, largest(log.q)))) + s * log.time_step * speed
     torque = TORQUE * max(1.0, largest(log.tau_joint[:-1] - residuals.tau_joint))
     return type(residuals)(place, speed, place, speed, torque)  # type: ignore[arg-type]
+
+
+def light_joint_rounding(log: Log) -> float:
+    """Return the rounding of the accelerations of an arm with a light joint, in [rad/s^2]; 0 for another.
+
+    The torque of a joint is a component of the moment on its link, and has the rounding of the whole moment.
+    A point load on the axis of a flange turns with the flange's inertia alone: 5 N m round by 1e-15 N m,
+    which accelerate 2e-6 kg m^2 by 5e-10 rad/s^2.
+    """
+    robot = log.robot
+    if not robot.has_inertia or len(log.t) < 2:
+        return 0.0
+    rotors = 0.0 if robot.active_drives is None else robot.active_drives.reflected_inertia
+    at = placements(robot.tree, robot.tree_positions(log.q[0]).tolist(), math)
+    G = robot.embedding
+    M = G.T @ np.array(mass_matrix(robot.tree, at, robot.tree.inertias.tolist())) @ G + rotors
+    if not np.max(np.diag(np.linalg.inv(M))) > 1.0 / LIGHT:
+        return 0.0
+    chosen = np.unique(np.linspace(0, len(log.t) - 2, 100).astype(int))
+    qdd = np.diff(log.qd, axis=0)[chosen] / (log.time_step * log.steps_per_period)
+    q, qd = log.q[chosen], log.qd[chosen]
+    wrenches = twin.joint_wrenches(robot, q, qd, qdd).joints
+    turns = np.array(robot.tree.kinds) == "revolute"
+    size = np.linalg.norm(np.where(turns[:, None], wrenches[..., 3:], wrenches[..., :3]), axis=-1)
+    inverse = np.abs(np.linalg.inv(twin.mass_matrix(robot, q)))
+    return EPS * largest(np.einsum("kij,kj->ki", inverse, size @ np.abs(G)))
 
 
 def rounding_of(log: Log, predicted: Log, law: Any, reference: Samples, sensors: Sensors | None) -> Rounding:
