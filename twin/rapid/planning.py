@@ -22,7 +22,7 @@ from twin.rapid.fastest_motion import (
     path_torques,
     torque_law,
 )
-from twin.rapid.instructions import Move, Pause
+from twin.rapid.recorder import Move, Pause
 from twin.rapid.targets import LEVER, Segment, payload_of, tool_frame
 from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record

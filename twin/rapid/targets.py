@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -12,8 +13,9 @@ from twin.arrays import Floats
 from twin.errors import LimitError, RapidError, RobotError
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
-from twin.rapid.functions import frame_of, matrix, pose_record
-from twin.rapid.instructions import Move
+from twin.rapid.frames import frame_of, matrix, pose_record
+from twin.rapid.moves import NO_LOAD
+from twin.rapid.recorder import Move
 from twin.rapid.values import PREDEFINED, Record, text_of
 from twin.robot.limits import ROUND_OFF, check_position, folded
 from twin.robot.robot import Payload, Robot
@@ -30,8 +32,11 @@ POINTS = 4, 60
 
 MM_PER_POINT, TURN_PER_POINT = 5e-3, np.radians(2.0)
 
-NO_LOAD = 0.001
-"""Mass of `load0` in [kg], which stands for no load."""
+BENT = np.radians(30.0)
+"""Angle of joint 5 at a start that nobody gives, in [rad]."""
+
+SHORT = 1e-3
+"""Length of a move in [m] up to which a controller makes no corner at its end."""
 
 LEVER = 0.1
 """Length of a move's path per turn, in [m/rad], if the tool's point stands still."""
@@ -63,10 +68,13 @@ class Arm:
         q: (6,) joint angles after the last move, in [rad].
         segments: one per move.
         warnings: pairs of a move and a sentence on it.
+        assumed: pairs of a move and a sentence on what is assumed for it.
 
     Args:
         robot: arm with a closed inverse kinematics.
-        start: (6,) joint angles at the beginning, in [rad]; zero by default.
+        start: (6,) joint angles at the beginning, in [rad]; by default the target of a first move that is
+            linear, zero before a first joint move, and zero with joint 5 at 30 degrees for a program that
+            asks where the arm is before its first move.
         displacement: (4, 4) error of all work objects, in their axes, in [m]; the identity by default.
     """
 
@@ -76,11 +84,18 @@ class Arm:
         inverse_kinematics(robot, np.eye(4))  # refuse other families now
         self.robot = robot
         self.q = np.zeros(6) if start is None else np.array(start, dtype=float)
+        self._is_free = start is None
         self._displacement = np.eye(4) if displacement is None else displacement
         self.segments: list[Segment] = []
         self.warnings: list[tuple[Move, str]] = []
+        self.assumed: list[tuple[Move, str]] = []
 
     # ------------------------------------------------------------------------------- state and functions
+
+    def stay(self) -> None:
+        """Settle the start of a program that asks where its arm is: with a bent wrist, not a singular one."""
+        if self._is_free:
+            self.q[4], self._is_free = BENT, False
 
     def joints(self) -> Record:
         """Return the joint angles as a jointtarget."""
@@ -137,14 +152,8 @@ class Arm:
         Raises:
             RapidError: the pose is out of reach, or has no solution in this configuration.
         """
-        T = self._object_frame(work_object) @ frame_of(target)
-        rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
-        found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
-        if not found:
-            reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
-            raise RapidError(f"{text_of(target['trans'])} {reason}", "target")
         wanted = target["robconf"].values
-        matching = [q for q, row in found if row == wanted[3] and _in_quadrants(q, wanted)]
+        found, matching = self._solutions(target, tool, work_object)
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
             best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
@@ -157,6 +166,23 @@ class Arm:
                 f"no solution has confdata {_conf_text(wanted)}; this pose has {', '.join(there)}", "target"
             )
         return nearest, self._other(nearest, wanted)
+
+    def _solutions(
+        self, target: Record, tool: Record, work_object: Record
+    ) -> tuple[list[tuple[Floats, int]], list[Floats]]:
+        """Return the solutions of a robtarget with their rows, and those in its configuration.
+
+        Raises:
+            RapidError: there is none.
+        """
+        T = self._object_frame(work_object) @ frame_of(target)
+        rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
+        found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
+        if not found:
+            reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
+            raise RapidError(f"{text_of(target['trans'])} {reason}", "target")
+        wanted = target["robconf"].values
+        return found, [q for q, row in found if row == wanted[3] and _in_quadrants(q, wanted)]
 
     def _other(self, q: Floats, wanted: list[float]) -> str:
         return f"goes to confdata {_conf_text(self.configuration(q))}, the target names {_conf_text(wanted)}"
@@ -188,9 +214,32 @@ class Arm:
         Raises:
             RapidError: the target or the path to it is impossible.
         """
+        if self._is_free and move.kind == "line":
+            self._begin_at(move)
+        self._is_free = False
         segment = self._joint_move(move) if move.kind == "joint" else self._tool_move(move)
+        if 0.0 < segment.length <= SHORT and not segment.turns and not move.stops:
+            self.warnings.append(
+                (move, f"of {1e3 * segment.length:.2g} mm: corner path failure, executed as fine")
+            )
+            segment = segment._replace(move=replace(move, zone=move.zone.changed(finep=True, pzone_tcp=0.0)))
         self.segments.append(segment)
         self.q = segment.q[-1]
+
+    def _begin_at(self, move: Move) -> None:
+        """Begin at the target of a first move: in its configuration, else near the middle of the ranges."""
+        found, matching = self._solutions(move.target, move.tool, move.work_object)
+        middle, half = (
+            0.5 * (self.robot.q_min + self.robot.q_max),
+            0.5 * (self.robot.q_max - self.robot.q_min),
+        )
+        self.q = min(
+            matching or [q for q, _ in found], key=lambda q: float(np.abs((q - middle) / half).max())
+        )
+        angles = ", ".join(f"{one:.0f}" for one in np.degrees(self.q))
+        self.assumed.append(
+            (move, f"is the first move: the arm begins at its target, at [{angles}] deg (--start)")
+        )
 
     def _joint_move(self, move: Move) -> Segment:
         if move.target.type == "jointtarget":
