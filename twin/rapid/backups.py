@@ -1,4 +1,4 @@
-"""Programs as they come: lists of modules (.pgf), folders, and backups of a controller with its configuration.
+"""Programs as they come: lists of modules (.pgf), folders, and backups with a controller's configuration.
 
 A backup has the modules of its tasks in `RAPID/TASK1/PROGMOD` and `SYSMOD`, its signals in `SYSPAR/EIO.cfg`,
 and its arm in `SYSPAR/MOC.cfg`.
@@ -54,7 +54,7 @@ class Installation(NamedTuple):
 # ------------------------------------------------------------------------------------------------ modules
 
 
-def tasks_of(*paths: str | Path) -> tuple[Task, ...]:
+def tasks_of(*paths: str | Path) -> list[Task]:
     """Return the tasks of files and folders: one, or those of a backup.
 
     Args:
@@ -70,8 +70,8 @@ def tasks_of(*paths: str | Path) -> tuple[Task, ...]:
             raise FileNotFoundError(f"there is no file or folder {path}")
     if len(found) == 1 and (folders := _task_folders(found[0])):
         tasks = [Task(one.name if len(folders) > 1 else "", _modules(one)) for one in folders]
-        return tuple(task for task in tasks if task.files)
-    return (Task("", tuple(file for path in found for file in _files(path))),)
+        return [task for task in tasks if task.files]
+    return [Task("", tuple(file for path in found for file in _files(path)))]
 
 
 def _task_folders(path: Path) -> list[Path]:
@@ -123,11 +123,10 @@ def system_file(path: str | Path, name: str) -> Path | None:
         path: folder of a backup, or a task's folder in it.
         name: name of the file.
     """
-    for folder in (Path(path), *Path(path).resolve().parents[:2]):
-        for one in (folder / "SYSPAR" / name, folder / "SYSPAR" / name.upper()):
-            if one.is_file():
-                return one
-    return None
+    folder = Path(path).resolve()
+    roots = [folder, *(one.parent for one in (folder, *folder.parents) if one.name.upper() == "RAPID")]
+    files = (root / "SYSPAR" / name for root in roots)
+    return next((file for file in files if file.is_file()), None)
 
 
 def signal_types(path: str | Path) -> dict[str, str]:

@@ -154,8 +154,8 @@ def buttons(given: Arguments) -> tuple[float, dict[str, float]]:
 
 
 BUTTONS = {
-    0: ("ok",), 1: ("abort", "retry", "ignore"), 2: ("ok", "cancel"), 3: ("retry", "cancel"), 4: ("yes", "no"),
-    5: ("yes", "no", "cancel"),
+    0: ("ok",), 1: ("abort", "retry", "ignore"), 2: ("ok", "cancel"), 3: ("retry", "cancel"),
+    4: ("yes", "no"), 5: ("yes", "no", "cancel"),
 }  # fmt: skip
 """Buttons of message boxes by their numbers, btnOK and others."""
 
@@ -196,7 +196,7 @@ def ask_number(
             raise RapidError(
                 f"{given.name}: expected a number from the operator, got {answer!r}", "value"
             ) from None
-    repeated = recorder.operator.times_asked(place, recorder.moves)
+    repeated = recorder.operator.times_asked((place, given.name, question), recorder.moves)
     if repeated > MOST_QUESTIONS:
         raise Stopped(f"the program waits in the menu of line {place[1]}: --operator")
     if repeated:  # the program asks again: it does not go on with the answer before

@@ -154,7 +154,7 @@ def _try_int(recorder: Recorder, given: Arguments) -> None:
 
 
 def _no_retry_limit(recorder: Recorder, given: Arguments) -> None:
-    given.interpreter.no_retry_limit = True
+    recorder.most_retries = float("inf")
 
 
 def _clock(recorder: Recorder, given: Arguments) -> None:

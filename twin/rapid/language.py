@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -94,6 +95,12 @@ def parse(text: str, file: str = "<text>") -> Source:
             raise _syntax_error(error, text, file) from None
         remarks += [f"{file}, {remark}" for remark in tree.remarks]
     return Source(tuple(module._replace(file=file) for module in modules), tuple(remarks))
+
+
+def joined(sources: Sequence[Source]) -> Source:
+    """Return the modules of several files as those of one task."""
+    modules = tuple(module for source in sources for module in source.modules)
+    return Source(modules, tuple(remark for source in sources for remark in source.remarks))
 
 
 def read_source(path: str | Path) -> Source:

@@ -106,7 +106,9 @@ def move(kind: str, names: str, *, process: str = "") -> Instruction:
 def _act_at_target(recorder: Recorder, given: Arguments, place: dict[str, int], target: Record) -> None:
     """Set the output of a move, call its procedure, or end its search."""
     if "Value" in place:
-        recorder.signals.write(given.signal(place["Signal"]), given.value(place["Value"], NUM))
+        signal = given.signal(place["Signal"])
+        recorder.note(given.interpreter.place, f"{given.name} {signal} (logged)")
+        recorder.signals.write(signal, given.value(place["Value"], NUM))
     if "ProcName" in place:
         given.interpreter.call_procedure(given.value(place["ProcName"], STRING))
     if "SearchPoint" in place:

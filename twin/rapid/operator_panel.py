@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 
 class Operator:
@@ -14,7 +14,7 @@ class Operator:
 
     Attributes:
         assumed: number of questions for which an answer was assumed.
-        repeated: number of these questions since the last move, by their places.
+        repeated: number of these questions since the last move, by their places and texts.
     """
 
     def __init__(self, answers: Sequence[str]) -> None:
@@ -22,16 +22,16 @@ class Operator:
         self._by_text = [(text.lower(), answer) for text, sign, answer in pairs if sign]
         self._in_order = [answer for _, sign, answer in pairs if not sign][::-1]
         self.assumed = 0
-        self.repeated: Counter[tuple[str, int]] = Counter()
+        self.repeated: Counter[Hashable] = Counter()
         self._moves = 0
 
-    def times_asked(self, place: tuple[str, int], moves: int) -> int:
+    def times_asked(self, question: Hashable, moves: int) -> int:
         """Return how often a question was asked since the last move, this time not counted."""
         if moves != self._moves:
             self.repeated.clear()
             self._moves = moves
-        self.repeated[place] += 1
-        return self.repeated[place] - 1
+        self.repeated[question] += 1
+        return self.repeated[question] - 1
 
     @property
     def left(self) -> int:

@@ -53,9 +53,6 @@ DEEPEST = 100
 STEP_LIMIT = 500_000
 """Statements after which a program is stopped."""
 
-MOST_RETRIES = 4
-"""Number of RETRY of one statement, the default of the system parameter No Of Retry."""
-
 MANY_QUESTIONS = 100
 """Number of questions without an answer from which on a program waits in a menu."""
 
@@ -70,7 +67,6 @@ class Interpreter(Evaluator):
         counts: number of executed statements for each line, to name an endless loop.
         interrupts: interrupts and their traps.
         running_clocks: clocks that run, by the identities of their data objects.
-        no_retry_limit: whether the program resets the count of its retries (ResetRetryCount).
     """
 
     def __init__(
@@ -94,7 +90,6 @@ class Interpreter(Evaluator):
         recorder.wakes_at = lambda: self.interrupts.next_time
         recorder.on_time = self.interrupts.advance
         self.running_clocks: set[int] = set()
-        self.no_retry_limit = False
         for name in sorted(recorder.signals.given):
             self._write_data(name, recorder.signals.values.get(name))
 
@@ -241,10 +236,10 @@ class Interpreter(Evaluator):
                 finally:
                     frame.handling = None
                 retries += 1
-                if retries > MOST_RETRIES and not self.no_retry_limit:
+                if retries > self.recorder.most_retries:
                     raise RapidError(
                         f"RETRY of line {statement.line} for the {retries}th time: a controller stops after "
-                        f"{MOST_RETRIES} (No Of Retry)"
+                        f"{self.recorder.most_retries:g} (No Of Retry)"
                     ) from None
 
     def _error_number(self, error: RapidError) -> float | None:

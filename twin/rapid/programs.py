@@ -8,23 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import float_array
 from twin.errors import RapidError
+from twin.rapid.backups import tasks_of
 from twin.rapid.files import Files
 from twin.rapid.functions import functions_for
 from twin.rapid.instructions import instructions_for
-from twin.rapid.language import Source, read_source
+from twin.rapid.language import Source, joined, read_source
 from twin.rapid.operator_panel import Operator
-from twin.rapid.planning import Limits, Plan, plan
+from twin.rapid.planning import LargestShare, Limits, Plan, PlannedMove, plan
 from twin.rapid.program import STEP_LIMIT, Interpreter
 from twin.rapid.recorder import Move, Note, Pause, Recorder, Stopped
 from twin.rapid.signals import Inputs, Signals
 from twin.rapid.targets import Arm, Segment
-from twin.rapid.values import SUFFIXES
 from twin.robot.limits import check_position
 from twin.robot.robot import Robot
+from twin.trajectories.joint_trajectories import Sequence as MotionSequence
+from twin.trajectories.joint_trajectories import hold
 
 FRAMES = 5000
 """Depth of Python's calls for nested calls of a program."""
@@ -61,10 +64,10 @@ class Program:
 
 
 def read(*paths: str | Path) -> Source:
-    r"""Return the modules of files; of a folder those of all module files below it.
+    r"""Return the modules of one task.
 
     Args:
-        paths: files, or folders such as a task of a controller's backup.
+        paths: module files, `.pgf` files with their modules, or folders, such as a backup with one task.
 
     Example:
         >>> import pathlib
@@ -77,18 +80,11 @@ def read(*paths: str | Path) -> Source:
         OSError: a file cannot be read.
         RapidError: a file is not RAPID, or a folder has no module.
     """
-    sources = []
-    for path in map(Path, paths):
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file or folder {path}")
-        files = [path]
-        if path.is_dir():
-            files = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
-            if not files:
-                raise RapidError(f"{path} has no module ({', '.join(SUFFIXES)})", "name")
-        sources += [read_source(one) for one in files]
-    modules = [module for source in sources for module in source.modules]
-    return Source(tuple(modules), tuple(remark for source in sources for remark in source.remarks))
+    tasks = tasks_of(*paths)
+    if len(tasks) > 1:
+        names = ", ".join(task.name for task in tasks)
+        raise RapidError(f"{paths[0]} has the tasks {names}: expected one of their folders", "name")
+    return joined([read_source(one) for one in tasks[0].files])
 
 
 def interpret(
@@ -102,6 +98,7 @@ def interpret(
     moves: int | None = None,
     start: ArrayLike | None = None,
     displacement: ArrayLike | None = None,
+    T_world_base: ArrayLike | None = None,
     home: str | Path | None = None,
     signals: Mapping[str, str] | None = None,
     limits: Limits | None = None,
@@ -122,6 +119,7 @@ def interpret(
         start: (6,) joint angles at the beginning, in [rad]; by default the target of a first linear move,
             otherwise zero.
         displacement: (4, 4) pose by which all work objects but wobj0 are displaced, in their axes, in [m].
+        T_world_base: (4, 4) pose of the arm's base in the world of its work objects, in [m].
         home: folder that stands for HOME: when the program reads files.
         signals: types of the controller's signals by their names, from `twin.rapid.backups`.
         limits: limits of the plan, whose time the program's clocks show.
@@ -146,7 +144,8 @@ def interpret(
         if q is not None:
             check_position(robot, q)
         off = None if displacement is None else float_array(displacement, "displacement", (4, 4))
-        arm = Arm(robot, q, off)
+        base = None if T_world_base is None else float_array(T_world_base, "T_world_base", (4, 4))
+        arm = Arm(robot, q, off, base)
     recorder = Recorder(
         arm,
         Signals(inputs or {}, declared=signals),
@@ -218,6 +217,16 @@ def executed(
         raise RapidError("expressions or calls are nested too deep", "value") from None
     finally:
         sys.setrecursionlimit(deepest)
+
+
+def unjudged_plan(program: Program) -> Plan:
+    """Return a plan without figures, of a program whose kinematics is not judged."""
+    none, unknown = LargestShare(float("nan"), 0), float("nan")
+    moves = tuple(
+        PlannedMove(one, unknown, unknown, unknown, unknown, none, none, "") for one in program.moves
+    )
+    pauses = sum(one.seconds for one in program.events if isinstance(one, Pause))
+    return Plan(moves, (0.0,) * len(moves), (), pauses, MotionSequence((hold(np.zeros(6), 0.0),)))
 
 
 def check(program: Program, robot: Robot, limits: Limits | None = None) -> tuple[Plan, RapidError | None]:

@@ -16,6 +16,9 @@ from twin.rapid.values import PREDEFINED, Record
 if TYPE_CHECKING:
     from twin.rapid.targets import Arm, Segment
 
+MOST_RETRIES = 4
+"""Number of RETRY of one statement, the default of the system parameter No Of Retry."""
+
 MOST_NOTES = 20
 """Largest number of different notes on one line of a program, which may count in them."""
 
@@ -134,6 +137,7 @@ class Recorder:
         files: files of the controller.
         signal_delay: time after which waits for signals end, in [s].
         limit: largest number of moves, None for no limit.
+        most_retries: number of RETRY of one statement after which a controller stops.
         stopped_at: place of a StopMove without a StartMove since, None if the arm may move.
         stored: `stopped_at` of the paths that StorePath stored.
         wakes_at: function that returns the time of the next timer, in [s], or None.
@@ -160,6 +164,7 @@ class Recorder:
         self.signals = signals or Signals({})
         self.operator, self.files = operator or Operator(()), files or Files(None)
         self.moves = 0
+        self.most_retries: float = MOST_RETRIES
         self.stopped_at: tuple[str, int] | None = None
         self.wakes_at: Callable[[], float | None] = lambda: None
         self.on_time: Callable[[float], None] = lambda t: None

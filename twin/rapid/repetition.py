@@ -62,8 +62,8 @@ class Repetition:
         elif not self._answer_wait():
             waits = "in a menu (--operator)" if recorder.operator.assumed else "for what never comes"
             raise Stopped(
-                f"the program waits {waits} in the loop of line {self._line}: --inputs NAME=VALUE@TIME changes "
-                "a signal or data"
+                f"the program waits {waits} in the loop of line {self._line}: --inputs NAME=VALUE@TIME "
+                "changes a signal or data"
             )
 
     def _answer_wait(self) -> bool:

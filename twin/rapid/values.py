@@ -323,7 +323,10 @@ NUMBERS = {
     "edge": 2, "op_undef": 0, "op_auto": 1, "op_man_prog": 2, "op_man_test": 3, "run_undef": 0,
     "run_cont_cycle": 1, "run_instr_fwd": 2, "run_instr_bwd": 3, "run_sim": 4, "run_step_move": 5,
     "aio_above_high": 1, "aio_below_high": 2, "aio_above_low": 3, "aio_below_low": 4, "aio_between": 5,
-    "aio_outside": 6, "aio_always": 7, "opc_read_write": 0, "intno": 0, "lowsign": 0,
+    "aio_outside": 6, "aio_always": 7, "opc_read_write": 0, "usint": 1,
+    "uint": 2, "udint": 4, "ulint": 8, "sint": -1, "int": -2, "dint": -4,
+    "lint": -8, "lt": 1, "lteq": 2, "eq": 3, "noteq": 4, "gteq": 5, "gt": 6, "opadd": 1, "opsub": 2,
+    "opmult": 3, "opdiv": 4, "opmod": 5,
 }  # fmt: skip
 """Constants whose numbers programs use, by their names."""
 

@@ -132,7 +132,7 @@ def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command
     counted, update = [], TestSuite.update_statistics
     monkeypatch.setattr(TestSuite, "update_statistics", lambda suite: counted.append(update(suite)))
     files = ["--moves", "2", "--json", "r.json", "--junit", "r.xml"]
-    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files]).out
+    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files], status=1).out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
     assert (result["passes"], result["fault"]) == (False, None)
     assert result["stopped"] == "stopped after 2 moves (--moves), before line 7"
@@ -149,7 +149,7 @@ def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(progr
     arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
     monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_: arm)
     out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
-    assert "not judged at the limits (no torque limit is known of joint_2)" in out
+    assert "not judged at the limits (no torque limit is known of joint_2;" in out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
     assert result["time_s"]["bound"] is None
     assert result["moves"][0]["torque"]["share"] is None

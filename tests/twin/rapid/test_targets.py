@@ -59,6 +59,16 @@ def test_conf_j_off_takes_the_nearest_configuration_and_notes_it():
     assert program.notes[-1].text.startswith("MoveJ goes to confdata [0,")
 
 
+def test_the_solution_of_a_confdata_may_be_one_quadrant_off():
+    """The joint angles of [0,-1,0,0] are those of a target that was shifted over the edge of a quadrant."""
+    exact = run(f"MoveJ [{POSE},[0,-1,0,0],{EXT}],v100,fine,tool0;")
+    near = run(f"MoveJ [{POSE},[-1,0,0,0],{EXT}],v100,fine,tool0;")
+    assert np.allclose(ends(near), ends(exact))
+    assert near.notes[-1].text == "MoveJ goes to confdata [0,-1,0,0], the target names [-1,0,0,0]"
+    assert exact.notes == ()
+    assert "no solution has confdata" in str(run(f"MoveJ [{POSE},[0,1,0,0],{EXT}],v100,fine,tool0;").fault)
+
+
 def test_a_quarter_turn_edge_belongs_to_both_quadrants():
     q = np.radians([0, 10, -10, 0, 40, 0])
     place = pose_text(twin.forward_kinematics(ROBOT, q))
