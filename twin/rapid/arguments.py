@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from twin.rapid.program import Interpreter
 
 
+KINDS = "DI", "DO", "AI", "AO", "GI", "GO"
+"""Types of signals, with which the names of their instructions end."""
+
+
 class Arguments:
     """Arguments of an instruction or a predefined function, evaluated when they are asked for."""
 
@@ -101,6 +105,9 @@ class Arguments:
         if found is None:
             what = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
             raise RapidError(f"{self.name} needs a signal as {what}", "type")
+        kind, known = self.name[-2:].upper(), self.interpreter.signals.types.get(found.lower(), "")
+        if known and kind in KINDS and kind != known:
+            raise RapidError(f"{found} is a signal of type {known}, {self.name} needs {kind}", "type")
         return found
 
     def give(self, name: str, value: Any) -> None:

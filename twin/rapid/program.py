@@ -79,7 +79,7 @@ class Interpreter(Evaluator):
         step_limit: int = STEP_LIMIT,
     ) -> None:
         super().__init__(modules, functions, recorder.signals)
-        recorder.signals.names |= set(signals_of(modules))
+        recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
         self.instructions = instructions
         self.recorder = recorder
         self.step_limit = step_limit

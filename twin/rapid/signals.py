@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.values import PREDEFINED, is_signal_type, one_letter_beside
 
@@ -43,6 +42,7 @@ class Signals:
         values: values by names in lower case.
         assumed: signals that were read without a value, with the place of the first reading.
         given: names of the inputs that are given.
+        types: types of the signals of the controller's configuration, by their names in lower case.
         on_change: function that is called with a name and its values before and after a change.
     """
 
@@ -50,7 +50,8 @@ class Signals:
         self.values: dict[str, float] = {}
         self.assumed: dict[str, tuple[str, tuple[str, int]]] = {}
         self.given = {name.lower() for name in inputs}
-        self.names = set(names) | self.given | {name.lower() for name in declared or ()}
+        self.types = {name.lower(): type_.upper() for name, type_ in (declared or {}).items()}
+        self.names = set(names) | self.given | set(self.types)
         self.on_change: Callable[[str, float, float], None] = lambda name, before, after: None
         steps = [
             (float(t), name.lower(), float(value))
@@ -128,16 +129,17 @@ def input_values(text: str) -> Inputs:
 # ------------------------------------------------------------------------------------- names of signals
 
 
-def signals_of(modules: Sequence[st.Module]) -> dict[str, str]:
+def signals_of(modules: Sequence[st.Module], known: Iterable[str] = ()) -> dict[str, str]:
     """Return the undeclared names that stand where signals stand, as written, by their names in lower case.
 
     That is as an argument of an instruction for signals, compared with 0, 1, high or low, or as the value of
-    a number. A name beside a declared one is none, nor is one that is calculated with elsewhere.
+    a number. A name beside a declared one, or beside a known signal, is none, nor is one that is calculated
+    with elsewhere.
     """
     shared = {one.name.lower(): one for m in modules for one in m.items if one.scope != "LOCAL"}
     found: dict[str, str] = {}
     numbers: set[str] = set()
-    everything = set(shared)
+    everything = set(shared) | set(known)
     for module in modules:
         names = shared | {one.name.lower(): one for one in module.items}
         for routine in (one for one in module.items if isinstance(one, st.Routine)):
@@ -208,14 +210,3 @@ def _is_level(node: Any) -> bool:
     if isinstance(node, st.Literal):
         return node.value in (0.0, 1.0)
     return _is_plain(node) and node.name.lower() in ("high", "low")
-
-
-def check_declared(name: str, kind: str, declared: Mapping[str, str]) -> None:
-    """Check that an instruction uses a signal of its type.
-
-    Raises:
-        RapidError: the controller's configuration has it with another type.
-    """
-    known = declared.get(name.lower(), "")
-    if known and kind and not known.upper().startswith(kind):
-        raise RapidError(f"{name} is a signal of type {known}, expected {kind}", "type")

@@ -245,6 +245,14 @@ def test_stops_name_what_is_missing(body, message):
     assert program.fault.line in (3, 4)
 
 
+def test_signals_of_a_controller_have_types():
+    kinds = {"do_grip": "DO", "di_start": "DI"}
+    assert ran("Set do_grip; WaitDI di_start, 1; IF di_start=1 n := 1;", signals=kinds)[0].fault is None
+    fault = ran("SetDO di_start, 1;", signals=kinds)[0].fault
+    assert "di_start is a signal of type DI, SetDO needs DO" in str(fault)
+    assert "dostart is not declared" in str(ran("IF dostart=1 n := 1;", signals={"dostartt": "DO"})[0].fault)
+
+
 def test_the_operator_answers_in_order_or_by_the_text():
     body = (
         'TPReadFK n, "Which part?", "A", "B", "", "", ""; TPReadNum i, "How many?"; TPWrite ""\\Num:=10*n+i;'
