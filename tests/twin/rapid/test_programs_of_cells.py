@@ -353,3 +353,13 @@ def test_an_endless_counter_ends_within_seconds():
     )  # fmt: skip
     assert program.stopped.startswith("stopped after 20000 statements")
     assert len(program.notes) == 21
+
+
+def test_raw_bytes_in_both_orders():
+    body = "PackRawBytes 258, raw, 1\\IntX:=UINT; UnpackRawBytes\\Network, raw, 1, n\\IntX:=UINT; "
+    body += "PackRawBytes\\Network, 2.5, raw, 3\\Float4; UnpackRawBytes\\Network, raw, 3, i\\Float4; "
+    body += 'CopyRawBytes raw, 1, copy, 3\\NoOfBytes:=2; PackRawBytes "ab", copy, 5\\ASCII; '
+    body += "UnpackRawBytes copy, 5, line\\ASCII:=2; TPWrite line+NumToStr(n,0)+NumToStr(i,1); "
+    body += 'ClearRawBytes copy\\FromIndex:=4; TPWrite ""\\Num:=RawBytesLen(copy);'
+    _, texts = ran(body, "VAR rawbytes copy;")
+    assert texts == ["ab5132.5", "3"]
