@@ -62,21 +62,56 @@ class Arguments:
     def value(self, which: int | str, type_: str) -> Any:
         """Return a required argument by its number from 0, or an optional one by its name."""
         if isinstance(which, str):
+            if which not in self.named:
+                raise RapidError(f"{self.name} lacks the argument \\{which}, {type_}", "value")
             given = self.named[which]
-        elif which < len(self.required):
-            given = self.required[which]
         else:
-            raise RapidError(f"{self.name} lacks argument {which + 1}, {type_}", "value")
+            given = self._required(which, type_)
         if given.passed_on is not None:
             assert self.interpreter.frame is not None
             value = self.interpreter.read(self.interpreter.frame.data[given.passed_on])
         else:
+            if given.value is None:
+                raise RapidError(f"\\{which} of {self.name} lacks a value, {type_}", "value")
             value = self.interpreter.evaluate(given.value, type_)
         try:
             return self.interpreter.types.converted(value, type_)
         except RapidError as error:
             number = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
             raise RapidError(f"{number} of {self.name}: {error}", "type") from None
+
+    def _required(self, which: int, what: str) -> st.Argument:
+        if not 0 <= which < len(self.required):
+            raise RapidError(f"{self.name} lacks argument {which + 1}, {what}", "value")
+        return self.required[which]
+
+    def expression(self, which: int) -> Any:
+        """Return the expression of a required argument, which is not evaluated.
+
+        Raises:
+            RapidError: it is not given.
+        """
+        return self._required(which, "an expression").value
+
+    def opaque(self, which: int, kind: type, default: Any) -> Any:
+        """Return the value of a data object whose type means nothing in RAPID, such as a clock.
+
+        Args:
+            which: number of the argument from 0.
+            kind: Python type of its value.
+            default: its value before it has one.
+
+        Raises:
+            RapidError: it is data of another type.
+        """
+        value = self.cell(which).value
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            raise RapidError(
+                f"{self.name} needs other data than {self.name_of(which)} as argument {which + 1}", "type"
+            )
+        return value
 
     def optional(self, name: str, type_: str, default: Any) -> Any:
         """Return an optional argument, or a default where it is not given."""

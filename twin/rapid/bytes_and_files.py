@@ -63,7 +63,7 @@ def _write(recorder: Recorder, given: Arguments) -> None:
 
 def _write_bytes(recorder: Recorder, given: Arguments) -> None:
     key = open_file(recorder, given)
-    value = given.interpreter.evaluate(given.required[1].value)
+    value = given.interpreter.evaluate(given.expression(1))
     recorder.files.write(key, value.decode("latin-1") if isinstance(value, bytes) else text_of(value))
 
 
@@ -80,7 +80,7 @@ def _remove(recorder: Recorder, given: Arguments) -> None:
 
 
 def _bytes(given: Arguments, which: int) -> bytes:
-    return given.cell(which).value or b""
+    return given.opaque(which, bytes, b"")
 
 
 def _clear(recorder: Recorder, given: Arguments) -> None:
@@ -101,7 +101,7 @@ def _start(given: Arguments, which: int, most: int) -> int:
 
 
 def _pack(recorder: Recorder, given: Arguments) -> None:
-    value = given.interpreter.evaluate(given.required[0].value)
+    value = given.interpreter.evaluate(given.expression(0))
     raw = _bytes(given, 1)
     start = _start(given, 2, 1024)
     new = strings.packed(value, _form(given))

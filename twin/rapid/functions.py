@@ -74,7 +74,7 @@ def constant(value: Any) -> Function:
 
 
 def _val_to_str(recorder: Recorder, given: Arguments) -> str:
-    value = given.interpreter.evaluate(given.required[0].value)
+    value = given.interpreter.evaluate(given.expression(0))
     return value if isinstance(value, str) else text_of(value)
 
 
@@ -304,7 +304,7 @@ def _input(recorder: Recorder, given: Arguments) -> float:
 
 
 def _clk_read(recorder: Recorder, given: Arguments) -> float:
-    elapsed, since = given.cell(0).value or (0.0, None)
+    elapsed, since = given.opaque(0, tuple, (0.0, None))
     return rounded(elapsed if since is None else elapsed + recorder.now() - since)
 
 
@@ -416,7 +416,7 @@ FUNCTIONS: dict[str, Function] = {
     "ReadStr": with_recorder("IODevice", _read_line),
     "ReadNum": with_recorder("IODevice", _read_number),
     "ReadBin": with_recorder("IOChannel", _read_byte),
-    "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.cell(0).value or b""))),
+    "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.opaque(0, bytes, b"")))),
     "IsFile": constant(False),
     "FileSize": constant(0.0),
     "FSSize": constant(1e9),

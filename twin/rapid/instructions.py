@@ -128,7 +128,8 @@ def _add(sign: int | None) -> Run:
         if cell.kind == "CONST":
             raise RapidError(f"{given.name_of(0)} is constant", "type")
         by = given.value(1, NUM) if given.name.lower() == "add" else sign or 0
-        cell.value = 0.0 if sign is None and given.name.lower() == "clear" else rounded(cell.value + by)
+        before = given.interpreter.number(cell.value)
+        cell.value = 0.0 if sign is None and given.name.lower() == "clear" else rounded(before + by)
 
     return run
 
@@ -159,7 +160,7 @@ def _no_retry_limit(recorder: Recorder, given: Arguments) -> None:
 
 def _clock(recorder: Recorder, given: Arguments) -> None:
     cell, word = given.cell(0), given.name.lower()
-    elapsed, since = cell.value or (0.0, None)
+    elapsed, since = given.opaque(0, tuple, (0.0, None))
     now = recorder.now()
     elapsed += 0.0 if since is None else now - since
     running = given.interpreter.running_clocks
@@ -175,7 +176,7 @@ def _clock(recorder: Recorder, given: Arguments) -> None:
 def _alias(recorder: Recorder, given: Arguments) -> None:
     from twin.rapid.signals import Signal
 
-    node = given.required[0].value
+    node = given.expression(0)
     is_name = isinstance(node, st.Variable) and given.interpreter.find(node.name) is None
     name = given.signal(0) if is_name else given.interpreter.evaluate(node)
     given.cell(1).value = Signal(name if isinstance(name, str) else given.signal(0))

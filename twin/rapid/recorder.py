@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 MOST_RETRIES = 4
 """Number of RETRY of one statement, the default of the system parameter No Of Retry."""
 
+LONG_CHAIN = 30
+"""Moves without a stop from which on inputs and timers are looked at after every tenth of them.
+
+The whole chain is planned each time.
+"""
+
 MOST_NOTES = 20
 """Largest number of different notes on one line of a program, which may count in them."""
 
@@ -269,6 +275,9 @@ class Recorder:
     # ------------------------------------------------------------------------------------------ time
 
     def _after_event(self) -> None:
+        chain, last = len(self.events) - self._counted, self.events[-1]
+        if isinstance(last, Move) and not last.stops and chain > LONG_CHAIN and chain % (chain // 10):
+            return
         if self.signals.next_change is not None or self.wakes_at() is not None:
             t = self.now()
             self.signals.advance(t)

@@ -36,9 +36,7 @@ def wait_signal(recorder: Recorder, given: Arguments) -> None:
 
 def wait_until(recorder: Recorder, given: Arguments) -> None:
     """Wait for a condition (WaitUntil)."""
-    condition = given.required[0].value if given.required else None
-    if condition is None:
-        raise RapidError(f"{given.name} lacks argument 1, bool", "value")
+    condition = given.expression(0)
     interpreter = given.interpreter
 
     def is_there() -> bool:

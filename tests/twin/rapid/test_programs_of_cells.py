@@ -6,6 +6,8 @@ import pytest
 import twin
 from tests.support import rapid_programs
 from twin.rapid import check, parse
+from twin.rapid.functions import FUNCTIONS
+from twin.rapid.instructions import INSTRUCTIONS
 from twin.rapid.programs import interpret
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
@@ -363,3 +365,12 @@ def test_raw_bytes_in_both_orders():
     body += 'ClearRawBytes copy\\FromIndex:=4; TPWrite ""\\Num:=RawBytesLen(copy);'
     _, texts = ran(body, "VAR rawbytes copy;")
     assert texts == ["ab5132.5", "3"]
+
+
+@pytest.mark.parametrize("arguments", ["", " line", " n, n, n, n", " \\V, raw", " <ARG>"])
+def test_whatever_the_arguments_are_there_is_a_sentence(arguments):
+    """Every instruction and function, with missing arguments and those of other types."""
+    for name in INSTRUCTIONS:
+        ran(f"{name}{arguments};", step_limit=100)
+    for name in FUNCTIONS:
+        ran(f"n := {name}({arguments});", step_limit=100)
