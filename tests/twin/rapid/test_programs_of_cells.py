@@ -111,6 +111,12 @@ PROGRAMS = {
         "CONNECT first WITH seen; ISignalDO\\Single, do1, 1, first; Set do1; Reset do1; Set do1; n := 1;", 0,
         ["seen"],
     ),
+    "an output interrupts at its edge": (
+        "TRAP seen Incr n; ENDTRAP",
+        'CONNECT first WITH seen; ISignalDO do1, 1, first; Set do1; Set do1; Reset do1; Set do1; i := 1; TPWrite ""\\Num:=n;',
+        0,
+        ["2"],
+    ),
     "a persistent interrupts, and sleeps": (
         "TRAP seen Incr n; ENDTRAP",
         "CONNECT first WITH seen; IPers shared, first; shared := shared+1; ISleep first; shared := shared+1; "
@@ -323,6 +329,7 @@ def test_corners_and_loads_that_a_controller_minds_are_remarks():
     assert "50 kg on irb140, which is rated for 6 kg" in texts
     assert [move.stops for move in program.moves] == [True, True, False, True]
     assert [segment.move.stops for segment in program.segments] == [True, True, True, True]
+    assert len(check(program, ROBOT)[0].moves) == 4
 
 
 def test_a_quaternion_that_is_nearly_of_length_one_is_normalised():
