@@ -24,6 +24,9 @@ from numpy.typing import ArrayLike
 from sphinx.errors import ExtensionError
 from sphinx.util.typing import stringify_annotation
 
+sys.path.insert(0, str(Path(__file__).parent))
+import arms
+
 gc.disable()  # collecting cycles takes a fifth of the time of a build
 
 project = "irb-twin"
@@ -164,6 +167,12 @@ def add_summary(app, page, source):
         source[0] = f"{title}{line}\n{text}\n{table}\n\n{rest}"
 
 
+def add_arms(app, page, source):
+    """Insert the tables of the arms into their page."""
+    if page == "guides/arms":
+        source[0] = source[0].replace(arms.MARK, arms.tables())
+
+
 def keep_numbers_whole(app, page, template, context, doctree):
     """Forbid browsers to break the lines of a table's cell within numbers such as 1e-15."""
     if "body" in context:
@@ -207,6 +216,8 @@ def setup(app):
     app.connect("config-inited", write_pictures, priority=100)  # before Sphinx looks for the report
     app.connect("html-page-context", keep_numbers_whole)
     app.connect("source-read", add_summary)
+    app.connect("source-read", add_arms)
+    app.connect("env-get-outdated", lambda *_: ["guides/arms"])  # its tables depend on the arms' files
     app.connect("autodoc-process-docstring", literal_blocks, priority=400)
     app.connect("autodoc-process-signature", name_array_types)
     app.connect("autodoc-skip-member", skip_fields_of_tuples)

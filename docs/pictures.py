@@ -116,6 +116,27 @@ def virtual_controller(path):
     figure.savefig(path, dpi=110)
 
 
+def arms(path):
+    """Draw all arms at their zero pose with one camera and one crop, so that they have one scale."""
+    robots = sorted(map(twin.load, twin.robot_names()), key=lambda robot: robot.rating.reach)
+    farthest = max(robot.rating.reach for robot in robots)
+    camera = {"target": (0.2 * farthest, 0.0, 0.45 * farthest), "distance": 2.2 * farthest, "yaw_deg": 20.0}
+    images = []
+    for robot in robots:
+        with twin.Simulation(robot) as simulation:
+            simulation.reset(np.zeros(robot.n))
+            images.append(simulation.picture(1000, 1000, **camera))
+    rows, columns = np.nonzero((np.min(images, axis=0) < 255).any(axis=2))
+    abreast = min(5, len(robots))
+    figure, panels = plt.subplots(-(-len(robots) // abreast), abreast, figsize=(10, 5), layout="constrained")
+    for panel in panels.flat:
+        panel.set_axis_off()
+    for panel, robot, image in zip(panels.flat, robots, images, strict=False):
+        panel.imshow(image[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1])
+        panel.set_title(robot.name, y=-0.12)
+    figure.savefig(path, dpi=110)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -126,3 +147,4 @@ if __name__ == "__main__":
     payload("payload.png")
     egm("egm.png")
     virtual_controller("virtual_controller.png")
+    arms("arms.png")

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class List(Command):
     """List all robots, controllers and scenarios.
 
-    Those of installed packages are included. The other commands accept these names.
+    Robots are grouped: ABB's arms, the robots of the laboratory, those of installed packages. The other
+    commands accept these names.
     """
 
     def run(self, call: Call) -> int:
@@ -31,9 +32,12 @@ class List(Command):
         from twin.robot.loading.loading import robot_title
 
         titles = registry.titles(registry.known_names())
+        arms, laboratory = twin.robot_names(), twin.robot.laboratory_names()
+        installed = twin.plugins.plugin_robots()
         groups = (
-            ("robots", dict.fromkeys((*twin.robot_names(), *twin.plugins.plugin_robots())), robot_title),
-            ("laboratory", twin.robot.laboratory_names(), robot_title),
+            ("ABB", arms, robot_title),
+            ("laboratory", laboratory, robot_title),
+            ("installed", [name for name in installed if name not in (*arms, *laboratory)], robot_title),
             ("controllers", (*controllers.NAMES, *controllers.plugin_names()), controllers.title),
             ("scenarios", titles, titles.__getitem__),
         )

@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 class Validate(Command):
     """Run scenarios with all robots and controllers, without a window, and check every limit.
 
-    Each scenario runs with every suitable robot and every controller, and in its own variants. Without names
-    and settings all scenarios of this project run. Exit status: 0 every check passes or has no limit; 1 a
+    Each scenario runs with the robots that it suits, with every controller, and in its own variants. Without
+    names and settings all scenarios of this project run, with three arms that differ in kind; `--robot all`
+    takes all arms. Exit status: 0 every check passes or has no limit; 1 a
     check fails, has a limit but no definite result, or was not computed, a file could not be written, or a
     result is worse than the baseline; 2 wrong use.
     """
 
     usage = "irb-twin validate [SCENARIO ...] [options]"
     examples = """examples:
-  irb-twin validate                                                  all scenarios
+  irb-twin validate                                                  all scenarios, three arms
+  irb-twin validate joint_tracking --robot all                       one scenario, all arms
   irb-twin validate ./reach.py --controller ./law.py:SlidingMode     your scenario, your controller
   irb-twin validate joint_tracking --robot my_arm.urdf               your robot, all controllers
   irb-twin validate --drives rigid --only irb140 --jobs 4
@@ -55,7 +57,8 @@ class Validate(Command):
     )
     robot: tuple[str, ...] = option(
         (),
-        "names of robots or paths of their files (default: all arms, or the only robot of a scenario)",
+        "names of robots, paths of their files, or all, for all arms of ABB, which take some minutes each "
+        "(default: irb140, irb1400, irb1600, which differ in kind, or the only robot of a scenario)",
         "NAME",
     )
     controller: tuple[str, ...] = option(

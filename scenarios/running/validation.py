@@ -13,6 +13,13 @@ from scenarios.setup import Setup
 from twin.errors import PluginError, describe_error_with_location, is_interrupt
 from twin.robot.robot import Robot
 
+REPRESENTATIVE = ("irb140", "irb1400", "irb1600")
+"""Arms that differ in kind: coupled motors of the wrist, a parallelogram, an open chain with turned gears.
+
+All arms would take three times as long; their models differ from these in numbers alone, which tests check.
+"""
+ALL = "all"
+
 
 @dataclass(frozen=True)
 class ValidationPlan:
@@ -50,8 +57,8 @@ def planned(
     """Return the runs of a validation, robot by robot; a scenario with a fault becomes a run that fails.
 
     Args:
-        robots: names, or paths of files; if empty, the arms of this project, or the robot of the scenario's
-            `defaults`.
+        robots: names, paths of files, or `ALL` for all arms of this project; if empty, `REPRESENTATIVE`, or
+            the robot of the scenario's `defaults`.
         scenarios: scenarios to run; if empty, all of this project.
         selection: controllers and settings.
 
@@ -70,7 +77,8 @@ def planned(
         if entry.fault is None and selection.settings:
             entry.task(_applicable(entry, selection.settings))
     chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.BUILT_IN]
-    loaded = {name: twin.load(name) for name in robots or twin.robot_names()}
+    given = [one for name in robots for one in (twin.robot_names() if name == ALL else (name,))]
+    loaded = {name: twin.load(name) for name in given or REPRESENTATIVE}
     for robot in loaded.values():
         robot.require_inertia()
     made_for = {entry.name: "" if robots else entry.kind.defaults.get("robot", "") for entry in chosen}

@@ -134,7 +134,7 @@ def test_laboratory_runs_with_urdf_without_poses_and_from_a_named_pose():
 def test_laboratory_suits_six_joints_and_youbot():
     names = (*twin.robot_names(), *twin.robot.laboratory_names())
     suited = [name for name in names if Laboratory().suits(twin.load(name))]
-    assert suited == [*ROBOTS, "manutec_r3", "youbot"]
+    assert suited == [*twin.robot_names(), "manutec_r3", "youbot"]
 
 
 def test_refusal_names_the_scenarios_that_suit_the_robot():

@@ -12,7 +12,7 @@ import controllers
 import twin
 from scenarios.running import registry
 from scenarios.running.runs import run_name
-from scenarios.running.validation import Selection, matches, planned
+from scenarios.running.validation import REPRESENTATIVE, Selection, matches, planned
 from scenarios.shell.command_line import main
 from scenarios.shell.output import Tally
 from tests.support import tasks, user_scenarios
@@ -41,12 +41,14 @@ def test_default_plan_has_all_scenarios_with_their_robots():
     plan = planned()
     found = {(task.entry.name, task.setup.robot) for task in plan.tasks}
     assert {name for name, _ in found} == set(registry.titles())
-    assert {robot for name, robot in found if name == "pose_path"} == set(twin.robot_names())
+    assert {robot for name, robot in found if name == "pose_path"} == set(REPRESENTATIVE)
     assert {robot for name, robot in found if name == "parallelogram"} == {"irb1400"}
     for name, robot in found:
         here = [task.setup for task in plan.tasks if (task.entry.name, task.setup.robot) == (name, robot)]
         assert {setup.controller for setup in here} >= set(controllers.NAMES)
     assert len(set(names(plan))) == len(plan.tasks)
+    every = planned(["all"], [registry.find("joint_tracking")], Selection(["pd"]))
+    assert [task.setup.robot for task in every.tasks] == list(twin.robot_names())
 
 
 def test_selected_controller_restricts_runs_and_variants(tmp_path):

@@ -35,7 +35,7 @@ def cad(name, folder):
         mesh = trimesh.load(str(path), force="mesh")
         if name == "irb140":
             mesh.apply_scale(0.01)
-        else:
+        elif name in ("irb1600", "irb1600_10"):
             mesh.apply_translation(IRB1600_ORIGINS[k])
         meshes.append(mesh)
     return meshes

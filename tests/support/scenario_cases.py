@@ -3,11 +3,12 @@
 import controllers
 import twin
 from scenarios.running import registry
+from scenarios.running.validation import REPRESENTATIVE
 from tests.support import tasks
 from tests.support.processor_times import shared
 
 NAMES = tuple(registry.titles())
-ROBOTS = twin.robot_names()
+ROBOTS = REPRESENTATIVE  # those of other arms: tests/urdf/test_family.py
 SUITED = [
     (robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).kind().suits(twin.load(robot))
 ]

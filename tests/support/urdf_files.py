@@ -100,4 +100,4 @@ def relative(a, b):
     return np.max(np.abs(np.asarray(a) - b)) / np.max(np.abs(b))
 
 
-FILES = {name: UrdfFile(name) for name in ("irb140", "irb1400", "irb1600")}
+FILES = {name: UrdfFile(name) for name in build.robots()}

@@ -70,7 +70,7 @@ def test_a_file_anywhere_is_built_beside_itself_and_checked(arm, tmp_path, capsy
 
 
 def test_wrong_use_is_rejected_with_one_sentence(capsys):
-    known = "known are irb140, irb1400, irb1600, or the path of a robot.toml"
+    known = f"known are {', '.join(build.robots())}, or the path of a robot.toml"
     for word, told in (
         ("nowhere/robot.toml", "cannot read nowhere/robot.toml: No such file"),
         ("my_dh.toml", "my_dh.toml needs no URDF: load it as it is"),

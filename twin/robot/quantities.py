@@ -31,6 +31,12 @@ from twin.robot.drives.drives import MODES
 from twin.robot.robot import Robot
 from twin.robot.units import joint_unit
 
+CAD_SHARES = "where they are shares of CAD volume: +-40%:each"
+"""Range to try for `mass`: how far published masses of main links are from their shares of CAD volume.
+
+The page "What is estimated" has the comparison. A wrist weighs two or three times its share.
+"""
+
 
 class Quantity(NamedTuple):
     """Number that can vary.
@@ -99,7 +105,9 @@ def quantities(robot: Robot) -> tuple[Quantity, ...]:
     """
     found = []
     if robot.has_inertia:
-        found.append(Quantity("mass", 1.0, "", "factor on the masses and inertias of all links"))
+        found.append(
+            Quantity("mass", 1.0, "", f"factor on the masses and inertias of all links; {CAD_SHARES}")
+        )
         found += [
             Quantity(f"mass.{link}", mass, "kg", f"mass of {link}; its inertia is scaled with it")
             for link, mass in zip(robot.tree.links, robot.unloaded_tree.inertias[:, 0].tolist(), strict=True)

@@ -135,7 +135,7 @@ def test_rules_set_margins_or_allow_touching(tmp_path):
     assert pairs["base", "link_2"] == 0.0  # the cell's margin is that of its objects
 
 
-def test_three_arms_have_shapes_of_all_links():
+def test_every_arm_has_shapes_of_all_links():
     for name in twin.robot_names():
         assert {one.body for one in arm_solids(twin.load(name))} >= {-1, *range(6)}
 

@@ -307,7 +307,8 @@ def test_they_are_listed_and_run(package, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    told = {line.split()[0]: line for line in lines[1:] if line.split()}
+    assert [line.split()[0] for line in lines if line[:1].strip()][:3] == ["ABB", "laboratory", "installed"]
+    told = {line.split()[0]: line for line in (line.removeprefix("installed") for line in lines)}
     assert "ABB IRB 140" in told["palletizer"]
     assert "arm.urdf" in told["foreign"]
     assert "cannot load robot 'broken'" in told["broken"]

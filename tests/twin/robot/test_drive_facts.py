@@ -188,14 +188,13 @@ def test_motors_of_builtin_robots_can_hold_the_arm():
         assert consistency.weak_motors(twin.load(name)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "most"), [("irb140", 11, 33), ("irb1400", 7, 27), ("irb1600", 5, 40)]
-)
-def test_motor_speeds_exceed_the_limits_as_stated_in_the_files(name, least, most):
-    robot = twin.load(name)
-    asked = np.abs(np.diag(robot.drives.motor_matrix)) * robot.qd_max
-    above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)
-    assert [round(np.min(above)), round(np.max(above))] == [least, most]
-    said = robot_facts(robot.file)["drives"]["source"]["motor_speed_max"]
-    assert f"{least} " in said
-    assert f"to {most} % above" in said
+def test_motor_speeds_exceed_the_limits_as_stated_in_the_files():
+    for name in loading.robot_names():
+        robot = twin.load(name)
+        assert robot.drives is not None
+        asked = np.abs(np.diag(robot.drives.motor_matrix)) * robot.qd_max
+        above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)
+        assert np.min(above) > 0
+        said = robot_facts(robot.file)["drives"]["source"]["motor_speed_max"]
+        assert f"{np.min(above):.0f} " in said, name
+        assert f"to {np.max(above):.0f} % above" in said, name

@@ -23,12 +23,12 @@ from twin.sibling_packages import PROJECT
 
 
 def robot_names() -> tuple[str, ...]:
-    """Return the names of the built-in arms, which have a URDF and a `robot.toml`.
+    """Return the names of the built-in arms, all of ABB, which have a URDF and a `robot.toml`.
 
     Example:
         >>> import twin
-        >>> twin.robot_names()
-        ('irb140', 'irb1400', 'irb1600')
+        >>> twin.robot_names()[:4]
+        ('irb120', 'irb1200', 'irb140', 'irb1400')
     """
     return _folders_with("robot.toml")
 

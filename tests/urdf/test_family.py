@@ -1,0 +1,244 @@
+"""A contract over the arms that no other test takes: kinematics, dynamics, drives, scenarios."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import twin
+from scenarios.excitation import CONDITION
+from scenarios.running.validation import REPRESENTATIVE
+from tests.support import dh_arms, tasks
+from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6
+from tests.support.peers import Pinocchio
+from tests.support.urdf_files import FILES
+from twin.cell import Clearance
+from twin.identification.excitation import excitation_use, stored_excitation
+from twin.kinematics.inverse import inverse_kinematics
+from twin.rapid import check, interpret, parse
+
+ARMS = [name for name in twin.robot_names() if name not in REPRESENTATIVE]
+SHORT = {"duration": 0.2, "time_step": 0.002}
+PROGRAM = """MODULE square
+  PERS tooldata gripper := [TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
+  CONST robtarget corner := [[{x},{y},{z}],[0,0,1,0],[0,0,0,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+  PROC main()
+    ConfJ\\Off; ConfL\\Off;
+    MoveAbsJ [[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v1000, z50, gripper;
+    MoveJ Offs(corner,0,0,50), vmax, z10, gripper;
+    MoveL corner, v200, fine, gripper;
+    MoveL Offs(corner,0,{side},0), v500, z5, gripper;
+    MoveC Offs(corner,{side},{side},0), Offs(corner,{side},0,0), v500, z5, gripper;
+    MoveL corner, v500, fine, gripper;
+  ENDPROC
+ENDMODULE
+"""
+
+
+@pytest.fixture(scope="module", params=ARMS)
+def robot(request):
+    return twin.load(request.param)
+
+
+def loaded(robot):
+    payload = twin.Payload(robot.rating.payload, (OFF_AXIS_6, 0, BEYOND_FLANGE))
+    return robot.with_payload(payload)
+
+
+def random_q(robot, count):
+    return dh_arms.random_poses_of(robot, np.random.default_rng(51), count)[0]
+
+
+def tree_angles(robot, q):
+    return q @ robot.embedding.T + robot.embedding_offset
+
+
+def test_flange_and_tree_are_where_pinocchio_puts_them(robot):
+    """Of the URDF alone, with its own reader: 1e-14 m; equal torques of the whole tree, 1e-12."""
+    peer, G = Pinocchio(robot.urdf, robot.tree.names), robot.embedding
+    ideal = robot.with_drives("ideal")
+    for q in random_q(robot, 30):
+        T = peer.forward_kinematics(tree_angles(robot, q))
+        np.testing.assert_allclose(twin.forward_kinematics(robot, q), T, rtol=0, atol=1e-14)
+        qd, qdd = np.random.default_rng(1).normal(size=(2, robot.n))
+        expected = G.T @ peer.inverse_dynamics(tree_angles(robot, q), G @ qd, G @ qdd)
+        tau = twin.inverse_dynamics(ideal, q, qd, qdd)
+        assert np.max(np.abs(tau - expected)) < 1e-12 * np.max(np.abs(expected))
+
+
+# Joint origins of public URDFs, x and z from joint to joint at q = 0; the axes are z, y, y, x, y, x.
+PUBLISHED = {
+    # abb_irb120_support, ros-industrial/abb 59e17fb; that of the IRB 1200,
+    # ros-industrial/abb_experimental 051741c
+    "irb120": [(0, 0), (0, 0.290), (0, 0.270), (0, 0.070), (0.302, 0), (0.072, 0)],
+    "irb1200": [(0, 0.3991), (0, 0), (0, 0.448), (0, 0.042), (0.451, 0), (0.082, 0)],
+    # abb_irb1600_support, ros-industrial/abb 09a4fee
+    "irb1600_10": [(0, 0), (0.15, 0.4865), (0, 0.700), (0.300, 0), (0.300, 0), (0.065, 0)],
+}
+
+
+def test_the_published_joints_put_the_flange_there(robot):
+    """To 1e-15 m, at ten poses. Arms with parallelograms have other joints there."""
+    for q in random_q(robot, 10) if robot.name in PUBLISHED else ():
+        T = np.eye(4)
+        for (x, z), axis, angle in zip(PUBLISHED[robot.name], "zyyxyx", q, strict=True):
+            step = np.eye(4)
+            step[:3, :3] = Rotation.from_euler(axis, angle).as_matrix()
+            step[:3, 3] = x, 0, z
+            T = T @ step
+        turned = T[:3, :3] @ Rotation.from_euler("y", 90, degrees=True).as_matrix()
+        found = twin.forward_kinematics(robot, q)
+        np.testing.assert_allclose(found[:3, 3], T[:3, 3], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(found[:3, :3], turned, rtol=0, atol=1e-15)
+
+
+def test_the_reach_is_that_of_the_lengths(robot):
+    """Of the wrist's centre; the limited angle between the arms takes 1.4 % off the IRB 2400's."""
+    a, d4 = robot.dh.a, robot.dh.d[3]
+    stretched = abs(a[0]) + abs(a[1]) + np.hypot(a[2], d4)
+    if robot.loops:
+        assert 0.98 * stretched < robot.rating.reach < stretched
+    else:
+        assert robot.rating.reach == pytest.approx(stretched, abs=0.0035)
+
+
+def test_inverse_kinematics_has_every_solution_with_its_configuration(robot):
+    q = random_q(robot, 500)
+    T = twin.forward_kinematics(robot, q)
+    signs = dh_arms.geometry(robot, q)
+    regular = np.min(np.abs(signs), axis=0) > 1e-3
+    every = inverse_kinematics(robot, T, limits=False)
+    assert np.max(dh_arms.pose_errors(robot, every, T)) < 1e-13
+    row = np.tensordot([4, 2, 1], np.array(signs) < 0, 1)
+    here = dh_arms.distance_mod_turn(every[np.arange(len(q)), row][:, None], q)
+    assert np.max(here[regular]) < 1e-8
+    allowed = inverse_kinematics(robot, T)[np.arange(len(q)), row]
+    assert not np.isnan(allowed[regular]).any()  # the ranges admit what they were drawn from
+    found = np.isfinite(every[..., 0])
+    assert set(np.sum(found, axis=1)) <= {4, 8}
+    assert set(row) == set(range(8)) or robot.loops
+
+
+def test_masses_are_shares_of_the_data_sheet_s(robot):
+    file = FILES[robot.name]
+    links = {name: file.facts["link"][name] for name in file.facts["link"]}
+    masses = {name: file.body("base_link" if name == "base" else f"link_{name}").mass for name in links}
+    if "mass" not in file.facts:  # published masses of links, which the arm's own tests add up
+        assert masses == {name: pytest.approx(values["mass"], rel=1e-15) for name, values in links.items()}
+        return
+    assert sum(masses.values()) == pytest.approx(file.facts["mass"], abs=1e-12)
+    densities = [
+        masses[name] / values["volume_mm3"] for name, values in links.items() if "solid" not in values
+    ]
+    np.testing.assert_allclose(densities, densities[0], rtol=1e-14)
+    assert 1e-6 < densities[0] < 3e-6  # between water and aluminium with motors, in kg/mm^3
+
+
+def test_motors_hold_the_arm_with_its_payload_and_reach_the_limits(robot):
+    drives = robot.drives
+    assert np.all(np.abs(np.diag(drives.motor_matrix)) * robot.qd_max < drives.motor_speed_max)
+    assert np.all(drives.torque_max >= robot.tau_max * (1 - 1e-12))
+    assert np.all(drives.static >= drives.coulomb)
+    q = random_q(robot, 500)
+    held = np.abs(twin.gravity_torque(loaded(robot), q)) + drives.static
+    assert np.all(np.max(held, axis=0) < drives.torque_max)
+
+
+RULES = {
+    "coulomb": ("4.5 %", lambda peak, robot: np.repeat([0.045, 0.09], 3) * peak),
+    "static": ("1.5 and 2 times", lambda peak, robot: np.repeat([1.5, 2.0], 3) * robot.drives.coulomb),
+    "viscous": ("10 % (axes", lambda peak, robot: np.repeat([0.10, 0.15], 3) * peak / robot.qd_max),
+    "stiffness": ("115 rad^-1 (axes 1", lambda peak, robot: np.repeat([115, 200], 3) * peak),
+    "rotor_inertia": (
+        "rotor and gear input, 3.5e-5 kg m^2",
+        lambda peak, robot: 3.5e-5 * robot.drives.motor_torque_max**1.5,
+    ),
+}
+
+
+def test_drives_follow_the_rules_that_their_sources_name(robot):
+    """To two digits; a number with another source is not asked."""
+    table = FILES[robot.name].facts["drives"]
+    asked = 0
+    for key, (words, rule) in RULES.items():
+        if words in " ".join(table["source"][key].split()):
+            # of what the motor gives, or of the limit before the motor's torque was rounded up
+            limits = robot.drives.torque_max, robot.tau_max
+            off = [np.max(np.abs(table[key] / rule(limit, robot) - 1)) for limit in limits]
+            assert min(off) < 0.055, key
+            asked += 1
+    assert asked >= 1
+
+
+def test_damping_is_a_twentieth_of_critical(robot):
+    drives = robot.drives
+    q = random_q(robot, 4000)
+    M = twin.mass_matrix(loaded(robot.with_drives("ideal")), q)
+    A = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
+    J = np.diagonal(drives.reflected_inertia)
+    expected = 0.1 * np.sqrt(drives.stiffness * J * A / (J + A))
+    np.testing.assert_allclose(
+        drives.damping, expected, rtol=0.1
+    )  # two digits, and the scatter of the median
+
+
+def test_poses_are_in_their_ranges_and_the_tour_stays_on_one_branch(robot):
+    for q in robot.poses.values():
+        assert np.all((robot.q_min <= q) & (q <= robot.q_max))
+    branches = {tuple(np.sign(dh_arms.geometry(robot, robot.poses[name]))) for name in robot.tour}
+    assert len(branches) == 1
+    assert all(abs(robot.poses[name][4]) > 0.3 for name in robot.tour)
+
+
+def test_engine_and_model_agree_in_every_mode(robot):
+    """Round-off: one step, a free motion, a driven motion; then gears and friction, rigid and elastic."""
+    agreement = {"moves": 1, "states": 3, "free_time": 0.02, "robot": robot.name}
+    for name, settings in (
+        ("model_agreement", agreement),
+        ("joint_tracking", {**SHORT, "robot": robot.name, "drives": "rigid"}),
+        (
+            "joint_tracking",
+            {**SHORT, "robot": robot.name, "drives": "elastic", "controller": "elastic_inverse"},
+        ),
+        ("joint_tracking", {**SHORT, "robot": robot.name, "payload": "1,0.05,0,0.05"}),
+    ):
+        run = tasks.executed(name, **settings)
+        assert run.error is None, run.error
+        failed = [metric for metric in run.metrics if metric.passes is False]
+        assert not failed, (name, settings, failed)
+        assert len(run.metrics) >= 8
+
+
+def test_a_program_runs_within_the_ranges(robot):
+    """A square of a tenth of the reach, approached at vmax: its plan is within speeds and torques."""
+    reach = 1e3 * robot.rating.reach
+    text = PROGRAM.format(x=0.55 * reach, y=-0.1 * reach, z=0.5 * reach, side=0.1 * reach)
+    armed = robot.with_drives("rigid")
+    program = interpret(parse(text, "square.mod"), armed)
+    assert program.fault is None, program.fault
+    plan, fault = check(program, armed)
+    assert fault is None, fault
+    t = np.linspace(0, plan.motion.duration, 301)
+    _, qd, _ = plan.motion(t)
+    assert np.max(np.abs(qd) / robot.qd_max) <= 1 + 1e-9
+    assert 0.3 * reach / 1e3 / 5 < plan.time < 10
+    corner = program.segments[2].q[-1]
+    tool = twin.forward_kinematics(robot, corner) @ [0, 0, 0.1, 1]
+    np.testing.assert_allclose(tool[:3], np.array([0.55, -0.1, 0.5]) * reach / 1e3, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in ARMS if stored_excitation(twin.load(name)) is not None])
+def test_the_stored_excitation_determines_the_base_parameters(name):
+    robot = twin.load(name)
+    motion = stored_excitation(robot)
+    assert motion is not None
+    use = excitation_use(robot, *motion(np.arange(0, motion.period, 0.02)))
+    assert use.condition < CONDITION / 20
+    assert max(use[1:]) <= 1
+
+
+def test_covers_clear_each_other_in_every_named_pose(robot):
+    clearance = Clearance(robot, twin.Cell.empty())
+    for name, q in robot.poses.items():
+        nearest = clearance.nearest(q)
+        assert nearest is not None
+        assert nearest.clearance > 0, (name, nearest.text())
