@@ -91,11 +91,15 @@ class RapidError(TwinError):
         kind: syntax, name, type, value, refusal, target, path, time or cell.
         file: file of the fault, "" if none is known.
         line: line of the fault, 0 if none is known.
+        number: name of the error that a controller raises for the program's handlers, such as
+            err_divzero; "" for a fault that no handler gets.
     """
 
-    def __init__(self, message: str, kind: str = "value", file: str = "", line: int = 0) -> None:
+    def __init__(
+        self, message: str, kind: str = "value", file: str = "", line: int = 0, *, number: str = ""
+    ) -> None:
         super().__init__(message)
-        self.kind, self.file, self.line = kind, file, line
+        self.kind, self.file, self.line, self.number = kind, file, line, number
 
     def __str__(self) -> str:
         place = f"{self.file}, line {self.line}: " if self.line else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.egm.addresses import SIGNALLED, address, addresses, bind_address
 from scenarios.options import option, output_file, positive, section
+from scenarios.rapid import given
 from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
@@ -40,8 +41,11 @@ class ProgramOptions:
         "FILE",
     )
     main: str = option("main", "procedure to begin with", "NAME")
-    inputs: str | None = option(None, "values of inputs, as part_there=1,count=3 (default 0)", "NAME=VALUE")
-    answer_after: float = option(0.0, "time after which waits for signals are answered, in s", "S")
+    inputs: str | None = option(None, given.INPUTS, "NAME=VALUE")
+    operator: str | None = option(None, given.OPERATOR, "ANSWERS")
+    signal_delay: float = option(0.0, given.SIGNAL_DELAY, "S")
+    home: str | None = option(None, given.HOME, "DIR")
+    io: str | None = option(None, given.IO, "EIO.cfg")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
     settling: float = option(0.0, "rest at every stop, in s", "S")
 
@@ -201,14 +205,14 @@ class Serve(Command):
 
     def _check_program(self, settings: dict[str, Any]) -> None:
         """Check the options that a program excludes."""
-        given = {
+        chosen = {
             "--runs": self.runs is not None,
             "--path": self.path is not None,
             "--payload": settings.get("payload") is not None,
             "--tool": settings.get("tool") is not None,
             "--mode": self.guidance.mode != "joint",
         }
-        if wrong := [name for name, is_given in given.items() if is_given]:
+        if wrong := [name for name, is_given in chosen.items() if is_given]:
             raise WrongUse(f"{wrong[0]} is not valid with --program: the program states it")
         if len(self.robot) > 1:
             raise WrongUse("--program leads one robot")

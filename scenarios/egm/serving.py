@@ -160,15 +160,16 @@ class Serving:
         self, given: ProgramOptions, plant: Robot, controller_for: Callable[[Payload | None], Controller]
     ) -> GuidedProgram:
         """Return the program that leads the session."""
+        from scenarios.rapid.given import arguments
         from twin.egm.robot.program import GuidedProgram
         from twin.rapid.planning import Limits
-        from twin.rapid.programs import input_values, read
+        from twin.rapid.programs import read
 
         assert given.program is not None
         limits = Limits(given.share, given.settling)
         return GuidedProgram(
             read(given.program), plant, controller_for, self._job.settings, limits,
-            main=given.main, inputs=input_values(given.inputs or ""), answer_after=given.answer_after,
+            main=given.main, **arguments(given, given.program),
         )  # fmt: skip
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:

@@ -110,7 +110,7 @@ def line_table(run: ProgramRun) -> tuple[str, list[tuple[str, ...]]]:
     rows = [head, *(_row(run, found, members) for members in groups.values())]
     names = ", ".join(_files(run)) or "the program"
     program = run.performance.program
-    remarks = len(program.notes) + bool(program.stopped)
+    remarks = len(program.notes) + len(program.assumed) + bool(program.stopped)
     also = f"; {remarks} remark{'s' * (remarks > 1)}, which irb-twin rapid check prints" if remarks else ""
     return f"{names}: {len(moves)} moves{also}", rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric
 from scenarios.options import at_least, option, share
+from scenarios.rapid import given
 from scenarios.scenario import ScenarioTable, TrackingScenario, load_changes
 from scenarios.setup import Arms, Sampling, Setup, named_pose
 from twin.errors import DivergenceError, RapidError, RobotError, TouchedError, VariationError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from twin.engine.simulation import Simulation
     from twin.rapid.planning import Plan
     from twin.rapid.programs import Program
+    from twin.rapid.signals import Inputs
     from twin.trajectories.sampling import Samples
 
 
@@ -79,9 +82,14 @@ class RapidProgram(TrackingScenario):
     program: str = field(default="")
     """Module file, or folder with the modules of a task; on the command line the scenario's name."""
     main: str = option("main", "procedure to begin with")
-    start: str | None = option(None, "named pose at the beginning (default the zero pose)")
-    inputs: str | None = option(None, "values of inputs, as part_there=1,count=3 (default 0)")
-    answer_after: float = option(0.0, "time after which waits for signals are answered, in s")
+    start: str | None = option(
+        None, "named pose at the beginning (default: the target of a first linear move, else zero)"
+    )
+    inputs: str | None = option(None, given.INPUTS)
+    operator: str | None = option(None, given.OPERATOR)
+    signal_delay: float = option(0.0, given.SIGNAL_DELAY)
+    home: str | None = option(None, given.HOME)
+    io: str | None = option(None, given.IO)
     moves: int = option(5000, "stop after this number of moves, for programs that never end")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
     settling: float = option(0.0, "rest at every stop, in s")
@@ -92,16 +100,16 @@ class RapidProgram(TrackingScenario):
 
     def __post_init__(self) -> None:
         share(self.share, "share")
-        for name in ("settling", "answer_after"):
+        for name in ("settling", "signal_delay"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"expected {name} of 0 s or more, got {getattr(self, name)}")
         at_least(self.moves, "moves")
         _ = self.input_values
 
     @property
-    def input_values(self) -> dict[str, float]:
+    def input_values(self) -> Inputs:
         """Values of inputs by their names."""
-        from twin.rapid.programs import input_values
+        from twin.rapid.signals import input_values
 
         return input_values(self.inputs or "")
 
@@ -132,11 +140,15 @@ class RapidProgram(TrackingScenario):
         from twin.rapid.programs import check, interpret, read
 
         start = None if self.start is None else named_pose(robot, self.start)
+        limits = Limits(self.share, self.settling)
         program = interpret(
-            read(self.program), robot, main=self.main, inputs=self.input_values,
-            answer_after=self.answer_after, moves=self.moves, start=start, displacement=self.displacement,
+            read(self.program), robot, main=self.main, moves=self.moves, start=start, limits=limits,
+            displacement=self.displacement, **given.arguments(self, Path(self.program)),
         )  # fmt: skip
-        return Performance(program, *check(program, robot, Limits(self.share, self.settling)))
+        plan, fault = check(program, robot, limits)
+        if fault is None and not program.is_complete:
+            fault = RapidError(program.stopped, "refusal")
+        return Performance(program, plan, fault)
 
     def reference(self, robot: Robot, sampling: Sampling) -> Samples:
         """Return the motion of the program, sampled.

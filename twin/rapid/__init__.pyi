@@ -1,6 +1,8 @@
+from .fitting import Fit as Fit
+from .fitting import Measured as Measured
+from .fitting import fit as fit
 from .language import parse as parse
 from .paths import export as export
-from .paths import fit as fit
 from .planning import Limits as Limits
 from .planning import Plan as Plan
 from .planning import PlannedMove as PlannedMove

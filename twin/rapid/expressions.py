@@ -10,7 +10,21 @@ from typing import Any, NamedTuple
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
-from twin.rapid.values import BOOL, NUM, PREDEFINED, STRING, Record, Types, copied, rounded, text_of
+from twin.rapid.signals import Signal, Signals
+from twin.rapid.values import (
+    BOOL,
+    NUM,
+    PREDEFINED,
+    SIGNAL_TYPES,
+    STATES,
+    STRING,
+    Record,
+    Types,
+    copied,
+    one_letter_beside,
+    rounded,
+    text_of,
+)
 
 
 class Cell:
@@ -80,6 +94,9 @@ class Frame:
     handling: float | None = None
 
 
+USER_DATA = {**{f"reg{k}": NUM for k in range(1, 6)}, "clock1": "clock"}
+"""Data of the module `user` that every new controller has, by their types."""
+
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -94,22 +111,29 @@ class Evaluator(ABC):
     Attributes:
         types: types of the modules.
         functions: predefined functions by their names in lower case.
-        signals: values of signals by their names in lower case; expressions may use them as numbers.
+        signals: signals of the cell; expressions may use them as numbers.
         shared: data objects, and routines with their scopes, that all modules share.
         frame: call of the current routine.
+        place: file and line of the current statement.
     """
 
-    def __init__(self, modules: Sequence[st.Module], functions: Mapping[str, Callable[..., Any]]) -> None:
+    def __init__(
+        self, modules: Sequence[st.Module], functions: Mapping[str, Callable[..., Any]], signals: Signals
+    ) -> None:
         self.types = Types()
         self.functions = functions
-        self.signals: dict[str, float] = {}
+        self.signals = signals
+        self.place = ("", 0)
+        self.error_numbers: dict[str, float] = {}
         self.frame: Frame | None = None
         self.shared: dict[str, Any] = {}
-        scopes = [Scope(self.shared, module.file) for module in modules]
+        self.scopes = scopes = [Scope(self.shared, module.file) for module in modules]
         for module, scope in zip(modules, scopes, strict=True):
             self._declare_types(module, scope)
         for module, scope in zip(modules, scopes, strict=True):
             self._declare_items(module, scope)
+        for name, type_ in USER_DATA.items():
+            self.shared.setdefault(name, Cell(type_, 0, "VAR", self.types.initial(type_)))
 
     @abstractmethod
     def call_function(self, node: st.Function) -> Any:
@@ -181,7 +205,15 @@ class Evaluator(ABC):
             found = frame.scope.find(key)
         if found is None and key in PREDEFINED:
             return Cell(PREDEFINED[key].type, 0, "CONST", PREDEFINED[key].value)
+        if found is None and key.startswith("err_"):  # controllers have some two hundred of them
+            return Cell(NUM, 0, "CONST", self.error_number(key))
         return found
+
+    def error_number(self, name: str) -> float:
+        """Return the number of an error of the controller by its name in lower case."""
+        if name in STATES:
+            return float(STATES.index(name))
+        return self.error_numbers.setdefault(name, float(len(STATES) + len(self.error_numbers)))
 
     def cell(self, variable: st.Variable) -> Cell | Part:
         """Return the data object of a variable, an element or a component.
@@ -190,13 +222,10 @@ class Evaluator(ABC):
             RapidError: there is none, or an index is out of range.
         """
         found: Any = self.find(variable.name)
-        if found is None and variable.name.lower() in self.signals and not variable.path:
-            return Cell(NUM, 0, "CONST", self.signals[variable.name.lower()])
+        if found is None and variable.name in self.signals and not variable.path:
+            return Cell(NUM, 0, "CONST", self.signals.read(variable.name, self.place))
         if not isinstance(found, (Cell, Part)):
-            assert self.frame is not None
-            known = [*self.frame.data, *self.frame.scope.local, *self.shared, *PREDEFINED]
-            kind = "a routine" if found is not None else "not declared" + near(variable.name, known)
-            raise RapidError(f"{variable.name} is {kind}", "name")
+            raise self.unknown(variable.name, found)
         if found is ABSENT:
             raise RapidError(f"the optional parameter {variable.name} was not given", "value")
         for step in variable.path:
@@ -211,9 +240,36 @@ class Evaluator(ABC):
                         raise RapidError(f"{variable.name} has fewer dimensions than indices", "type")
                     items = self.read(found)
                     if not 1 <= index <= len(items):
-                        raise RapidError(f"index {index} of {variable.name} is not in 1 to {len(items)}")
+                        raise RapidError(
+                            f"index {index} of {variable.name} is not in 1 to {len(items)}",
+                            number="err_arrindex",
+                        )
                     found = Part(items, index - 1, found.type, found.dimensions - 1, found.kind)
         return found
+
+    def unknown(self, name: str, found: Any = None) -> RapidError:
+        """Return the error of a name that is no data object."""
+        assert self.frame is not None
+        if found is not None:
+            return RapidError(f"{name} is a routine", "name")
+        known = [*self.frame.data, *self.frame.scope.local, *self.shared]
+        beside = one_letter_beside(name.lower(), known)
+        hint = f", did you mean {beside!r}?" if beside else near(name, [*known, *PREDEFINED])
+        hint = hint or ": add the module that declares it, or --inputs NAME=VALUE for a signal"
+        return RapidError(f"{name} is not declared{hint}", "name")
+
+    def signal(self, node: Any) -> Signal | None:
+        """Return the signal that an expression names, None if it names none."""
+        if not isinstance(node, st.Variable):
+            return None
+        found = self.find(node.name)
+        if isinstance(found, (Cell, Part)):
+            found = self.cell(node)
+            if found.type not in SIGNAL_TYPES:
+                return None
+            value = self.read(found)
+            return value if isinstance(value, Signal) else Signal(node.name)
+        return None if node.path or found is not None else Signal(node.name)
 
     # ------------------------------------------------------------------------------------- expressions
 
@@ -230,7 +286,10 @@ class Evaluator(ABC):
         if isinstance(node, st.Variable):
             if not node.path and node.name.lower() in _TRUTH:
                 return _TRUTH[node.name.lower()]
-            return self.read(self.cell(node))
+            cell = self.cell(node)
+            if cell.type in SIGNAL_TYPES and not cell.dimensions:
+                return self.signals.read(self.signal(node) or node.name, self.place)
+            return self.read(cell)
         if isinstance(node, st.Numbers):
             return self.types.converted(node.items, type_, dimensions) if type_ else node.items
         if isinstance(node, st.Aggregate):
@@ -240,6 +299,8 @@ class Evaluator(ABC):
             return self.call_function(node)
         if isinstance(node, st.Unary):
             return self._unary(node)
+        if isinstance(node, st.Placeholder):
+            raise RapidError(f"{node.text} stands for an expression that is not written yet", "syntax")
         return self._binary(node)
 
     def _unary(self, node: st.Unary) -> Any:
@@ -270,7 +331,7 @@ class Evaluator(ABC):
         if word in ("=", "<>"):
             return equal(left, right) == (word == "=")
         if word == "+" and isinstance(left, str):
-            return left + self.typed(right, str, STRING)
+            return _short(left + self.typed(right, str, STRING))
         if isinstance(left, Record) or isinstance(right, Record):
             return _record_operation(word, left, right)
         x, y = self.typed(left, float, NUM), self.typed(right, float, NUM)
@@ -319,6 +380,18 @@ _OUTSIDE = st.Routine(0, "", "PROC", "", "", (), (), (), {})
 _TRUTH = {"true": True, "false": False, "on": True, "off": False, "high": 1.0, "low": 0.0}
 
 
+LONGEST_STRING = 80
+"""Largest length of a string on a controller."""
+
+
+def _short(text: str) -> str:
+    if len(text) > LONGEST_STRING:
+        raise RapidError(
+            f"a string of {len(text)} characters, the limit is {LONGEST_STRING}", number="err_strtoolng"
+        )
+    return text
+
+
 def _cyclic() -> Any:
     raise RapidError("the initial value depends on itself", "value")
 
@@ -344,7 +417,7 @@ def equal(left: Any, right: Any) -> bool:
 
 def _operation(word: str, x: float, y: float) -> float:
     if word in ("/", "DIV", "MOD") and y == 0.0:
-        raise RapidError(f"{text_of(x)} {word} 0", "value")
+        raise RapidError(f"{text_of(x)} {word} 0", "value", number="err_divzero")
     if word == "+":
         return rounded(x + y, x, y)
     if word == "-":

@@ -1,133 +1,81 @@
-"""Predefined functions of RAPID: arithmetic, strings, positions, and the state of the arm."""
+r"""Predefined functions of RAPID: one line of a table for each.
+
+A line has the name, the arguments in RAPID's notation, and a Python function of their values, such as
+`"StrFind": of("string Str, num ChPos, string Set \NotInSet", strings.str_find)`.  An optional argument is
+given to the Python function by its name in lower case; a switch is True.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-
-import numpy as np
+import re
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from twin.errors import RapidError
+from twin.rapid import frames, strings
+from twin.rapid.arguments import Arguments
+from twin.rapid.bytes_and_files import open_file
 from twin.rapid.expressions import ABSENT, Cell, Part
-from twin.rapid.instructions import Recorder
-from twin.rapid.program import Arguments
-from twin.rapid.values import NUM, PREDEFINED, STRING, Record, rounded, text_of
-from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
-
-Floats = np.ndarray
-NORM_TOLERANCE = 1e-3
-"""Largest deviation of a quaternion's length from 1; a smaller one is removed."""
-
-# ---------------------------------------------------------------------------------------------- frames
+from twin.rapid.recorder import Recorder, Stopped
+from twin.rapid.values import NUM, PREDEFINED, STATES, STRING, Double, Record, rounded, text_of
 
 
-def quaternion(orient: Record) -> Floats:
-    """Return an orientation as a unit quaternion (4,), scalar first.
+class Function(NamedTuple):
+    """Predefined function: names of its required arguments, and what computes its value."""
 
-    Raises:
-        RapidError: its length is not 1.
-    """
-    q = np.array(orient.values, dtype=float)
-    length = np.linalg.norm(q)
-    if not abs(length - 1.0) <= NORM_TOLERANCE:
-        raise RapidError(
-            f"the quaternion {text_of(orient)} has length {length:.6g}, expected 1 within {NORM_TOLERANCE:g}",
-            "target",
-        )
-    return q / length
+    names: tuple[str, ...]
+    run: Callable[[Recorder, Arguments], Any]
 
 
-def matrix(trans: Record, rot: Record) -> Floats:
-    """Return a pose (4, 4) from a position in mm and an orientation; lengths in [m]."""
-    T = np.eye(4)
-    T[:3, :3] = matrix_from_quaternion(quaternion(rot))
-    T[:3, 3] = 1e-3 * np.array(trans.values)
-    return T
+ARGUMENT = re.compile(r"(\\?)(\w+)(?: (\w+))?")
 
 
-def pose_record(T: Floats) -> Record:
-    """Return a pose (4, 4) as a pose in mm."""
-    trans = Record("pos", (1e3 * T[:3, 3]).tolist())
-    return Record("pose", [trans, Record("orient", quaternion_from_matrix(T[:3, :3]).tolist())])
+def of(arguments: str, compute: Callable[..., Any]) -> Function:
+    """Return a predefined function that needs the values of its arguments alone."""
+    found = [match.groups() for match in ARGUMENT.finditer(arguments)]
+    required = [(name, type_) for optional, type_, name in found if not optional]
+    options = {(name or type_).lower(): type_ if name else "" for optional, type_, name in found if optional}
 
-
-def frame_of(pose: Record) -> Floats:
-    """Return the pose (4, 4) of a pose or a robtarget; lengths in [m]."""
-    return matrix(pose["trans"], pose["rot"])
-
-
-# ------------------------------------------------------------------------------------------ arithmetic
-
-
-def _number(compute: Callable[..., Any], count: int = 1) -> Callable[[Recorder, Arguments], float]:
-    def run(recorder: Recorder, given: Arguments) -> float:
-        values = [given.value(i, NUM) for i in range(count)]
+    def run(recorder: Recorder, given: Arguments) -> Any:
+        values = [given.value(k, type_) for k, (_, type_) in enumerate(required)]
+        chosen = {name: given.value(name, type_) if type_ else True
+                  for name, type_ in options.items() if name in given}  # fmt: skip
         try:
-            return rounded(float(compute(*values)), *values)
-        except ValueError:
+            value = compute(*values, **chosen)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return rounded(float(value), *values)
+        except (ArithmeticError, IndexError, KeyError, ValueError, struct.error) as error:
             shown = ", ".join(map(text_of, values))
-            raise RapidError(f"{given.name}({shown}) has no value") from None
+            reason = f": {error}" if "expected" in str(error) else ""
+            raise RapidError(f"{given.name}({shown}) has no value{reason}", number="err_argvalerr") from None
+        return value
 
-    return run
-
-
-def _cut(round_: Callable[[float], float]) -> Callable[[Recorder, Arguments], float]:
-    def run(recorder: Recorder, given: Arguments) -> float:
-        scale = 10.0 ** given.optional("dec", NUM, 0.0)
-        return rounded(round_(given.value(0, NUM) * scale) / scale)
-
-    return run
+    return Function(tuple(name for name, _ in required), run)
 
 
-def _half_away(value: float) -> float:
-    return math.copysign(math.floor(abs(value) + 0.5), value)
+def with_recorder(names: str, run: Callable[[Recorder, Arguments], Any]) -> Function:
+    """Return a predefined function that looks at the program and its arm."""
+    return Function(tuple(names.split()), run)
 
 
-def _degrees(function: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda angle: function(math.radians(angle))
+def constant(value: Any) -> Function:
+    """Return a predefined function whose value is assumed, since it is that of a controller."""
+
+    def run(recorder: Recorder, given: Arguments) -> Any:
+        recorder.assume(given.interpreter.place, f"{given.name} returns {text_of(value)} here")
+        return value
+
+    return Function((), run)
 
 
-def _in_degrees(function: Callable[..., float]) -> Callable[..., float]:
-    return lambda *values: math.degrees(function(*values))
-
-
-# --------------------------------------------------------------------------------------------- strings
-
-
-def _num_to_str(recorder: Recorder, given: Arguments) -> str:
-    value, decimals = given.value(0, NUM), int(given.value(1, NUM))
-    return f"{value:.{decimals}E}" if "exp" in given else f"{value:.{decimals}f}"
+# ------------------------------------------------------------------------------------ data and operator
 
 
 def _val_to_str(recorder: Recorder, given: Arguments) -> str:
-    value = given.interpreter.evaluate(given.required[0].value)
+    value = given.interpreter.evaluate(given.expression(0))
     return value if isinstance(value, str) else text_of(value)
-
-
-def _str_part(recorder: Recorder, given: Arguments) -> str:
-    text, first, length = given.value(0, STRING), int(given.value(1, NUM)), int(given.value(2, NUM))
-    if not (1 <= first <= len(text) + 1 and length >= 0 and first + length <= len(text) + 1):
-        raise RapidError(
-            f"StrPart({text_of(text)}, {first}, {length}): expected a part of {len(text)} characters"
-        )
-    return text[first - 1 : first - 1 + length]
-
-
-def _str_find(recorder: Recorder, given: Arguments) -> float:
-    text, first, wanted = given.value(0, STRING), int(given.value(1, NUM)), given.value(2, STRING)
-    outside = "notinset" in given
-    for i in range(first - 1, len(text)):
-        if (text[i] in wanted) != outside:
-            return float(i + 1)
-    return float(len(text) + 1)
-
-
-def _str_match(recorder: Recorder, given: Arguments) -> float:
-    text, first, pattern = given.value(0, STRING), int(given.value(1, NUM)), given.value(2, STRING)
-    found = text.find(pattern, first - 1)
-    return float(found + 1 if found >= 0 else len(text) + 1)
 
 
 def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
@@ -147,22 +95,12 @@ def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
     return True
 
 
-def _byte_to_str(recorder: Recorder, given: Arguments) -> str:
-    value = int(given.value(0, NUM))
-    if "char" in given:
-        return chr(value)
-    return f"{value:02X}" if "hex" in given else str(value)
-
-
-# ------------------------------------------------------------------------------------ data and targets
-
-
 def _dim(recorder: Recorder, given: Arguments) -> float:
     value, which = given.interpreter.read(given.cell(0)), int(given.value(1, NUM))
     for _ in range(which - 1):
         value = value[0] if isinstance(value, list) and value else None
     if which < 1 or not isinstance(value, list):
-        raise RapidError(f"Dim: {given.name_of(0)} has no dimension {which}")
+        raise RapidError(f"Dim: {given.name_of(0)} has no dimension {which}", number="err_illdim")
     return float(len(value))
 
 
@@ -174,79 +112,154 @@ def _present(recorder: Recorder, given: Arguments) -> bool:
     return found is not ABSENT
 
 
-def _offs(recorder: Recorder, given: Arguments) -> Record:
-    target = given.value(0, "robtarget")
-    offset = [given.value(i, NUM) for i in (1, 2, 3)]
-    moved = [rounded(x + dx) if dx else x for x, dx in zip(target["trans"].values, offset, strict=True)]
-    return target.changed(trans=Record("pos", moved))
+def _is_kind(kind: str) -> Function:
+    return with_recorder("DatObj", lambda recorder, given: given.cell(0).kind == kind)
 
 
-def _rel_tool(recorder: Recorder, given: Arguments) -> Record:
-    target = given.value(0, "robtarget")
-    T = np.eye(4)
-    T[:3, 3] = [1e-3 * given.value(i, NUM) for i in (1, 2, 3)]
-    for name, axis in (("rx", 0), ("ry", 1), ("rz", 2)):
-        if name in given:
-            T = T @ _turn(axis, math.radians(given.value(name, NUM)))
-    pose = pose_record(frame_of(target) @ T)
-    return target.changed(trans=pose["trans"], rot=pose["rot"])
+def _test_and_set(recorder: Recorder, given: Arguments) -> bool:
+    cell = given.cell(0)
+    before, cell.value = cell.value, True
+    return not before
 
 
-def _turn(axis: int, angle: float) -> Floats:
-    q = np.zeros(4)
-    q[0], q[axis + 1] = math.cos(angle / 2), math.sin(angle / 2)
-    T = np.eye(4)
-    T[:3, :3] = matrix_from_quaternion(q)
-    return T
+def _ui_entry(recorder: Recorder, given: Arguments) -> float:
+    values = {name: given.optional(name, NUM, None) for name in ("initvalue", "minvalue", "maxvalue")}
+    if given.name.lower() == "uinumtune":
+        values["initvalue"] = given.value(0, NUM)
+    assumed = values["initvalue"] if values["initvalue"] is not None else values["minvalue"]
+    return ask_number(recorder, given, _message(given), 0.0 if assumed is None else assumed)
 
 
-def _euler_zyx(recorder: Recorder, given: Arguments) -> float:
-    R = matrix_from_quaternion(quaternion(given.value(0, "orient")))
-    if "z" in given:
-        angle = math.atan2(R[1, 0], R[0, 0])
-    elif "y" in given:
-        angle = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
-    else:
-        angle = math.atan2(R[2, 1], R[2, 2])
-    return rounded(math.degrees(angle))
+def _ui_alpha(recorder: Recorder, given: Arguments) -> str:
+    answer = recorder.operator.answer(_message(given))
+    if answer is None:
+        answer = given.optional("initstring", STRING, "")
+        recorder.assume(given.interpreter.place, f"{given.name}: the operator enters {text_of(answer)}")
+    return answer
 
 
-def _orient_zyx(recorder: Recorder, given: Arguments) -> Record:
-    T = np.eye(4)
-    for i, axis in enumerate((2, 1, 0)):
-        T = T @ _turn(axis, math.radians(given.value(i, NUM)))
-    return pose_record(T)["rot"]
+def _ui_choice(recorder: Recorder, given: Arguments) -> float:
+    return ask_number(recorder, given, _message(given), *buttons(given))
 
 
-def _orientation(compute: Callable[[Floats], Floats]) -> Callable[[Recorder, Arguments], Record]:
-    def run(recorder: Recorder, given: Arguments) -> Record:
-        q = np.array(given.value(0, "orient").values)
-        return Record("orient", compute(q / np.linalg.norm(q)).tolist())
-
-    return run
-
-
-def _frames(compute: Callable[..., Floats], count: int) -> Callable[[Recorder, Arguments], Record]:
-    def run(recorder: Recorder, given: Arguments) -> Record:
-        return pose_record(compute(*(frame_of(given.value(i, "pose")) for i in range(count))))
-
-    return run
+def buttons(given: Arguments) -> tuple[float, dict[str, float]]:
+    """Return the first button of a message box, and the numbers of its buttons by their texts."""
+    if "btnarray" in given:
+        texts = given.interpreter.evaluate(given.named["btnarray"].value)
+        keys = {text: k + 1.0 for k, text in enumerate(texts) if isinstance(text, str) and text}
+        return min(keys.values(), default=1.0), keys
+    words = BUTTONS.get(int(given.optional("buttons", NUM, 0.0)), ())
+    keys = {word: PREDEFINED[f"res{word}"].value for word in words}
+    return next(iter(keys.values()), 1.0), keys
 
 
-def _pose_vect(recorder: Recorder, given: Arguments) -> Record:
-    T, p = frame_of(given.value(0, "pose")), np.array(given.value(1, "pos").values)
-    return Record("pos", (T[:3, :3] @ p + 1e3 * T[:3, 3]).tolist())
+BUTTONS = {
+    0: ("ok",), 1: ("abort", "retry", "ignore"), 2: ("ok", "cancel"), 3: ("retry", "cancel"),
+    4: ("yes", "no"), 5: ("yes", "no", "cancel"),
+}  # fmt: skip
+"""Buttons of message boxes by their numbers, btnOK and others."""
+
+MOST_QUESTIONS = 100
+"""Number of answers to one question without a move from which on a program waits in a menu."""
 
 
-def _distance(recorder: Recorder, given: Arguments) -> float:
-    return rounded(math.dist(given.value(0, "pos").values, given.value(1, "pos").values))
+def _message(given: Arguments) -> str:
+    return " ".join(given.value(name, STRING) for name in ("header", "message") if name in given)
 
 
-def _dot(recorder: Recorder, given: Arguments) -> float:
-    return rounded(float(np.dot(given.value(0, "pos").values, given.value(1, "pos").values)))
+def ask_number(
+    recorder: Recorder,
+    given: Arguments,
+    question: str,
+    assumed: float,
+    keys: Mapping[str, float] | None = None,
+) -> float:
+    """Return the operator's number, or the assumed one with a note.
+
+    Args:
+        recorder: results of the program, with the operator.
+        given: arguments of the question, for messages.
+        question: text of the question.
+        assumed: number without an answer.
+        keys: numbers of keys by their texts.
+
+    Raises:
+        RapidError: the answer is no number, and no key.
+    """
+    place = given.interpreter.place
+    answer = recorder.operator.answer(question)
+    by_text = {text.lower(): number for text, number in (keys or {}).items()}
+    if answer is not None:
+        try:
+            return by_text[answer.lower()] if answer.lower() in by_text else float(answer)
+        except ValueError:
+            raise RapidError(
+                f"{given.name}: expected a number from the operator, got {answer!r}", "value"
+            ) from None
+    repeated = recorder.operator.times_asked((place, given.name, question), recorder.moves)
+    if repeated > MOST_QUESTIONS:
+        raise Stopped(f"the program waits in the menu of line {place[1]}: --operator")
+    if repeated:  # the program asks again: it does not go on with the answer before
+        numbers = sorted(keys.values()) if keys else [assumed + k for k in range(MOST_QUESTIONS + 1)]
+        assumed = numbers[repeated % len(numbers)]
+    shown = f" to {text_of(question)}" if question else ""
+    key = next((f" ({text_of(text)})" for text, number in (keys or {}).items() if number == assumed), "")
+    recorder.assume(place, f"{given.name}: the operator answers {assumed:g}{key}{shown} (--operator)")
+    return assumed
 
 
-# --------------------------------------------------------------------------------------- the arm, inputs
+# ----------------------------------------------------------------------------------- files and raw bytes
+
+
+def _read_line(recorder: Recorder, given: Arguments) -> str:
+    line = recorder.files.line(open_file(recorder, given))
+    return "EOF" if line is None else line
+
+
+def _read_number(recorder: Recorder, given: Arguments) -> float:
+    line = recorder.files.line(open_file(recorder, given))
+    try:
+        return PREDEFINED["eof_num"].value if line is None else float(line)
+    except ValueError:
+        raise RapidError(
+            f"{given.name} reads {text_of(line)}, expected a number", number="err_rcvdata"
+        ) from None
+
+
+def _read_byte(recorder: Recorder, given: Arguments) -> float:
+    return recorder.files.byte(open_file(recorder, given))
+
+
+# ---------------------------------------------------------------------------------------------- the arm
+
+
+class _Unjudged:
+    """Arm of a program whose kinematics is not judged: it is at its last target."""
+
+    def __init__(self, recorder: Recorder, given: Arguments) -> None:
+        self._last = recorder.last_target
+        recorder.assume(
+            given.interpreter.place, f"{given.name} returns the last target, because kinematics is not judged"
+        )
+
+    def joints(self) -> Record:
+        last = self._last
+        zero = [Record("robjoint", [0.0] * 6), Record("extjoint", [9e9] * 6)]
+        return last if last is not None and last.type == "jointtarget" else Record("jointtarget", zero)
+
+    def target(self, tool: Record, work_object: Record) -> Record:
+        last = self._last
+        if last is not None and last.type == "robtarget":
+            return last
+        pose = frames.pose_record(frames.turn(0, 0.0))
+        conf, axes = Record("confdata", [0.0] * 4), Record("extjoint", [9e9] * 6)
+        return Record("robtarget", [pose["trans"], pose["rot"], conf, axes])
+
+    def calculated_target(self, target: Record, tool: Record, work_object: Record) -> Record:
+        return self.target(tool, work_object)
+
+    def calculated_joints(self, target: Record, tool: Record, work_object: Record) -> Record:
+        return self.joints()
 
 
 def _work_object(given: Arguments) -> Record:
@@ -254,17 +267,18 @@ def _work_object(given: Arguments) -> Record:
 
 
 def _robot(recorder: Recorder, given: Arguments) -> Any:
-    if recorder.arm is None:
-        raise RapidError(f"{given.name} needs a robot", "refusal")
-    return recorder.arm
+    return recorder.arm or _Unjudged(recorder, given)
 
 
 def _arm(recorder: Recorder, given: Arguments) -> Any:
     arm = _robot(recorder, given)
-    if recorder.events and not getattr(recorder.events[-1], "stops", True):
-        recorder.note(
-            given.interpreter.place, f"{given.name} behind a fly-by point: taken as if the arm had reached it"
-        )
+    if recorder.arm is not None:
+        recorder.arm.stay()
+        if recorder.events and not getattr(recorder.events[-1], "stops", True):
+            recorder.note(
+                given.interpreter.place,
+                f"{given.name} behind a fly-by point: taken as if the arm had reached it",
+            )
     return arm
 
 
@@ -273,101 +287,188 @@ def _c_rob_t(recorder: Recorder, given: Arguments) -> Record:
     return _arm(recorder, given).target(tool, _work_object(given))
 
 
-def _c_pos(recorder: Recorder, given: Arguments) -> Record:
-    return _c_rob_t(recorder, given)["trans"]
-
-
-def _c_joint_t(recorder: Recorder, given: Arguments) -> Record:
-    return _arm(recorder, given).joints()
-
-
 def _calc(name: str, type_: str) -> Callable[[Recorder, Arguments], Record]:
     def run(recorder: Recorder, given: Arguments) -> Record:
         arm, tool = _robot(recorder, given), given.value(1, "tooldata")
-        return getattr(arm, name)(given.value(0, type_), tool, _work_object(given))
+        try:
+            return getattr(arm, name)(given.value(0, type_), tool, _work_object(given))
+        except RapidError as error:
+            error.number = error.number or "err_roblimit"
+            raise
 
     return run
 
 
 def _input(recorder: Recorder, given: Arguments) -> float:
-    name = given.name_of(0)
-    value = recorder.inputs.get(name.lower(), 0.0)
-    recorder.note(given.interpreter.place, f"{given.name}({name}) read as {value:g}")
-    return value
+    return recorder.signals.read(given.signal(0), given.interpreter.place)
 
 
-def _constant(value: Any) -> Callable[[Recorder, Arguments], Any]:
-    def run(recorder: Recorder, given: Arguments) -> Any:
-        recorder.note(given.interpreter.place, f"{given.name} returns {text_of(value)} here")
-        return value
-
-    return run
+def _clk_read(recorder: Recorder, given: Arguments) -> float:
+    elapsed, since = given.opaque(0, tuple, (0.0, None))
+    return rounded(elapsed if since is None else elapsed + recorder.now() - since)
 
 
-FUNCTIONS: dict[str, Callable[[Recorder, Arguments], Any]] = {
-    "abs": _number(abs),
-    "sqrt": _number(math.sqrt),
-    "exp": _number(math.exp),
-    "pow": _number(math.pow, 2),
-    "max": _number(max, 2),
-    "min": _number(min, 2),
-    "sin": _number(_degrees(math.sin)),
-    "cos": _number(_degrees(math.cos)),
-    "tan": _number(_degrees(math.tan)),
-    "asin": _number(_in_degrees(math.asin)),
-    "acos": _number(_in_degrees(math.acos)),
-    "atan": _number(_in_degrees(math.atan)),
-    "atan2": _number(_in_degrees(math.atan2), 2),
-    "round": _cut(_half_away),
-    "trunc": _cut(math.trunc),
-    "numtostr": _num_to_str,
-    "dnumtostr": _num_to_str,
-    "valtostr": _val_to_str,
-    "strlen": lambda recorder, given: float(len(given.value(0, STRING))),
-    "strpart": _str_part,
-    "strfind": _str_find,
-    "strmatch": _str_match,
-    "strmemb": lambda recorder, given: (
-        given.value(0, STRING)[int(given.value(1, NUM)) - 1] in given.value(2, STRING)
+def _max_speed(recorder: Recorder, given: Arguments) -> float:
+    recorder.assume(given.interpreter.place, "MaxRobSpeed returns 7000 mm/s, the speed of vmax")
+    return 7000.0
+
+
+FUNCTIONS: dict[str, Function] = {
+    # numbers
+    "Abs": of("num Value", abs),
+    "AbsDnum": of("dnum Value", abs),
+    "Sqrt": of("num Value", math.sqrt),
+    "SqrtDnum": of("dnum Value", math.sqrt),
+    "Exp": of("num Exponent", math.exp),
+    "Pow": of("num Base, num Exponent", math.pow),
+    "PowDnum": of("dnum Base, num Exponent", math.pow),
+    "Max": of("num A, num B", max),
+    "Min": of("num A, num B", min),
+    "Sin": of("num Angle", lambda angle: math.sin(math.radians(angle))),
+    "Cos": of("num Angle", lambda angle: math.cos(math.radians(angle))),
+    "Tan": of("num Angle", lambda angle: math.tan(math.radians(angle))),
+    "ASin": of("num Value", lambda value: math.degrees(math.asin(value))),
+    "ACos": of("num Value", lambda value: math.degrees(math.acos(value))),
+    "ATan": of("num Value", lambda value: math.degrees(math.atan(value))),
+    "ATan2": of("num Y, num X", lambda y, x: math.degrees(math.atan2(y, x))),
+    "Round": of(r"num Val \num Dec", strings.cut(strings.half_away)),
+    "RoundDnum": of(r"dnum Val \num Dec", strings.cut(strings.half_away)),
+    "Trunc": of(r"num Val \num Dec", strings.cut(math.trunc)),
+    "TruncDnum": of(r"dnum Val \num Dec", strings.cut(math.trunc)),
+    "NumToDnum": of("num Value", Double),
+    "DnumToNum": of(r"dnum Value \Integer", lambda value, integer=False: rounded(float(value))),
+    "BitAnd": of("num A, num B", strings.bits("and")),
+    "BitOr": of("num A, num B", strings.bits("or")),
+    "BitXOr": of("num A, num B", strings.bits("xor")),
+    "BitNeg": of("num A", strings.bits("neg")),
+    "BitLSh": of("num A, num Steps", strings.bits("left")),
+    "BitRSh": of("num A, num Steps", strings.bits("right")),
+    "BitCheck": of("num A, num Bit", strings.bits("check")),
+    "BitAndDnum": of("dnum A, dnum B", strings.bits("and", 52)),
+    "BitOrDnum": of("dnum A, dnum B", strings.bits("or", 52)),
+    "BitXOrDnum": of("dnum A, dnum B", strings.bits("xor", 52)),
+    "BitNegDnum": of("dnum A", strings.bits("neg", 52)),
+    "BitLShDnum": of("dnum A, num Steps", strings.bits("left", 52)),
+    "BitRShDnum": of("dnum A, num Steps", strings.bits("right", 52)),
+    "BitCheckDnum": of("dnum A, num Bit", strings.bits("check", 52)),
+    # strings
+    "NumToStr": of(r"num Val, num Dec \Exp", strings.num_to_str),
+    "DnumToStr": of(r"dnum Val, num Dec \Exp", strings.num_to_str),
+    "StrLen": of("string Str", len),
+    "StrPart": of("string Str, num ChPos, num Len", strings.str_part),
+    "StrFind": of(r"string Str, num ChPos, string Set \NotInSet", strings.str_find),
+    "StrMatch": of("string Str, num ChPos, string Pattern", strings.str_match),
+    "StrMemb": of("string Str, num ChPos, string Set", strings.str_memb),
+    "StrMap": of("string Str, string FromMap, string ToMap", strings.str_map),
+    "StrOrder": of("string Str1, string Str2, string Order", strings.str_order),
+    "StrDigCmp": of("string Digits1, num Relation, string Digits2", strings.str_dig_cmp),
+    "StrDigCalc": of("string Digits1, num Operation, string Digits2", strings.str_dig_calc),
+    "StrFormat": of(r"string Str \string Arg1 \string Arg2 \string Arg3 \string Arg4", strings.str_format),
+    "ByteToStr": of(r"num Byte \Hex \Okt \Bin \Char", strings.byte_to_str),
+    "StrToByte": of(r"string Str \Hex \Okt \Bin \Char", strings.str_to_byte),
+    "DecToHex": of("string Str", lambda text: f"{int(text):X}"),
+    "HexToDec": of("string Str", lambda text: str(int(text, 16))),
+    "ValToStr": with_recorder("Val", _val_to_str),
+    "StrToVal": with_recorder("Str Val", _str_to_val),
+    # data
+    "Dim": with_recorder("ArrPar DimNo", _dim),
+    "Present": with_recorder("OptPar", _present),
+    "IsPers": _is_kind("PERS"),
+    "IsVar": _is_kind("VAR"),
+    "TestAndSet": with_recorder("Object", _test_and_set),
+    # positions
+    "Offs": of("robtarget Point, num XOffset, num YOffset, num ZOffset", frames.offs),
+    "RelTool": of(r"robtarget Point, num Dx, num Dy, num Dz \num Rx \num Ry \num Rz", frames.rel_tool),
+    "EulerZYX": of(r"orient Rotation \X \Y \Z", frames.euler_zyx),
+    "OrientZYX": of("num ZAngle, num YAngle, num XAngle", frames.orient_zyx),
+    "NOrient": of("orient Rotation", frames.normalised),
+    "PoseMult": of("pose Pose1, pose Pose2", frames.pose_mult),
+    "PoseInv": of("pose Pose", frames.pose_inv),
+    "PoseVect": of("pose Pose, pos Pos", frames.pose_vect),
+    "Distance": of("pos Point1, pos Point2", frames.distance),
+    "DotProd": of("pos Vector1, pos Vector2", frames.dot_prod),
+    "VectMagn": of("pos Vector", lambda vector: math.hypot(*vector.values)),
+    "DefFrame": of(
+        r"robtarget NewP1, robtarget NewP2, robtarget NewP3 \num Origin", frames.def_frame
     ),
-    "strtoval": _str_to_val,
-    "bytetostr": _byte_to_str,
-    "strtobyte": lambda recorder, given: float(ord(given.value(0, STRING)[0])),
-    "dim": _dim,
-    "present": _present,
-    "offs": _offs,
-    "reltool": _rel_tool,
-    "eulerzyx": _euler_zyx,
-    "orientzyx": _orient_zyx,
-    "norient": _orientation(lambda q: q),
-    "posemult": _frames(lambda A, B: A @ B, 2),
-    "poseinv": _frames(np.linalg.inv, 1),
-    "posevect": _pose_vect,
-    "distance": _distance,
-    "dotprod": _dot,
-    "vectmagn": lambda recorder, given: rounded(math.hypot(*given.value(0, "pos").values)),
-    "crobt": _c_rob_t,
-    "cpos": _c_pos,
-    "cjointt": _c_joint_t,
-    "calcrobt": _calc("calculated_target", "jointtarget"),
-    "calcjointt": _calc("calculated_joints", "robtarget"),
-    "ctool": lambda recorder, given: PREDEFINED["tool0"].value,
-    "cwobj": lambda recorder, given: PREDEFINED["wobj0"].value,
-    **dict.fromkeys(["dinput", "doutput", "ainput", "aoutput", "ginput", "goutput", "testdi"], _input),
-    "clkread": _constant(0.0),
-    "ctime": _constant("00:00:00"),
-    "cdate": _constant("2000-01-01"),
-    "gettaskname": _constant("T_ROB1"),
-    "taskrunmec": _constant(True),
-    "robos": _constant(False),
-    "isstopmoveact": _constant(False),
-    "isfile": _constant(False),
-}
-"""Predefined functions by their names in lower case."""
-
-FUNCTIONS["testdi"] = lambda recorder, given: _input(recorder, given) == 1.0
+    "CRobT": with_recorder("", _c_rob_t),
+    "CPos": with_recorder("", lambda recorder, given: _c_rob_t(recorder, given)["trans"]),
+    "CJointT": with_recorder("", lambda recorder, given: _arm(recorder, given).joints()),
+    "CalcRobT": with_recorder("Joint_target Tool", _calc("calculated_target", "jointtarget")),
+    "CalcJointT": with_recorder("Rob_target Tool", _calc("calculated_joints", "robtarget")),
+    "CTool": with_recorder("", lambda recorder, given: PREDEFINED["tool0"].value),
+    "CWObj": with_recorder("", lambda recorder, given: PREDEFINED["wobj0"].value),
+    # signals
+    **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput"],
+                    with_recorder("Signal", _input)),
+    "TestDI": with_recorder("Signal", lambda recorder, given: _input(recorder, given) == 1.0),
+    "ValidIO": constant(True),
+    "IOUnitState": constant(1.0),
+    # operator
+    "UINumEntry": with_recorder("", _ui_entry),
+    "UINumTune": with_recorder("InitValue Increment", _ui_entry),
+    "UIDnumEntry": with_recorder("", _ui_entry),
+    "UIAlphaEntry": with_recorder("", _ui_alpha),
+    "UIMessageBox": with_recorder("", _ui_choice),
+    "UIListView": with_recorder("ListItems", _ui_choice),
+    "UIClientExist": constant(False),
+    # files
+    "ReadStr": with_recorder("IODevice", _read_line),
+    "ReadNum": with_recorder("IODevice", _read_number),
+    "ReadBin": with_recorder("IOChannel", _read_byte),
+    "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.opaque(0, bytes, b"")))),
+    "IsFile": constant(False),
+    "FileSize": constant(0.0),
+    "FSSize": constant(1e9),
+    # the controller
+    "ClkRead": with_recorder("Clock", _clk_read),
+    "MaxRobSpeed": with_recorder("", _max_speed),
+    "IsStopMoveAct": with_recorder("", lambda recorder, given: recorder.stopped_at is not None),
+    "CTime": constant("00:00:00"),
+    "CDate": constant("2000-01-01"),
+    "GetTime": constant(0.0),
+    "OpMode": constant(PREDEFINED["op_auto"].value),
+    "RunMode": constant(PREDEFINED["run_cont_cycle"].value),
+    "RobOS": constant(False),
+    "RobName": constant("ROB_1"),
+    "GetTaskName": constant("T_ROB1"),
+    "TaskRunMec": constant(True),
+    "TaskRunRob": constant(True),
+    "GetSysInfo": constant(""),
+    "GetServiceInfo": constant(""),
+    "GetNextSym": constant(False),
+    "GetNextMechUnit": constant(False),
+    "GetMecUnitName": constant("ROB_1"),
+    "IsMechUnitActive": constant(True),
+    "IsSyncMoveOn": constant(False),
+    "IsMainTask": constant(True),
+    "TextGet": constant("text"),
+    "TextTabGet": constant(1.0),
+    "TextTabFreeToUse": constant(False),
+    "CSpeedOverride": constant(100.0),
+    "EventType": constant(0.0),
+    "ReadMotor": constant(0.0),
+    "GetMotorTorque": constant(0.0),
+    "MaxRobReorientSpeed": constant(500.0),
+    "MaxExtLinearSpeed": constant(5000.0),
+    "MaxExtReorientSpeed": constant(1000.0),
+    "SocketGetStatus": constant(float(STATES.index("socket_closed"))),
+    "PathRecValidBwd": constant(False),
+    "PathRecValidFwd": constant(False),
+    "PFRestart": constant(False),
+    "ExecLevel": constant(0.0),
+}  # fmt: skip
+"""Predefined functions by their names."""
 
 
 def functions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], Any]]:
-    """Return the functions as an interpreter calls them."""
-    return {name: partial(run, recorder) for name, run in FUNCTIONS.items()}
+    """Return the functions by their names in lower case, as an interpreter calls them."""
+
+    def bound(function: Function) -> Callable[[Arguments], Any]:
+        def run(given: Arguments) -> Any:
+            given.arrange(function.names)
+            return function.run(recorder, given)
+
+        return run
+
+    return {name.lower(): bound(one) for name, one in FUNCTIONS.items()}

@@ -1,264 +1,31 @@
-"""Instructions of RAPID: moves and settings of the motion, and what is logged, ignored or refused."""
+"""Instructions of RAPID other than moves: one line of a table for each.
+
+A line has the name, the names of the required arguments in order, and a Python function of the recorder and
+the arguments, such as `"WaitTime": Instruction(names("Time"), _wait)`.  What changes nothing in the motion is
+a name in one of the lists of `_noted`; what needs a controller is a name in a list of `_refused`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 from twin.errors import RapidError
-from twin.rapid.program import Arguments, Stopped
-from twin.rapid.values import NUM, PREDEFINED, Record, rounded, text_of
+from twin.rapid import bytes_and_files as data
+from twin.rapid import interrupt_instructions as interrupts
+from twin.rapid import syntax_tree as st
+from twin.rapid import waits
+from twin.rapid.arguments import Arguments
+from twin.rapid.functions import ask_number, buttons
+from twin.rapid.moves import MOVES, Instruction, displacement_on
+from twin.rapid.recorder import Recorder, Stopped
+from twin.rapid.values import NUM, STRING, rounded, text_of
 
-if TYPE_CHECKING:
-    from twin.rapid.targets import Arm
+Run = Callable[[Recorder, Arguments], None]
 
-
-class Settings(NamedTuple):
-    """Settings of the motion that instructions change.
-
-    Attributes:
-        conf_j: whether joint moves must reach the configuration of their target (ConfJ).
-        conf_l: the same for lines and circles (ConfL).
-        acceleration: share of the acceleration, 0 to 1 (AccSet).
-        override: share of the programmed speed, 0 to 1 (VelSet).
-        speed_max: largest speed of the tool, in mm/s (VelSet).
-        load: payload in the gripper (GripLoad).
-    """
-
-    conf_j: bool = True
-    conf_l: bool = True
-    acceleration: float = 1.0
-    override: float = 1.0
-    speed_max: float = 5000.0
-    load: Record = PREDEFINED["load0"].value
+# ------------------------------------------------------------------------------------------- settings
 
 
-class Speed(NamedTuple):
-    """Speed of a move: of the tool in mm/s, and of its orientation in degrees/s."""
-
-    tcp: float
-    ori: float
-
-
-@dataclass(frozen=True, eq=False)
-class Move:
-    r"""Move instruction with its arguments.
-
-    Attributes:
-        file: file of the instruction.
-        line: line of the instruction.
-        name: name of the instruction, such as MoveL.
-        kind: "joint", "line" or "circle".
-        target: robtarget or jointtarget.
-        speed: speed of the tool in mm/s, and of its orientation in degrees/s.
-        zone: zonedata; `finep` is a stop.
-        tool: tooldata.
-        work_object: wobjdata.
-        via: robtarget on a circle.
-        duration: time of the move in s (`\T`), None if the speed counts.
-        settings: settings of the motion.
-        routine: name of the routine with the instruction.
-    """
-
-    file: str
-    line: int
-    name: str
-    kind: str
-    target: Record
-    speed: Speed
-    zone: Record
-    tool: Record
-    work_object: Record
-    via: Record | None = None
-    duration: float | None = None
-    settings: Settings = field(default_factory=Settings)
-    routine: str = ""
-
-    @property
-    def stops(self) -> bool:
-        """Whether the arm stops at the target."""
-        return self.zone["finep"]
-
-
-class Pause(NamedTuple):
-    """Wait for a time, in s; the arm stands still."""
-
-    file: str
-    line: int
-    seconds: float
-
-
-class Note(NamedTuple):
-    """Line of a program without an effect on the planned motion."""
-
-    file: str
-    line: int
-    text: str
-
-
-class Recorder:
-    """Results of a program: its moves and waits in order, and notes.
-
-    Attributes:
-        events: moves and pauses.
-        notes: what was not done, and what readers should know.
-        settings: settings for the next move.
-        arm: arm that follows the moves, None if no robot is known.
-        limit: largest number of moves, None for no limit.
-    """
-
-    def __init__(self, arm: Arm | None, inputs: dict[str, float], answer_after: float, limit: int | None):
-        self.events: list[Move | Pause] = []
-        self.notes: list[Note] = []
-        self.settings = Settings()
-        self.arm, self.inputs, self.answer_after, self.limit = arm, inputs, answer_after, limit
-        self.moves = 0
-
-    def note(self, place: tuple[str, int], text: str) -> None:
-        """Add a note, once for each line and text."""
-        if Note(*place, text) not in self.notes:
-            self.notes.append(Note(*place, text))
-
-    def pause(self, pause: Pause) -> None:
-        """Add a wait."""
-        self.events.append(pause)
-
-    def add(self, move: Move) -> None:
-        """Add a move.
-
-        Raises:
-            Stopped: the largest number of moves is made already.
-        """
-        if self.limit is not None and self.moves >= self.limit:
-            raise Stopped(f"stopped after {self.limit} moves (--moves), before line {move.line}")
-        if self.arm is not None:
-            self.arm.move(move)
-        self.events.append(move)
-        self.moves += 1
-
-
-MOVE_OPTIONS = "V", "T", "Z", "Inpos", "WObj", "TLoad", "NoEOffs", "Conc", "ID", "Corr"
-"""Optional arguments of moves."""
-
-IGNORED_OPTIONS = "conc", "id", "corr"
-"""Optional arguments that change nothing here, and are noted."""
-
-EXTERNAL = 9e9
-"""Value of an external axis that is not there."""
-
-
-def _checked(record: Record, what: str) -> Record:
-    """Return a target without external axes, or refuse it."""
-    axes = record["extax"].numbers()
-    used = [value for value in axes if abs(value - EXTERNAL) > 1.0 and value != 0.0]
-    if used:
-        raise RapidError(f"{what} has external axes ({used[0]:g}); only 9E9 is supported", "refusal")
-    return record
-
-
-def _check_options(recorder: Recorder, given: Arguments, triggers: int) -> None:
-    """Refuse optional arguments that a move does not have, and note those that change nothing."""
-    known = [*MOVE_OPTIONS, *(f"T{k}" for k in range(2, 9) if triggers)]
-    for option in given.named:
-        if option not in [name.lower() for name in known]:
-            raise RapidError(f"{given.name} has no argument \\{option}, it has {', '.join(known)}", "name")
-        if option in IGNORED_OPTIONS:
-            recorder.note(given.interpreter.place, f"{given.name}: \\{option} is ignored")
-
-
-def _move(kind: str, *, joints: bool = False, triggers: int = 0) -> Callable[[Recorder, Arguments], None]:
-    """Return the function of a move instruction.
-
-    Args:
-        kind: joint, line or circle.
-        joints: whether the target is a jointtarget.
-        triggers: number of arguments of a trigger between speed and zone (TriggL).
-    """
-
-    def run(recorder: Recorder, given: Arguments) -> None:
-        _check_options(recorder, given, triggers)
-        via = None
-        if kind == "circle":
-            via = _checked(given.value(0, "robtarget"), "the point on the circle")
-        first = 0 if via is None else 1
-        target = _checked(given.value(first, "jointtarget" if joints else "robtarget"), "the target")
-        speeds = given.value(first + 1, "speeddata")
-        zone = given.value(first + 2 + triggers, "zonedata")
-        tool = given.value(first + 3 + triggers, "tooldata")
-        work_object = given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
-        v_tcp, v_ori = given.optional("v", NUM, speeds["v_tcp"]), speeds["v_ori"]
-        if "z" in given:
-            zone = zone.changed(finep=False, pzone_tcp=given.value("z", NUM))
-        if "inpos" in given:
-            zone = zone.changed(finep=True)
-        duration = given.optional("t", NUM, None)
-        if "tload" in given:
-            tool = tool.changed(tload=given.value("tload", "loaddata"))
-        if not v_tcp > 0 or not v_ori > 0:
-            raise RapidError(f"the speed is {v_tcp:g} mm/s and {v_ori:g} deg/s, expected more than 0")
-        if not tool["robhold"] or work_object["robhold"]:
-            raise RapidError("a work object that the robot holds (robhold) is not supported", "refusal")
-        if work_object["ufmec"] or not work_object["ufprog"]:
-            raise RapidError("a work object on a moving unit is not supported", "refusal")
-        if triggers or len(given) > first + 4 + triggers:
-            recorder.note(given.interpreter.place, f"{given.name}: the output is logged, not set")
-        settings = recorder.settings
-        file, line = given.interpreter.place
-        recorder.add(
-            Move(
-                file=file,
-                line=line,
-                name=given.name,
-                kind=kind,
-                target=target,
-                speed=Speed(min(v_tcp * settings.override, settings.speed_max), v_ori * settings.override),
-                zone=zone,
-                tool=tool,
-                work_object=work_object,
-                via=via,
-                duration=duration,
-                settings=settings,
-                routine=given.interpreter.routine,
-            )
-        )
-
-    return run
-
-
-def _wait(recorder: Recorder, given: Arguments) -> None:
-    seconds = given.value(0, NUM)
-    if not seconds >= 0:
-        raise RapidError(f"WaitTime of {seconds:g} s, expected at least 0")
-    if seconds:
-        recorder.pause(Pause(*given.interpreter.place, seconds))
-
-
-def _answered(recorder: Recorder, given: Arguments) -> None:
-    recorder.note(given.interpreter.place, f"{given.name} {given.name_of(0)} (taken as answered)")
-    if recorder.answer_after > 0:
-        recorder.pause(Pause(*given.interpreter.place, recorder.answer_after))
-
-
-def _signal(recorder: Recorder, given: Arguments) -> None:
-    name = given.name_of(0)
-    recorder.note(given.interpreter.place, f"{given.name} {name} (logged)")
-    if name and given.interpreter.find(name) is None:
-        given.interpreter.signals.setdefault(name.lower(), recorder.inputs.get(name.lower(), 0.0))
-
-
-def _logged(recorder: Recorder, given: Arguments) -> None:
-    recorder.note(given.interpreter.place, f"{given.name} (logged)")
-
-
-def _write(recorder: Recorder, given: Arguments) -> None:
-    values = [given.interpreter.evaluate(one.value) for one in (*given.required, *given.named.values())]
-    text = "".join(value if isinstance(value, str) else text_of(value) for value in values)
-    recorder.note(given.interpreter.place, f"{given.name}: {text}")
-
-
-def _conf(name: str) -> Callable[[Recorder, Arguments], None]:
+def _conf(name: str) -> Run:
     def run(recorder: Recorder, given: Arguments) -> None:
         recorder.settings = recorder.settings._replace(**{name: "off" not in given})
 
@@ -286,104 +53,285 @@ def _grip_load(recorder: Recorder, given: Arguments) -> None:
     recorder.settings = recorder.settings._replace(load=load)
 
 
-def _exit(recorder: Recorder, given: Arguments) -> None:
-    _, line = given.interpreter.place
-    raise Stopped(f"{given.name} in line {line}" if given.name.lower() == "exitcycle" else "")
+def _displacement_set(recorder: Recorder, given: Arguments) -> None:
+    recorder.settings = recorder.settings._replace(displacement=given.value(0, "pose"))
 
 
-def _add(sign: int | None) -> Callable[[Recorder, Arguments], None]:
+def _displacement_off(recorder: Recorder, given: Arguments) -> None:
+    recorder.settings = recorder.settings._replace(displacement=None)
+
+
+# --------------------------------------------------------------------------------------------- outputs
+
+
+def _write_signal(value: float | None = None) -> Run:
+    def run(recorder: Recorder, given: Arguments) -> None:
+        name = given.signal(0)
+        new = value
+        if new is None:
+            new = given.value("dvalue", "dnum") if "dvalue" in given else given.value(1, NUM)
+        recorder.note(given.interpreter.place, f"{given.name} {name} (logged)")
+        recorder.signals.write(name, float(new))
+
+    return run
+
+
+def _invert(recorder: Recorder, given: Arguments) -> None:
+    name = given.signal(0)
+    recorder.note(given.interpreter.place, f"{given.name} {name} (logged)")
+    recorder.signals.write(name, 1.0 - recorder.signals.values.get(name.lower(), 0.0))
+
+
+def _pulse(recorder: Recorder, given: Arguments) -> None:
+    name = given.signal(0)
+    recorder.note(given.interpreter.place, f"{given.name} {name} (logged)")
+    before = recorder.signals.values.get(name.lower(), 0.0)
+    for value in (1.0 - before, before):
+        recorder.signals.write(name, value)
+
+
+# --------------------------------------------------------------------------------------------- operator
+
+
+def _write(recorder: Recorder, given: Arguments) -> None:
+    recorder.note(given.interpreter.place, f"{given.name}: {given.texts()}")
+
+
+def _read_key(recorder: Recorder, given: Arguments) -> None:
+    question = given.value(1, STRING)
+    keys = {text: k - 1.0 for k in range(2, len(given)) if (text := given.value(k, STRING))}
+    given.cell(0).value = ask_number(recorder, given, question, min(keys.values(), default=1.0), keys)
+    given.give("breakflag", 0.0)
+
+
+def _read_number(recorder: Recorder, given: Arguments) -> None:
+    given.cell(0).value = ask_number(recorder, given, given.value(1, STRING), 0.0)
+
+
+def _message_box(recorder: Recorder, given: Arguments) -> None:
+    texts = " ".join(given.value(k, STRING) for k in range(len(given)))
+    recorder.note(given.interpreter.place, f"{given.name}: {texts}")
+    if "result" in given:
+        given.give("result", ask_number(recorder, given, texts, *buttons(given)))
+
+
+# --------------------------------------------------------------------------------------------- program
+
+
+def _exit_cycle(recorder: Recorder, given: Arguments) -> None:
+    raise Stopped(f"{given.name} in line {given.interpreter.place[1]}", planned=True)
+
+
+def _add(sign: int | None) -> Run:
     def run(recorder: Recorder, given: Arguments) -> None:
         cell = given.cell(0)
         if cell.kind == "CONST":
             raise RapidError(f"{given.name_of(0)} is constant", "type")
         by = given.value(1, NUM) if given.name.lower() == "add" else sign or 0
-        cell.value = 0.0 if sign is None and given.name.lower() == "clear" else rounded(cell.value + by)
+        before = given.interpreter.number(cell.value)
+        cell.value = 0.0 if sign is None and given.name.lower() == "clear" else rounded(before + by)
 
     return run
 
 
-def _refused(reason: str) -> Callable[[Recorder, Arguments], None]:
+def _call_by_var(recorder: Recorder, given: Arguments) -> None:
+    given.interpreter.call_procedure(f"{given.value(0, STRING)}{given.value(1, NUM):g}")
+
+
+def _book_error(recorder: Recorder, given: Arguments) -> None:
+    numbers = given.interpreter.error_numbers
+    given.cell(0).value = numbers.setdefault(given.name_of(0).lower(), 1000.0 + len(numbers))
+
+
+def _raise(recorder: Recorder, given: Arguments) -> None:
+    number = given.value(1, NUM) if given.name.lower() == "errraise" else given.value("errornumber", NUM)
+    given.interpreter.raise_number(number)
+
+
+def _try_int(recorder: Recorder, given: Arguments) -> None:
+    value = given.value(0, "dnum")
+    if value != round(value):
+        raise RapidError(f"TryInt: {text_of(value)} is not whole", number="err_argvalerr")
+
+
+def _no_retry_limit(recorder: Recorder, given: Arguments) -> None:
+    recorder.most_retries = float("inf")
+
+
+def _clock(recorder: Recorder, given: Arguments) -> None:
+    cell, word = given.cell(0), given.name.lower()
+    elapsed, since = given.opaque(0, tuple, (0.0, None))
+    now = recorder.now()
+    elapsed += 0.0 if since is None else now - since
+    running = given.interpreter.running_clocks
+    if word == "clkstart":
+        cell.value = elapsed, now
+        running.add(id(cell))
+    else:
+        cell.value = (elapsed, None) if word == "clkstop" else (0.0, None if since is None else now)
+        if word == "clkstop":
+            running.discard(id(cell))
+
+
+def _alias(recorder: Recorder, given: Arguments) -> None:
+    from twin.rapid.signals import Signal
+
+    node = given.expression(0)
+    is_name = isinstance(node, st.Variable) and given.interpreter.find(node.name) is None
+    name = given.signal(0) if is_name else given.interpreter.evaluate(node)
+    given.cell(1).value = Signal(name if isinstance(name, str) else given.signal(0))
+
+
+def _unchanged(recorder: Recorder, given: Arguments) -> None:
+    recorder.assume(
+        given.interpreter.place, f"{given.name}: what it reads is not known here, its data keeps its value"
+    )
+
+
+def _nothing(recorder: Recorder, given: Arguments) -> None:
+    pass
+
+
+# ---------------------------------------------------------------------------------------------- table
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names in a text."""
+    return tuple(text.split())
+
+
+def _noted(text: str, reason: str) -> dict[str, Instruction]:
+    """Return instructions that change nothing in the plan, which the first of each name notes."""
+
+    def run(recorder: Recorder, given: Arguments) -> None:
+        recorder.note_once(given.name.lower(), given.interpreter.place, f"{given.name} ({reason})")
+
+    return {name: Instruction((), run) for name in text.split()}
+
+
+def _refused(text: str, reason: str) -> dict[str, Instruction]:
     def run(recorder: Recorder, given: Arguments) -> None:
         raise RapidError(f"{given.name} is refused: {reason}", "refusal")
 
-    return run
+    return {name: Instruction((), run) for name in text.split()}
 
 
-def _names(text: str, run: Callable[[Recorder, Arguments], None]) -> dict[str, Callable[..., None]]:
-    return dict.fromkeys(text.lower().split(), run)
+def _passed(text: str, reason: str) -> dict[str, Instruction]:
+    def run(recorder: Recorder, given: Arguments) -> None:
+        recorder.assume(given.interpreter.place, f"{given.name} is passed: {reason}")
+
+    return {name: Instruction((), run) for name in text.split()}
 
 
-INSTRUCTIONS: dict[str, Callable[[Recorder, Arguments], None]] = {
-    "moveabsj": _move("joint", joints=True),
-    "movej": _move("joint"),
-    "movel": _move("line"),
-    "movec": _move("circle"),
-    "movejdo": _move("joint"),
-    "moveldo": _move("line"),
-    "movecdo": _move("circle"),
-    "movejsync": _move("joint"),
-    "movelsync": _move("line"),
-    "movecsync": _move("circle"),
-    "triggj": _move("joint", triggers=1),
-    "triggl": _move("line", triggers=1),
-    "triggc": _move("circle", triggers=1),
-    "waittime": _wait,
-    "confl": _conf("conf_l"),
-    "confj": _conf("conf_j"),
-    "accset": _acc_set,
-    "velset": _vel_set,
-    "gripload": _grip_load,
-    "exitcycle": _exit,
-    "add": _add(0),
-    "incr": _add(1),
-    "decr": _add(-1),
-    "clear": _add(None),
-    **_names("TPWrite ErrWrite ErrLog TPErase TPShow UIMsgBox Write", _write),
-    **_names(
-        "WaitDI WaitDO WaitAI WaitAO WaitGI WaitGO WaitUntil WaitRob WaitTestAndSet WaitSyncTask", _answered
+def _same(text: str, arguments: str, run: Run) -> dict[str, Instruction]:
+    return {name: Instruction(names(arguments), run) for name in text.split()}
+
+
+INSTRUCTIONS: dict[str, Instruction] = {
+    **MOVES,
+    # settings of the motion
+    "ConfL": Instruction((), _conf("conf_l")),
+    "ConfJ": Instruction((), _conf("conf_j")),
+    "AccSet": Instruction(names("Acc Ramp"), _acc_set),
+    "VelSet": Instruction(names("Override Max"), _vel_set),
+    "GripLoad": Instruction(names("Load"), _grip_load),
+    "PDispOn": Instruction(names("ProgPoint Tool"), displacement_on),
+    "PDispSet": Instruction(names("DispFrame"), _displacement_set),
+    "PDispOff": Instruction((), _displacement_off),
+    # waits
+    "WaitTime": Instruction(names("Time"), waits.wait_time),
+    "WaitUntil": Instruction(names("Cond"), waits.wait_until),
+    **_same("WaitDI WaitDO WaitGI WaitGO WaitAI WaitAO", "Signal Value", waits.wait_signal),
+    "WaitTestAndSet": Instruction(names("Object"), waits.wait_test_and_set),
+    # outputs
+    **_same("SetDO SetAO SetGO", "Signal Value", _write_signal()),
+    "Set": Instruction(names("Signal"), _write_signal(1.0)),
+    "Reset": Instruction(names("Signal"), _write_signal(0.0)),
+    "InvertDO": Instruction(names("Signal"), _invert),
+    "PulseDO": Instruction(names("Signal"), _pulse),
+    "AliasIO": Instruction(names("FromSignal ToSignal"), _alias),
+    # operator
+    **_same("TPWrite", "String", _write),
+    **_same("ErrWrite ErrLog TPErase TPShow UIShow", "", _write),
+    "TPReadFK": Instruction(names("TPAnswer TPText TPFK1 TPFK2 TPFK3 TPFK4 TPFK5"), _read_key),
+    **_same("TPReadNum TPReadDnum", "TPAnswer TPText", _read_number),
+    "UIMsgBox": Instruction((), _message_box),
+    # interrupts and the path
+    **interrupts.INSTRUCTIONS,
+    # files and bytes
+    **data.INSTRUCTIONS,
+    # program and data
+    "ExitCycle": Instruction((), _exit_cycle),
+    "Add": Instruction(names("Name AddValue"), _add(0)),
+    "Incr": Instruction(names("Name"), _add(1)),
+    "Decr": Instruction(names("Name"), _add(-1)),
+    "Clear": Instruction(names("Name"), _add(None)),
+    **_same("ClkStart ClkStop ClkReset", "Clock", _clock),
+    "CallByVar": Instruction(names("Name Number"), _call_by_var),
+    "BookErrNo": Instruction(names("ErrorName"), _book_error),
+    "ErrRaise": Instruction(names("ErrorName ErrorId"), _raise),
+    "RaiseToUser": Instruction((), _raise),
+    "TryInt": Instruction(names("DataObj"), _try_int),
+    "ResetRetryCount": Instruction((), _no_retry_limit),
+    "Rapid_Dummy": Instruction((), _nothing),
+    "TPReadStatus": Instruction((), _nothing),
+    **_same("ReadCfgData WriteCfgData GetDataVal GetSysData ReadErrData GetTrapData", "", _unchanged),
+    # what needs more than one task, or more than a plan
+    **_passed(
+        "SyncMoveOn SyncMoveOff SyncMoveUndo SyncMoveSuspend SyncMoveResume WaitSyncTask",
+        "there is one task here",
     ),
-    **_names("SetDO SetAO SetGO Set Reset PulseDO InvertDO AliasIO IOEnable IODisable", _signal),
-    **_names(
-        "SingArea ClkStart ClkStop ClkReset ActUnit DeactUnit StartMove StopMove StorePath RestoPath "
-        "ClearPath MotionSup PathResol SoftAct SoftDeact IDelete IDisable IEnable ISleep IWatch BookErrNo "
-        "TriggIO TriggEquip TriggInt TriggSpeed TriggRampAO TriggCheckIO EOffsOff PDispOff PathAccLim "
-        "WorldAccLim CirPathMode SpeedRefresh TuneReset WZHomeJointDef SetSysData Rapid_Dummy "
-        "ResetRetryCount SkipWarn StartLoad WaitLoad UnLoad CancelLoad Stop Break EGMReset "
-        "MotionPlannerMode DynamicSetup",
-        _logged,
+    **_passed(
+        "MoveExtJ IndAMove IndCMove IndDMove IndRMove IndReset ActUnit DeactUnit",
+        "it moves no axis of the arm",
     ),
-    **_names(
+    **_passed("Load UnLoad StartLoad WaitLoad CancelLoad EraseModule", "the given modules count"),
+    **_noted(
+        "SingArea MotionSup PathResol SoftAct SoftDeact EOffsOn EOffsOff EOffsSet PathAccLim WorldAccLim "
+        "CirPathMode SpeedRefresh TuneServo TuneReset SetSysData SpeedLimAxis SpeedLimCheckPoint "
+        "MotionPlannerMode DynamicSetup CornerPathWarning CorrCon CorrDiscon CorrClear FricIdInit "
+        "MechUnitLoad HollowWristReset ReportWarning CamFlush ContactL",
+        "it changes nothing in the plan",
+    ),
+    **_noted(
+        "WZBoxDef WZSphDef WZCylDef WZHomeJointDef WZLimJointDef WZLimSup WZDOSet WZEnable WZDisable WZFree",
+        "world zones are not watched",
+    ),
+    **_noted(
+        "TriggIO TriggEquip TriggInt TriggSpeed TriggRampAO TriggCheckIO TriggStopProc TriggDataReset",
+        "triggers are not set",
+    ),
+    **_noted(
+        "IOEnable IODisable IOBusState IOBusStart SkipWarn Stop Break SystemStopAction PathRecStart "
+        "PathRecStop PathRecMoveBwd PathRecMoveFwd StepBwdPath ProcerrRecovery SetAllDataVal SetDataVal "
+        "SetDataSearch Save WarmStart WriteVar TextTabInstall DitherAct DitherDeact WaitRob SetLeadThrough "
+        "StopMoveReset MotionProcessModeSet EGMReset",
+        "logged",
+    ),
+    **_refused(
         "SocketCreate SocketConnect SocketBind SocketListen SocketAccept SocketSend SocketReceive "
         "SocketClose SocketSendTo SocketReceiveFrom RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage "
         "RMQGetMsgData RMQEmptyQueue RMQSendWait RMQGetMsgHeader",
-        _refused("there is no network here"),
+        "it needs a live controller",
     ),
-    **_names(
-        "Open Close Rewind ReadRawBytes WriteRawBytes WriteBin WriteAnyBin ReadAnyBin ClearRawBytes "
-        "PackRawBytes UnpackRawBytes CopyRawBytes WriteStrBin MakeDir RemoveDir RemoveFile RenameFile "
-        "CopyFile Load Save OpenDir CloseDir ReadErrData",
-        _refused("there are no files of a controller here"),
-    ),
-    **_names(
-        "SyncMoveOn SyncMoveOff SyncMoveUndo SyncMoveSuspend SyncMoveResume MoveExtJ",
-        _refused("only one robot without external axes is planned"),
-    ),
-    **_names("PDispOn PDispSet EOffsOn EOffsSet", _refused("program displacement is not supported")),
-    **_names("SearchL SearchC SearchJ SearchExtJ", _refused("a search ends where a sensor says")),
-    **_names(
+    **_refused(
         "EGMGetId EGMSetupUC EGMSetupAI EGMSetupAO EGMSetupGI EGMSetupLTAPP EGMActJoint EGMActPose "
         "EGMActMove EGMRunJoint EGMRunPose EGMMoveL EGMMoveC EGMStop EGMStreamStart EGMStreamStop "
         "EGMWaitCond",
-        _refused("EGM is not planned; `irb-twin egm serve --program` simulates it"),
+        "EGM is not planned; `irb-twin egm serve --program` simulates it",
     ),
-    **_names(
-        "IPers ISignalDI ISignalDO ISignalAI ISignalAO ISignalGI ITimer IVarValue IError IPathPos",
-        _refused("there are no interrupts here"),
-    ),
-}
-"""Functions of the instructions by their names in lower case."""
+}  # fmt: skip
+"""Instructions by their names."""
 
 
 def instructions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], None]]:
-    """Return the instructions as an interpreter calls them."""
-    return {name: partial(run, recorder) for name, run in INSTRUCTIONS.items()}
+    """Return the instructions by their names in lower case, as an interpreter calls them."""
+
+    def bound(instruction: Instruction) -> Callable[[Arguments], None]:
+        def run(given: Arguments) -> None:
+            given.arrange(instruction.names)
+            instruction.run(recorder, given)
+
+        return run
+
+    return {name.lower(): bound(one) for name, one in INSTRUCTIONS.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +18,8 @@ from twin.rapid import syntax_tree as st
 
 HEADER = re.compile(r"%%%.*?%%%", re.S)
 WORDS = re.compile(r'"(?:[^"\n]|"")*"|![^\n]*|\bENDMODULE\b', re.I)
-ENCODINGS = "utf-8-sig", "cp1252"
+HIGH = re.compile(rb"[\x80-\xff]+")
+ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})|\"\"")
 
 EXPECTED = {
     "ID": "a name",
@@ -41,6 +43,7 @@ EXPECTED = {
     "LSQB": "[",
     "RSQB": "]",
     "LBRACE": "{",
+    "PLACEHOLDER": "<SMT>",
     "RBRACE": "}",
     "BACKSLASH": "\\",
     "PERCENT": "%",
@@ -94,6 +97,12 @@ def parse(text: str, file: str = "<text>") -> Source:
     return Source(tuple(module._replace(file=file) for module in modules), tuple(remarks))
 
 
+def joined(sources: Sequence[Source]) -> Source:
+    """Return the modules of several files as those of one task."""
+    modules = tuple(module for source in sources for module in source.modules)
+    return Source(modules, tuple(remark for source in sources for remark in source.remarks))
+
+
 def read_source(path: str | Path) -> Source:
     """Return the modules of a file.
 
@@ -105,24 +114,25 @@ def read_source(path: str | Path) -> Source:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a module file, in UTF-8 or Windows' code page 1252.
+    """Return the text of a module file, in UTF-8, GBK (of Chinese pendants) or ISO 8859-1.
 
     Raises:
         OSError: the file cannot be read.
         RapidError: it is not text.
     """
     data = Path(path).read_bytes()
-    odd = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in data)
-    if 100 * odd > len(data):
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace")
+    odd = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a" for byte in data[:200])
+    if odd > 20:
         raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
-    for encoding in ENCODINGS:
-        try:
-            return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    raise RapidError(
-        f"{path}: encrypted or not text, expected a RAPID module in UTF-8 or code page 1252", "syntax"
-    )
+    data = data.replace(b"\0", b" ")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        runs = [len(run[0]) for run in HIGH.finditer(data)]
+        is_chinese = all(run % 2 == 0 for run in runs) and max(runs) >= 4  # two bytes for each character
+        return data.decode("gb18030" if is_chinese else "latin-1", errors="replace")
 
 
 _lock = Lock()
@@ -157,6 +167,13 @@ def _plain_numbers(text: str) -> list[Any]:
         return json.loads(re.sub(r"[^][, \t\r\n]+", lambda number: repr(float(number[0])), text))
 
 
+def _escaped(found: re.Match[str]) -> str:
+    """Return the character of two quotes, two backslashes, or a backslash with its code."""
+    if found[0] in ('""', "\\\\"):
+        return found[0][0]
+    return chr(int(found[1], 16))
+
+
 def _number(text: str) -> float:
     return float(int(text, 0)) if text[:2].lower() in ("0x", "0b", "0o") else float(text)
 
@@ -179,7 +196,7 @@ class _TreeBuilder(Transformer):
         return modules
 
     def module(self, name, *rest):
-        attributes = [part for part in rest if isinstance(part, Token)]
+        attributes = [part for part in rest if isinstance(part, Token) and part.type == "ID"]
         items = [part for part in rest if part is not None and not isinstance(part, Token)]
         return st.Module(str(name), tuple(one.upper() for one in attributes), tuple(items), "")
 
@@ -291,7 +308,16 @@ class _TreeBuilder(Transformer):
     def connect(self, word, interrupt, trap):
         return st.Connect(word.line, interrupt, str(trap))
 
+    def placeholder(self, text):
+        return st.Placeholder(text.line, str(text))
+
     # Expressions
+
+    def unfinished(self, text):
+        return st.Placeholder(text.line, str(text))
+
+    def keyword(self, name, value):
+        return st.Argument(name.lower(), value, required=True)
 
     def arguments(self, *arguments):
         given = (one for one in arguments if one is not None)
@@ -329,7 +355,7 @@ class _TreeBuilder(Transformer):
         return st.Literal(_number(text))
 
     def text(self, text):
-        return st.Literal(text[1:-1].replace('""', '"'))
+        return st.Literal(ESCAPE.sub(_escaped, text[1:-1]))
 
     def numbers(self, text):
         return st.Numbers(_plain_numbers(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from twin.arrays import Floats
-from twin.errors import RapidError
+from twin.errors import PayloadWarning, RapidError
 from twin.kinematics.forward import jacobian
 from twin.rapid.fastest_motion import (
     Law,
@@ -22,7 +23,7 @@ from twin.rapid.fastest_motion import (
     path_torques,
     torque_law,
 )
-from twin.rapid.instructions import Move, Pause
+from twin.rapid.recorder import Move, Pause
 from twin.rapid.targets import LEVER, Segment, payload_of, tool_frame
 from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record
@@ -408,7 +409,9 @@ def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) ->
     for (tool, grip), same in _alike(pieces, load):
         q, dq, ddq = (np.vstack([getattr(pieces[k], name) for k in same]) for name in ("q", "dq", "ddq"))
         payload = payload_of(tool, grip)
-        loaded = robot if payload is None else robot.with_payload(payload)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PayloadWarning)  # the program's notes say it, line by line
+            loaded = robot if payload is None else robot.with_payload(payload)
         torques = path_torques(loaded, q, dq, ddq)
         ends = np.cumsum([len(pieces[k].q) for k in same])[:-1]
         for k, *parts in zip(same, *(np.split(one, ends) for one in torques), strict=True):

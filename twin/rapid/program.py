@@ -11,8 +11,24 @@ from typing import Any, NoReturn
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
+from twin.rapid.arguments import Arguments
 from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
-from twin.rapid.values import BOOL, NUM, STATES, STRING, copied, rounded, text_of
+from twin.rapid.interrupts import Interrupts
+from twin.rapid.recorder import Recorder, Stopped
+from twin.rapid.repetition import Repetition
+from twin.rapid.signals import signals_of
+from twin.rapid.values import (
+    BOOL,
+    NUM,
+    PREDEFINED,
+    SIGNAL_TYPES,
+    STATES,
+    STRING,
+    copied,
+    one_letter_beside,
+    rounded,
+    text_of,
+)
 
 
 class _Returned(Exception):
@@ -31,23 +47,26 @@ class _Handled(Exception):
     """End of an error handler; `args` are RETRY or TRYNEXT, and file and line."""
 
 
-class Stopped(Exception):
-    """End of the execution before that of the program; `args[0]` states why, as a sentence."""
-
-
 DEEPEST = 100
 """Largest number of calls within each other."""
 
-STEP_LIMIT = 1_000_000
-"""Statements after which a program without a limit of moves is stopped."""
+STEP_LIMIT = 500_000
+"""Statements after which a program is stopped."""
+
+MANY_QUESTIONS = 100
+"""Number of questions without an answer from which on a program waits in a menu."""
+
+TARGETS = "robtarget", "jointtarget"
 
 
 class Interpreter(Evaluator):
     """Interpreter of the modules of one task.
 
     Attributes:
-        place: file and line of the current statement.
+        recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
+        interrupts: interrupts and their traps.
+        running_clocks: clocks that run, by the identities of their data objects.
     """
 
     def __init__(
@@ -55,20 +74,41 @@ class Interpreter(Evaluator):
         modules: Sequence[st.Module],
         instructions: Mapping[str, Callable[..., Any]],
         functions: Mapping[str, Callable[..., Any]],
+        recorder: Recorder,
         *,
         step_limit: int = STEP_LIMIT,
     ) -> None:
-        super().__init__(modules, functions)
+        super().__init__(modules, functions, recorder.signals)
+        recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
         self.instructions = instructions
+        self.recorder = recorder
         self.step_limit = step_limit
-        self.steps = self.depth = 0
+        self.steps = self.depth = self.endless = 0
         self.counts: Counter[tuple[str, int]] = Counter()
-        self.place = ("", 0)
+        self.interrupts = Interrupts()
+        recorder.signals.on_change = self._signal_changed
+        recorder.wakes_at = lambda: self.interrupts.next_time
+        recorder.on_time = self.interrupts.advance
+        self.running_clocks: set[int] = set()
+        for name in sorted(recorder.signals.given):
+            self._write_data(name, recorder.signals.values.get(name))
 
     @property
     def routine(self) -> str:
         """Name of the routine that runs."""
         return "" if self.frame is None else self.frame.routine.name
+
+    def _signal_changed(self, name: str, before: float, after: float) -> None:
+        self._write_data(name, after)
+        self.interrupts.changed("signal", name, before, after)
+
+    def _write_data(self, name: str, value: float | None) -> None:
+        """Write the value of an input into the data of its name, as an operator's panel writes PERS data."""
+        cell = self.shared.get(name)
+        if value is not None and isinstance(cell, Cell) and cell.kind != "CONST" and not cell.dimensions:
+            before, cell.pending = cell.value, None
+            cell.value = value != 0.0 if cell.type == BOOL else self.types.converted(value, cell.type)
+            self.interrupts.changed("persistent", name, before, cell.value)
 
     # ------------------------------------------------------------------------------------------- calls
 
@@ -81,9 +121,8 @@ class Interpreter(Evaluator):
         if function is not None:
             return function(Arguments(self, node.name, node.arguments))
         known = [name for name, one in self.shared.items() if isinstance(one, RoutineOf)]
-        raise RapidError(
-            f"there is no function {node.name}{near(node.name, [*known, *self.functions])}", "name"
-        )
+        hint = near(node.name, [*known, *self.functions]) or ": add the module that declares it"
+        raise RapidError(f"there is no function {node.name}{hint}", "name")
 
     def run_routine(self, scope: Scope, routine: st.Routine, arguments: Sequence[st.Argument] = ()) -> Any:
         """Run a routine with arguments, and return a function's value."""
@@ -120,7 +159,7 @@ class Interpreter(Evaluator):
         for is_optional, group in routine.parameters:
             for parameter in group:
                 name = parameter.name.lower()
-                if is_optional:
+                if is_optional or name in named:
                     given = named.pop(name, None)
                 else:
                     given = required.pop(0) if required else None
@@ -139,12 +178,15 @@ class Interpreter(Evaluator):
             return self.frame.data.get(given.passed_on, ABSENT)
         if given.value is None:
             return Cell(BOOL, 0, "IN", True)
+        if type_ in SIGNAL_TYPES and not parameter.stars:
+            return Cell(type_, 0, "IN", self.signal(given.value))
         if parameter.mode:
             if not isinstance(given.value, st.Variable):
                 raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
             cell = self.cell(given.value)
             self.read(cell)
-            if cell.kind == "CONST":
+            is_predefined = given.value.name.lower() in PREDEFINED  # tool0 and others are PERS there
+            if cell.kind == "CONST" and not (parameter.mode == "PERS" and is_predefined):
                 raise RapidError(
                     f"{given.value.name} is constant, and {parameter.name} may change it", "type"
                 )
@@ -173,16 +215,18 @@ class Interpreter(Evaluator):
         """Run a statement, and the error handler of its routine if the program raises an error there."""
         frame = self.frame
         assert frame is not None
+        retries = 0
         while True:
             try:
                 self.run(statement)
                 return
-            except _Raised as error:
+            except (_Raised, RapidError) as error:
+                number = error.args[0] if isinstance(error, _Raised) else self._error_number(error)
                 handler = frame.routine.handlers.get("ERROR")
-                if handler is None or frame.handling is not None:
+                if number is None or handler is None or frame.handling is not None:
                     raise
-                frame.handling = error.args[0]
-                frame.data["errno"] = Cell(NUM, 0, "CONST", error.args[0])
+                frame.handling = number
+                frame.data["errno"] = Cell(NUM, 0, "CONST", number)
                 try:
                     self.run_block(handler)
                     raise _Returned(None)
@@ -191,6 +235,29 @@ class Interpreter(Evaluator):
                         return
                 finally:
                     frame.handling = None
+                retries += 1
+                if retries > self.recorder.most_retries:
+                    raise RapidError(
+                        f"RETRY of line {statement.line} for the {retries}th time: a controller stops after "
+                        f"{self.recorder.most_retries:g} (No Of Retry)"
+                    ) from None
+
+    def _error_number(self, error: RapidError) -> float | None:
+        """Return the number of an error that the controller raises, None for other faults."""
+        return self.error_number(error.number) if error.number else None
+
+    def run_traps(self) -> None:
+        """Run the traps whose causes came."""
+        interrupts, place = self.interrupts, self.place
+        while interrupts.due:
+            number = interrupts.pending.popleft()
+            self.shared["intno"] = Cell(NUM, 0, "CONST", float(number))
+            interrupts.running = True
+            try:
+                self.run_routine(*interrupts.traps[number])
+            finally:
+                interrupts.running = False
+                self.place = place
 
     def run(self, statement: Any) -> None:
         """Run one statement."""
@@ -198,13 +265,18 @@ class Interpreter(Evaluator):
         assert frame is not None
         if isinstance(statement, st.Label):
             return
+        if self.interrupts.pending and self.interrupts.due:
+            self.run_traps()
         self.place = place = (frame.scope.file, statement.line)
         self.steps += 1
         self.counts[place] += 1
         if self.steps > self.step_limit:
             (file, line), count = self.counts.most_common(1)[0]
+            menu = "; the program waits in a menu: --operator" * (
+                self.recorder.operator.assumed > MANY_QUESTIONS
+            )
             raise Stopped(
-                f"stopped after {self.step_limit} statements; {file}, line {line} ran {count} times"
+                f"stopped after {self.step_limit} statements; {file}, line {line} ran {count} times{menu}"
             )
         with Placed(*place):
             self._statements[type(statement)](self, statement)
@@ -214,8 +286,10 @@ class Interpreter(Evaluator):
         if cell.kind == "CONST":
             raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
-        self.read(cell)
+        before = self.read(cell)
         cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
+        if self.interrupts.causes and cell.kind == "PERS":
+            self.interrupts.changed("persistent", statement.target.name, before, cell.value)
 
     def _call(self, statement: st.Call) -> None:
         name = statement.name
@@ -227,10 +301,34 @@ class Interpreter(Evaluator):
             return
         instruction = self.instructions.get(name.lower())
         if instruction is None:
-            known = [one for one, item in self.shared.items() if isinstance(item, RoutineOf)]
-            known += [*self.instructions]
-            raise RapidError(f"there is no procedure or instruction {name}{near(name, known)}", "name")
-        instruction(Arguments(self, name, statement.arguments))
+            self._skip_unknown(name, statement)
+        else:
+            instruction(Arguments(self, name, statement.arguments))
+
+    def _skip_unknown(self, name: str, statement: st.Call) -> None:
+        """Skip a procedure of an option of the controller, or of a module that is not there.
+
+        Raises:
+            RapidError: it takes a target, is beside a known name, or is called late.
+        """
+        procedures = [one for one, item in self.shared.items() if isinstance(item, RoutineOf)]
+        sentence = f"there is no procedure or instruction {name}"
+        if beside := one_letter_beside(name.lower(), [*procedures, *self.instructions]):
+            raise RapidError(f"{sentence}, did you mean {beside!r}?", "name")
+        if not isinstance(statement.name, str):
+            raise RapidError(sentence, "name", number="err_refunkprc")
+        if any(self._is_target(one.value) for one in statement.arguments):
+            raise RapidError(f"{sentence}, and it takes a target: add the module that declares it", "name")
+        self.recorder.assume(self.place, f"{name} is not in these modules or known here: skipped")
+
+    def _is_target(self, node: Any) -> bool:
+        """Return whether an argument is a target of a move."""
+        if isinstance(node, st.Function):
+            return node.name.lower() in ("offs", "reltool", "crobt", "calcrobt")
+        if not isinstance(node, st.Variable) or node.path:
+            return False
+        found = self.find(node.name)
+        return isinstance(found, (Cell, Part)) and found.type in TARGETS
 
     def _goto(self, statement: st.Goto) -> None:
         raise _Jumped(statement.label, *self.place)
@@ -260,7 +358,12 @@ class Interpreter(Evaluator):
             self.frame.data[statement.name] = hidden
 
     def _while(self, statement: st.While) -> None:
-        while self.typed(self.evaluate(statement.condition), bool, BOOL):
+        condition = statement.condition
+        is_endless = isinstance(condition, st.Variable) and condition.name.lower() == "true"
+        watch = Repetition(self, statement.line, is_endless)
+        self.endless += is_endless
+        while self.typed(self.evaluate(condition), bool, BOOL):
+            watch.begin_round()
             self.run_block(statement.block)
             self.steps += 1
             if self.steps > self.step_limit:
@@ -268,6 +371,7 @@ class Interpreter(Evaluator):
                     f"stopped after {self.step_limit} statements in the loop of {self.place[0]}, "
                     f"line {statement.line}"
                 )
+        self.endless -= is_endless
 
     def _test(self, statement: st.Test) -> None:
         value = self.evaluate(statement.value)
@@ -291,11 +395,19 @@ class Interpreter(Evaluator):
 
     def _jump(self, statement: st.Jump) -> None:
         if statement.word == "EXIT":
-            raise Stopped("")
+            raise Stopped("", planned=True)
         raise _Handled(statement.word, *self.place)
 
     def _connect(self, statement: st.Connect) -> None:
-        raise RapidError("CONNECT is refused: there are no interrupts here", "refusal")
+        trap = self.find(statement.trap)
+        if not isinstance(trap, RoutineOf) or trap.routine.kind != "TRAP":
+            raise RapidError(f"there is no trap {statement.trap}", "name")
+        cell = self.cell(statement.interrupt)
+        self.read(cell)
+        cell.value = float(self.interrupts.connect(trap))
+
+    def _placeholder(self, statement: st.Placeholder) -> None:
+        raise RapidError(f"{statement.text} stands for a statement that is not written yet", "syntax")
 
     _statements: Mapping[type, Callable[..., None]] = {
         st.Assign: _assign,
@@ -309,17 +421,32 @@ class Interpreter(Evaluator):
         st.Raise: _raise,
         st.Jump: _jump,
         st.Connect: _connect,
+        st.Placeholder: _placeholder,
     }
+
+    def call_procedure(self, name: str) -> None:
+        """Call a procedure or instruction without arguments by its name."""
+        self._call(st.Call(self.place[1], name, ()))
+
+    @property
+    def handles_errors(self) -> bool:
+        """Whether the current routine has an error handler that may run."""
+        frame = self.frame
+        return frame is not None and "ERROR" in frame.routine.handlers and frame.handling is None
+
+    def raise_number(self, number: float) -> NoReturn:
+        """Raise an error by its number, for the handlers of the program."""
+        raise _Raised(number, *self.place, "")
 
     def raise_error(self, name: str, sentence: str) -> NoReturn:
         """Raise an error of the controller, such as `err_udpuc_comm`, for the handlers of the program."""
-        raise _Raised(float(STATES.index(name)), *self.place, sentence)
+        raise _Raised(self.error_number(name), *self.place, sentence)
 
-    def run_program(self, main: str = "main") -> str:
+    def run_program(self, main: str = "main") -> Stopped:
         """Run a procedure of the modules from its beginning to its end.
 
         Returns:
-            a sentence on why the execution stopped early, "" after EXIT or the end.
+            why the execution stopped early, with an empty sentence after EXIT or the end.
 
         Raises:
             RapidError: a fault; the message states file and line.
@@ -338,10 +465,12 @@ class Interpreter(Evaluator):
         try:
             self.run_routine(*found)
         except Stopped as end:
-            return end.args[0]
+            end.planned |= self.endless > 0 and self.recorder.is_full
+            return end
         except _Raised as error:
             number, *place, sentence = error.args
             known = {float(k): one.upper() for k, one in enumerate(STATES) if one.startswith("err_")}
+            known |= {number: one.upper() for one, number in self.error_numbers.items()}
             name = known.get(number, f"error {number:g}")
             reason = f": {sentence}" if sentence else ""
             raise RapidError(f"{name} has no handler{reason}", "value", *place) from None
@@ -351,66 +480,4 @@ class Interpreter(Evaluator):
         except _Handled as end:
             word, *place = end.args
             raise RapidError(f"{word} stands outside of an error handler", "value", *place) from None
-        return ""
-
-
-class Arguments:
-    """Arguments of an instruction or a predefined function, evaluated when they are asked for."""
-
-    def __init__(self, interpreter: Interpreter, name: str, arguments: Sequence[st.Argument]) -> None:
-        self.interpreter = interpreter
-        self.name = name
-        self.required = [one for one in arguments if one.name is None]
-        self.named = {}
-        for one in arguments:
-            if one.name is not None and self._is_given(one):
-                self.named[one.name] = one
-
-    def _is_given(self, argument: st.Argument) -> bool:
-        if argument.passed_on is None:
-            return True
-        assert self.interpreter.frame is not None
-        return self.interpreter.frame.data.get(argument.passed_on, ABSENT) is not ABSENT
-
-    def __len__(self) -> int:
-        return len(self.required)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.named
-
-    def value(self, which: int | str, type_: str) -> Any:
-        """Return a required argument by its number from 0, or an optional one by its name."""
-        if isinstance(which, str):
-            given = self.named[which]
-        elif which < len(self.required):
-            given = self.required[which]
-        else:
-            raise RapidError(f"{self.name} lacks argument {which + 1}, {type_}", "value")
-        if given.passed_on is not None:
-            assert self.interpreter.frame is not None
-            value = self.interpreter.read(self.interpreter.frame.data[given.passed_on])
-        else:
-            value = self.interpreter.evaluate(given.value, type_)
-        try:
-            return self.interpreter.types.converted(value, type_)
-        except RapidError as error:
-            number = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
-            raise RapidError(f"{number} of {self.name}: {error}", "type") from None
-
-    def optional(self, name: str, type_: str, default: Any) -> Any:
-        """Return an optional argument, or a default where it is not given."""
-        return self.value(name, type_) if name in self else default
-
-    def cell(self, which: int) -> Cell | Part:
-        """Return the data object of a required argument."""
-        node = self.required[which].value if which < len(self.required) else None
-        if not isinstance(node, st.Variable):
-            raise RapidError(f"{self.name} needs a variable as argument {which + 1}", "type")
-        cell = self.interpreter.cell(node)
-        self.interpreter.read(cell)
-        return cell
-
-    def name_of(self, which: int) -> str:
-        """Return the name that stands as a required argument, "" for another expression."""
-        node = self.required[which].value if which < len(self.required) else None
-        return node.name if isinstance(node, st.Variable) else ""
+        return Stopped("", planned=True)

@@ -62,14 +62,16 @@ class Argument(NamedTuple):
     r"""Argument of a call.
 
     Attributes:
-        name: name of an optional argument, None for a required one.
+        name: name of an optional argument, and of a required one that is given by its name; otherwise None.
         value: expression, None for a switch.
         passed_on: parameter that states whether the argument is there, from `\name?parameter`.
+        required: whether the argument is a required one with its name, as `ToPoint:=p`.
     """
 
     name: str | None
     value: Any
     passed_on: str | None = None
+    required: bool = False
 
 
 # ------------------------------------------------------------------------------------------- statements
@@ -166,6 +168,13 @@ class Connect(NamedTuple):
     line: int
     interrupt: Any
     trap: str
+
+
+class Placeholder(NamedTuple):
+    """Unfinished statement or expression, such as `<SMT>`."""
+
+    line: int
+    text: str
 
 
 Block = tuple[Any, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -12,8 +13,9 @@ from twin.arrays import Floats
 from twin.errors import LimitError, RapidError, RobotError
 from twin.kinematics.forward import forward_kinematics
 from twin.kinematics.inverse import inverse_kinematics
-from twin.rapid.functions import frame_of, matrix, pose_record
-from twin.rapid.instructions import Move
+from twin.rapid.frames import frame_of, matrix, pose_record
+from twin.rapid.moves import NO_LOAD
+from twin.rapid.recorder import Move
 from twin.rapid.values import PREDEFINED, Record, text_of
 from twin.robot.limits import ROUND_OFF, check_position, folded
 from twin.robot.robot import Payload, Robot
@@ -21,6 +23,9 @@ from twin.robot.robot import Payload, Robot
 QUADRANT = np.pi / 2
 EDGE = np.radians(0.01)
 """Distance from the edge of a quadrant, in [rad], within which an angle belongs to both."""
+
+MOST_OFF = 1
+"""Quadrants by which axes 1, 4 and 6 may be off their confdata: `Offs` of a target often crosses an edge."""
 
 LARGEST_STEP = np.radians(20.0)
 """Turn of a joint between two points of a line beyond which the line is singular there, in [rad]."""
@@ -30,8 +35,11 @@ POINTS = 4, 60
 
 MM_PER_POINT, TURN_PER_POINT = 5e-3, np.radians(2.0)
 
-NO_LOAD = 0.001
-"""Mass of `load0` in [kg], which stands for no load."""
+BENT = np.radians(30.0)
+"""Angle of joint 5 at a start that nobody gives, in [rad]."""
+
+SHORT = 6e-4
+"""Length of a move in [m] up to which no corner is made at its end (ours, from reports on 0.5 mm)."""
 
 LEVER = 0.1
 """Length of a move's path per turn, in [m/rad], if the tool's point stands still."""
@@ -63,24 +71,43 @@ class Arm:
         q: (6,) joint angles after the last move, in [rad].
         segments: one per move.
         warnings: pairs of a move and a sentence on it.
+        assumed: pairs of a move and a sentence on what is assumed for it.
 
     Args:
         robot: arm with a closed inverse kinematics.
-        start: (6,) joint angles at the beginning, in [rad]; zero by default.
+        start: (6,) joint angles at the beginning, in [rad]; by default the target of a first move that is
+            linear, zero before a first joint move, and zero with joint 5 at 30 degrees for a program that
+            asks where the arm is before its first move.
         displacement: (4, 4) error of all work objects, in their axes, in [m]; the identity by default.
+        T_world_base: (4, 4) pose of the arm's base in the world of its work objects, in [m]; the identity by
+            default.
     """
 
-    def __init__(self, robot: Robot, start: Floats | None = None, displacement: Floats | None = None) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        start: Floats | None = None,
+        displacement: Floats | None = None,
+        T_world_base: Floats | None = None,
+    ) -> None:
         if robot.n != 6:
             raise RobotError(f"robot {robot.name!r} has {robot.n} axes, RAPID programs are planned for 6")
         inverse_kinematics(robot, np.eye(4))  # refuse other families now
         self.robot = robot
         self.q = np.zeros(6) if start is None else np.array(start, dtype=float)
+        self._is_free = start is None
         self._displacement = np.eye(4) if displacement is None else displacement
+        self._T_base_world = np.eye(4) if T_world_base is None else np.linalg.inv(T_world_base)
         self.segments: list[Segment] = []
         self.warnings: list[tuple[Move, str]] = []
+        self.assumed: list[tuple[Move, str]] = []
 
     # ------------------------------------------------------------------------------- state and functions
+
+    def stay(self) -> None:
+        """Settle the start of a program that asks where its arm is: with a bent wrist, not a singular one."""
+        if self._is_free:
+            self.q[4], self._is_free = BENT, False
 
     def joints(self) -> Record:
         """Return the joint angles as a jointtarget."""
@@ -107,8 +134,8 @@ class Arm:
         return _jointtarget(self.solution(target, tool, work_object, exact=True)[0])
 
     def _object_frame(self, work_object: Record) -> Floats:
-        """Return the pose of a work object in the base frame (4, 4), in [m]; wobj0 is the base itself."""
-        T = object_frame(work_object)
+        """Return the pose of a work object in the base frame (4, 4), in [m]; wobj0 is the world."""
+        T = self._T_base_world @ object_frame(work_object)
         return T if work_object is PREDEFINED["wobj0"].value else T @ self._displacement
 
     def configuration(self, q: Floats) -> tuple[int, int, int, int]:
@@ -137,19 +164,15 @@ class Arm:
         Raises:
             RapidError: the pose is out of reach, or has no solution in this configuration.
         """
-        T = self._object_frame(work_object) @ frame_of(target)
-        rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
-        found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
-        if not found:
-            reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
-            raise RapidError(f"{text_of(target['trans'])} {reason}", "target")
         wanted = target["robconf"].values
-        matching = [q for q, row in found if row == wanted[3] and _in_quadrants(q, wanted)]
+        found, matching = self._solutions(target, tool, work_object)
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
             best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
             return (
-                (best, "") if exact or np.allclose(best, nearest) else (nearest, self._other(nearest, wanted))
+                (best, self._near(best, wanted))
+                if exact or np.allclose(best, nearest)
+                else (nearest, self._other(nearest, wanted))
             )
         if exact:
             there = sorted({_conf_text((*self.configuration(q)[:3], row)) for q, row in found})
@@ -157,6 +180,33 @@ class Arm:
                 f"no solution has confdata {_conf_text(wanted)}; this pose has {', '.join(there)}", "target"
             )
         return nearest, self._other(nearest, wanted)
+
+    def _solutions(
+        self, target: Record, tool: Record, work_object: Record
+    ) -> tuple[list[tuple[Floats, int]], list[Floats]]:
+        """Return the solutions of a robtarget with their rows, and those in its configuration.
+
+        Raises:
+            RapidError: there is none.
+        """
+        T = self._object_frame(work_object) @ frame_of(target)
+        rows = inverse_kinematics(self.robot, T @ np.linalg.inv(tool_frame(tool)), limits=False)
+        found = [(q, row) for row in range(8) for q in self._turns(rows[row])]
+        if not found:
+            reason = "is out of reach" if np.isnan(rows).all() else "needs joints beyond their ranges"
+            raise RapidError(f"{text_of(target['trans'])} {reason}", "target")
+        wanted = target["robconf"].values
+        offs = [
+            (max(off), sum(off), q)
+            for q, row in found
+            if row == wanted[3] and (off := quadrants_off(q, wanted))
+        ]
+        near = [one for one in offs if one[0] <= MOST_OFF]
+        return found, [q for most, total, q in near if total == min(one[1] for one in near)]
+
+    def _near(self, q: Floats, wanted: list[float]) -> str:
+        """Return a remark on joint angles that are in other quadrants, "" if they are in those named."""
+        return self._other(q, wanted) if any(quadrants_off(q, wanted)) else ""
 
     def _other(self, q: Floats, wanted: list[float]) -> str:
         return f"goes to confdata {_conf_text(self.configuration(q))}, the target names {_conf_text(wanted)}"
@@ -188,9 +238,31 @@ class Arm:
         Raises:
             RapidError: the target or the path to it is impossible.
         """
+        if self._is_free and move.kind == "line":
+            self._begin_at(move)
+        self._is_free = False
         segment = self._joint_move(move) if move.kind == "joint" else self._tool_move(move)
+        if 0.0 < segment.length <= SHORT and not segment.turns and not move.stops:
+            self.warnings.append(
+                (move, f"of {1e3 * segment.length:.2g} mm: corner path failure, executed as fine")
+            )
+            segment = segment._replace(move=replace(move, zone=move.zone.changed(finep=True, pzone_tcp=0.0)))
         self.segments.append(segment)
         self.q = segment.q[-1]
+
+    def _begin_at(self, move: Move) -> None:
+        """Begin at the target of a first move: in its configuration, else near the middle of the ranges."""
+        found, matching = self._solutions(move.target, move.tool, move.work_object)
+        low, high = self.robot.q_min, self.robot.q_max
+
+        def off_middle(q: Floats) -> float:
+            return float(np.abs((2 * q - low - high) / (high - low)).max())
+
+        self.q = min(matching or [q for q, _ in found], key=off_middle)
+        angles = ", ".join(f"{one:.0f}" for one in np.degrees(self.q))
+        self.assumed.append(
+            (move, f"is the first move: the arm begins at its target, at [{angles}] deg (--start)")
+        )
 
     def _joint_move(self, move: Move) -> Segment:
         if move.target.type == "jointtarget":
@@ -263,12 +335,7 @@ class Arm:
     def _check_end(self, segment: Segment) -> None:
         wanted = segment.move.target["robconf"].values
         q = segment.q[-1]
-        off = [
-            abs(np.clip(wanted[k], np.floor((q[i] - EDGE) / QUADRANT), np.floor((q[i] + EDGE) / QUADRANT))
-                - wanted[k])
-            for k, i in enumerate((0, 3, 5))
-        ]  # fmt: skip
-        if max(off) > 1 or wanted[3] != segment.row:
+        if max(quadrants_off(q, wanted)) > MOST_OFF or wanted[3] != segment.row:
             here = _conf_text((*self.configuration(q)[:3], segment.row))
             raise RapidError(
                 f"the line ends in confdata {here}, the target names {_conf_text(wanted)}; "
@@ -317,11 +384,10 @@ def _distance(q: Floats, other: Floats) -> float:
     return float(np.abs((q - other + np.pi) % (2 * np.pi) - np.pi).max())
 
 
-def _in_quadrants(q: Floats, wanted: list[float]) -> bool:
-    return all(
-        np.floor((q[i] - EDGE) / QUADRANT) <= cf <= np.floor((q[i] + EDGE) / QUADRANT)
-        for cf, i in zip(wanted, (0, 3, 5), strict=False)
-    )
+def quadrants_off(q: Floats, wanted: list[float]) -> list[float]:
+    """Return by how many quadrants axes 1, 4 and 6 are off those of a confdata."""
+    low, high = (np.floor((q[[0, 3, 5]] + edge) / QUADRANT) for edge in (-EDGE, EDGE))
+    return np.abs(np.clip(wanted[:3], low, high) - wanted[:3]).tolist()
 
 
 def _conf_text(conf: tuple[int, ...] | list[float]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from twin.errors import RapidError
@@ -69,6 +69,30 @@ class Record:
         return f"{self.type} {text_of(self)}"
 
 
+def one_letter_beside(name: str, known: Iterable[str]) -> str:
+    """Return the known name that differs from a name by one letter, "" if there is none.
+
+    Names that differ by a digit, or as `di_x` and `do_x` do, are two names on purpose.
+    """
+    for one in known:
+        longer, shorter = (one, name) if len(one) > len(name) else (name, one)
+        if len(longer) - len(shorter) > 1 or len(shorter) < 3 or one == name:
+            continue
+        k = next((k for k, char in enumerate(shorter) if longer[k] != char), len(shorter))
+        is_swapped = len(longer) == len(shorter)
+        if longer[k + 1 :] != shorter[k + is_swapped :]:
+            continue
+        letters = {longer[k], *shorter[k : k + is_swapped]}
+        if not any(char.isdigit() for char in letters) and not (letters == {"i", "o"} and k <= 1):
+            return one
+    return ""
+
+
+def is_signal_type(name: str) -> bool:
+    """Return whether a type is that of a signal."""
+    return name.lower() in SIGNAL_TYPES
+
+
 def _split(text: str) -> list[str]:
     return text.split()
 
@@ -87,7 +111,7 @@ def text_of(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        return f"{value:.{15 if isinstance(value, Double) else 7}g}".replace("e+", "E").replace("e", "E")
+        return f"{value:.{15 if isinstance(value, Double) else 7}g}".replace("e", "E")
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     if isinstance(value, Record):
@@ -131,6 +155,7 @@ RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "progdisp": (("pdisp", "pose"), ("eoffs", "extjoint")),
     "tasks": (("taskname", STRING),),
     "egm_minmax": (("min", NUM), ("max", NUM)),
+    "listitem": (("image", STRING), ("text", STRING)),
 }
 """Components of the predefined records, as pairs of name and type."""
 
@@ -141,7 +166,8 @@ ALIASES = {
     **dict.fromkeys(
         _split(
             "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres "
-            "icondata buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype"
+            "icondata buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype "
+            "symnum triggmode signalorigin speedlim_type progdisp_mode"
         ),
         NUM,
     ),
@@ -154,7 +180,7 @@ OPAQUE = frozenset(
     _split(
         "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata "
         "trapdata mecunit signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary "
-        "shapedata corrdescr taskid motsetdata restartdata datapos stoppointdata listitem uishownum "
+        "shapedata corrdescr taskid motsetdata restartdata datapos stoppointdata uishownum "
         "triggios triggiosdnum triggstrgo paridnum loadidnum errnum_list dir testsignal cammdev cameradev "
         "camerastatus identno sensor pathrecid speedprog mpc_inst arcdata seamdata welddata weavedata "
         "trackdata gundata spotdata simdata forcedata tooldata_list inposdata stopdata followdata egm_id "
@@ -163,6 +189,9 @@ OPAQUE = frozenset(
 )
 """Types whose values mean nothing without a controller."""
 
+SIGNAL_TYPES = frozenset(_split("signaldi signaldo signalai signalao signalgi signalgo"))
+"""Types of signals."""
+
 
 class Types:
     """Types of a program: the predefined ones, and the records and aliases of its modules."""
@@ -170,6 +199,7 @@ class Types:
     def __init__(self) -> None:
         self.records = dict(RECORDS)
         self.aliases = dict(ALIASES)
+        self.unknown: list[str] = []  # of options of the controller: their data are opaque
 
     def resolved(self, name: str) -> str:
         """Return the name of a type in lower case, with aliases resolved.
@@ -181,7 +211,10 @@ class Types:
         while name in self.aliases:
             name = self.aliases[name]
         if name not in KINDS and name not in self.records and name not in OPAQUE:
-            raise RapidError(f"there is no type {name}, in these modules or predefined", "name")
+            if beside := one_letter_beside(name, [*KINDS, *self.records, *self.aliases]):
+                raise RapidError(f"there is no type {name}, did you mean {beside!r}?", "name")
+            if name not in self.unknown:
+                self.unknown.append(name)
         return name
 
     def component(self, record: Any, name: str) -> tuple[int, str]:
@@ -192,7 +225,10 @@ class Types:
                     return index, self.resolved(type_)
             known = ", ".join(one for one, _ in self.records[record.type])
             raise RapidError(f"{record.type} has no component {name}, it has {known}", "name")
-        raise RapidError(f"expected a record before .{name}, got {text_of(record)}", "type")
+        got = text_of(record)
+        if got == "-":
+            got = "data of an unknown type: add the module that declares it"
+        raise RapidError(f"expected a record before .{name}, got {got}", "type")
 
     def initial(self, type_: str, sizes: Sequence[int] = ()) -> Any:
         """Return the value of a data object that is declared without one."""
@@ -262,6 +298,9 @@ def _predefined() -> dict[str, Predefined]:
         "diskhome": (STRING, "HOME:"),
         "eof": (NUM, -1.0),
         "eof_num": (NUM, 9.998e36),
+        "eof_bin": (NUM, -1.0),
+        **{name: (NUM, float(value)) for name, value in NUMBERS.items()},
+        **{name: (STRING, text) for name, text in CHARACTERS.items()},
     }
     for speed in (5, 10, 20, 30, 40, 50, 60, 80, *range(100, 201, 50), 300, 400, 500, 600, 800, 1000, 1500,
                   2000, 2500, *range(3000, 7001, 1000)):  # fmt: skip
@@ -277,6 +316,30 @@ def _predefined() -> dict[str, Predefined]:
     return {name: Predefined(type_, types.converted(value, type_)) for name, (type_, value) in data.items()}
 
 
+NUMBERS = {
+    "btnnone": -1, "btnok": 0, "btnabrtrtryign": 1, "btnokcancel": 2, "btnretrycancel": 3, "btnyesno": 4,
+    "btnyesnocancel": 5, "resunkwn": 0, "resok": 1, "resabort": 2, "resretry": 3, "resignore": 4,
+    "rescancel": 5, "resyes": 6, "resno": 7, "iconnone": 0, "iconinfo": 1, "iconwarning": 2, "iconerror": 3,
+    "edge": 2, "op_undef": 0, "op_auto": 1, "op_man_prog": 2, "op_man_test": 3, "run_undef": 0,
+    "run_cont_cycle": 1, "run_instr_fwd": 2, "run_instr_bwd": 3, "run_sim": 4, "run_step_move": 5,
+    "aio_above_high": 1, "aio_below_high": 2, "aio_above_low": 3, "aio_below_low": 4, "aio_between": 5,
+    "aio_outside": 6, "aio_always": 7, "opc_read_write": 0, "usint": 1,
+    "uint": 2, "udint": 4, "ulint": 8, "sint": -1, "int": -2, "dint": -4,
+    "lint": -8, "lt": 1, "lteq": 2, "eq": 3, "noteq": 4, "gteq": 5, "gt": 6, "opadd": 1, "opsub": 2,
+    "opmult": 3, "opdiv": 4, "opmod": 5,
+}  # fmt: skip
+"""Constants whose numbers programs use, by their names."""
+
+CHARACTERS = {
+    "str_digit": "0123456789",
+    "str_upper": "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    + "".join(chr(code) for code in range(0xC0, 0xDF) if code != 0xD7),
+    "str_lower": "abcdefghijklmnopqrstuvwxyz"
+    + "".join(chr(code) for code in range(0xE0, 0xFF) if code != 0xF7),
+    "str_white": " \t\n\r\f\v",
+}
+"""Sets of characters by their names."""
+
 STATES = _split(
     "socket_created socket_connected socket_bound socket_listening socket_closed "
     "egm_state_disconnected egm_state_connected egm_state_running egm_frame_base egm_frame_tool "
@@ -284,8 +347,9 @@ STATES = _split(
     "err_sock_timeout err_sock_closed err_wait_maxtime err_robconf err_outside_reach err_coll_stop "
     "err_pathdist err_tp_maxtime err_fileopen err_refunkprc err_divzero err_arrindex err_strtoolng "
     "err_sig_cond err_gripload err_rmq_timeout err_rmq_noentry err_filesize err_inoisok err_ioenable "
-    "err_alrdcnt err_lowsign err_highsign opc_read_write str_digit str_lower str_upper str_white int "
-    "hex1 float4 ascii"
+    "err_alrdcnt err_lowsign err_highsign hex1 float4 ascii "
+    "err_whlsearch err_roblimit err_norununit err_cfg_notfnd err_argvalerr err_illdim err_ranybin_eof "
+    "err_excrtymax all_err long_jmp_all_err"
 )
 """Names of states and errors, to which a program compares; their numbers mean nothing here."""
 

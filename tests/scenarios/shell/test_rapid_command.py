@@ -10,7 +10,8 @@ import pytest
 
 import twin
 from scenarios.shell.command_line import main
-from twin.rapid.paths import export, stop_times
+from twin.rapid.fitting import stop_times
+from twin.rapid.paths import export
 from twin.rapid.planning import Limits
 from twin.rapid.programs import check, interpret, read
 
@@ -97,9 +98,35 @@ def test_fit_prints_both_numbers(program, command):
     times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0], 0.1)
     rows = [f"{line},{time:.6f}" for line, time in times.items()]
     (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
-    words = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out.split()
-    assert float(words[1].rstrip(",")) == pytest.approx(0.7, abs=0.01)
-    assert float(words[3]) == pytest.approx(0.1, abs=0.01)
+    out = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out
+    words = out.split()
+    assert float(words[1]) == pytest.approx(0.7, abs=0.01)
+    assert float(words[5]) == pytest.approx(0.1, abs=0.01)
+    assert "stops at one speed alone: other speeds and zones may differ by 10 to 25 %" in out
+    (program / "long.csv").write_text("line,time_s\n3,300\n4,300\n5,300\n", encoding="utf-8")
+    assert (
+        "settling ends at its bound of 5 s"
+        in command(["rapid", "fit", "stops.mod", "--times", "long.csv"], 1).out
+    )
+    (program / "odd.csv").write_text("line,time_s\n3,0.5\n5,0,3\n", encoding="utf-8")
+    command(["rapid", "fit", "stops.mod", "--times", "odd.csv"], 2)
+
+
+def test_fit_takes_several_programs_and_their_totals(program, command):
+    """The second program has zones; the fit predicts its time as well."""
+    robot, limits = twin.load("irb140").with_drives("rigid"), Limits(share=0.6, settling=0.05)
+    q = np.random.default_rng(5).uniform(-0.5, 0.5, (5, 6))
+    rows = ["program,line,time_s"]
+    for name, zone in (("slow.mod", "fine"), ("zones.mod", "z50")):
+        (program / name).write_text(export(robot, q, speed="v7000", zone=zone), encoding="utf-8")
+        plan = check(interpret(read(name), robot), robot, limits)[0]
+        rows.append(f"{name},,{plan.time:.6f}")
+    plan = check(interpret(read("slow.mod"), robot), robot, limits._replace(settling=0.0))[0]
+    rows += [f"slow.mod,{line},{time:.6f}" for line, time in stop_times(plan, 0.05).items()]
+    (program / "stops.csv").write_text("\n".join(rows), encoding="utf-8")
+    words = command(["rapid", "fit", "slow.mod", "zones.mod", "--times", "stops.csv"]).out.split()
+    assert float(words[1]) == pytest.approx(0.6, abs=2e-3)
+    assert float(words[5]) == pytest.approx(0.05, abs=2e-3)
 
 
 CELL = '[objects."{}"]\nbox = [0.1, 0.1, 0.1]\nat = [0.515, 0, 0.55]\n'
@@ -132,7 +159,7 @@ def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command
     counted, update = [], TestSuite.update_statistics
     monkeypatch.setattr(TestSuite, "update_statistics", lambda suite: counted.append(update(suite)))
     files = ["--moves", "2", "--json", "r.json", "--junit", "r.xml"]
-    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files]).out
+    assert "no fault until then" in command(["rapid", "check", "weld.mod", *files], status=1).out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
     assert (result["passes"], result["fault"]) == (False, None)
     assert result["stopped"] == "stopped after 2 moves (--moves), before line 7"
@@ -149,7 +176,85 @@ def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(progr
     arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
     monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_: arm)
     out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
-    assert "not judged at the limits (no torque limit is known of joint_2)" in out
+    assert "not judged at the limits (no torque limit is known of joint_2;" in out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))
     assert result["time_s"]["bound"] is None
     assert result["moves"][0]["torque"]["share"] is None
+
+
+BACKUP = {
+    "RAPID/TASK1/PROGMOD/MainModule.mod": 'MODULE MainModule\nPROC main()\nIF di1=1 TPWrite "one";\n'
+    f"MoveAbsJ [[0,0,0,0,30,0],{EXT}], v500, fine, tool0;\nENDPROC\nENDMODULE",
+    "RAPID/TASK2/PROGMOD/Side.mod": "MODULE Side\nPROC main()\nWaitTime 1;\nENDPROC\nENDMODULE",
+    "RAPID/TASK3/SYSMOD/user.sys": "MODULE user(SYSMODULE)\nVAR num reg1 := 0;\nENDMODULE",
+    "SYSPAR/EIO.cfg": """EIO:CFG_1.0::
+#
+EIO_SIGNAL:
+
+      -Name "di1" -SignalType "DI"\\
+      -Label "x"
+""",
+    "SYSPAR/MOC.cfg": """MOC:CFG_1.0::
+#
+ROBOT:
+
+      -name "ROB_1"\\
+      -use_robot_type "ROB1_140_0.81_6" -use_joint_0 "rob1_1"\\
+      -use_joint_1 "rob1_2" -base_frame_pos_z 0.1
+
+#
+ARM:
+
+      -name "rob1_1" -upper_joint_bound 1.5\\
+      -lower_joint_bound -1.5
+""",
+}
+
+
+def test_a_backup_has_its_arm_and_its_tasks(program, command):
+    for name, text in BACKUP.items():
+        file = program / "backup" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    out = command(["rapid", "check", "backup", "--inputs", "di1=1", "--json", "r.json"]).out
+    assert "TASK1: main, 1 moves, irb140" in out
+    assert "TPWrite: one" in out
+    assert "TASK2: main, 0 moves" in out
+    assert "TASK3: no procedure main, not run" in out
+    assert "remark: MOC.cfg names the arm ROB1_140_0.81_6: irb140" in out
+    assert "remark: MOC.cfg gives joint_1 the range -86 to 86 deg" in out
+    assert "remark: MOC.cfg places the base at [0.0, 0.0, 100.0] mm of the world" in out
+    assert json.loads((program / "r-TASK1.json").read_text(encoding="utf-8"))["passes"]
+    moc = program / "backup/SYSPAR/MOC.cfg"
+    moc.write_text(moc.read_text(encoding="utf-8").replace("140_0.81_6", "9999_2.05_60"), encoding="utf-8")
+    command(["rapid", "check", "backup"], 2)
+    assert "kinematics not judged" in command(["rapid", "check", "backup", "--no-kinematics"]).out
+
+
+def test_a_pgf_lists_the_modules_of_a_program(program, command):
+    text = "<?xml version='1.0'?><Program><Module>weld.mod</Module></Program>"
+    (program / "a.pgf").write_text(text, encoding="utf-8")
+    (program / "other.mod").write_text("MODULE other\nPROC main(", encoding="utf-8")
+    assert "a.pgf: main, 3 moves" in command(["rapid", "check", "a.pgf"]).out
+    assert "main, 3 moves" in command(["rapid", "check", str(program)]).out
+    (program / "a.pgf").write_text("<Program><Module>gone.mod</Module></Program>", encoding="utf-8")
+    command(["rapid", "check", "a.pgf"], 2)
+
+
+def test_check_without_kinematics_lists_the_moves(program, command):
+    text = GOOD.replace("tool0", "missing").replace(
+        "SetDO", 'Open "HOME:/a.txt", f\\Write; Write f, "x"; SetDO'
+    )
+    text = text.replace("PROC", "VAR iodev f;\nPROC", 1)
+    (program / "weld.mod").write_text(text, encoding="utf-8")
+    out = command(["rapid", "check", "weld.mod", "--no-kinematics", "--verbose", "--json", "r.json"]).out
+    assert "weld.mod: main, 3 moves, kinematics not judged" in out
+    assert "written into a.txt:\n  x" in out
+    assert "missing is not declared in these modules: any tooldata" in out
+    result = json.loads((program / "r.json").read_text(encoding="utf-8"))
+    assert (result["passes"], result["judged"], result["written"]) == (True, False, {"a.txt": "x\n"})
+    assert result["moves"][0]["time_s"] is None
+    assert len(result["assumed"]) == 5
+    command(["rapid", "check", "weld.mod"], 1)
+    for words in (["--inputs", "a=b"], ["--home", "nowhere"], ["--signal-delay", "-1"]):
+        command(["rapid", "check", "weld.mod", *words], 2)

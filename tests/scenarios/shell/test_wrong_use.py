@@ -138,7 +138,7 @@ def folder(tmp_path_factory):
         ("rapid check weld.mod --share 2", "--share 2: expected more than 0 and at most 1"),
         ("rapid check weld.mod --settling -1", "--settling -1: expected at least 0 s"),
         ("rapid check weld.mod --start nowhere", "robot irb140 has no pose 'nowhere': known are"),
-        ("rapid check weld.mod --input x", "--input x: expected NAME=VALUE with a number"),
+        ("rapid check weld.mod --inputs x", "--inputs: expected inputs as part_there=1,count=3,"),
         ("rapid check weld.mod --accelerations 1 2", "expected one number or six"),
         ("rapid check weld.mod --robot two_link", "2 axes"),
         ("rapid fit weld.mod", "--times FILE.csv is required"),

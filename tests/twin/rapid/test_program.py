@@ -130,12 +130,11 @@ def test_error_handlers_retry_and_try_the_next():
         ("MoveX p;", "there is no procedure or instruction MoveX, did you mean", "name"),
         ('VAR num x; x := "a";', 'expected num, got "a"', "type"),
         ("VAR num x{2}; x{3} := 1;", "index 3 of x is not in 1 to 2", "value"),
-        ("VAR unknown x;", "there is no type unknown", "name"),
+        ("VAR robtaget x;", "there is no type robtaget, did you mean 'robtarget'?", "name"),
         ("tool0.tload.mass := 1;", "tool0 is constant", "type"),
         ("VAR pos p; p.w := 1;", "pos has no component w, it has x, y, z", "name"),
         ("main;", "main is call 101 within another, the limit is 100", "value"),
         ("GOTO nowhere;", "there is no label nowhere", "name"),
-        ("VAR num x; x := CJointT();", "CJointT needs a robot", "refusal"),
     ],
 )
 def test_faults_name_file_line_and_what_is_valid(body, message, kind):
@@ -146,20 +145,25 @@ def test_faults_name_file_line_and_what_is_valid(body, message, kind):
 
 
 def test_endless_loops_end_at_a_limit():
-    program, _ = run("WHILE TRUE DO WaitTime 0; ENDWHILE", step_limit=500)
+    program, _ = run("WHILE TRUE DO Incr reg1; ENDWHILE", step_limit=500)
     assert program.stopped.startswith("stopped after 500 statements")
     assert program.fault is None
+    assert not program.is_complete
     move = "MoveAbsJ [[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v100, fine, tool0;"
-    program, _ = run(f"WHILE TRUE DO {move} ENDWHILE", moves=3)
+    program, _ = run(f"WHILE TRUE DO Incr reg1; {move} ENDWHILE", moves=3)
     assert len(program.moves) == 3
     assert "stopped after 3 moves" in program.stopped
+    assert program.is_complete
 
 
 def test_signals_are_logged_and_inputs_have_values():
     body = 'SetDO grip, 1; WaitDI there, 1; WaitUntil there = 1; IF DInput(there) = 1 TPWrite "yes";'
-    program, texts = run(body, inputs={"there": 1.0}, answer_after=0.5)
+    program, texts = run(body, inputs={"there": 1.0}, signal_delay=0.5)
     assert program.fault is None
     assert "SetDO grip (logged)" in texts
-    assert "WaitDI there (taken as answered)" in texts
     assert "yes" in texts
-    assert sum(pause.seconds for pause in program.events) == 1.0
+    assert program.assumed == program.events == ()
+    program, texts = run(body, signal_delay=0.5)
+    assert [note.text for note in program.assumed] == ["WaitDI there (taken as answered)"]
+    assert "yes" in texts
+    assert [pause.seconds for pause in program.events] == [0.5]

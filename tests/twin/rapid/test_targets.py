@@ -12,8 +12,8 @@ EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 POSE = "[515.02,200,711.97],[0.7071,0,0.7071,0]"
 
 
-def run(body, robot=ROBOT, before=""):
-    return rapid_programs.program(body, robot, before)
+def run(body, robot=ROBOT, before="", **options):
+    return rapid_programs.program(body, robot, before, **options)
 
 
 def pose_text(T):
@@ -59,11 +59,23 @@ def test_conf_j_off_takes_the_nearest_configuration_and_notes_it():
     assert program.notes[-1].text.startswith("MoveJ goes to confdata [0,")
 
 
+def test_the_solution_of_a_confdata_may_be_one_quadrant_off():
+    """The joint angles of [0,-1,0,0] are those of a target that was shifted over the edge of a quadrant."""
+    exact = run(f"MoveJ [{POSE},[0,-1,0,0],{EXT}],v100,fine,tool0;")
+    near = run(f"MoveJ [{POSE},[-1,0,0,0],{EXT}],v100,fine,tool0;")
+    assert np.allclose(ends(near), ends(exact))
+    assert near.notes[-1].text == "MoveJ goes to confdata [0,-1,0,0], the target names [-1,0,0,0]"
+    assert exact.notes == ()
+    assert "no solution has confdata" in str(run(f"MoveJ [{POSE},[0,1,0,0],{EXT}],v100,fine,tool0;").fault)
+
+
 def test_a_quarter_turn_edge_belongs_to_both_quadrants():
     q = np.radians([0, 10, -10, 0, 40, 0])
     place = pose_text(twin.forward_kinematics(ROBOT, q))
     for conf in ("[0,0,0,0]", "[-1,-1,-1,0]", "[0,-1,0,0]"):
-        assert np.allclose(ends(run(f"MoveJ [{place},{conf},{EXT}],v100,fine,tool0;"))[0], q, atol=1e-8)
+        program = run(f"MoveJ [{place},{conf},{EXT}],v100,fine,tool0;")
+        assert np.allclose(ends(program)[0], q, atol=1e-8)
+        assert program.notes == ()
 
 
 def test_tool_and_work_object_chain():
@@ -143,3 +155,15 @@ def test_loads_of_tool_and_gripper_are_one_payload():
     assert load.mass == 2.0
     np.testing.assert_allclose(load.com, [0, 0, 0.1], atol=1e-6)
     np.testing.assert_allclose(load.inertia, np.diag([0.02, 0.02, 0.03]), atol=1e-6)
+
+
+def test_the_base_has_a_place_in_the_world():
+    """A base that is turned by 90 degrees about z and displaced: the tool is where the world says."""
+    base = np.eye(4)
+    base[:3, :3] = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]
+    base[:3, 3] = [0.1, 0.2, 0.3]
+    place = f"[[0,650,700],[0,0,1,0],[0,0,0,0],{EXT}]"
+    program = run(f"ConfJ \\Off;\nMoveJ {place},v100,fine,tool0;", T_world_base=base)
+    T = base @ twin.forward_kinematics(ROBOT, ends(program)[0])
+    assert np.allclose(T[:3, 3], [0, 0.65, 0.7], atol=1e-9)
+    assert np.allclose(T[:3, 2], [0, 0, -1], atol=1e-9)

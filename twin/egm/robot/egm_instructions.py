@@ -13,9 +13,10 @@ from typing import Any, Protocol
 from twin.arrays import Floats
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.errors import EgmError, RapidError
-from twin.rapid.functions import frame_of
-from twin.rapid.instructions import INSTRUCTIONS, Recorder
-from twin.rapid.program import Arguments
+from twin.rapid.arguments import Arguments
+from twin.rapid.frames import frame_of
+from twin.rapid.moves import MOVES
+from twin.rapid.recorder import Recorder
 from twin.rapid.targets import object_frame, payload_of, tool_frame
 from twin.rapid.values import NUM, PREDEFINED, STATES
 from twin.robot.robot import Payload
@@ -93,7 +94,7 @@ class EgmInstructions:
             "egmreset": self._reset, "egmgetid": ignore, "egmsetupuc": self._setup,
             "egmactjoint": self._act_joint, "egmactpose": self._act_pose, "egmactmove": self._act_move,
             "egmrunjoint": self._run_joint, "egmrunpose": self._run_pose, "egmstop": self._stop,
-            "egmmovel": self._move("movel"), "egmmovec": self._move("movec"),
+            "egmmovel": self._move("MoveL"), "egmmovec": self._move("MoveC"),
             "egmstreamstart": ignore, "egmstreamstop": ignore,
         }  # fmt: skip
 
@@ -208,7 +209,7 @@ class EgmInstructions:
             if "nocorr" in given:
                 raise RapidError(f"\\NoCorr of {given.name} is not supported", "refusal")
             given.required = given.required[1:]
-            INSTRUCTIONS[name](self._recorder, given)
+            MOVES[name].run(self._recorder, given)
             if self._recorder.events[-1].stops:  # type: ignore[union-attr]  # the move above
                 self._report(given, self._leader.guide_along(settings, given.interpreter.place))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,15 @@ from twin.egm.robot.session import Session
 from twin.errors import RapidError
 from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
+from twin.rapid.files import Files
 from twin.rapid.functions import functions_for
-from twin.rapid.instructions import Move, Pause, Recorder, instructions_for
+from twin.rapid.instructions import instructions_for
 from twin.rapid.language import Source
+from twin.rapid.operator_panel import Operator
 from twin.rapid.planning import Limits, plan
-from twin.rapid.programs import executed, lower_case
+from twin.rapid.programs import executed
+from twin.rapid.recorder import Move, Pause, Recorder
+from twin.rapid.signals import Inputs, Signals
 from twin.rapid.targets import Arm, payload_of
 from twin.robot.robot import Payload, Robot
 
@@ -39,8 +44,11 @@ class GuidedProgram:
         parameters: system parameters of EGM, and settings that the program does not set.
         limits: share of the torque, and settling time, of planned moves.
         main: procedure to begin with.
-        inputs: values of inputs by their names.
-        answer_after: time after which waits for signals are answered, in [s].
+        inputs: values of inputs by their names, or pairs of a time in [s] and a value.
+        operator: answers of the operator, see `twin.rapid.interpret`.
+        signal_delay: time after which waits for signals that are not given are answered, in [s].
+        home: folder that stands for HOME:.
+        signals: types of the controller's signals by their names.
         moves: largest number of moves; `None` for no limit.
 
     Example:
@@ -58,8 +66,11 @@ class GuidedProgram:
     parameters: GuidanceSettings = field(default_factory=GuidanceSettings)
     limits: Limits = field(default_factory=lambda: Limits(0.9))
     main: str = "main"
-    inputs: Mapping[str, float] = field(default_factory=dict)
-    answer_after: float = 0.0
+    inputs: Inputs = field(default_factory=dict)
+    operator: Sequence[str] = ()
+    signal_delay: float = 0.0
+    home: str | Path | None = None
+    signals: Mapping[str, str] | None = None
     moves: int | None = None
 
     def settings(self, start: Floats) -> GuidanceSettings:
@@ -70,18 +81,27 @@ class GuidedProgram:
         """
         scan = _Scan()
         try:
-            self.execute(scan, Recorder(Arm(self.robot, start), lower_case(self.inputs), 0.0, self.moves))
+            self.execute(scan, Recorder(Arm(self.robot, start), **self.given()))
         except _Found as found:
             return found.args[0]
         raise RapidError("the program has no EGMActJoint, EGMActPose or EGMActMove: use irb-twin run", "name")
+
+    def given(self) -> dict[str, Any]:
+        """Return what a recorder of this program is given."""
+        return {
+            "signals": Signals(self.inputs, declared=self.signals),
+            "operator": Operator(self.operator),
+            "files": Files(None if self.home is None else Path(self.home)),
+            "signal_delay": self.signal_delay,
+            "limit": self.moves,
+        }
 
     def execute(self, leader: Any, recorder: Recorder) -> str:
         """Execute the program; return why it stopped early, "" if it did not."""
         egm = EgmInstructions(self.parameters, leader, recorder)
         instructions = {**instructions_for(recorder), **egm.instructions()}
-        return executed(
-            self.source, self.main, recorder, instructions, {**functions_for(recorder), **egm.functions()}
-        )
+        functions = {**functions_for(recorder), **egm.functions()}
+        return str(executed(self.source, self.main, recorder, instructions, functions))
 
 
 class _Found(Exception):
@@ -105,8 +125,13 @@ class _LedRecorder(Recorder):
     """Recorder of a program whose waits pass while a client guides the arm."""
 
     def __init__(self, session: ProgramSession, program: GuidedProgram, arm: Arm) -> None:
-        super().__init__(arm, lower_case(program.inputs), program.answer_after, program.moves)
+        super().__init__(arm, **program.given())
         self._session = session
+        self.most_retries = float("inf")  # a client may start again at any time
+
+    def now(self) -> float:
+        """Return the time of the session with the moves that are not made yet, in [s]."""
+        return self._session.planned_time()
 
     def pause(self, pause: Pause) -> None:
         """Wait at once while the arm is guided, otherwise after the moves before."""
@@ -187,6 +212,14 @@ class ProgramSession(Session):
             self.settings, self._next = self._next, None
             self._begin_instruction()
         return not self._ended
+
+    def planned_time(self) -> float:
+        """Return the time at which the arm has made the moves that are planned by now, in [s]."""
+        recorder, segments = self._recorder, self._planned_arm.segments
+        waiting = [event for event in recorder.events if not (isinstance(event, Move) and _is_guided(event))]
+        if len(waiting) < len(recorder.events) or not waiting:
+            return self.arm.t
+        return self.arm.t + plan(self._program.robot, segments, waiting, self._program.limits).time
 
     def wait(self, seconds: float) -> None:
         """Run cycles for some time, while a client guides the arm."""

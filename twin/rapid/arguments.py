@@ -1,0 +1,164 @@
+"""Arguments of instructions and predefined functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from twin.errors import RapidError
+from twin.rapid import syntax_tree as st
+from twin.rapid.expressions import ABSENT, Cell, Part
+from twin.rapid.values import text_of
+
+if TYPE_CHECKING:
+    from twin.rapid.program import Interpreter
+
+
+KINDS = "DI", "DO", "AI", "AO", "GI", "GO"
+"""Types of signals, with which the names of their instructions end."""
+
+
+class Arguments:
+    """Arguments of an instruction or a predefined function, evaluated when they are asked for."""
+
+    def __init__(self, interpreter: Interpreter, name: str, arguments: Sequence[st.Argument]) -> None:
+        self.interpreter = interpreter
+        self.name = name
+        self.required = [one for one in arguments if one.name is None]
+        self.named = {}
+        self._by_name = {one.name: one for one in arguments if one.required}
+        for one in arguments:
+            if one.name is not None and not one.required and self._is_given(one):
+                self.named[one.name] = one
+
+    def arrange(self, names: Sequence[str]) -> None:
+        """Put required arguments that are given by their names in their places.
+
+        Args:
+            names: names of the required arguments in order.
+
+        Raises:
+            RapidError: there is no argument of a name.
+        """
+        for place, name in enumerate(names):
+            if given := self._by_name.pop(name.lower(), None):
+                self.required.insert(place, given)
+        for name in self._by_name:
+            known = ", ".join(names) or "none that has a name here"
+            raise RapidError(f"{self.name} has no argument {name}, it has {known}", "name")
+
+    def _is_given(self, argument: st.Argument) -> bool:
+        if argument.passed_on is None:
+            return True
+        assert self.interpreter.frame is not None
+        return self.interpreter.frame.data.get(argument.passed_on, ABSENT) is not ABSENT
+
+    def __len__(self) -> int:
+        return len(self.required)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.named
+
+    def value(self, which: int | str, type_: str) -> Any:
+        """Return a required argument by its number from 0, or an optional one by its name."""
+        if isinstance(which, str):
+            if which not in self.named:
+                raise RapidError(f"{self.name} lacks the argument \\{which}, {type_}", "value")
+            given = self.named[which]
+        else:
+            given = self._required(which, type_)
+        if given.passed_on is not None:
+            assert self.interpreter.frame is not None
+            value = self.interpreter.read(self.interpreter.frame.data[given.passed_on])
+        else:
+            if given.value is None:
+                raise RapidError(f"\\{which} of {self.name} lacks a value, {type_}", "value")
+            value = self.interpreter.evaluate(given.value, type_)
+        try:
+            return self.interpreter.types.converted(value, type_)
+        except RapidError as error:
+            number = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
+            raise RapidError(f"{number} of {self.name}: {error}", "type") from None
+
+    def _required(self, which: int, what: str) -> st.Argument:
+        if not 0 <= which < len(self.required):
+            raise RapidError(f"{self.name} lacks argument {which + 1}, {what}", "value")
+        return self.required[which]
+
+    def expression(self, which: int) -> Any:
+        """Return the expression of a required argument, which is not evaluated.
+
+        Raises:
+            RapidError: it is not given.
+        """
+        return self._required(which, "an expression").value
+
+    def opaque(self, which: int, kind: type, default: Any) -> Any:
+        """Return the value of a data object whose type means nothing in RAPID, such as a clock.
+
+        Args:
+            which: number of the argument from 0.
+            kind: Python type of its value.
+            default: its value before it has one.
+
+        Raises:
+            RapidError: it is data of another type.
+        """
+        value = self.cell(which).value
+        if value is None:
+            return default
+        if not isinstance(value, kind):
+            raise RapidError(
+                f"{self.name} needs other data than {self.name_of(which)} as argument {which + 1}", "type"
+            )
+        return value
+
+    def optional(self, name: str, type_: str, default: Any) -> Any:
+        """Return an optional argument, or a default where it is not given."""
+        return self.value(name, type_) if name in self else default
+
+    def cell(self, which: int) -> Cell | Part:
+        """Return the data object of a required argument."""
+        node = self.required[which].value if which < len(self.required) else None
+        if not isinstance(node, st.Variable):
+            raise RapidError(f"{self.name} needs a variable as argument {which + 1}", "type")
+        cell = self.interpreter.cell(node)
+        self.interpreter.read(cell)
+        return cell
+
+    def signal(self, which: int | str) -> str:
+        """Return the name of the signal that stands as an argument.
+
+        Raises:
+            RapidError: there is none.
+        """
+        if isinstance(which, str):
+            node = self.named[which].value
+        else:
+            node = self.required[which].value if which < len(self.required) else None
+        found = self.interpreter.signal(node)
+        if found is None:
+            what = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
+            raise RapidError(f"{self.name} needs a signal as {what}", "type")
+        kind, known = self.name[-2:].upper(), self.interpreter.signals.types.get(found.lower(), "")
+        if known and kind in KINDS and kind != known:
+            raise RapidError(f"{found} is a signal of type {known}, {self.name} needs {kind}", "type")
+        return found
+
+    def give(self, name: str, value: Any) -> None:
+        """Give a value to the data object of an optional argument, if there is one."""
+        if name in self.named and isinstance(self.named[name].value, st.Variable):
+            cell = self.interpreter.cell(self.named[name].value)
+            self.interpreter.read(cell)
+            cell.value = self.interpreter.types.converted(value, cell.type)
+
+    def texts(self) -> str:
+        """Return all arguments with a value as one text."""
+        given = (one.value for one in (*self.required, *self.named.values()) if one.value is not None)
+        values = map(self.interpreter.evaluate, given)
+        return "".join(value if isinstance(value, str) else text_of(value) for value in values)
+
+    def name_of(self, which: int) -> str:
+        """Return the name that stands as a required argument, "" for another expression."""
+        node = self.required[which].value if which < len(self.required) else None
+        return node.name if isinstance(node, st.Variable) else ""

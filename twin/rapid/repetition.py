@@ -1,0 +1,107 @@
+"""Loops that never end: a state that comes again, with moves in between or without."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from twin.rapid.recorder import Stopped
+from twin.rapid.values import Record
+
+if TYPE_CHECKING:
+    from twin.rapid.program import Interpreter
+
+FIRST_ROUNDS = 64
+"""Rounds of an endless loop whose states are compared."""
+
+WAITING_ROUNDS = 128
+"""Rounds of another loop from which on its states are compared: most loops end before."""
+
+
+class Repetition:
+    """Watch over a loop of a program.
+
+    A program does the same again where all its data, its signals and its arm are as in a round before.
+
+    Args:
+        interpreter: interpreter of the program.
+        line: line of the loop.
+        is_endless: whether the condition of the loop is TRUE.
+    """
+
+    def __init__(self, interpreter: Interpreter, line: int, is_endless: bool) -> None:
+        self._interpreter, self._line, self._is_endless = interpreter, line, is_endless
+        self._moves: dict[Hashable, int] = {}
+        self._rounds = 0
+
+    def begin_round(self) -> None:
+        """Compare the present state with those of the rounds before.
+
+        Raises:
+            Stopped: the loop repeats itself.
+        """
+        self._rounds += 1
+        rounds = self._rounds
+        if not (self._is_endless and rounds <= FIRST_ROUNDS):
+            apart = rounds & (rounds - 1)  # 0 at powers of two; they and the rounds after them count
+            if rounds < WAITING_ROUNDS or (apart and (rounds - 1) & (rounds - 2)):
+                return
+        recorder = self._interpreter.recorder
+        if recorder.signals.next_change is not None or recorder.wakes_at() is not None:
+            return
+        if self._interpreter.running_clocks:
+            return
+        state = state_of(self._interpreter)
+        if state not in self._moves:
+            self._moves[state] = recorder.moves
+        elif recorder.moves > self._moves[state]:
+            raise Stopped(
+                f"line {self._line} repeats itself for ever: its moves until round {rounds} are judged",
+                planned=True,
+            )
+        elif not self._answer_wait():
+            waits = "in a menu (--operator)" if recorder.operator.assumed else "for what never comes"
+            raise Stopped(
+                f"the program waits {waits} in the loop of line {self._line}: --inputs NAME=VALUE@TIME "
+                "changes a signal or data"
+            )
+
+    def _answer_wait(self) -> bool:
+        """Let a signal become 1 that the loop reads and nobody set, as a wait for it is answered."""
+        signals = self._interpreter.recorder.signals
+        for key, (name, _) in list(signals.assumed.items()):
+            if key not in signals.values:
+                signals.write(key, 1.0)
+                place = self._interpreter.place[0], self._line
+                self._interpreter.recorder.assume(
+                    place, f"{name} becomes 1, because the loop waits (--inputs {name}=1@TIME)"
+                )
+                return True
+        return False
+
+
+def state_of(interpreter: Interpreter) -> Hashable:
+    """Return all that a program may depend on, for comparison."""
+    recorder, frame = interpreter.recorder, interpreter.frame
+    scopes = [interpreter.shared, *(scope.local for scope in interpreter.scopes)]
+    scopes += [] if frame is None else [frame.data]
+    values = tuple(
+        _frozen(cell.value)
+        for names in scopes
+        for cell in names.values()
+        if getattr(cell, "kind", "CONST") != "CONST" and getattr(cell, "pending", None) is None
+    )
+    arm = () if recorder.arm is None else tuple(recorder.arm.q.round(9).tolist())
+    last = () if recorder.arm is not None or not recorder.moves else _frozen(recorder.last_target)
+    return (
+        values, tuple(sorted(recorder.signals.values.items())), arm, last, recorder.operator.left,
+        tuple(interpreter.interrupts.pending), _frozen(list(recorder.settings)),
+    )  # fmt: skip
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, Record):
+        return tuple(map(_frozen, value.values))
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return value if isinstance(value, Hashable) else id(value)

@@ -1,0 +1,115 @@
+"""Waits of a program: for a time, for signals that are given, and for those that are taken as answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from twin.errors import RapidError
+from twin.rapid import syntax_tree as st
+from twin.rapid.arguments import Arguments
+from twin.rapid.recorder import Pause, Recorder, Stopped
+from twin.rapid.values import BOOL, NUM
+
+
+def wait_time(recorder: Recorder, given: Arguments) -> None:
+    """Wait for a time (WaitTime)."""
+    seconds = given.value(0, NUM)
+    if not seconds >= 0:
+        raise RapidError(f"WaitTime of {seconds:g} s, expected at least 0")
+    if seconds:
+        recorder.pause(Pause(*given.interpreter.place, seconds))
+
+
+def wait_signal(recorder: Recorder, given: Arguments) -> None:
+    r"""Wait for the value of a signal (WaitDI and others), with `\LT` and `\GT` for a limit of it."""
+    name = given.signal(0)
+    wanted = given.value("dvalue", "dnum") if "dvalue" in given else given.value(1, NUM)
+
+    def is_there() -> bool:
+        value = recorder.signals.values.get(name.lower(), 0.0)
+        return value < wanted if "lt" in given else value > wanted if "gt" in given else value == wanted
+
+    beyond = wanted + ("gt" in given) - ("lt" in given)
+    _wait(recorder, given, name, is_there, [(name, float(beyond))])
+
+
+def wait_until(recorder: Recorder, given: Arguments) -> None:
+    """Wait for a condition (WaitUntil)."""
+    condition = given.expression(0)
+    interpreter = given.interpreter
+
+    def is_there() -> bool:
+        return interpreter.typed(interpreter.evaluate(condition), bool, BOOL)
+
+    _wait(recorder, given, "", is_there, list(_levels(interpreter, condition)))
+
+
+def wait_test_and_set(recorder: Recorder, given: Arguments) -> None:
+    """Take a semaphore (WaitTestAndSet); only this task has it."""
+    given.cell(0).value = True
+
+
+def _wait(
+    recorder: Recorder,
+    given: Arguments,
+    name: str,
+    is_there: Callable[[], bool],
+    wanted: list[tuple[str, float]],
+) -> None:
+    """Wait until a condition holds: until inputs change that are given, or at once as answered.
+
+    Raises:
+        RapidError: the time of `MaxTime` is over, and the program does not take note of it.
+        Stopped: only inputs count that are given, and they never bring the condition.
+    """
+    place, signals = given.interpreter.place, recorder.signals
+    recorder.interrupt_corner(f"{given.name} in line {place[1]}")
+    given.give("timeflag", False)
+    most, since = given.optional("maxtime", NUM, float("inf")), recorder.now()
+    while not is_there():
+        change = signals.next_change
+        if change is not None and change - since <= most:
+            recorder.pause(Pause(*place, max(change - recorder.now(), 1e-9)))
+            continue
+        if wanted and all(one.lower() in signals.given for one, _ in wanted):
+            if most < float("inf"):
+                recorder.pause(Pause(*place, most))
+                if "timeflag" not in given:
+                    given.interpreter.raise_error("err_wait_maxtime", f"{given.name} lasts {most:g} s")
+                given.give("timeflag", True)
+                return
+            names = ", ".join(one for one, _ in wanted)
+            raise Stopped(
+                f"{given.name} in line {place[1]} waits for ever: --inputs gives {names} another value"
+            )
+        recorder.assume(place, f"{given.name} {name} (taken as answered)".replace("  ", " "))
+        if recorder.signal_delay > 0:
+            recorder.pause(Pause(*place, recorder.signal_delay))
+        for one, value in wanted:
+            signals.may_become(one, value)
+        return
+
+
+def _levels(interpreter: Any, node: Any) -> Any:
+    """Yield the signals of a condition, with the values for which it holds."""
+    if isinstance(node, st.Unary) and node.operator == "(":
+        yield from _levels(interpreter, node.operand)
+    elif isinstance(node, st.Binary) and node.operator == "AND":
+        yield from _levels(interpreter, node.left)
+        yield from _levels(interpreter, node.right)
+    elif isinstance(node, st.Binary) and node.operator == "OR":
+        yield from _levels(interpreter, node.left)
+    elif isinstance(node, st.Binary) and node.operator == "=":
+        side = node.left
+        if isinstance(side, st.Function) and side.arguments:
+            side = side.arguments[0].value
+        name = interpreter.signal(side)
+        if name is not None and name in interpreter.signals:
+            value = interpreter.evaluate(node.right)
+            if isinstance(value, float):
+                yield name, value
+    elif isinstance(node, st.Function) and node.name.lower() == "testdi":
+        name = interpreter.signal(node.arguments[0].value)
+        if name is not None:
+            yield name, 1.0
