@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.errors import IdentificationError, IdentificationWarning
 from twin.formatting import html_table
+from twin.identification.delay import Delay, delay_finding, found_delay, without_delay
 from twin.identification.deviations import (
     KINDS,
     Part,
@@ -21,31 +22,37 @@ from twin.identification.deviations import (
 )
 from twin.identification.extrapolation import warn_of_extrapolation
 from twin.identification.gear_springs import GearSpring, gear_springs
+from twin.identification.inspection import measured_parts
 from twin.identification.least_squares import (
     Fit,
     JointResiduals,
     Triangles,
     fitted,
     joint_residuals,
-    require_motion,
-    require_rank,
-    require_units,
     solved,
     triangles,
-    warn_of_masses,
 )
 from twin.identification.measurements import (
     Filtering,
     Measurements,
     equations,
-    filtered_measurements,
     measurements_of_log,
     motion_at,
 )
+from twin.identification.model_faults import model_findings
 from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.outliers import spike_findings, without_spikes
+from twin.identification.requirements import (
+    mass_factor,
+    require_motion,
+    require_rank,
+    require_units,
+    warn_of_masses,
+)
 from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
 from twin.identification.weights import used_equally, with_weights
 from twin.logs.log import Log
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
@@ -57,6 +64,12 @@ CERTAIN = 3.0
 
 FEWEST = 2
 """Smallest number of equations per parameter."""
+
+ROBUST = 4
+"""Largest number of fits without the spikes of the one before."""
+
+CORRECTIONS = 2
+"""Number of fits with a corrected delay; the second corrects what the first fit, with the delay, missed."""
 
 
 class BaseValue(NamedTuple):
@@ -100,6 +113,9 @@ class Identification:
         weighted: reduced equations of the fit, with the given weights; `reduced` if none were given.
         fit: fit of the base parameters, with its covariance for independent equations.
         blocks: number of blocks of the bootstrap that gives `covariance`; 0 if it is that of `fit`.
+        mass_factor: factor by which links are heavier than those of the robot; `None` if it has no masses.
+        delay: delay of the torques that remains; `None` if the recordings are exact or it was not sought.
+        findings: what is wrong with the recordings; those whose `stops` is true make the result wrong.
     """
 
     model: TorqueModel
@@ -118,6 +134,9 @@ class Identification:
     weighted: Triangles
     fit: Fit
     blocks: int
+    mass_factor: float | None = None
+    delay: Delay | None = None
+    findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         name, count = self.model.robot.name, len(self.beta)
@@ -193,6 +212,7 @@ def identify(
     min_speed: float | None = None,
     deviations: str = "blocks",
     weights: ArrayLike | Sequence[ArrayLike] | None = None,
+    delay: float | Literal["auto"] = 0.0,
     progress: Callable[[float], None] | None = None,
 ) -> Identification:
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
@@ -219,6 +239,8 @@ def identify(
             one over the expected deviation of a torque, up to a common factor.  Numbers (n,), one per joint;
             or an array (N, n) for each source, in a sequence if there are several, with a row per sample.  An
             equation of weight 0 is excluded.  `None` for one over the deviation of each joint's residuals.
+        delay: time by which torques were recorded later than positions, in [s]; or `"auto"` to correct the
+            one that `Identification.delay` states.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -239,43 +261,101 @@ def identify(
     require_options(min_speed, deviations)
     robot = identifiable(robot)
     model = TorqueModel(robot, both_sides, friction_of(robot, friction))
-    whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
-    kept_out = [measured_source(source, robot, filtering).between(start, end) for source in validate]
+    whole, kept_out = (
+        [part.between(start, end) for source in some for part in measured_sources(source, robot, filtering)]
+        for some in (sources, validate)
+    )
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
     whole = whole if weights is None else with_weights(whole, weights)
-    model = with_exact_motors(model, whole)
+    settings = Settings(model, min_speed, deviations, weights is not None, progress)
+    findings = [finding for one in (*whole, *kept_out) for finding in one.findings]
+    if delay != "auto" and not abs(delay) < np.inf:
+        raise ValueError(f"expected a delay in s, or 'auto', got {delay!r}")
+    if delay != "auto":
+        whole, kept_out = ([without_delay(one, float(delay)) for one in part] for part in (whole, kept_out))
+    found = _identified(whole, kept_out, settings, findings)
+    if delay == "auto" and found.delay is not None and delay_finding(found.delay, _period(whole)):
+        value, first = 0.0, found.delay
+        for _ in range(CORRECTIONS):
+            assert found.delay is not None
+            value += found.delay.value
+            late = [[without_delay(one, value) for one in part] for part in (whole, kept_out)]
+            found = _identified(*late, settings, findings)
+        text = (
+            f"torques were recorded {1e3 * value:.3g} +- {1e3 * first.deviation:.2g} ms "
+            f"{'after' if value > 0 else 'before'} the positions: corrected"
+        )
+        found = replace(found, findings=(*found.findings, Finding("late", (), text, stops=False)))
+    return found
+
+
+class Settings(NamedTuple):
+    """What all fits of one identification have in common."""
+
+    model: TorqueModel
+    min_speed: float | None
+    deviations: str
+    weighted: bool
+    progress: Callable[[float], None] | None
+
+
+def _period(measured: Sequence[Measurements]) -> float:
+    """Return the longest time between two samples, in [s]."""
+    return max(float(one.t[1] - one.t[0]) for one in measured)
+
+
+def _identified(
+    whole: Sequence[Measurements],
+    kept_out: Sequence[Measurements],
+    settings: Settings,
+    findings: Sequence[Finding],
+) -> Identification:
+    """Identify from measurements; `findings` are those of their recordings."""
+    model, robot = with_exact_motors(settings.model, whole), settings.model.robot
     require_motion(robot, whole)
     without = model.without_load
     require_units(without, whole)
-    speed = chosen_min_speed(without, whole) if min_speed is None else min_speed
+    speed = chosen_min_speed(without, whole) if settings.min_speed is None else settings.min_speed
     whole = [without_rest(one, robot, speed) for one in whole]
     if without is not model and any(one.load is None for one in (*whole, *kept_out)):
         beta = fitted(triangles(without, whole)).beta
         whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
-    fit, weighted = _fit(model, whole, progress)
+    fit, weighted = _fit(model, whole, settings.progress)
+    with_spikes = whole
+    for _ in range(ROBUST):
+        whole, count = without_spikes(model, fit.beta, whole)
+        if not count:
+            break
+        fit, weighted = _fit(model, whole, None)
     if small := _small_loads(model, fit):
         model = replace(model, friction=tuple(one for one in model.friction if one not in small))
-        fit, weighted = _fit(model, whole, progress)
-    reduced = weighted if weights is None else triangles(model, map(used_equally, whole))
+        fit, weighted = _fit(model, whole, settings.progress)
+    reduced = triangles(model, map(used_equally, whole)) if settings.weighted else weighted
     ordinary = solved(reduced, np.ones(robot.n))
-    warn_of_masses(model, fit.beta, reduced)
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
+    of_joints = joint_residuals(reduced, fit.beta)
     covariance, blocks = fit.covariance, 0
-    if deviations == "blocks":
+    if settings.deviations == "blocks":
         r = len(fit.beta)
         residuals = weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
         covariance, blocks = block_covariance(model, fit, residuals)
-        warn_of_repetition(residuals, joint_residuals(reduced, fit.beta).percent)
-    of_joints = joint_residuals(reduced, fit.beta)
+        warn_of_repetition(residuals, of_joints.percent)
     warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
-    return Identification(
+    factor = mass_factor(model, fit.beta, reduced)
+    late = found_delay(model, whole)
+    found = Identification(
         model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
         joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
-        weighted, fit, blocks,
+        weighted, fit, blocks, factor, late,
     )  # fmt: skip
+    of_model = model_findings(found)
+    if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
+        of_model += delay_finding(late, _period(whole))
+        warn_of_masses(model, factor, fit.beta, found.deviations)
+    return replace(found, findings=(*findings, *spike_findings(with_spikes, whole), *of_model))
 
 
 def _fit(
@@ -347,16 +427,21 @@ def require_options(min_speed: float | None, deviations: str) -> None:
         raise ValueError(f"expected deviations to be {' or '.join(KINDS)}, got {deviations!r}")
 
 
-def measured_source(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:
+def measured_sources(source: Source, robot: Robot, filtering: Filtering | None) -> list[Measurements]:
     """Return the measurements of any source, which must have as many joints as the robot."""
     if isinstance(source, Log):
-        measured = measurements_of_log(source, filtering=filtering)
+        measured = [measurements_of_log(source, filtering=filtering)]
     elif isinstance(source, TorqueRecording):
-        measured = filtered_measurements(source, filtering)
+        if source.q.shape[1] != robot.n:
+            raise ValueError(_joints(source.name, robot, source.q.shape[1]))
+        measured = measured_parts(source, robot, filtering)
     else:
-        measured = source
-    if measured.q.shape[1] != robot.n:
-        raise ValueError(
-            f"{measured.name}: expected {robot.n} joints, as {robot.name!r} has, got {measured.q.shape[1]}"
-        )
+        measured = [source]
+    if measured[0].q.shape[1] != robot.n:
+        raise ValueError(_joints(measured[0].name, robot, measured[0].q.shape[1]))
     return measured
+
+
+def _joints(name: str, robot: Robot, count: int) -> str:
+    """Say that a source has another number of joints than the robot."""
+    return f"{name}: expected {robot.n} joints, as {robot.name!r} has, got {count}"

@@ -23,6 +23,7 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 
 ORDER = 4
@@ -188,6 +189,7 @@ class Measurements:
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
         motor: motion of the motors, where encoders see both sides of the gears, otherwise `None`.
         row_weights: (N, n) weights of the filtered equations in the fit, 0 to exclude one; `None` for 1.
+        findings: what was wrong with the recording, see `twin.identification.inspection`.
     """
 
     name: str
@@ -207,6 +209,7 @@ class Measurements:
     weights: Floats | None = None
     motor: Motion | None = None
     row_weights: Floats | None = None
+    findings: tuple[Finding, ...] = ()
 
     __repr__ = short_repr
 

@@ -27,7 +27,7 @@ from twin.formatting import html_table
 from twin.identification.deviations import Part, block_covariance, warn_of_repetition, weighted_residuals
 from twin.identification.identify import (
     Source,
-    measured_source,
+    measured_sources,
     require_options,
     with_exact_motors,
     with_load,
@@ -38,11 +38,11 @@ from twin.identification.least_squares import (
     Triangles,
     fitted,
     joint_residuals,
-    require_units,
     triangles,
 )
 from twin.identification.measurements import Filtering
 from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.requirements import require_units
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives
@@ -159,7 +159,11 @@ def identify_payload(
         robot.require_inertia()
     arm = identifiable(robot.with_payload(None))
     model = TorqueModel(arm, friction=friction_of(arm))
-    measured = [measured_source(one, arm, filtering).between(start, end) for one in (*loaded, *bare)]
+    with_it, without_it = (
+        [part.between(start, end) for one in sources for part in measured_sources(one, arm, filtering)]
+        for sources in (loaded, bare)
+    )
+    measured = with_it + without_it
     if not bare and all(one.ideal for one in measured):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
         model = TorqueModel(arm.with_drives("rigid", drives))
@@ -170,7 +174,7 @@ def identify_payload(
     if model_without_load is not model:
         of_robot = model_without_load.base.K @ model_without_load.parameters.values
         moving = [with_load(model_without_load, of_robot, one) for one in moving]
-    loaded_runs, bare_runs = moving[: len(loaded)], moving[len(loaded) :]
+    loaded_runs, bare_runs = moving[: len(with_it)], moving[len(with_it) :]
     if not bare:
         require_units(model, loaded_runs)
 

@@ -9,8 +9,10 @@ are seconds, radians and newton metres, unless the name of a column contains ano
 motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
 
+from __future__ import annotations
+
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ from twin.logs.recordings.columns import (
     open_table,
     read_numbers,
 )
+from twin.logs.recordings.faults import unwrapped
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.reading import require_one_naming
 from twin.logs.recordings.recording import joint_quantities
 from twin.robot.robot import Robot
@@ -35,15 +39,13 @@ from twin.robot.robot import Robot
 MOTOR_SIDES = ("positions", "torques", "both")
 """Quantities of a file that may refer to the motors."""
 
-JUMP = 0.5
-"""Largest deviation of a time step from the median step, relative to it; computers record times less
-evenly than controllers sample.
-"""
+FEWEST = 10
+"""Smallest number of samples of a recording."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueRecording:
-    """Measured motion and torques of the joints: N samples at equal intervals.
+    """Measured motion and torques of the joints: N samples at rising times, even or not.
 
     Attributes:
         t: (N,) times, in [s].
@@ -52,6 +54,7 @@ class TorqueRecording:
         name: name of the file, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad]; `None` if unknown.
         q_motor: (N, n) angles of the motors in joint units, in [rad]; `None` if only one side is measured.
+        findings: what was found wrong while the columns were read, such as encoders that wrap.
     """
 
     t: Floats
@@ -60,6 +63,13 @@ class TorqueRecording:
     name: str = "the recording"
     q_ref: Floats | None = None
     q_motor: Floats | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def rows(self, part: slice) -> TorqueRecording:
+        """Return some rows of the recording."""
+        motion = {name: getattr(self, name) for name in ("q_ref", "q_motor")}
+        motion = {name: None if values is None else values[part] for name, values in motion.items()}
+        return replace(self, t=self.t[part], q=self.q[part], tau=self.tau[part], **motion)
 
     @property
     def period(self) -> float:
@@ -99,7 +109,7 @@ def torque_recording(
     """Create a recording from arrays and validate it.
 
     Args:
-        t: (N,) evenly rising times, in [s].
+        t: (N,) rising times, in [s].
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques at the joints, in [N m].
         name: name of the recording, for messages.
@@ -108,7 +118,7 @@ def torque_recording(
 
     Raises:
         ValueError: arrays of wrong shape.
-        RecordingError: a number is not finite, or the time steps are uneven.
+        RecordingError: a number is not finite, or the time does not rise.
 
     Example:
         >>> import numpy as np
@@ -130,8 +140,8 @@ def torque_recording(
     for what, values in (("q_ref", reference), ("q_motor", motor)):
         if values is not None and values.shape != q.shape:
             raise ValueError(f"expected {what} of shape {q.shape}, got {values.shape}")
-    if len(t) < 10:
-        raise RecordingError(f"{name}: expected at least 10 samples, got {len(t)}")
+    if len(t) < FEWEST:
+        raise RecordingError(f"{name}: expected at least {FEWEST} samples, got {len(t)}")
     for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference), ("qm", motor)):
         if values is not None and not np.all(np.isfinite(values)):
             where = np.argwhere(~np.isfinite(values))[0].tolist()
@@ -139,14 +149,10 @@ def torque_recording(
             raise RecordingError(
                 f"{name}: {label} of sample {where[0] + 1} is {values[tuple(where)]}; expected finite numbers"
             )
-    steps = np.diff(t)
-    median = float(np.median(steps))
-    uneven = ~(np.abs(steps - median) <= JUMP * median)
-    if not median > 0 or np.any(uneven):
-        k = int(np.argmax(uneven))
+    if not np.all(np.diff(t) > 0):
+        k = int(np.argmin(np.diff(t) > 0))
         raise RecordingError(
-            f"{name}: time jumps from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected steps of "
-            f"{max(median, 0.0):.6g} s, the median: cut the recording there"
+            f"{name}: time goes from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected rising times"
         )
     return TorqueRecording(t, q, tau, name, reference, motor)
 
@@ -188,6 +194,11 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     series = _read_series(path, robot, form, options)
     t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
     q, tau, q_ref, q_motor = series["q"], series["tau"], series.get("qref"), series.get("qm")
+    revolute = [kind != "prismatic" for kind in robot.joint_kinds]
+    q, findings = unwrapped(q, revolute)
+    if q_motor is not None:
+        q_motor, more = unwrapped(q_motor, revolute)
+        findings += more
     if side is not None and robot.drives is not None:
         N = robot.drives.motor_matrix
         if side != "torques":
@@ -204,7 +215,8 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
         q_ref, q_motor = (None if one is None else one + offset for one in (q_ref, q_motor))
-    return torque_recording(t, q, tau, str(path), q_ref, q_motor)
+    recording = torque_recording(t, q, tau, str(path), q_ref, q_motor)
+    return replace(recording, findings=tuple(findings))
 
 
 def _read_series(
