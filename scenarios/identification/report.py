@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from twin.identification.bias_check import BiasCheck
     from twin.identification.physical import PhysicalSolution
+    from twin.logs.recordings.finding import Finding
     from twin.robot.robot import Robot
 
 MOST_DIGITS = 5
@@ -32,6 +33,12 @@ MOST_DIGITS = 5
 
 MOST_POINTS = 4000
 """Largest number of points of a curve in the picture."""
+
+ASSUMED = (
+    "Assumed, since no recording of motion and torque shows it: the common scale of all torques, the zeros of "
+    "the joints, and that nothing is held that the model lacks."
+)
+"""What cannot be seen without a known mass."""
 
 BIAS = ("deviations", "differs")
 """Values of a `BiasCheck` that the JSON file names alike."""
@@ -44,12 +51,18 @@ class Report:
         found: result of `twin.identify`.
         physical: the nearest physically consistent parameters, if they were requested.
         bias: comparison with instrumental variables, if it was requested.
+        findings: what is wrong with the recordings; by default those of `found`.
     """
 
     def __init__(
-        self, found: Identification, physical: PhysicalSolution | None = None, bias: BiasCheck | None = None
+        self,
+        found: Identification,
+        physical: PhysicalSolution | None = None,
+        bias: BiasCheck | None = None,
+        findings: Sequence[Finding] | None = None,
     ) -> None:
         self.found, self.physical, self.bias = found, physical, bias
+        self.findings = found.findings if findings is None else tuple(findings)
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
@@ -82,6 +95,9 @@ class Report:
             if found.blocks
             else "Deviations for white noise; noise that lasts makes them too small."
         )
+        if found.delay is not None:
+            yield Text(ASSUMED)
+        yield from finding_lines(self.findings)
 
     def document(self) -> dict[str, Any]:
         """Return all results for JSON."""
@@ -107,6 +123,9 @@ class Report:
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
             "kept_out": _validation_lines(found),
+            "delay": None if found.delay is None else attributes(found.delay, "value", "deviation"),
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in self.findings],
+            "assumed": ASSUMED,
         }
 
     def write_json(self, path: Path) -> None:
@@ -145,6 +164,12 @@ class Report:
         figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
 
 
+def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
+    """Yield findings, those that stop the result last."""
+    for one in sorted(findings, key=lambda finding: finding.stops):
+        yield Text(f"{'STOP' if one.stops else 'note'} {one.name}: {one.text}", "bold" if one.stops else "")
+
+
 class PayloadReport:
     """Report of an identified payload.
 
@@ -167,6 +192,7 @@ class PayloadReport:
             yield Text(
                 "No rigid body has this inertia, which is within the noise: the payload is a point mass."
             )
+        yield from finding_lines(found.findings)
         yield Text("")
 
     def values(self) -> Table:
@@ -193,6 +219,7 @@ class PayloadReport:
             "deviations": dict(zip(NAMES, found.deviations, strict=True)),
             "covariance": found.covariance,
             "residuals_percent": found.residuals.percent,
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in found.findings],
         }
 
     def write_json(self, path: Path) -> None:

@@ -69,7 +69,9 @@ def frozen(joints, which="q", length=0.1, count=6):
         q, tau = q.copy(), tau.copy()
         columns = slice(None) if joints is None else [j - 1 for j in joints]
         size = round(length / (t[1] - t[0]))
-        for start in rng.choice((len(t) - 2 * size) // (2 * size), count, replace=False) * 2 * size + size // 2:
+        for start in (
+            rng.choice((len(t) - 2 * size) // (2 * size), count, replace=False) * 2 * size + size // 2
+        ):
             part = slice(start, start + size)
             if "q" in which:
                 q[part, columns] = q[start, columns]
@@ -138,7 +140,11 @@ def stretched(factor=1.4):
 
 def little(joint, share=0.01):
     """Return the motion with that share of one joint's travel; torques must be computed again."""
-    scale = lambda q: q.mean(axis=0) + (q - q.mean(axis=0)) * np.where(  # noqa: E731
-        np.arange(q.shape[1]) == joint - 1, share, 1.0
+    scale = lambda q: (
+        q.mean(axis=0)
+        + (q - q.mean(axis=0))
+        * np.where(  # noqa: E731
+            np.arange(q.shape[1]) == joint - 1, share, 1.0
+        )
     )
     return scale

@@ -11,7 +11,8 @@ between two d_k is a sum of columns, by cubic interpolation.
 Fits are compared by the mean logarithm L of the joints' residuals, see `mean_logarithm`.
 It is the logarithm of the likelihood for noise of unknown size in each joint, up to a factor, and a fit whose
 joints are weighted by their noise minimises it.  A torque that is multiplied by s has residuals that are s
-times as large without being worse: `N_j log s` is subtracted.
+times as large without being worse: `(N_j - h_j) log s` is subtracted, for the h_j parameters of the joint
+become s times as large, too.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ class Alternatives:
         scale = np.ones(n) if factors is None else factors
         tau = np.stack([self.R[j, :, self.r + k] * scale[j] for j, k in enumerate(order)])
         fit, L = self._fit(tau)
-        return fit, L - float(np.sum(self.counts * np.log(np.abs(scale))) / np.sum(self.counts))
+        leverage = fit.weights**2 * np.sum((self.R[:, :, : self.r] @ fit.spread) ** 2, axis=(1, 2))
+        free = np.maximum(self.counts - leverage, 0.0)
+        return fit, L - float(np.sum(free * np.log(np.abs(scale))) / np.sum(self.counts))
 
     def fit_delayed(self, delay: float) -> tuple[Fit, float]:
         """Fit with torques that are read later by a delay, in [s]; return the fit and its L."""

@@ -77,7 +77,10 @@ def _refined(other: Alternatives, best: float, step: float) -> tuple[float, floa
 
     low, high = max(best - step, other.shifts[0]), min(best + step, other.shifts[-1])
     found: Any = minimize_scalar(
-        lambda d: other.fit_delayed(float(d))[1], bounds=(low, high), method="bounded", options={"xatol": NEAR}
+        lambda d: other.fit_delayed(float(d))[1],
+        bounds=(low, high),
+        method="bounded",
+        options={"xatol": NEAR},
     )
     value, least, h = float(found.x), float(found.fun), 0.1 * step
     while True:  # L is a parabola only where it is within a fraction of its minimum

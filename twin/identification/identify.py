@@ -68,8 +68,11 @@ FEWEST = 2
 ROBUST = 4
 """Largest number of fits without the spikes of the one before."""
 
-CORRECTIONS = 2
-"""Number of fits with a corrected delay; the second corrects what the first fit, with the delay, missed."""
+CORRECTIONS = 4
+"""Largest number of fits with a corrected delay; each corrects what the one before, with a delay, missed."""
+
+SMALLEST_DELAY = 2e-5
+"""Delay in [s] that is not corrected."""
 
 
 class BaseValue(NamedTuple):
@@ -280,11 +283,13 @@ def identify(
         value, first = 0.0, found.delay
         for _ in range(CORRECTIONS):
             assert found.delay is not None
+            if not abs(found.delay.value) > max(found.delay.deviation, SMALLEST_DELAY):
+                break
             value += found.delay.value
             late = [[without_delay(one, value) for one in part] for part in (whole, kept_out)]
             found = _identified(*late, settings, findings)
         text = (
-            f"torques were recorded {1e3 * value:.3g} +- {1e3 * first.deviation:.2g} ms "
+            f"torques were recorded {1e3 * abs(value):.3g} +- {1e3 * first.deviation:.2g} ms "
             f"{'after' if value > 0 else 'before'} the positions: corrected"
         )
         found = replace(found, findings=(*found.findings, Finding("late", (), text, stops=False)))

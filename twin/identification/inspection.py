@@ -56,4 +56,3 @@ def measured_parts(
         raise fault
     result[0] = replace(result[0], findings=tuple(findings))
     return result
-

@@ -49,6 +49,9 @@ OTHER = 2.5
 FAR = 6.0
 """Smallest factor between units that only the given robot tells."""
 
+ALIKE = 0.5
+"""Difference of that sum between factors that are equally likely."""
+
 FACTORS = np.geomspace(1.0 / 4096.0, 4096.0, 25)
 """Factors of a torque that are tried; at the ends a joint has no part in the fit."""
 
@@ -82,7 +85,8 @@ def model_findings(found: Identification) -> list[Finding]:
     filtered = [one for one in found.measured if one.low_pass is not None]
     if not filtered or len(filtered) < len(found.measured):
         return []
-    return [*column_findings(found), *still_findings(found), *clipped_findings(found)]
+    clipped = list(clipped_findings(found))
+    return [*clipped, *still_findings(found), *([] if clipped else column_findings(found))]
 
 
 def friction_power(model: TorqueModel, measured: Sequence[Measurements]) -> Floats:
@@ -188,14 +192,20 @@ def _rest(other: Alternatives, fit: Fit, factors: Floats, order: Sequence[int] |
 
 def _scales(other: Alternatives, found: Identification, L: float) -> Iterator[Change]:
     """Yield units of the torque of one joint."""
-    n, percent = len(other.R), found.residuals.percent
+    n, percent, known = len(other.R), found.residuals.percent, _file_factors(found)
     for joint in range(n):
         results = []
         for factor in FACTORS[np.abs(np.log(FACTORS)) > 0.5]:
             factors = np.where(np.arange(n) == joint, factor, 1.0)
             fit, other_L = other.fit(factors=factors)
             results.append((n * (L - other_L), factor, fit))
-        gain, factor, fit = max(results, key=lambda one: one[0])
+        most = max(gain for gain, _, _ in results)
+        alike = [one for one in results if one[0] > most - ALIKE] if known is not None else []
+        expected = 0.0 if known is None else -np.log(known[joint])
+        gain, factor, fit = (
+            min(alike, key=lambda one: abs(np.log(one[1]) - expected)) if alike else
+            max(results, key=lambda one: one[0])
+        )  # fmt: skip
         if factor in (FACTORS[0], FACTORS[-1]) or not abs(np.log(factor)) > np.log(OTHER):
             continue
         rest = 100.0 * _rest(other, fit, np.where(np.arange(n) == joint, factor, 1.0))
@@ -209,14 +219,9 @@ def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding |
     Friction and inertia of the last joints have no part in other torques, so that only the robot's file tells
     their unit.  The factor must be far from those of the other joints, and no torque may contradict it.
     """
-    model, n = found.model, found.model.robot.n
-    drives = model.robot.active_drives
-    if found.mass_factor is None or drives is None:
+    n, drives, factor = found.model.robot.n, found.model.robot.active_drives, _file_factors(found)
+    if factor is None or drives is None:
         return None
-    reduced, known = found.reduced, model.base.K @ model.parameters.values
-    predicted = np.linalg.norm(reduced.R[:, :, :-1] @ known, axis=1)
-    factor = reduced.torque_norms / np.maximum(predicted, 1e-300)
-    factor = factor / np.median(factor)
     joint = int(np.argmax(np.abs(np.log(factor))))
     if not abs(np.log(factor[joint])) > np.log(FAR) or not (drives.coulomb + drives.viscous)[joint] > 0:
         return None
@@ -224,7 +229,19 @@ def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding |
     if n * (L - other_L) < -AS_GOOD:
         return None
     reason = _unit(found, joint, 1.0 / float(factor[joint]))
-    return Finding("unit", (joint + 1,), f"{reason} The factor is that between it and the given robot's file.")
+    return Finding(
+        "unit", (joint + 1,), f"{reason} The factor is that between it and the given robot's file."
+    )
+
+
+def _file_factors(found: Identification) -> Floats | None:
+    """Return the factors (n,) between torques and those of the given robot, over their median, if it has any."""
+    if found.mass_factor is None:
+        return None
+    reduced, known = found.reduced, found.model.base.K @ found.model.parameters.values
+    predicted = np.linalg.norm(reduced.R[:, :, :-1] @ known, axis=1)
+    factor = reduced.torque_norms / np.maximum(predicted, 1e-300)
+    return factor / np.median(factor)
 
 
 def _unit(found: Identification, joint: int, factor: float) -> str:
@@ -283,7 +300,8 @@ def _moves(found: Identification, measured: Sequence[Measurements], L: float) ->
 def still_findings(found: Identification) -> Iterator[Finding]:
     """Yield a finding for joints that hardly move, and whose friction is therefore not determined."""
     spans = np.max(
-        [np.ptp(one.q[np.any(one.used, axis=1)], axis=0) for one in found.measured if np.any(one.used)], axis=0
+        [np.ptp(one.q[np.any(one.used, axis=1)], axis=0) for one in found.measured if np.any(one.used)],
+        axis=0,
     )
     symbols = {one.symbol: one for one in found.values}
     for joint in np.flatnonzero(spans < STILL).tolist():

@@ -2,7 +2,8 @@
 
 The residuals of all samples, unfiltered, are compared with the fit.  Their size is measured by the median,
 which spikes do not change: `1.4826 median |e|` is the deviation of normal noise.  Samples beyond `SPIKE`
-deviations get the weight 0 before the filter, so that they do not spread to their neighbours, and the fit is
+deviations that are far from the median of their neighbours, too, which a step of the friction is not, get the
+weight 0 before the filter, so that they do not spread to their neighbours, and the fit is
 repeated.  A hard limit is the extreme of the robust weights of P. Huber, "Robust Statistics" (1981): it leaves
 noise alone, so that a recording without spikes has the same fit as without this step.
 """
@@ -45,16 +46,20 @@ def sample_residuals(model: TorqueModel, beta: Floats, measured: Measurements) -
 
 def torque_spikes(measured: Measurements, rest: Floats) -> NDArray[np.bool_]:
     """Return the samples (N, n) that are spikes, given the residuals of all samples."""
+    from scipy.ndimage import median_filter
+
     seen = measured.used if measured.weights is None else measured.used & (measured.weights > 0.5)
     longest = max(FEWEST, round(LONGEST / (measured.t[1] - measured.t[0])))
     spikes = np.zeros(rest.shape, dtype=np.bool_)
+    impulse = np.abs(measured.tau - median_filter(measured.tau, size=(2 * longest + 1, 1), mode="nearest"))
     for joint in range(rest.shape[1]):
         e = rest[seen[:, joint], joint]
         if not e.size:
             continue
         deviation = 1.4826 * float(np.median(np.abs(e - np.median(e))))
         size = float(np.sqrt(np.mean(measured.tau[:, joint] ** 2)))
-        far = np.abs(rest[:, joint] - np.median(e)) > max(SPIKE * deviation, MATTERS * size)
+        off = np.abs(rest[:, joint] - np.median(e))
+        far = (off > max(SPIKE * deviation, MATTERS * size)) & (impulse[:, joint] > 0.5 * off)
         edges = np.flatnonzero(np.diff(np.concatenate([[False], far, [False]]).astype(np.int8)))
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             far[start:end] = end - start <= longest
@@ -77,7 +82,9 @@ def without_spikes(
         spikes = torque_spikes(one, rest) & (weights > 0)
         count += int(np.sum(spikes & one.used))
         if np.any(spikes):  # predicted torques, so that no filter spreads a spike
-            one = replace(one, weights=np.where(spikes, 0.0, weights), tau=one.tau - np.where(spikes, rest, 0.0))
+            one = replace(
+                one, weights=np.where(spikes, 0.0, weights), tau=one.tau - np.where(spikes, rest, 0.0)
+            )
         result.append(one)
     return result, count
 

@@ -44,6 +44,7 @@ from twin.identification.measurements import Filtering
 from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.requirements import require_units
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable
+from twin.logs.recordings.finding import Finding
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives
 from twin.robot.robot import Payload, Robot
@@ -68,6 +69,7 @@ class PayloadEstimate:
         residuals: residuals of the runs with the payload, with it in the model.
         without: residuals of the same runs, without it in the model.
         bare: whether the arm's parameters were fitted to runs without the payload.
+        findings: what is wrong with the recordings.
     """
 
     robot: Robot
@@ -76,6 +78,7 @@ class PayloadEstimate:
     residuals: JointResiduals
     without: JointResiduals
     bare: bool
+    findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         mass, deviation = self.values[0], self.deviations[0]
@@ -217,6 +220,7 @@ def identify_payload(
         residuals=residuals,
         without=joint_residuals(reduced[0], beta_bare),
         bare=bool(bare),
+        findings=tuple(finding for one in measured for finding in one.findings),
     )
 
 

@@ -140,9 +140,7 @@ def warn_of_masses(model: TorqueModel, factor: float | None, beta: Floats, devia
     if all(1.0 / UNLIKE < part < UNLIKE for part in off):
         return
     links = model.base.columns < 10 * robot.tree.n
-    vague = [
-        model.base.symbols[k] for k in np.flatnonzero(links & (deviations > np.abs(beta))).tolist()
-    ]
+    vague = [model.base.symbols[k] for k in np.flatnonzero(links & (deviations > np.abs(beta))).tolist()]
     poorly = ""
     if len(vague) > np.sum(links) / 2:
         poorly = f", poorly determined: {', '.join(vague[:6])} have deviations above 100 %"

@@ -34,6 +34,9 @@ FROZEN = 4
 FEW = 3
 """Number of rows that are held or lost by chance."""
 
+REGULAR = 0.4
+"""Share of held values from which they are repeated regularly."""
+
 REPEATED, LOST = 0.01, 0.003
 """Shares of held and of lost rows that stop a result."""
 
@@ -52,7 +55,9 @@ def unwrapped(q: Floats, revolute: Sequence[bool]) -> tuple[Floats, list[Finding
             count += int(np.sum(turns != 0))
     if not joints:
         return q, []
-    text = f"{count} jumps of the position of {joint_names(joints)} by a turn, where its encoder wraps: removed"
+    text = (
+        f"{count} jumps of the position of {joint_names(joints)} by a turn, where its encoder wraps: removed"
+    )
     return q, [Finding("wrapped", tuple(joints), text, stops=False)]
 
 
@@ -137,9 +142,10 @@ def without_held(q: Floats) -> tuple[Floats, list[Finding]]:
     for joint in np.flatnonzero(count).tolist():
         good = np.flatnonzero(~held.rows[:, joint])
         q[:, joint] = PchipInterpolator(good, q[good, joint])(np.arange(N))
+    frozen = (held.longest >= FROZEN) & (count < REGULAR * N)
     for name, joints, reason in (
-        ("frozen", held.longest >= FROZEN, "the recording stood still while the arm moved"),
-        ("repeated", (held.longest > 0) & (held.longest < FROZEN), "rows were recorded faster than positions"),
+        ("frozen", frozen, "the recording stood still while the arm moved"),
+        ("repeated", (held.longest > 0) & ~frozen, "rows were recorded faster than positions"),
     ):
         numbers = tuple((np.flatnonzero(joints & (count >= FEW)) + 1).tolist())
         if numbers:
@@ -191,7 +197,9 @@ def lost_rows(t: Floats, q: Floats) -> list[Finding]:
     off = rates[1:-1] - usual
     period = float(np.median(np.diff(t)))
     floor = np.array([quantum(column) for column in q.T]) / period
-    spread = np.maximum(1.4826 * np.median(np.abs(off), axis=0), 0.5 * np.where(np.isfinite(floor), floor, 0.0))
+    spread = np.maximum(
+        1.4826 * np.median(np.abs(off), axis=0), 0.5 * np.where(np.isfinite(floor), floor, 0.0)
+    )
     spread = np.maximum(spread, 1e-3 * np.percentile(np.abs(rates), 90.0, axis=0) + np.finfo(float).tiny)
     weight = 1.0 / spread**2
     size = np.sum(weight * usual**2, axis=1)

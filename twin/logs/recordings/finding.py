@@ -20,7 +20,9 @@ class Finding(NamedTuple):
     stops: bool = True
 
 
-STOPPING = ("sign", "unit", "swapped", "clipped", "frozen", "repeated", "lost", "late", "still", "worse", "file")
+STOPPING = (
+    "sign", "unit", "swapped", "clipped", "frozen", "repeated", "lost", "late", "still", "worse", "file",
+)  # fmt: skip
 """Names of findings that may stop a result, in the order of the guide."""
 
 
