@@ -150,11 +150,11 @@ def alternatives(model: TorqueModel, measured: Sequence[Measurements], delays: b
         delays: whether delayed torques are among them.
     """
     n, r = model.robot.n, len(model.base.columns)
-    shifts = np.zeros(0)
+    shifts: Floats = np.zeros(0)
     if delays:
         step = 1.0 / (SHIFTS_PER_PERIOD * max(o.low_pass.cutoff for o in measured if o.low_pass is not None))
         K = min(int(np.ceil(LONGEST_DELAY / step)) + 1, MOST_SHIFTS)
-        shifts = step * np.arange(-K, K + 1)
+        shifts = np.arange(-K, K + 1) * np.float64(step)
     width = r + n + len(shifts)
     R, counts = np.zeros((n, width, width)), np.zeros(n, dtype=np.int64)
     for one in measured:

@@ -48,6 +48,9 @@ SPEED_SHARE = 0.99
 FASTEST = 100.0
 """Highest frequency that is attributed to motion, in [Hz]; higher ones are noise."""
 
+HIGHEST = 0.2
+"""Highest cut-off that is chosen, in samples per period."""
+
 ABOVE_NOISE = 20.0
 """Smallest ratio of a spectral line to the noise for which it is attributed to motion."""
 
@@ -77,8 +80,8 @@ def chosen_cutoff(q: Floats, period: float) -> float:
             f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz"
         )
     highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
-    digits = 1 - int(np.floor(np.log10(SPEED_FACTOR * highest)))
-    return float(np.round(SPEED_FACTOR * highest, digits))
+    cutoff = min(SPEED_FACTOR * highest, HIGHEST / period)
+    return float(np.round(cutoff, 1 - int(np.floor(np.log10(cutoff)))))
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def _all_negated(found: Identification, power: Floats) -> bool:
     if np.sum(power < -CERTAIN) < max(1, np.sum(np.abs(power) > CERTAIN)) or not np.any(power < -CERTAIN):
         return False
     factor = found.mass_factor
-    return factor < 0 if factor is not None else np.sum(power < -CERTAIN) >= min(2, len(power))
+    return factor < 0 if factor is not None else int(np.sum(power < -CERTAIN)) >= min(2, len(power))
 
 
 def _signs(other: Alternatives, found: Identification, L: float, power: Floats) -> Iterator[Change]:

@@ -31,6 +31,9 @@ HELD = 1.6
 FROZEN = 4
 """Number of equal samples from which a value is frozen, and not repeated."""
 
+NEAR = 25
+"""Number of samples on each side in which a count of the encoder shows."""
+
 FEW = 3
 """Number of rows that are held or lost by chance."""
 
@@ -118,13 +121,27 @@ def held_values(q: Floats) -> Held:
         jumps = np.abs(values[ends + 1] - values[ends])
         before, after = (np.abs(values[k + 4] - values[k]) / 4.0 for k in (starts - 4, ends + 1))
         speed = np.maximum(before, after)
-        moves = np.minimum(before, after) > 3.0 * max(quantum(values), _noise(values[1:][steps > 0]))
+        counts = np.array([_local_quantum(steps[max(k - NEAR, 0) : k + NEAR]) for k in ends])
+        moves = np.minimum(before, after) > np.maximum(3.0 * quantum(values), _noise(values[1:][steps > 0]))
+        moves &= jumps > 3.0 * np.maximum(counts, _noise(values[1:][steps > 0]))
         length = ends - starts + 1
         found = moves & (jumps > HELD * speed) & (jumps > 0.4 * length * speed)
         for start, end in zip(starts[found], ends[found], strict=True):
             rows[start + 1 : end + 1, joint] = True
         longest[joint] = np.max(length[found], initial=0)
     return Held(rows, longest)
+
+
+def _local_quantum(steps: Floats) -> float:
+    """Return the count whose multiples all these steps are; 0 if there is none.
+
+    Files that have a fixed number of digits have coarser counts for larger values.
+    """
+    some = steps[steps > 0]
+    if not some.size:
+        return 0.0
+    counts = some / np.min(some)
+    return float(np.min(some)) if np.all(np.abs(counts - np.round(counts)) < 0.03) else 0.0
 
 
 def _noise(values: Floats) -> float:
