@@ -209,7 +209,7 @@ class Identify(Command):
 
 
 def _status(written: bool, stops: Sequence[Finding], out: Path | None = None) -> int:
-    """Return the status: 1 if a file could not be written, or findings stop the result, which is then said."""
+    """Return the status: 1 if a file could not be written, or findings stop the result, which is printed."""
     if stops:
         names = sorted({one.name for one in stops})
         nothing = f", and {out} was not written" if out else ""

@@ -109,4 +109,6 @@ def _draw_delay(axes: Any, robot: Robot, one: Source, filtering: Filtering | Non
     axes.plot(1e3 * delay.shifts, np.exp(delay.costs - np.min(delay.costs)), "o-", color="0.3", ms=3)
     axes.axvline(1e3 * delay.value, color=COLOURS[1], lw=1.2)
     axes.set_yscale("log")
-    axes.set_xlabel(f"torques later by  [ms]; found {1e3 * delay.value:.3g} +- {1e3 * delay.deviation:.2g} ms")
+    axes.set_xlabel(
+        f"torques later by  [ms]; found {1e3 * delay.value:.3g} +- {1e3 * delay.deviation:.2g} ms"
+    )

@@ -35,8 +35,8 @@ MOST_POINTS = 4000
 """Largest number of points of a curve in the picture."""
 
 ASSUMED = (
-    "Assumed, since no recording of motion and torque shows it: the common scale of all torques, the zeros of "
-    "the joints, and that nothing is held that the model lacks."
+    "Assumed, since no recording of motion and torque shows it: the common scale of all torques, the zeros "
+    "of the joints, and that nothing is held that the model lacks."
 )
 """What cannot be seen without a known mass."""
 

@@ -37,17 +37,10 @@ from twin.identification.measurements import (
 )
 from twin.identification.torque_model import TorqueModel
 
-THINNED = 16.0
-"""Samples that remain per period of the cut-off: the filters leave nothing above a third of their rate."""
-
-SHIFTS_PER_PERIOD = 8.0
-"""Delays that are computed per period of the cut-off; between them torques are interpolated."""
-
-LONGEST_DELAY = 0.1
-"""Longest delay that is looked for, in [s]."""
-
-MOST_SHIFTS = 20
-"""Largest number of delays of either sign."""
+THINNED = 40.0
+"""Samples that remain per period of the cut-off; friction changes its sign at once, so that fewer fold its
+higher frequencies into those of the fit.
+"""
 
 
 def thinned(measured: Measurements) -> Measurements:
@@ -58,7 +51,7 @@ def thinned(measured: Measurements) -> Measurements:
     if every < 2:
         return measured
     period = every * low_pass.period
-    smooth = LowPass(0.5 * THINNED * low_pass.cutoff * 0.8, low_pass.period).filtered
+    smooth = LowPass(0.4 * THINNED * low_pass.cutoff, low_pass.period).filtered
     rate = min(measured.row_rate, 1.0 / period)
     return replace(
         measured, t=measured.t[::every], q=measured.q[::every], qd=measured.qd[::every],
@@ -141,29 +134,27 @@ def mean_logarithm(reduced: Triangles, fit: Fit) -> float:
     return float((-log_det - np.sum(reduced.counts * np.log(fit.weights))) / np.sum(reduced.counts))
 
 
-def alternatives(model: TorqueModel, measured: Sequence[Measurements], delays: bool = True) -> Alternatives:
+def alternatives(
+    model: TorqueModel, measured: Sequence[Measurements], shifts: Floats | None = None
+) -> Alternatives:
     """Reduce the equations of thinned measurements with many torques.
 
     Args:
         model: model that is fitted.
         measured: filtered measurements, see `thinned`.
-        delays: whether delayed torques are among them.
+        shifts: (K,) times by which torques are read later, in [s], at equal intervals; none by default.
     """
     n, r = model.robot.n, len(model.base.columns)
-    shifts: Floats = np.zeros(0)
-    if delays:
-        step = 1.0 / (SHIFTS_PER_PERIOD * max(o.low_pass.cutoff for o in measured if o.low_pass is not None))
-        K = min(int(np.ceil(LONGEST_DELAY / step)) + 1, MOST_SHIFTS)
-        shifts = np.arange(-K, K + 1) * np.float64(step)
+    shifts = np.zeros(0) if shifts is None else shifts
     width = r + n + len(shifts)
     R, counts = np.zeros((n, width, width)), np.zeros(n, dtype=np.int64)
     for one in measured:
-        delayed = np.stack([delayed_torques(one, d) for d in shifts], axis=-1) if delays else None
+        delayed = [delayed_torques(one, float(d)) for d in shifts]
         for part, samples in sample_blocks(one):
             Y = model.regressor(*motion_at(one, samples))[..., model.base.columns]
             tau = one.tau[samples]
             columns = [Y, np.broadcast_to(tau[:, None, :], (len(tau), n, n))]
-            columns += [] if delayed is None else [delayed[samples]]
+            columns += [torques[samples][..., None] for torques in delayed]
             block = filtered_block(Samples(part, samples, np.concatenate(columns, axis=-1)), one)
             for joint in range(n):
                 rows = block.rows[block.used[:, joint], joint]

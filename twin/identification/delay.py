@@ -33,6 +33,19 @@ FALLS = 0.1
 """Logarithm by which residuals must fall, as a mean over the joints."""
 
 
+SHIFTS_PER_PERIOD = 8.0
+"""Delays that are tried first, per period of the cut-off."""
+
+FINER = 8
+"""Number of delays that are tried between two of these, around the best."""
+
+LONGEST = 0.1
+"""Longest delay that is looked for, in [s]."""
+
+MOST_SHIFTS = 20
+"""Largest number of delays of either sign."""
+
+
 class Delay(NamedTuple):
     """Delay of the torques.
 
@@ -52,23 +65,35 @@ class Delay(NamedTuple):
     shifts: Floats
     costs: Floats
 
+    @property
+    def certain(self) -> bool:
+        """Whether the delay differs from 0 by more than `CERTAIN` deviations."""
+        return abs(self.value) > CERTAIN * self.deviation
+
 
 def found_delay(model: TorqueModel, measured: Sequence[Measurements]) -> Delay | None:
     """Find the delay of filtered measurements; `None` if they are not filtered."""
     filtered = [thinned(one) for one in measured if one.low_pass is not None]
     if not filtered:
         return None
-    other = alternatives(model, filtered)
-    costs = np.array([other.fit_delayed(d)[1] for d in other.shifts])
-    step = float(other.shifts[1] - other.shifts[0])
-    best = float(other.shifts[np.argmin(costs)])
-    value, curvature = _refined(other, best, step)
-    _, at_zero = other.fit_delayed(0.0)
+    step: Any = 1.0 / (SHIFTS_PER_PERIOD * max(o.low_pass.cutoff for o in filtered if o.low_pass is not None))
+    K = min(int(np.ceil(LONGEST / step)) + 1, MOST_SHIFTS)
+    coarse = alternatives(model, filtered, step * np.arange(-K, K + 1))
+    costs = np.array([coarse.fit_delayed(float(d))[1] for d in coarse.shifts])
+    best = float(coarse.shifts[np.argmin(costs)])
+    fine = step / FINER * np.arange(-FINER, FINER + 1)
+    other = alternatives(model, filtered, best + fine)
+    finer = np.array([other.fit_delayed(float(d))[1] for d in other.shifts])
+    value, curvature = _refined(other, float(other.shifts[np.argmin(finer)]), step / FINER)
+    shifts = np.concatenate([coarse.shifts, other.shifts])
+    order = np.argsort(shifts)
+    shifts, costs = shifts[order], np.concatenate([costs, finer])[order]
+    at_zero = float(coarse.fit_delayed(0.0)[1])
     _, at_value = other.fit_delayed(value)
     count = float(np.sum(other.counts)) / other.oversampling
     deviation = 1.0 / np.sqrt(count * curvature) if curvature > 0 else np.inf
-    error = _error(other, value)
-    return Delay(value, float(deviation), at_zero - at_value, error, other.shifts, costs)
+    error = _error(coarse, value)
+    return Delay(value, float(deviation), at_zero - at_value, error, shifts, costs)
 
 
 def _refined(other: Alternatives, best: float, step: float) -> tuple[float, float]:
@@ -115,7 +140,7 @@ def delay_finding(delay: Delay | None, period: float) -> list[Finding]:
         period: time between two samples, in [s].  Half a period is the difference between torques that act
             before and after a position; it stops no result.
     """
-    if delay is None or not abs(delay.value) > CERTAIN * delay.deviation:
+    if delay is None or not delay.certain:
         return []
     stops = abs(delay.value) > 0.75 * period and delay.error > LATE and delay.falls > FALLS
     if not stops and not (delay.error > LATE / 2 and delay.falls > FALLS / 2):

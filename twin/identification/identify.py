@@ -279,7 +279,7 @@ def identify(
     if delay != "auto":
         whole, kept_out = ([without_delay(one, float(delay)) for one in part] for part in (whole, kept_out))
     found = _identified(whole, kept_out, settings, findings)
-    if delay == "auto" and found.delay is not None and delay_finding(found.delay, _period(whole)):
+    if delay == "auto" and found.delay is not None and found.delay.certain:
         value, first = 0.0, found.delay
         for _ in range(CORRECTIONS):
             assert found.delay is not None

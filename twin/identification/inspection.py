@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from twin.errors import IdentificationError
 from twin.identification.measurements import Filtering, Measurements, chosen_cutoff, filtered_measurements
-from twin.logs.recordings.even_time import even_parts
+from twin.logs.recordings.even_time import parts_between_gaps, with_even_times
 from twin.logs.recordings.faults import frozen_torques, lost_rows, unwrapped, without_held, without_spikes
 from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording
@@ -21,15 +21,19 @@ def cured_parts(recording: TorqueRecording, robot: Robot) -> tuple[list[TorqueRe
     Returns:
         The parts between gaps, and findings of all parts.
     """
-    q, wraps = unwrapped(recording.q, [kind != "prismatic" for kind in robot.joint_kinds])
-    q, spikes = without_spikes(q)
-    q, held = without_held(q)
-    held += frozen_torques(q, recording.tau)
-    parts, times = even_parts(replace(recording, q=q))
-    lost = [] if any(one.name == "uneven" for one in times) else [
-        finding for part in parts for finding in lost_rows(part.t, part.q)
-    ]  # fmt: skip
-    return parts, [*recording.findings, *wraps, *spikes, *times, *held, *lost[:1]]
+    parts, findings = parts_between_gaps(recording)
+    findings = [*recording.findings, *findings]
+    revolute = [kind != "prismatic" for kind in robot.joint_kinds]
+    cured = []
+    for part in parts:
+        q, wraps = unwrapped(part.q, revolute)
+        q, spikes = without_spikes(q)
+        q, held = without_held(q)
+        findings += [*wraps, *spikes, *held, *frozen_torques(q, part.tau)]
+        part, times = with_even_times(replace(part, q=q))
+        findings += times if times else lost_rows(part.t, part.q)
+        cured.append(part)
+    return cured, findings
 
 
 def measured_parts(

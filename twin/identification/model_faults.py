@@ -52,7 +52,7 @@ FAR = 6.0
 ALIKE = 0.5
 """Difference of that sum between factors that are equally likely."""
 
-FACTORS = np.geomspace(1.0 / 4096.0, 4096.0, 25)
+FACTORS = np.geomspace(1.0 / 4096.0, 4096.0, 13)
 """Factors of a torque that are tried; at the ends a joint has no part in the fit."""
 
 STILL = 0.06
@@ -90,7 +90,7 @@ def model_findings(found: Identification) -> list[Finding]:
 
 
 def friction_power(model: TorqueModel, measured: Sequence[Measurements]) -> Floats:
-    """Return the rows (n, r) that give the mean power of each shaft's friction, in [W], from base parameters."""
+    """Return rows (n, r) that give the mean power of each shaft's friction, in [W], for base parameters."""
     drives = model.robot.active_drives
     symbols = {symbol: k for k, symbol in enumerate(model.base.symbols)}
     rows = np.zeros((model.robot.n, len(symbols)))
@@ -122,17 +122,19 @@ def column_findings(found: Identification) -> Iterator[Finding]:
     if _all_negated(found, power):
         yield Finding(
             "sign", (),
-            f"all torques seem to have the other sign: the friction of {joint_names(np.flatnonzero(gives) + 1)} "
-            "would drive the arm; give the torques of the motors on the arm",
+            f"all torques seem to have the other sign: the friction of "
+            f"{joint_names(np.flatnonzero(gives) + 1)} would drive the arm, not brake it",
         )  # fmt: skip
         return
     if not (np.any(gives) or np.any(percent > SUSPECT)):
         return
-    other = alternatives(model, measured, delays=False)
+    other = alternatives(model, measured)
     _, L = other.fit()
-    changes = [*_signs(other, found, L, power), *_scales(other, found, L), *_orders(other, found, L)]
-    if np.any(percent > MUCH):
-        changes += _moves(found, measured, L)
+    changes = [*_signs(other, found, L, power), *_orders(other, found, L)]
+    if not any(np.max(change.residuals) < SUSPECT for change in changes):
+        changes += _scales(other, found, L)
+        if np.any(percent > MUCH):
+            changes += _moves(found, measured, L)
     best = max(changes, key=lambda change: change.gain, default=None)
     if best is not None:
         before, after = np.max(percent), np.max(best.residuals)
@@ -176,7 +178,7 @@ def _signs(other: Alternatives, found: Identification, L: float, power: Floats) 
         percent = 100.0 * _rest(other, fit, signs)
         yield Change(
             "sign", numbers,
-            f"the torque of {joint_names(numbers)} seems to have the other sign, with which friction takes power",
+            f"the torque of {joint_names(numbers)} seems to have the other sign, with which friction brakes",
             gain + 1e-9, percent,
         )  # fmt: skip
 
@@ -195,10 +197,11 @@ def _scales(other: Alternatives, found: Identification, L: float) -> Iterator[Ch
     n, percent, known = len(other.R), found.residuals.percent, _file_factors(found)
     for joint in range(n):
         results = []
-        for factor in FACTORS[np.abs(np.log(FACTORS)) > 0.5]:
-            factors = np.where(np.arange(n) == joint, factor, 1.0)
-            fit, other_L = other.fit(factors=factors)
-            results.append((n * (L - other_L), factor, fit))
+        for factors in (FACTORS, (0.5, 2.0)):  # coarse factors, then those beside the best
+            best = max(results, key=lambda one: one[0])[1] if results else 1.0
+            for factor in best * np.asarray(factors):
+                fit, other_L = other.fit(factors=np.where(np.arange(n) == joint, factor, 1.0))
+                results.append((n * (L - other_L), factor, fit))
         most = max(gain for gain, _, _ in results)
         alike = [one for one in results if one[0] > most - ALIKE] if known is not None else []
         expected = 0.0 if known is None else -np.log(known[joint])
@@ -214,7 +217,7 @@ def _scales(other: Alternatives, found: Identification, L: float) -> Iterator[Ch
 
 
 def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding | None:
-    """Return a finding for a joint whose torques differ from those of the given robot by a factor of their own.
+    """Return a finding for a joint whose torques alone differ from those of the given robot by a factor.
 
     Friction and inertia of the last joints have no part in other torques, so that only the robot's file tells
     their unit.  The factor must be far from those of the other joints, and no torque may contradict it.
@@ -235,7 +238,7 @@ def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding |
 
 
 def _file_factors(found: Identification) -> Floats | None:
-    """Return the factors (n,) between torques and those of the given robot, over their median, if it has any."""
+    """Return the ratios (n,) of torques to those of the given robot, over their median, if it has masses."""
     if found.mass_factor is None:
         return None
     reduced, known = found.reduced, found.model.base.K @ found.model.parameters.values
@@ -249,7 +252,9 @@ def _unit(found: Identification, joint: int, factor: float) -> str:
     drives = found.model.robot.active_drives
     assert drives is not None
     ratio = float(np.abs(np.diag(drives.motor_matrix))[joint])
-    text = f"the torque of joint {joint + 1} seems to be in another unit than the others, by about {1 / factor:.2g}"
+    text = (
+        f"the torque of joint {joint + 1} seems to be in another unit than others, by about {1 / factor:.2g}"
+    )
     for value, cause in ((ratio, "is it that of the motor, before the gear"), (1e-3, "is it in mN m")):
         if 0.5 < factor / value < 2.0 and not 0.5 < value < 2.0:
             return f"{text}; {cause}?"

@@ -2,10 +2,10 @@
 
 The residuals of all samples, unfiltered, are compared with the fit.  Their size is measured by the median,
 which spikes do not change: `1.4826 median |e|` is the deviation of normal noise.  Samples beyond `SPIKE`
-deviations that are far from the median of their neighbours, too, which a step of the friction is not, get the
-weight 0 before the filter, so that they do not spread to their neighbours, and the fit is
-repeated.  A hard limit is the extreme of the robust weights of P. Huber, "Robust Statistics" (1981): it leaves
-noise alone, so that a recording without spikes has the same fit as without this step.
+deviations that are far from the median of their neighbours, too, which a step of the friction is not, get
+the weight 0 before the filter, so that they do not spread to their neighbours, and the fit is repeated.  A
+hard limit is the extreme of the robust weights of P. Huber, "Robust Statistics" (1981): it leaves noise
+alone, so that a recording without spikes has the same fit as without this step.
 """
 
 from collections.abc import Sequence

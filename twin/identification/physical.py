@@ -232,8 +232,8 @@ def file_findings(solution: PhysicalSolution, written: bool = True) -> list[Find
         worse = np.exp(np.mean(np.log(np.maximum(after.rms, 1e-300) / np.maximum(before.rms, 1e-300))))
         if worse > NOT_WORSE and np.max(after.percent) > ROUNDED:
             text = (
-                f"on the validation recordings, residuals are {worse:.3g} times those of {found.model.robot.name!r} "
-                "as it was given: the recordings for the fit are too short, too noisy, or of another arm"
+                f"on the validation recordings, residuals are {worse:.3g} times those of the given robot, "
+                f"{found.model.robot.name!r}: the others are too short, too noisy, or of another arm"
             )
             findings.append(Finding("worse", (), text))
     if written:
@@ -242,8 +242,8 @@ def file_findings(solution: PhysicalSolution, written: bool = True) -> list[Find
         joints = tuple((np.flatnonzero(growth > MOST_GROWTH) + 1).tolist())
         if joints:
             text = (
-                f"possible links leave residuals of {joint_names(joints)} up to {np.max(growth):.3g} times those "
-                "of the free fit, which therefore is no arm: the model lacks something, or a column is wrong"
+                f"possible links leave residuals of {joint_names(joints)} up to {np.max(growth):.3g} times "
+                "those of the free fit, which is no arm: the model lacks something, or a column is wrong"
             )
             findings.append(Finding("file", joints, text))
     return findings

@@ -154,7 +154,7 @@ def warn_of_masses(model: TorqueModel, factor: float | None, beta: Floats, devia
 
 
 def _factor_reason(robot: Robot, factor: float) -> str:
-    """Return the question whether a factor of all torques is that of gears or of a unit; nothing if neither."""
+    """Return the question whether a factor of all torques is that of gears or of a unit, if it is near."""
     drives = robot.active_drives
     ratio = 1.0 if drives is None else float(np.median(np.abs(np.diagonal(drives.motor_matrix))))
     for value, cause in (

@@ -9,9 +9,9 @@ Interpolation", SIAM Journal on Numerical Analysis 17 (1980).
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from twin.arrays import Floats
 from twin.errors import RecordingError
@@ -28,67 +28,61 @@ AS_EVEN = 0.8
 """Ratio of the errors with even times and with the stamps below which the stamps are considered wrong."""
 
 
-def even_parts(recording: TorqueRecording) -> tuple[list[TorqueRecording], list[Finding]]:
-    """Divide a recording at its gaps, and interpolate uneven parts at equal intervals.
+def parts_between_gaps(recording: TorqueRecording) -> tuple[list[TorqueRecording], list[Finding]]:
+    """Divide a recording at its gaps; parts with fewer than `FEWEST` samples are omitted.
 
     Raises:
         RecordingError: no part has enough samples.
     """
     steps = np.diff(recording.t)
-    median, findings = float(np.median(steps)), []
+    median = float(np.median(steps))
     ends = np.flatnonzero(steps > GAP * median) + 1
-    parts = [part for part in _cut(recording, ends) if len(part.t) >= FEWEST]
+    bounds = [0, *ends.tolist(), len(recording.t)]
+    parts = [recording.rows(slice(a, b)) for a, b in pairwise(bounds) if b - a >= FEWEST]
     if not parts:
         raise RecordingError(
             f"{recording.name}: no part without gaps has {FEWEST} samples, at steps of {median:.6g} s"
         )
-    if ends.size:
-        longest = int(np.argmax(steps))
-        findings.append(
-            Finding(
-                "gap", (),
-                f"{ends.size} gap{'s' if ends.size > 1 else ''} of more than {GAP:g} periods divide it; the "
-                f"longest lasts {steps[longest]:.3g} s, from {recording.t[longest]:.6g} s on",
-                stops=False,
-            )
-        )  # fmt: skip
-    uneven = [np.max(np.abs(np.diff(part.t) / median - 1.0)) > UNEVEN for part in parts]
-    if any(uneven):
-        times = [_times(part, median) for part in parts]
-        stamped = any(t is part.t for t, part, one in zip(times, parts, uneven, strict=True) if one)
-        inside = np.concatenate([np.diff(part.t) for part in parts])
-        findings.append(
-            Finding(
-                "uneven", (),
-                f"time steps from {1e3 * np.min(inside):.4g} to {1e3 * np.max(inside):.4g} ms: "
-                + (f"interpolated every {1e3 * median:.4g} ms" if stamped else "the positions are smoother "
-                   f"with even steps of {1e3 * median:.4g} ms, which are used"),
-                stops=False,
-            )
-        )  # fmt: skip
-        parts = [
-            _resampled(part, t, median) if one else part
-            for part, t, one in zip(parts, times, uneven, strict=True)
-        ]
-    return parts, findings
+    if not ends.size:
+        return parts, []
+    longest = int(np.argmax(steps))
+    text = (
+        f"{ends.size} gap{'s' if ends.size > 1 else ''} of more than {GAP:g} periods divide it; the longest "
+        f"lasts {steps[longest]:.3g} s, from {recording.t[longest]:.6g} s on"
+    )
+    return parts, [Finding("gap", (), text, stops=False)]
 
 
-def _cut(recording: TorqueRecording, ends: NDArray[np.intp]) -> list[TorqueRecording]:
-    """Return the parts of a recording between some samples."""
-    bounds = [0, *ends.tolist(), len(recording.t)]
-    return [recording.rows(slice(a, b)) for a, b in zip(bounds, bounds[1:], strict=False)]
+def with_even_times(part: TorqueRecording) -> tuple[TorqueRecording, list[Finding]]:
+    """Return a part without gaps whose samples are at equal intervals, and a finding if they were not."""
+    steps = np.diff(part.t)
+    period = float(np.median(steps))
+    if np.max(np.abs(steps / period - 1.0)) <= UNEVEN:
+        return part, []
+    t, stamped = _times(part, period)
+    text = f"time steps from {1e3 * np.min(steps):.4g} to {1e3 * np.max(steps):.4g} ms: "
+    text += "interpolated" if stamped else "the positions are smoother with even steps, which are used"
+    period = float(np.median(np.diff(t)))
+    text += f", every {1e3 * period:.4g} ms"
+    return _resampled(part, t, period), [Finding("uneven", (), text, stops=False)]
 
 
-def _times(part: TorqueRecording, period: float) -> Floats:
-    """Return the times (N,) at which samples were taken: the stamps, or even ones with rows left out."""
-    counts = np.cumsum(np.maximum(np.round(np.diff(part.t) / period), 1.0))
-    index = np.concatenate([[0.0], counts])
-    slope, start = np.polyfit(index, part.t, 1)
-    even = start + slope * index
-    errors = [neighbour_errors(t, part.q) for t in (part.t, even)]
-    medians = [np.maximum(np.median(np.abs(one), axis=0), np.finfo(float).tiny) for one in errors]
-    ratio = float(np.exp(np.mean(np.log(medians[1] / medians[0]))))
-    return even if ratio < AS_EVEN else part.t
+def _times(part: TorqueRecording, period: float) -> tuple[Floats, bool]:
+    """Return the times (N,) at which samples were taken, and whether they are the stamps.
+
+    Otherwise they are even, with or without rows that are left out.
+    """
+    counts = np.maximum(np.round(np.diff(part.t) / period), 1.0)
+    tried = [part.t]
+    for steps in (np.ones_like(counts), counts):
+        index = np.concatenate([[0.0], np.cumsum(steps)])
+        slope, start = np.polyfit(index, part.t, 1)
+        tried.append(start + slope * index)
+    sizes = [np.median(np.abs(neighbour_errors(t, part.q)), axis=0) for t in tried]
+    mean = [float(np.mean(np.log(np.maximum(size, np.finfo(float).tiny)))) for size in sizes]
+    best = int(np.argmin(mean))
+    stamped = mean[best] > mean[0] + np.log(AS_EVEN)
+    return (part.t if stamped else tried[best]), stamped
 
 
 def neighbour_errors(t: Floats, q: Floats) -> Floats:

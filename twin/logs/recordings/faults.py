@@ -196,8 +196,8 @@ def frozen_torques(q: Floats, tau: Floats) -> list[Finding]:
     if not joints:
         return []
     text = (
-        f"{count} of {len(tau)} torques of {joint_names(joints)} repeat the one before exactly, in runs of more "
-        f"than {FROZEN}, while the joint moves: the recording of the torque stood still"
+        f"{count} of {len(tau)} torques of {joint_names(joints)} repeat the one before exactly, in runs of "
+        f"more than {FROZEN}, while the joint moves: the recording of the torque stood still"
     )
     return [Finding("frozen", tuple(joints), text)]
 
@@ -217,7 +217,7 @@ def lost_rows(t: Floats, q: Floats) -> list[Finding]:
     spread = np.maximum(
         1.4826 * np.median(np.abs(off), axis=0), 0.5 * np.where(np.isfinite(floor), floor, 0.0)
     )
-    spread = np.maximum(spread, 1e-3 * np.percentile(np.abs(rates), 90.0, axis=0) + np.finfo(float).tiny)
+    spread = np.maximum(spread, 1e-3 * np.percentile(np.abs(rates), 90.0, axis=0) + 1e-100)
     weight = 1.0 / spread**2
     size = np.sum(weight * usual**2, axis=1)
     share = np.sum(weight * off * usual, axis=1) / np.maximum(size, np.finfo(float).tiny)

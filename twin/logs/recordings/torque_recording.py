@@ -152,7 +152,8 @@ def torque_recording(
     if not np.all(np.diff(t) > 0):
         k = int(np.argmin(np.diff(t) > 0))
         raise RecordingError(
-            f"{name}: time goes from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected rising times"
+            f"{name}: time goes from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; "
+            "expected rising times"
         )
     return TorqueRecording(t, q, tau, name, reference, motor)
 
