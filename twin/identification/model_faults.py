@@ -31,7 +31,7 @@ SUSPECT = 3.0
 BETTER = 0.7
 """Sum over the joints by which the logarithms of residuals must fall."""
 
-HALF = 0.6
+HALF = 0.5
 """Ratio to which the largest residual of a joint must fall."""
 
 MUCH = 30.0
@@ -45,6 +45,9 @@ CERTAIN = 3.0
 
 OTHER = 2.5
 """Smallest factor between units that the torques of other joints tell."""
+
+UNNAMED = "is it a current, or that of the motor?"
+"""Question about a torque whose factor is that of no unit and no gear."""
 
 FAR = 6.0
 """Smallest factor between units that only the given robot tells."""
@@ -212,7 +215,8 @@ def _scales(other: Alternatives, found: Identification, L: float) -> Iterator[Ch
         if factor in (FACTORS[0], FACTORS[-1]) or not abs(np.log(factor)) > np.log(OTHER):
             continue
         rest = 100.0 * _rest(other, fit, np.where(np.arange(n) == joint, factor, 1.0))
-        if gain > BETTER and np.max(rest) < HALF * np.max(percent):
+        likely = known is None or abs(np.log(factor) - expected) < np.log(FAR)
+        if likely and gain > BETTER and np.max(rest) < HALF * np.max(percent):
             yield Change("unit", (joint + 1,), _unit(found, joint, factor), gain, rest)
 
 
@@ -232,6 +236,8 @@ def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding |
     if n * (L - other_L) < -AS_GOOD:
         return None
     reason = _unit(found, joint, 1.0 / float(factor[joint]))
+    if UNNAMED in reason:  # friction may be far from that of a file, by any factor
+        return None
     return Finding(
         "unit", (joint + 1,), f"{reason} The factor is that between it and the given robot's file."
     )
@@ -258,7 +264,7 @@ def _unit(found: Identification, joint: int, factor: float) -> str:
     for value, cause in ((ratio, "is it that of the motor, before the gear"), (1e-3, "is it in mN m")):
         if 0.5 < factor / value < 2.0 and not 0.5 < value < 2.0:
             return f"{text}; {cause}?"
-    return f"{text}; is it a current, or that of the motor?"
+    return f"{text}; {UNNAMED}"
 
 
 def _orders(other: Alternatives, found: Identification, L: float) -> Iterator[Change]:
