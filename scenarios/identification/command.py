@@ -40,6 +40,7 @@ class Identify(Command):
   irb-twin identify run.npz --out identified.toml --validate other.npz
   irb-twin identify with_sensors.npz --check-bias
   irb-twin identify loaded.npz --without bare.npz --payload
+  irb-twin identify measured.csv --robot my_arm/dh.toml --columns "t=1, q*=2-7, tau*=8-13" --look look.png
 """
 
     recordings: tuple[Path, ...] = argument("recordings, which are fitted together", "FILE")
@@ -62,7 +63,8 @@ class Identify(Command):
     )
     columns: str | None = option(
         None,
-        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
+        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*', where * is the joint's number; or "
+        "their places, as 't=1, q*=2-7, tau*=8-13'",
         "NAMES",
         group="tables",
     )
@@ -81,6 +83,11 @@ class Identify(Command):
     )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
+    )
+    gains: str | None = option(
+        None,
+        "torque per unit of each torque column, as of currents, in N m; at the motors with --motor-side",
+        "G1,G2,...",
     )
     cutoff: float | None = option(
         None,
@@ -320,6 +327,14 @@ def _robot(given: Identify) -> Robot:
     return robot if given.mounting is None else robot.mounted(given.mounting)
 
 
+def _numbers(flag: str, word: str | None, example: str) -> list[float] | None:
+    """Return the numbers that an option has, separated by commas; `None` if it was not given."""
+    try:
+        return None if word is None else [float(text) for text in word.split(",")]
+    except ValueError:
+        raise WrongUse(f"{flag} {word}: expected numbers, as {example}") from None
+
+
 def _is_log(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
@@ -334,15 +349,11 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
 
     if _is_log(path):
         return measurements_of_log(twin.Log.load(path), str(path), given.filtering())
-    offset = None
-    if given.q_offset is not None:
-        try:
-            offset = np.array([float(text) for text in given.q_offset.split(",")])
-        except ValueError:
-            raise WrongUse(f"--q-offset {given.q_offset}: expected numbers, as 0,-90,90") from None
-        if given.angle_unit == "deg":
-            offset = np.deg2rad(offset)
+    offset = _numbers("--q-offset", given.q_offset, "0,-90,90")
+    if offset is not None and given.angle_unit == "deg":
+        offset = np.deg2rad(offset)
+    gains = _numbers("--gains", given.gains, "14.9,13.3,11.1")
     units = {name: getattr(given, name) for name in ("angle_unit", "time_unit", "torque_unit")}
     header = header_options(given.columns, **units)
-    form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset)
+    form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset, gains)
     return twin.logs.read_torque_recording(path, robot, form)

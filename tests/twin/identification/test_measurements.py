@@ -92,7 +92,7 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
 
     header = ["t", *NAMES]
     refused(["t", *NAMES[:-1], "x"], values, r"line 1: no column 'tau6'; expected the header t,q1")
-    refused(["x", *NAMES], values, r"no column 't', the time; map it .* or give the time .*sample_time")
+    refused(["x", *NAMES], values, r"no column 't', the time; map it .* or give the time .*--sample-time")
     refused(["t", "q1[A]", *NAMES[1:]], values, "expected a unit of angle")
     broken = values.copy()
     broken[7, 3] = np.nan

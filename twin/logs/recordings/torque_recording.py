@@ -89,6 +89,7 @@ class TableForm:
             with columns `qm1`, ..., only those are positions of the motors.
         sample_time: time between rows, in [s], for tables without a column of time.
         q_offset: (n,) offset that is added to the joint positions, in [rad]; none by default.
+        gains: (n,) torques per unit of the columns, such as a current, in [N m] or [N]; none by default.
     """
 
     reading: HeaderOptions | None = None
@@ -96,6 +97,7 @@ class TableForm:
     motor_side: str | None = None
     sample_time: float | None = None
     q_offset: ArrayLike | None = None
+    gains: ArrayLike | None = None
 
 
 def torque_recording(
@@ -196,6 +198,11 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
     q, tau, q_ref, q_motor = series["q"], series["tau"], series.get("qref"), series.get("qm")
     revolute = [kind != "prismatic" for kind in robot.joint_kinds]
+    if form.gains is not None:
+        gains = real_array(form.gains, "gains")
+        if gains.shape != (robot.n,) or not np.all(np.isfinite(gains) & (gains != 0)):
+            raise ValueError(f"expected {robot.n} gains, one per joint, none of them 0, got {form.gains}")
+        tau = tau * gains
     q, findings = unwrapped(q, revolute)
     if q_motor is not None:
         q_motor, more = unwrapped(q_motor, revolute)
@@ -257,8 +264,8 @@ def _read_columns(
     has_time = all(column_indices(table.header, one, options) for one in columns.get("t", ()))
     if not has_time and "t" not in options.columns:
         raise RecordingError(
-            f"{table.path}, line 1: no column 't', the time; map it in columns (t=NAME), or give the time "
-            "between two rows (sample_time, in s)"
+            f"{table.path}, line 1: no column 't', the time; map it (--columns t=NAME), or give the time "
+            "between two rows in s (--sample-time)"
         )
     requested = [one for group in columns.values() for one in group]
     values, _ = read_numbers(table, find_columns(table, requested, options))
@@ -273,9 +280,16 @@ def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
         if not standard.endswith("*"):
             columns[standard] = in_file
             continue
+        if places := re.fullmatch(r"(\d+)\s*-\s*(\d+)", in_file):
+            first, last = map(int, places.groups())
+            if last - first + 1 != n:
+                raise ValueError(f"expected {n} columns for {standard}, one per joint, got {in_file}")
+            columns |= {standard.replace("*", str(k + 1)): str(first + k) for k in range(n)}
+            continue
         if "*" not in in_file:
             raise ValueError(
-                f"expected a * for the joint's number in the name of {standard}, got {in_file!r}"
+                f"expected a * for the joint's number in the name of {standard}, or places as 2-{n + 1}, got "
+                f"{in_file!r}"
             )
         for k in range(1, n + 1):
             columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
