@@ -144,7 +144,8 @@ class Identify(Command):
     without: tuple[Path, ...] = option(
         (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
     )
-    json: Path | None = output_file(".json", "write all results", group="files")
+    wide: bool = option(False, "print sums of parameters whole, in lines of any length", group="files")
+    json: Path | None = output_file(".json", "write all results")
     picture: Path | None = option(
         None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
     )
@@ -193,7 +194,8 @@ class Identify(Command):
             )  # fmt: skip
         solution = physical_solution(found) if self.physical or self.out else None
         findings = [*found.findings, *([] if solution is None else file_findings(solution, bool(self.out)))]
-        report = Report(found, solution, check_bias(found) if self.check_bias else None, findings)
+        bias = check_bias(found) if self.check_bias else None
+        report = Report(found, solution, bias, findings, self.wide)
         stops = [one for one in findings if one.stops and one.name not in self.accept]
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)

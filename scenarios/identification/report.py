@@ -13,9 +13,9 @@ from rich.text import Text
 
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table, table_of
-from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
+from twin.identification.result import Identification
 from twin.multibody.tree import body_from_parameters
 from twin.robot.units import joint_unit
 from twin.views.plots import COLOURS
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 MOST_DIGITS = 5
 """Largest number of decimals; smaller values are printed with a power of ten."""
+
+LONGEST_SUM = 40
+"""Characters of a sum of parameters in a narrow table."""
+
+POOR = 1000.0
+"""Condition number above which parameters are poorly determined."""
 
 MOST_POINTS = 4000
 """Largest number of points of a curve in the picture."""
@@ -52,6 +58,7 @@ class Report:
         physical: the nearest physically consistent parameters, if they were requested.
         bias: comparison with instrumental variables, if it was requested.
         findings: what is wrong with the recordings; by default those of `found`.
+        wide: whether sums of parameters are printed whole, in lines of any length.
     """
 
     def __init__(
@@ -60,15 +67,20 @@ class Report:
         physical: PhysicalSolution | None = None,
         bias: BiasCheck | None = None,
         findings: Sequence[Finding] | None = None,
+        wide: bool = True,
     ) -> None:
         self.found, self.physical, self.bias = found, physical, bias
         self.findings = found.findings if findings is None else tuple(findings)
+        self.wide = wide
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
         found = self.found
         yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
-        yield parameter_table(found)
+        for sentence in (*found.how, *_validation_lines(found)):
+            yield Text(sentence)
+        yield Text("")
+        yield parameter_table(found, self.wide)
         yield residual_table(found)
         if self.physical is not None:
             yield Text("\nnearest physically consistent links and drives", style="bold")
@@ -83,11 +95,10 @@ class Report:
         if any(found.springs):
             yield Text("\nsprings of the gears, from the encoders on both sides", style="bold")
             yield spring_table(found)
-        for sentence in (*found.how, *_validation_lines(found)):
-            yield Text(sentence)
+        poor = f", above {POOR:g}: small errors become large" if found.condition > POOR else ""
         yield Text(
             f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
-            f"{found.condition:.3g}",
+            f"{found.condition:.3g}{poor}",
             style="bold",
         )
         yield Text(
@@ -114,6 +125,8 @@ class Report:
             "covariance": found.covariance,
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
+            "residuals_unfiltered": _residuals(found.unfiltered),
+            "residuals_with_rest": _residuals(found.with_rest),
             "validation": _residuals(found.validation),
             "validation_moving": _residuals(found.validation_moving),
             "validation_before": _residuals(found.validation_before),
@@ -227,14 +240,16 @@ class PayloadReport:
         write_document(path, self.document())
 
 
-def parameter_table(found: Identification) -> Table:
-    """Return a table of the base parameters."""
+def parameter_table(found: Identification, wide: bool = True) -> Table:
+    """Return a table of the base parameters, with whole sums if it is wide."""
     table = table_of("parameter", numbers=("value", "deviation", "before"))
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
         value, deviation = with_deviation(one.value, one.deviation)
         stands_for = one.stands_for if one.stands_for != one.symbol else ""
+        if not wide and len(stands_for) > LONGEST_SUM:
+            stands_for = f"{stands_for[:LONGEST_SUM].rpartition(' ')[0].rstrip(' +-')} ..."
         table.add_row(
             Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
         )
@@ -243,7 +258,12 @@ def parameter_table(found: Identification) -> Table:
 
 def residual_table(found: Identification) -> Table:
     """Return a table of the torque residuals, one row per joint."""
-    columns = _residual_columns(found.residuals) | {"unweighted, %": found.ordinary.percent}
+    columns = _residual_columns(found.residuals)
+    if found.unfiltered is not None:
+        columns["unfiltered, %"] = found.unfiltered.percent
+    if found.with_rest is not None:
+        columns["with rest, %"] = found.with_rest.percent
+    columns["unweighted, %"] = found.ordinary.percent
     if found.validation is not None:
         columns["validation, rms"] = found.validation.rms
     return _joint_table(found.model.robot, columns)

@@ -2,8 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,21 +10,19 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError, IdentificationWarning
-from twin.formatting import html_table
-from twin.identification.delay import Delay, delay_finding, found_delay, without_delay
+from twin.identification.delay import delay_finding, found_delay, without_delay
 from twin.identification.deviations import (
     KINDS,
     Part,
+    Residuals,
     block_covariance,
     warn_of_repetition,
     weighted_residuals,
 )
 from twin.identification.extrapolation import warn_of_extrapolation
-from twin.identification.gear_springs import GearSpring, gear_springs
 from twin.identification.inspection import measured_parts
 from twin.identification.least_squares import (
     Fit,
-    JointResiduals,
     Triangles,
     fitted,
     joint_residuals,
@@ -35,12 +32,11 @@ from twin.identification.least_squares import (
 from twin.identification.measurements import (
     Filtering,
     Measurements,
-    equations,
     measurements_of_log,
     motion_at,
 )
 from twin.identification.model_faults import model_findings
-from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.near_rest import chosen_min_speed, useless_friction, without_rest
 from twin.identification.outliers import spike_findings, without_spikes
 from twin.identification.requirements import (
     mass_factor,
@@ -49,6 +45,7 @@ from twin.identification.requirements import (
     require_units,
     warn_of_masses,
 )
+from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
 from twin.identification.weights import used_equally, with_weights
 from twin.logs.log import Log
@@ -73,133 +70,6 @@ CORRECTIONS = 4
 
 SMALLEST_DELAY = 2e-5
 """Delay in [s] that is not corrected."""
-
-
-class BaseValue(NamedTuple):
-    """Identified base parameter.
-
-    Attributes:
-        symbol: symbol of the parameter after which it is named, as `mx2`.
-        stands_for: linear combination of parameters, as `mx2 + 0.36 m3`.
-        value: identified value.
-        deviation: standard deviation of the value.
-        unit: unit of both.
-        before: value of the robot that was passed to `identify`.
-    """
-
-    symbol: str
-    stands_for: str
-    value: float
-    deviation: float
-    unit: str
-    before: float
-
-
-@dataclass(frozen=True, eq=False)
-class Identification:
-    """Result of an identification.
-
-    Attributes:
-        model: fitted model: the robot, its drives, and its base parameters, `model.base`.
-        beta: (r,) base parameters, `model.base.K @ pi`.
-        covariance: (r, r) covariance of the base parameters.
-        condition: condition number of the equations, with columns scaled to norm 1.
-        rank: number of base parameters that the recordings determine: all, else `identify` raises.
-        residuals: residuals of the fit, in which each joint is weighted by its noise, or equations as given.
-        ordinary: residuals of a fit with equal weights.
-        validation: residuals on the validation recordings; `None` if there are none.
-        min_speed: speed below which samples are excluded from the fit, in [rad/s].
-        how: description of the processing of each recording, one sentence each.
-        measured: recordings of the fit.
-        kept_out: recordings of the validation.
-        reduced: reduced equations of the recordings, with equal weights.
-        weighted: reduced equations of the fit, with the given weights; `reduced` if none were given.
-        fit: fit of the base parameters, with its covariance for independent equations.
-        blocks: number of blocks of the bootstrap that gives `covariance`; 0 if it is that of `fit`.
-        mass_factor: factor by which links are heavier than those of the robot; `None` if it has no masses.
-        delay: delay of the torques that remains; `None` if the recordings are exact or it was not sought.
-        findings: what is wrong with the recordings; those whose `stops` is true make the result wrong.
-    """
-
-    model: TorqueModel
-    beta: Floats
-    covariance: Floats
-    condition: float
-    rank: int
-    residuals: JointResiduals
-    ordinary: JointResiduals
-    validation: JointResiduals | None
-    min_speed: float
-    how: tuple[str, ...]
-    measured: tuple[Measurements, ...]
-    kept_out: tuple[Measurements, ...]
-    reduced: Triangles
-    weighted: Triangles
-    fit: Fit
-    blocks: int
-    mass_factor: float | None = None
-    delay: Delay | None = None
-    findings: tuple[Finding, ...] = ()
-
-    def __repr__(self) -> str:
-        name, count = self.model.robot.name, len(self.beta)
-        return f"<Identification of {name}: {count} parameters, condition number {self.condition:.3g}>"
-
-    def _repr_html_(self) -> str:
-        """Return a table of the base parameters."""
-        rows = [(one.symbol, one.value, one.deviation, one.before, one.unit) for one in self.values]
-        head = ("base parameter", "identified", "deviation", "before", "unit")
-        return html_table(repr(self)[1:-1], [head, *rows])
-
-    @property
-    def deviations(self) -> Floats:
-        """Standard deviations (r,) of the base parameters."""
-        return np.sqrt(np.diag(self.covariance))
-
-    @cached_property
-    def validation_moving(self) -> JointResiduals | None:
-        """Residuals on the validation recordings without their samples near rest."""
-        moving = [without_rest(one, self.model.robot, self.min_speed) for one in self.kept_out]
-        return joint_residuals(triangles(self.model, moving), self.beta) if moving else None
-
-    @cached_property
-    def validation_before(self) -> JointResiduals | None:
-        """Residuals of the given robot's parameters on the validation recordings."""
-        of_robot = self.model.base.K @ self.model.parameters.values
-        return joint_residuals(triangles(self.model, self.kept_out), of_robot) if self.kept_out else None
-
-    @property
-    def values(self) -> tuple[BaseValue, ...]:
-        """Base parameters with deviations and units, one by one."""
-        base, parameters = self.model.base, self.model.parameters
-        before = base.K @ parameters.values
-        return tuple(
-            BaseValue(*row)
-            for row in zip(
-                base.symbols,
-                base.sums,
-                self.beta.tolist(),
-                self.deviations.tolist(),
-                (parameters.units[k] for k in base.columns),
-                before.tolist(),
-                strict=True,
-            )
-        )
-
-    @cached_property
-    def springs(self) -> tuple[GearSpring | None, ...]:
-        """Springs of the gears, where encoders see both sides of them; `None` for gears that are rigid."""
-        equal = [replace(one, row_weights=None) for one in self.measured]
-        return gear_springs(self.model, self.beta, self.covariance, equal)
-
-    def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
-        """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
-        blocks = [
-            (measured.t[block.indices], block.rows[..., -1], block.rows[..., :-1] @ self.beta)
-            for block in equations(self.model, replace(measured, weights=None, row_weights=None))
-        ]
-        t, tau, predicted = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-        return t, tau, predicted
 
 
 def identify(
@@ -334,17 +204,16 @@ def _identified(
         if not count:
             break
         fit, weighted = _fit(model, whole, None)
-    if small := _small_loads(model, fit):
-        model = replace(model, friction=tuple(one for one in model.friction if one not in small))
+    if dropped := _useless_friction(model, fit, whole, settings):
+        model = replace(model, friction=tuple(one for one in model.friction if one not in dropped))
         fit, weighted = _fit(model, whole, settings.progress)
     reduced = triangles(model, map(used_equally, whole)) if settings.weighted else weighted
     ordinary = solved(reduced, np.ones(robot.n))
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
     of_joints = joint_residuals(reduced, fit.beta)
+    residuals = _residuals(model, fit, whole)
     covariance, blocks = fit.covariance, 0
     if settings.deviations == "blocks":
-        r = len(fit.beta)
-        residuals = weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
         covariance, blocks = block_covariance(model, fit, residuals)
         warn_of_repetition(residuals, of_joints.percent)
     warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
@@ -380,9 +249,41 @@ def _fit(
     return fit, reduced
 
 
-def _small_loads(model: TorqueModel, fit: Fit) -> list[tuple[str, int]]:
+def _residuals(model: TorqueModel, fit: Fit, whole: Sequence[Measurements]) -> list[Residuals]:
+    """Return the weighted residuals of a fit to some measurements."""
+    r = len(fit.beta)
+    return weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
+
+
+def _useless_friction(
+    model: TorqueModel, fit: Fit, whole: Sequence[Measurements], settings: Settings
+) -> list[tuple[str, int]]:
+    """Return further friction that predicts nothing, or grows with the load by nothing, and warn of it.
+
+    What the robot's file has predicts something by assumption.
+    """
+    if not model.friction:
+        return []
+    drives = model.robot.active_drives
+    asked = [kind for kind in FRICTION if not np.any(getattr(drives, FRICTION[kind][0]))]
+    useless = [kind for kind in useless_friction(model, whole) if kind in asked]
+    if useless:
+        warnings.warn(
+            f"--friction {' '.join(useless)} does not improve the prediction of parts of the recordings "
+            "from the others, and is left out",
+            IdentificationWarning,
+            stacklevel=4,
+        )
+    covariance = fit.covariance
+    if settings.deviations == "blocks":
+        covariance = block_covariance(model, fit, _residuals(model, fit, whole))[0]
+    small = _small_loads(model, fit, covariance) if "load" not in useless else []
+    return [one for one in model.friction if one[0] in useless or one in small]
+
+
+def _small_loads(model: TorqueModel, fit: Fit, covariance: Floats) -> list[tuple[str, int]]:
     """Return the friction by load that is negative or within `CERTAIN` deviations of 0, and warn of it."""
-    symbols = dict(zip(model.base.symbols, zip(fit.beta, np.diag(fit.covariance), strict=True), strict=True))
+    symbols = dict(zip(model.base.symbols, zip(fit.beta, np.diag(covariance), strict=True), strict=True))
     small = []
     for kind, drive in model.friction:
         value, variance = symbols.get(f"{FRICTION[kind][1]}{drive + 1}", (0.0, 0.0))

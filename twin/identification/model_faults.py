@@ -23,7 +23,7 @@ from twin.identification.torque_model import TorqueModel, shaft_speeds
 from twin.logs.recordings.finding import Finding, joint_names
 
 if TYPE_CHECKING:
-    from twin.identification.identify import Identification
+    from twin.identification.result import Identification
 
 SUSPECT = 3.0
 """Residuals in percent of the torque from which alternatives are tried."""

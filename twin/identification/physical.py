@@ -38,8 +38,8 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
-from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
+from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel
 from twin.logs.recordings.finding import Finding, joint_names
 from twin.robot.robot import Robot
