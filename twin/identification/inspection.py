@@ -1,5 +1,6 @@
 """Recordings made ready for identification: cured where possible, with findings where not."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from twin.errors import IdentificationError
@@ -33,7 +34,19 @@ def cured_parts(recording: TorqueRecording, robot: Robot) -> tuple[list[TorqueRe
         part, times = with_even_times(replace(part, q=q))
         findings += times if times else lost_rows(part.t, part.q)
         cured.append(part)
-    return cured, findings
+    return cured, merged(findings)
+
+
+def merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Return one finding of each name: the first that stops, or the first, and how many more there are."""
+    result = []
+    for name in dict.fromkeys(one.name for one in findings):
+        alike = [one for one in findings if one.name == name]
+        worst = next((one for one in alike if one.stops), alike[0])
+        joints = tuple(sorted({joint for one in alike for joint in one.joints}))
+        more = f"; and alike in {len(alike) - 1} more parts" if len(alike) > 1 else ""
+        result.append(worst._replace(joints=joints, text=worst.text + more))
+    return result
 
 
 def measured_parts(
@@ -47,8 +60,9 @@ def measured_parts(
     parts, findings = cured_parts(recording, robot)
     filtering = filtering or Filtering()
     if len(parts) > 1 and filtering.cutoff is None:
-        longest = max(parts, key=lambda part: len(part.t))
-        filtering = replace(filtering, cutoff=chosen_cutoff(longest.q, longest.period))
+        longest = max(len(part.t) for part in parts)  # one part with a fault would ask for a high cut-off
+        cutoffs = [chosen_cutoff(part.q, part.period) for part in parts if 2 * len(part.t) > longest]
+        filtering = replace(filtering, cutoff=min(cutoffs))
     result, fault = [], None
     for part in parts:
         try:

@@ -28,7 +28,7 @@ MOST_SPIKES = 0.05
 HELD = 1.6
 """Smallest jump after a held value, in steps of the motion before and after it."""
 
-FROZEN = 4
+FROZEN = 8
 """Number of equal samples from which a value is frozen, and not repeated."""
 
 NEAR = 25
@@ -40,8 +40,8 @@ FEW = 3
 REGULAR = 0.4
 """Share of held values from which they are repeated regularly."""
 
-REPEATED, LOST = 0.01, 0.003
-"""Shares of held and of lost rows that stop a result."""
+STOPS = {"frozen": 0.01, "repeated": 0.05, "lost": 0.003}
+"""Shares of rows that stop a result: interpolation cures a few values that a network lost."""
 
 
 def unwrapped(q: Floats, revolute: Sequence[bool]) -> tuple[Floats, list[Finding]]:
@@ -172,7 +172,7 @@ def without_held(q: Floats) -> tuple[Floats, list[Finding]]:
                     name, numbers,
                     f"{most} of {N} positions of {joint_names(numbers)} repeat the one before exactly, and "
                     f"then jump to where the motion goes on: {reason}",
-                    stops=most >= REPEATED * N,
+                    stops=most >= STOPS[name] * N,
                 )
             )  # fmt: skip
     return q, findings
@@ -190,7 +190,7 @@ def frozen_torques(q: Floats, tau: Floats) -> list[Finding]:
         extreme = np.isin(values[starts], (np.max(values), np.min(values)))
         long = (length >= FROZEN + 1) & (travel > 0.5 * usual * length) & ~extreme
         short = int(np.sum((length - 1)[length <= FROZEN]))
-        if np.sum((length - 1)[long]) >= REPEATED * len(values) and short < 0.02 * len(values):
+        if np.sum((length - 1)[long]) >= STOPS["frozen"] * len(values) and short < 0.02 * len(values):
             joints.append(joint + 1)
             count = max(count, int(np.sum((length - 1)[long])))
     if not joints:
@@ -233,4 +233,4 @@ def lost_rows(t: Floats, q: Floats) -> list[Finding]:
         "multiples of their steps, which no acceleration explains; number rows by the time at which they "
         "were taken"
     )
-    return [Finding("lost", (), text, stops=count >= LOST * len(q))]
+    return [Finding("lost", (), text, stops=count >= STOPS["lost"] * len(q))]
