@@ -46,6 +46,9 @@ ASSUMED = (
 )
 """What cannot be seen without a known mass."""
 
+VALUES = ("symbol", "stands_for", "value", "deviation", "deviation_by_halves", "unit", "before")
+"""Values of a base parameter that the JSON file names alike."""
+
 BIAS = ("deviations", "differs")
 """Values of a `BiasCheck` that the JSON file names alike."""
 
@@ -118,10 +121,7 @@ class Report:
             "rank": found.rank,
             "condition": found.condition,
             "equations": found.residuals.count,
-            "parameters": [
-                attributes(one, "symbol", "stands_for", "value", "deviation", "unit", "before")
-                for one in found.values
-            ],
+            "parameters": [attributes(one, *VALUES) for one in found.values],
             "covariance": found.covariance,
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
@@ -242,7 +242,10 @@ class PayloadReport:
 
 def parameter_table(found: Identification, wide: bool = True) -> Table:
     """Return a table of the base parameters, with whole sums if it is wide."""
-    table = table_of("parameter", numbers=("value", "deviation", "before"))
+    halves = found.half_factors is not None
+    table = table_of(
+        "parameter", numbers=("value", "deviation", *(["by halves"] if halves else []), "before")
+    )
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
@@ -251,8 +254,10 @@ def parameter_table(found: Identification, wide: bool = True) -> Table:
         if not wide and len(stands_for) > LONGEST_SUM:
             stands_for = f"{stands_for[:LONGEST_SUM].rpartition(' ')[0].rstrip(' +-')} ..."
         table.add_row(
-            Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
-        )
+            Text(one.symbol), value, deviation,
+            *([f"{one.deviation_by_halves:.2g}"] if halves else []),
+            f"{one.before:.4g}", one.unit, Text(stands_for, style="dim"),
+        )  # fmt: skip
     return table
 
 

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
-from twin.errors import IdentificationError, IdentificationWarning
+from twin.errors import IdentificationWarning
 from twin.identification.delay import delay_finding, found_delay, without_delay
 from twin.identification.deviations import (
     KINDS,
     Part,
     Residuals,
     block_covariance,
+    half_factors,
     warn_of_repetition,
     weighted_residuals,
 )
@@ -39,6 +40,7 @@ from twin.identification.model_faults import model_findings
 from twin.identification.near_rest import chosen_min_speed, useless_friction, without_rest
 from twin.identification.outliers import spike_findings, without_spikes
 from twin.identification.requirements import (
+    Undetermined,
     mass_factor,
     require_motion,
     require_rank,
@@ -64,6 +66,9 @@ FEWEST = 2
 
 ROBUST = 4
 """Largest number of fits without the spikes of the one before."""
+
+CUTOFFS = (1.0, 2.0, 4.0)
+"""Factors of a chosen cut-off, which are tried until all parameters are determined."""
 
 CORRECTIONS = 4
 """Largest number of fits with a corrected delay; each corrects what the one before, with a delay, missed."""
@@ -134,18 +139,52 @@ def identify(
     require_options(min_speed, deviations)
     robot = identifiable(robot)
     model = TorqueModel(robot, both_sides, friction_of(robot, friction))
+    if delay != "auto" and not abs(delay) < np.inf:
+        raise ValueError(f"expected a delay in s, or 'auto', got {delay!r}")
+    given, fault = filtering or Filtering(), None
+    settings = Settings(model, min_speed, deviations, weights, progress, delay, start, end, split)
+    chosen = given.cutoff is None and any(isinstance(source, TorqueRecording) for source in sources)
+    for factor in CUTOFFS if chosen else CUTOFFS[:1]:
+        try:
+            return _filtered(sources, validate, replace(given, factor=factor), settings)
+        except Undetermined as error:
+            fault = fault or error
+    assert fault is not None
+    raise fault
+
+
+class Settings(NamedTuple):
+    """What all fits of one identification have in common."""
+
+    model: TorqueModel
+    min_speed: float | None
+    deviations: str
+    weights: ArrayLike | Sequence[ArrayLike] | None
+    progress: Callable[[float], None] | None
+    delay: float | Literal["auto"]
+    start: float | None
+    end: float | None
+    split: float | None
+
+
+def _filtered(
+    sources: Sequence[Source], validate: Sequence[Source], filtering: Filtering, settings: Settings
+) -> Identification:
+    """Identify from sources with some filter settings, and correct a delay if that is asked."""
+    robot, split, delay = settings.model.robot, settings.split, settings.delay
     whole, kept_out = (
-        [part.between(start, end) for source in some for part in measured_sources(source, robot, filtering)]
+        [
+            part.between(settings.start, settings.end)
+            for source in some
+            for part in measured_sources(source, robot, filtering)
+        ]
         for some in (sources, validate)
     )
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
-    whole = whole if weights is None else with_weights(whole, weights)
-    settings = Settings(model, min_speed, deviations, weights is not None, progress)
+    whole = whole if settings.weights is None else with_weights(whole, settings.weights)
     findings = [finding for one in (*whole, *kept_out) for finding in one.findings]
-    if delay != "auto" and not abs(delay) < np.inf:
-        raise ValueError(f"expected a delay in s, or 'auto', got {delay!r}")
     if delay != "auto":
         whole, kept_out = ([without_delay(one, float(delay)) for one in part] for part in (whole, kept_out))
     found = _identified(whole, kept_out, settings, findings)
@@ -164,16 +203,6 @@ def identify(
         )
         found = replace(found, findings=(*found.findings, Finding("late", (), text, stops=False)))
     return found
-
-
-class Settings(NamedTuple):
-    """What all fits of one identification have in common."""
-
-    model: TorqueModel
-    min_speed: float | None
-    deviations: str
-    weighted: bool
-    progress: Callable[[float], None] | None
 
 
 def _period(measured: Sequence[Measurements]) -> float:
@@ -207,7 +236,7 @@ def _identified(
     if dropped := _useless_friction(model, fit, whole, settings):
         model = replace(model, friction=tuple(one for one in model.friction if one not in dropped))
         fit, weighted = _fit(model, whole, settings.progress)
-    reduced = triangles(model, map(used_equally, whole)) if settings.weighted else weighted
+    reduced = triangles(model, map(used_equally, whole)) if settings.weights is not None else weighted
     ordinary = solved(reduced, np.ones(robot.n))
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
     of_joints = joint_residuals(reduced, fit.beta)
@@ -216,6 +245,8 @@ def _identified(
     if settings.deviations == "blocks":
         covariance, blocks = block_covariance(model, fit, residuals)
         warn_of_repetition(residuals, of_joints.percent)
+    filtered = [one for one in whole if one.low_pass is not None]
+    factors = half_factors(model, fit, covariance, whole) if len(filtered) == len(whole) else None
     warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
     factor = mass_factor(model, fit.beta, reduced)
     late = found_delay(model, whole)
@@ -223,7 +254,7 @@ def _identified(
         model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
         joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
-        weighted, fit, blocks, factor, late,
+        weighted, fit, blocks, factor, late, half_factors=factors,
     )  # fmt: skip
     of_model = model_findings(found)
     if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
@@ -239,9 +270,9 @@ def _fit(
     reduced = triangles(model, measured, progress)
     count, r = int(np.sum(reduced.counts)), len(model.base.columns)
     if count < FEWEST * r:
-        raise IdentificationError(
+        raise Undetermined(
             f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
-            "longer, or use more rows (a higher cut-off)"
+            "longer, or use more rows (a higher --cutoff)"
         )
     given = any(one.row_weights is not None for one in measured)
     fit = solved(reduced, np.ones(model.robot.n)) if given else fitted(reduced)

@@ -62,7 +62,7 @@ def measured_parts(
     if len(parts) > 1 and filtering.cutoff is None:
         longest = max(len(part.t) for part in parts)  # one part with a fault would ask for a high cut-off
         cutoffs = [chosen_cutoff(part.q, part.period) for part in parts if 2 * len(part.t) > longest]
-        filtering = replace(filtering, cutoff=min(cutoffs))
+        filtering = replace(filtering, cutoff=filtering.factor * min(cutoffs))
     result, fault = [], None
     for part in parts:
         try:

@@ -248,11 +248,13 @@ class Filtering:
             motion.
         position_cutoff: cut-off for the positions, in [Hz]; `None` for five times the other.
         row_rate: rows that are used per second, in [Hz]; `None` for twice the cut-off.
+        factor: factor of a cut-off that is chosen from the motion.
     """
 
     cutoff: float | None = None
     position_cutoff: float | None = None
     row_rate: float | None = None
+    factor: float = 1.0
 
 
 def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | None = None) -> Measurements:
@@ -346,7 +348,9 @@ def filtered_measurements(
     filtering = filtering or Filtering()
     dt, name = recording.period, recording.name
     chosen = filtering.cutoff is None
-    cutoff = chosen_cutoff(recording.q, dt) if filtering.cutoff is None else filtering.cutoff
+    cutoff = filtering.cutoff
+    if cutoff is None:
+        cutoff = min(filtering.factor * chosen_cutoff(recording.q, dt), 2.0 * HIGHEST / dt)
     low_pass = LowPass(cutoff, dt)
     of_positions = filtering.position_cutoff or min(POSITION_FACTOR * cutoff, 0.45 / dt)
     filtered = LowPass(of_positions, dt).filtered
@@ -373,7 +377,7 @@ def filtered_measurements(
         )
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
-        f"{' (chosen from the motion)' if chosen else ''}, {1 / (step * dt):g} rows per second, "
+        f"{_choice(filtering) if chosen else ''}, {1 / (step * dt):g} rows per second, "
         f"{edge:g} s excluded at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
@@ -385,6 +389,13 @@ def filtered_measurements(
     reference = replace(measured, q=recording.q_ref)
     qd, qdd = differences(recording.q_ref, dt)
     return replace(measured, reference=replace(reference, qd=qd, qdd=qdd, qd_friction=qd))
+
+
+def _choice(filtering: Filtering) -> str:
+    """Say how a cut-off was chosen."""
+    if filtering.factor == 1.0:
+        return " (chosen from the motion)"
+    return f" ({filtering.factor:g} times that of the motion, with which too little is determined)"
 
 
 class Equations(NamedTuple):

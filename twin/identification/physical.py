@@ -188,7 +188,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     links = 10 * robot.tree.n
     norms = np.maximum(reduced.residual_norms(found.beta), FINEST * reduced.torque_norms)
     count = float(np.sum(reduced.counts))
-    noise = norms / np.sqrt(np.maximum(reduced.counts, 1) * (1.0 - found.rank / count))
+    noise = np.maximum(1.0 / found.fit.weights, norms / np.sqrt(np.maximum(reduced.counts, 1)))
     if reduced is not found.reduced:  # given weights state all noise but for one factor
         noise = np.full(robot.n, np.linalg.norm(norms) / np.sqrt(count - found.rank))
     weights = 1.0 / np.maximum(noise * np.sqrt(reduced.oversampling), np.finfo(float).tiny)

@@ -32,6 +32,10 @@ SOME_SAMPLES = 2000
 """Number of samples that are compared with the model of the given robot."""
 
 
+class Undetermined(IdentificationError):
+    """Recordings that determine too little with these filters."""
+
+
 def require_motion(robot: Robot, measured: Sequence[Measurements]) -> None:
     """Raise `IdentificationError` if a joint stands still, or its positions are implausible."""
     for one in measured:
@@ -179,8 +183,10 @@ def require_rank(model: TorqueModel, fit: Fit, measured: Sequence[Measurements])
     order = np.argsort(-np.round(share, 9), kind="stable")
     named = [symbols[k] for k in order if share[k] > INVOLVED]
     names = ", ".join(named[:8]) + (f" and {len(named) - 8} more" if len(named) > 8 else "")
-    raise IdentificationError(
-        f"the motion determines {fit.rank} of {r} base parameters: {names} cannot be distinguished; "
+    cutoffs = sorted({one.low_pass.cutoff for one in measured if one.low_pass is not None})
+    at = f" at a cut-off of {', '.join(f'{cutoff:g}' for cutoff in cutoffs)} Hz" if cutoffs else ""
+    raise Undetermined(
+        f"the motion determines {fit.rank} of {r} base parameters: {names} cannot be distinguished{at}; "
         f"{_advice(measured)}"
     )
 

@@ -26,6 +26,7 @@ class BaseValue(NamedTuple):
         stands_for: linear combination of parameters, as `mx2 + 0.36 m3`.
         value: identified value.
         deviation: standard deviation of the value.
+        deviation_by_halves: the same, enlarged by what differs between both halves of the recordings.
         unit: unit of both.
         before: value of the robot that was passed to `identify`.
     """
@@ -34,6 +35,7 @@ class BaseValue(NamedTuple):
     stands_for: str
     value: float
     deviation: float
+    deviation_by_halves: float
     unit: str
     before: float
 
@@ -62,6 +64,7 @@ class Identification:
         mass_factor: factor by which links are heavier than those of the robot; `None` if it has no masses.
         delay: delay of the torques that remains; `None` if the recordings are exact or it was not sought.
         findings: what is wrong with the recordings; those whose `stops` is true make the result wrong.
+        half_factors: (r,) factors of the deviations by halves; `None` if a half determines too little.
     """
 
     model: TorqueModel
@@ -83,6 +86,7 @@ class Identification:
     mass_factor: float | None = None
     delay: Delay | None = None
     findings: tuple[Finding, ...] = ()
+    half_factors: Floats | None = None
 
     def __repr__(self) -> str:
         name, count = self.model.robot.name, len(self.beta)
@@ -143,6 +147,7 @@ class Identification:
         """Base parameters with deviations and units, one by one."""
         base, parameters = self.model.base, self.model.parameters
         before = base.K @ parameters.values
+        factors = np.ones_like(self.beta) if self.half_factors is None else self.half_factors
         return tuple(
             BaseValue(*row)
             for row in zip(
@@ -150,6 +155,7 @@ class Identification:
                 base.sums,
                 self.beta.tolist(),
                 self.deviations.tolist(),
+                (self.deviations * factors).tolist(),
                 (parameters.units[k] for k in base.columns),
                 before.tolist(),
                 strict=True,

@@ -51,7 +51,7 @@ def unwrapped(q: Floats, revolute: Sequence[bool]) -> tuple[Floats, list[Finding
         steps = np.diff(q[:, joint])
         turns = np.round(steps / TURN)
         usual = max(5.0 * float(np.percentile(np.abs(steps), 95.0)), 0.02)
-        if np.any(turns) and np.all(np.abs(steps - TURN * turns)[turns != 0] <= usual):
+        if np.any(turns) and usual < 0.2 * TURN and np.all(np.abs(steps - TURN * turns)[turns != 0] <= usual):
             q[1:, joint] -= TURN * np.cumsum(turns)
             q[:, joint] -= TURN * np.round(np.median(q[:, joint]) / TURN)
             joints.append(joint + 1)
