@@ -5,6 +5,9 @@ coupling q + theta0`, with the unit matrix where `coupling` is left out, or wher
 along it: `d + q` takes the place of d. SI units unless a key's name ends in another; the limits of a
 prismatic joint are in m, m/s and N. Arrays have an element a row.
 
+With `convention = "modified"` in [dh], row i is `Rx(alpha) Tx(a) Rz(theta) Tz(d)`, as in Craig's textbook:
+joint i turns about z of frame i itself. `read` returns the same robot in the other convention.
+
     [joints]        may be left out, and each key in it: names of the joints, and limits
     [link.<i>]      may be left out: what link i weighs, in DH frame i, which moves with it: centre of mass
                     from that frame's origin, tensor (xx, yy, zz, xy, xz, yz) about the centre of mass.
@@ -14,6 +17,7 @@ prismatic joint are in m, m/s and N. Arrays have an element a row.
     unphysical      why some link may be a body that cannot exist, such as one with inertia and no mass
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +44,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "alpha_deg": N,
         "kinds?": "texts",
         "coupling?": (N, N),
+        "convention?": "text",
         "source": "text",
     },
     "joints?": {
@@ -62,7 +67,39 @@ KINDS = ("revolute", "prismatic")
 
 def read(path: Path) -> dict[str, Any]:
     """Return the checked contents of a `dh.toml`; errors as in `urdf.schema.read_checked`."""
-    return read_checked(path, check)
+    return standard(read_checked(path, check))
+
+
+def standard(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts in the standard convention.
+
+    The a and alpha of a modified row stand before its joint, and in the standard row before. The standard
+    frame of link i is the modified one, moved by `Tx(a) Rx(alpha)` of the next row; its body moves along.
+    """
+    if facts["dh"].pop("convention", "standard") == "standard":
+        return facts
+    table = facts["dh"]
+    for key in ("a", "alpha_deg"):
+        table[key] = [*table[key][1:], 0.0]
+    for link, values in facts.get("link", {}).items():
+        a, alpha = (table[key][int(link) - 1] for key in ("a", "alpha_deg"))
+        c, s = math.cos(math.radians(alpha)), math.sin(math.radians(alpha))
+        if "com" in values:
+            x, y, z = map(float, values["com"])
+            values["com"] = [x - float(a), c * y + s * z, c * z - s * y]
+        elif a:
+            values["com"] = [-float(a), 0.0, 0.0]
+        if "inertia" in values:
+            xx, yy, zz, xy, xz, yz = map(float, values["inertia"])
+            values["inertia"] = [
+                xx,
+                c * c * yy + 2 * c * s * yz + s * s * zz,
+                s * s * yy - 2 * c * s * yz + c * c * zz,
+                c * xy + s * xz,
+                c * xz - s * xy,
+                c * s * (zz - yy) + (c * c - s * s) * yz,
+            ]
+    return facts
 
 
 def check(facts: dict[str, Any]) -> None:
@@ -78,6 +115,14 @@ def check(facts: dict[str, Any]) -> None:
         raise FactsError(f"dh.d: expected a list of numbers, one per row, got {rows!r}")
     check_table("dh", facts["dh"], TABLES["dh"], len(rows))
     check_kinds(facts["dh"].get("kinds"), len(rows))
+    convention = facts["dh"].get("convention", "standard")
+    if convention not in ("standard", "modified"):
+        raise FactsError(f"dh.convention: expected standard or modified, got {convention!r}")
+    if convention == "modified" and (facts["dh"]["a"][0] or facts["dh"]["alpha_deg"][0]):
+        raise FactsError(
+            "dh: expected a and alpha_deg of the first row to be 0, where the base is frame 1 at rest, got "
+            f"{facts['dh']['a'][0]} and {facts['dh']['alpha_deg'][0]}"
+        )
     if "joints" in facts:
         check_table("joints", facts["joints"], TABLES["joints?"], len(rows))
         check_joints(facts["joints"], len(rows))

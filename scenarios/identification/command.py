@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.options import argument, flag, option, output_file
-from scenarios.shell.output import Files, console, shown, writable
+from scenarios.shell.output import Files, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import WrongUse
+from twin.logs.recordings.finding import STOPPING
 
 if TYPE_CHECKING:
     from twin.identification.identify import Identification, Source
     from twin.identification.measurements import Filtering
+    from twin.logs.recordings.finding import Finding
     from twin.robot.robot import Robot
 
 
@@ -38,6 +40,7 @@ class Identify(Command):
   irb-twin identify run.npz --out identified.toml --validate other.npz
   irb-twin identify with_sensors.npz --check-bias
   irb-twin identify loaded.npz --without bare.npz --payload
+  irb-twin identify measured.csv --robot my_arm/dh.toml --columns "t=1, q*=2-7, tau*=8-13" --look look.png
 """
 
     recordings: tuple[Path, ...] = argument("recordings, which are fitted together", "FILE")
@@ -60,7 +63,8 @@ class Identify(Command):
     )
     columns: str | None = option(
         None,
-        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*'; * is the joint's number",
+        "column names of the table, as 't=Time, q*=Pos_*, tau*=Torque_*', where * is the joint's number; or "
+        "their places, as 't=1, q*=2-7, tau*=8-13'",
         "NAMES",
         group="tables",
     )
@@ -79,6 +83,11 @@ class Identify(Command):
     )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
+    )
+    gains: str | None = option(
+        None,
+        "torque per unit of each torque column, as of currents, in N m; at the motors with --motor-side",
+        "G1,G2,...",
     )
     cutoff: float | None = option(
         None,
@@ -113,6 +122,21 @@ class Identify(Command):
         "(default: 1 / deviation of each joint's residuals)",
         "W1,W2,...|FILE",
     )
+    delay: str = option(
+        "0",
+        "time by which torques were recorded later than positions, in s; auto: the one that is found",
+        "S|auto",
+        group="faults of recordings",
+    )
+    accept: tuple[str, ...] = option(
+        (),
+        f"use the result in spite of a finding: {', '.join(STOPPING)}; without it the status is 1, and --out "
+        "writes nothing",
+        "FINDING",
+    )
+    look: Path | None = option(
+        None, "draw the recording as it is read: positions, speeds, torques, steps, delay", "FILE.png"
+    )
     check_bias: bool = option(
         False, "compare with instrumental variables, which noise of the positions does not bias"
     )
@@ -120,7 +144,8 @@ class Identify(Command):
     without: tuple[Path, ...] = option(
         (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
     )
-    json: Path | None = output_file(".json", "write all results", group="files")
+    wide: bool = option(False, "print sums of parameters whole, in lines of any length", group="files")
+    json: Path | None = output_file(".json", "write all results")
     picture: Path | None = option(
         None, "draw measured, predicted and residual torques; also FILE.pdf or FILE.svg", "FILE.png"
     )
@@ -135,14 +160,15 @@ class Identify(Command):
         """Read the recordings, fit the parameters, print them, and write the requested files."""
         from twin.views.curves import FORMATS
 
-        if self.picture:
-            writable(self.picture, FORMATS, "--picture")
+        for picture, name in ((self.picture, "--picture"), (self.look, "--look")):
+            if picture:
+                writable(picture, FORMATS, name)
         _require_together(self)
 
         import twin
         from scenarios.identification.report import Report
         from twin.identification.bias_check import check_bias
-        from twin.identification.physical import physical_solution
+        from twin.identification.physical import file_findings, physical_solution
         from twin.identification.robot_file import require_place, write_robot_file
 
         robot = _robot(self)
@@ -154,22 +180,30 @@ class Identify(Command):
             require_place(robot, self.out)
         sources = [_source(path, robot, self) for path in self.recordings]
         validation = [_source(path, robot, self) for path in self.validate]
+        files = Files()
+        if self.look:
+            from scenarios.identification.look import draw_recordings
+
+            files.write(self.look, lambda path: draw_recordings(path, robot, sources, self.filtering()))
         with shown(1) as begin:
             found: Identification = twin.identify(
                 robot, *sources, validate=validation, both_sides=self.both_sides, split=self.split,
                 friction=self.friction, weights=_weights(self.weights, robot.n, len(sources)),
+                delay=_delay(self.delay),
                 progress=begin("identifying"), **self.common(),
             )  # fmt: skip
         solution = physical_solution(found) if self.physical or self.out else None
-        report = Report(found, solution, check_bias(found) if self.check_bias else None)
-        files = Files()
+        findings = [*found.findings, *([] if solution is None else file_findings(solution, bool(self.out)))]
+        bias = check_bias(found) if self.check_bias else None
+        report = Report(found, solution, bias, findings, self.wide)
+        stops = [one for one in findings if one.stops and one.name not in self.accept]
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)
-        if (out := self.out) and solution is not None:
+        if (out := self.out) and solution is not None and not stops:
             files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
         page = console()
         page.print(*report.tables(), sep="\n")
-        return 0 if files.name(page) else 1
+        return _status(files.name(page), stops, self.out)
 
     def common(self) -> dict[str, Any]:
         """Return the arguments that the identification of an arm and of a payload have in common."""
@@ -183,6 +217,28 @@ class Identify(Command):
         return Filtering(self.cutoff, self.position_cutoff, self.row_rate)
 
 
+def _status(written: bool, stops: Sequence[Finding], out: Path | None = None) -> int:
+    """Return the status: 1 if a file could not be written, or findings stop the result, which is printed."""
+    if stops:
+        names = sorted({one.name for one in stops})
+        nothing = f", and {out} was not written" if out else ""
+        print_to_stderr(
+            f"the recording seems to be wrong ({', '.join(names)}, see above){nothing}; to use the result in "
+            f"spite of it, add --accept {' '.join(names)}"
+        )
+    return 0 if written and not stops else 1
+
+
+def _delay(word: str) -> float | Literal["auto"]:
+    """Return the delay in s, or `auto`."""
+    if word == "auto":
+        return "auto"
+    try:
+        return float(word)
+    except ValueError:
+        raise WrongUse(f"--delay {word}: expected seconds, as 0.004, or auto") from None
+
+
 def _origin(words: Sequence[str]) -> str:
     """Return the command and today's date, as the origin of a file."""
     return f"By `{shlex.join(['irb-twin', *words])}`, {date.today().isoformat()}"
@@ -192,12 +248,25 @@ def _require_together(given: Identify) -> None:
     """Raise `WrongUse` for options that exclude or require each other."""
     if given.without and not given.payload:
         raise WrongUse("--without requires --payload")
+    for one in given.accept:
+        if one not in STOPPING:
+            raise WrongUse(f"--accept {one}: expected a finding, one of {', '.join(STOPPING)}")
     for one in given.friction:
         if one not in ("load", "root", "difference"):
             raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
-    of_arm = ("physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction")
+    of_arm = (
+        "physical",
+        "out",
+        "both_sides",
+        "split",
+        "validate",
+        "picture",
+        "check_bias",
+        "friction",
+        "look",
+    )
     for name in (*of_arm, "weights"):
         if given.payload and getattr(given, name) not in (False, None, ()):
             raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
@@ -222,7 +291,8 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
     page = console()
     page.print(*report.parts(), sep="\n")
     page.print(f"--payload {found.text}", soft_wrap=True)
-    return 0 if files.name(page) else 1
+    stops = [one for one in found.findings if one.stops and one.name not in given.accept]
+    return _status(files.name(page), stops)
 
 
 def _weights(words: Sequence[str], n: int, recordings: int) -> Any:
@@ -259,6 +329,14 @@ def _robot(given: Identify) -> Robot:
     return robot if given.mounting is None else robot.mounted(given.mounting)
 
 
+def _numbers(flag: str, word: str | None, example: str) -> list[float] | None:
+    """Return the numbers that an option has, separated by commas; `None` if it was not given."""
+    try:
+        return None if word is None else [float(text) for text in word.split(",")]
+    except ValueError:
+        raise WrongUse(f"{flag} {word}: expected numbers, as {example}") from None
+
+
 def _is_log(path: Path) -> bool:
     return path.suffix.lower() == ".npz"
 
@@ -273,15 +351,11 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
 
     if _is_log(path):
         return measurements_of_log(twin.Log.load(path), str(path), given.filtering())
-    offset = None
-    if given.q_offset is not None:
-        try:
-            offset = np.array([float(text) for text in given.q_offset.split(",")])
-        except ValueError:
-            raise WrongUse(f"--q-offset {given.q_offset}: expected numbers, as 0,-90,90") from None
-        if given.angle_unit == "deg":
-            offset = np.deg2rad(offset)
+    offset = _numbers("--q-offset", given.q_offset, "0,-90,90")
+    if offset is not None and given.angle_unit == "deg":
+        offset = np.deg2rad(offset)
+    gains = _numbers("--gains", given.gains, "14.9,13.3,11.1")
     units = {name: getattr(given, name) for name in ("angle_unit", "time_unit", "torque_unit")}
     header = header_options(given.columns, **units)
-    form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset)
+    form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset, gains)
     return twin.logs.read_torque_recording(path, robot, form)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ from rich.text import Text
 
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table, table_of
-from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
+from twin.identification.result import Identification
 from twin.multibody.tree import body_from_parameters
 from twin.robot.units import joint_unit
 from twin.views.plots import COLOURS
@@ -25,13 +25,29 @@ if TYPE_CHECKING:
 
     from twin.identification.bias_check import BiasCheck
     from twin.identification.physical import PhysicalSolution
+    from twin.logs.recordings.finding import Finding
     from twin.robot.robot import Robot
 
 MOST_DIGITS = 5
 """Largest number of decimals; smaller values are printed with a power of ten."""
 
+LONGEST_SUM = 40
+"""Characters of a sum of parameters in a narrow table."""
+
+POOR = 1000.0
+"""Condition number above which parameters are poorly determined."""
+
 MOST_POINTS = 4000
 """Largest number of points of a curve in the picture."""
+
+ASSUMED = (
+    "Assumed, since no recording of motion and torque shows it: the common scale of all torques, the zeros "
+    "of the joints, and that nothing is held that the model lacks."
+)
+"""What cannot be seen without a known mass."""
+
+VALUES = ("symbol", "stands_for", "value", "deviation", "deviation_by_halves", "unit", "before")
+"""Values of a base parameter that the JSON file names alike."""
 
 BIAS = ("deviations", "differs")
 """Values of a `BiasCheck` that the JSON file names alike."""
@@ -44,18 +60,30 @@ class Report:
         found: result of `twin.identify`.
         physical: the nearest physically consistent parameters, if they were requested.
         bias: comparison with instrumental variables, if it was requested.
+        findings: what is wrong with the recordings; by default those of `found`.
+        wide: whether sums of parameters are printed whole, in lines of any length.
     """
 
     def __init__(
-        self, found: Identification, physical: PhysicalSolution | None = None, bias: BiasCheck | None = None
+        self,
+        found: Identification,
+        physical: PhysicalSolution | None = None,
+        bias: BiasCheck | None = None,
+        findings: Sequence[Finding] | None = None,
+        wide: bool = True,
     ) -> None:
         self.found, self.physical, self.bias = found, physical, bias
+        self.findings = found.findings if findings is None else tuple(findings)
+        self.wide = wide
 
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
         found = self.found
         yield Text(f"\n{found.model.robot.name}: {found.rank} base parameters", style="bold")
-        yield parameter_table(found)
+        for sentence in (*found.how, *_validation_lines(found)):
+            yield Text(sentence)
+        yield Text("")
+        yield parameter_table(found, self.wide)
         yield residual_table(found)
         if self.physical is not None:
             yield Text("\nnearest physically consistent links and drives", style="bold")
@@ -70,11 +98,10 @@ class Report:
         if any(found.springs):
             yield Text("\nsprings of the gears, from the encoders on both sides", style="bold")
             yield spring_table(found)
-        for sentence in (*found.how, *_validation_lines(found)):
-            yield Text(sentence)
+        poor = f", above {POOR:g}: small errors become large" if found.condition > POOR else ""
         yield Text(
             f"\n{found.residuals.count} equations, rank {found.rank} of {len(found.beta)}, condition "
-            f"{found.condition:.3g}",
+            f"{found.condition:.3g}{poor}",
             style="bold",
         )
         yield Text(
@@ -82,6 +109,9 @@ class Report:
             if found.blocks
             else "Deviations for white noise; noise that lasts makes them too small."
         )
+        if found.delay is not None:
+            yield Text(ASSUMED)
+        yield from finding_lines(self.findings)
 
     def document(self) -> dict[str, Any]:
         """Return all results for JSON."""
@@ -91,13 +121,12 @@ class Report:
             "rank": found.rank,
             "condition": found.condition,
             "equations": found.residuals.count,
-            "parameters": [
-                attributes(one, "symbol", "stands_for", "value", "deviation", "unit", "before")
-                for one in found.values
-            ],
+            "parameters": [attributes(one, *VALUES) for one in found.values],
             "covariance": found.covariance,
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
+            "residuals_unfiltered": _residuals(found.unfiltered),
+            "residuals_with_rest": _residuals(found.with_rest),
             "validation": _residuals(found.validation),
             "validation_moving": _residuals(found.validation_moving),
             "validation_before": _residuals(found.validation_before),
@@ -107,6 +136,9 @@ class Report:
             "physical": None if self.physical is None else _physical(self.physical),
             "recordings": list(found.how),
             "kept_out": _validation_lines(found),
+            "delay": None if found.delay is None else attributes(found.delay, "value", "deviation"),
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in self.findings],
+            "assumed": ASSUMED,
         }
 
     def write_json(self, path: Path) -> None:
@@ -145,6 +177,12 @@ class Report:
         figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
 
 
+def finding_lines(findings: Sequence[Finding]) -> Iterator[Text]:
+    """Yield findings, those that stop the result last."""
+    for one in sorted(findings, key=lambda finding: finding.stops):
+        yield Text(f"{'STOP' if one.stops else 'note'} {one.name}: {one.text}", "bold" if one.stops else "")
+
+
 class PayloadReport:
     """Report of an identified payload.
 
@@ -167,6 +205,7 @@ class PayloadReport:
             yield Text(
                 "No rigid body has this inertia, which is within the noise: the payload is a point mass."
             )
+        yield from finding_lines(found.findings)
         yield Text("")
 
     def values(self) -> Table:
@@ -193,6 +232,7 @@ class PayloadReport:
             "deviations": dict(zip(NAMES, found.deviations, strict=True)),
             "covariance": found.covariance,
             "residuals_percent": found.residuals.percent,
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in found.findings],
         }
 
     def write_json(self, path: Path) -> None:
@@ -200,23 +240,35 @@ class PayloadReport:
         write_document(path, self.document())
 
 
-def parameter_table(found: Identification) -> Table:
-    """Return a table of the base parameters."""
-    table = table_of("parameter", numbers=("value", "deviation", "before"))
+def parameter_table(found: Identification, wide: bool = True) -> Table:
+    """Return a table of the base parameters, with whole sums if it is wide."""
+    halves = found.half_factors is not None
+    table = table_of(
+        "parameter", numbers=("value", "deviation", *(["by halves"] if halves else []), "before")
+    )
     table.add_column("unit")
     table.add_column("stands for")
     for one in found.values:
         value, deviation = with_deviation(one.value, one.deviation)
         stands_for = one.stands_for if one.stands_for != one.symbol else ""
+        if not wide and len(stands_for) > LONGEST_SUM:
+            stands_for = f"{stands_for[:LONGEST_SUM].rpartition(' ')[0].rstrip(' +-')} ..."
         table.add_row(
-            Text(one.symbol), value, deviation, f"{one.before:.4g}", one.unit, Text(stands_for, style="dim")
-        )
+            Text(one.symbol), value, deviation,
+            *([f"{one.deviation_by_halves:.2g}"] if halves else []),
+            f"{one.before:.4g}", one.unit, Text(stands_for, style="dim"),
+        )  # fmt: skip
     return table
 
 
 def residual_table(found: Identification) -> Table:
     """Return a table of the torque residuals, one row per joint."""
-    columns = _residual_columns(found.residuals) | {"unweighted, %": found.ordinary.percent}
+    columns = _residual_columns(found.residuals)
+    if found.unfiltered is not None:
+        columns["unfiltered, %"] = found.unfiltered.percent
+    if found.with_rest is not None:
+        columns["with rest, %"] = found.with_rest.percent
+    columns["unweighted, %"] = found.ordinary.percent
     if found.validation is not None:
         columns["validation, rms"] = found.validation.rms
     return _joint_table(found.model.robot, columns)

@@ -16,7 +16,6 @@ from .excitation import read_excitation as read_excitation
 from .excitation import stored_excitation as stored_excitation
 from .excitation import write_excitation as write_excitation
 from .gear_springs import GearSpring as GearSpring
-from .identify import BaseValue as BaseValue
 from .least_squares import JointResiduals as JointResiduals
 from .measurements import Filtering as Filtering
 from .measurements import filtered_measurements as filtered_measurements
@@ -26,6 +25,7 @@ from .payload import identify_payload as identify_payload
 from .physical import PhysicalSolution as PhysicalSolution
 from .physical import physical_solution as physical_solution
 from .physical import pseudo_inertias as pseudo_inertias
+from .result import BaseValue as BaseValue
 from .robot_file import write_robot_file as write_robot_file
 from .torque_model import BaseParameters as BaseParameters
 from .torque_model import TorqueModel as TorqueModel

@@ -20,8 +20,8 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationError
-from twin.identification.identify import Identification
 from twin.identification.measurements import equations
+from twin.identification.result import Identification
 
 FAR = 3.0
 """Number of deviations by which both estimates differ where least squares is biased."""

@@ -13,6 +13,10 @@ The fit absorbs a share of the noise, so that residuals are smaller than it.  Th
 `trace(P [...]) / |e|^2`, and the covariance is divided by one less it; for white noise this is the usual
 correction of r parameters for N equations, `N / (N - r)`.
 
+Errors that last longer than a block, such as friction that drifts with the temperature, are seen by a fit to
+each half of the recordings.  `half_factors` gives the ratio of the differences of both fits to their
+deviations, a root mean square over parameters of one kind.
+
 Nothing of this sees an error that repeats with the motion, such as a ripple of a gear.  `repetition` finds
 it: residuals at neighbouring positions, recorded at different times, are then alike.
 
@@ -29,7 +33,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationWarning
-from twin.identification.least_squares import Fit
+from twin.identification.least_squares import Fit, solved, triangles
 from twin.identification.measurements import Measurements, equations
 from twin.identification.torque_model import TorqueModel
 
@@ -38,6 +42,9 @@ KINDS = ("blocks", "white")
 
 BLOCK = 0.5
 """Length of a block, in [s]."""
+
+FEWEST_PER_PARAMETER = 4
+"""Smallest number of equations per parameter in each half of the recordings."""
 
 FEWEST_BLOCKS = 8
 """Smallest number of blocks of a recording; in shorter recordings blocks are shorter."""
@@ -124,6 +131,48 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
         count += whole
     absorbed = min(float(np.trace(middle)) / energy, MOST_ABSORBED) if energy > 0 else 0.0
     return fit.spread @ middle @ fit.spread.T / (1.0 - absorbed), count
+
+
+def half_factors(
+    model: TorqueModel, fit: Fit, covariance: Floats, measured: Sequence[Measurements]
+) -> Floats | None:
+    """Return factors (r,) of at least 1 of the deviations, from fits to both halves of the recordings.
+
+    Args:
+        model: fitted model.
+        fit: fit to all of the recordings.
+        covariance: (r, r) covariance that is stated.
+        measured: the recordings.
+
+    Returns:
+        The factors, alike for parameters of one kind; `None` if a half determines too little.
+    """
+    halves: tuple[list[Measurements], list[Measurements]] = ([], [])
+    for one in measured:
+        t = one.t[np.any(one.used, axis=1)]
+        if not len(t):
+            continue
+        middle = 0.5 * float(t[0] + t[-1])
+        halves[0].append(one.between(None, middle))
+        halves[1].append(one.between(middle, None))
+    fits = []
+    for half in halves:
+        reduced = triangles(model, half) if half else None
+        if reduced is None or np.sum(reduced.counts) < FEWEST_PER_PARAMETER * len(fit.beta):
+            return None
+        fits.append(solved(reduced, fit.weights))
+        if fits[-1].rank < len(fit.beta):
+            return None
+    white = np.sqrt(np.diag(fit.covariance))
+    larger = np.divide(np.sqrt(np.diag(covariance)), white, out=np.ones_like(white), where=white > 0)
+    spread = larger * np.sqrt(np.diag(fits[0].covariance) + np.diag(fits[1].covariance))
+    off = (fits[0].beta - fits[1].beta) / np.where(spread > 0, spread, np.inf)
+    kinds = np.array([symbol.rstrip("0123456789") for symbol in model.base.symbols])
+    kinds = np.where(np.char.startswith(kinds, "F") | (kinds == "J"), kinds, "link")
+    factors = np.ones(len(off))
+    for kind in set(kinds.tolist()):
+        factors[kinds == kind] = max(1.0, float(np.sqrt(np.mean(off[kinds == kind] ** 2))))
+    return factors
 
 
 def warn_of_repetition(residuals: Sequence[Residuals], percent: Floats) -> None:

@@ -2,50 +2,56 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import Floats
-from twin.errors import IdentificationError, IdentificationWarning
-from twin.formatting import html_table
+from twin.errors import IdentificationWarning
+from twin.identification.delay import delay_finding, found_delay, without_delay
 from twin.identification.deviations import (
     KINDS,
     Part,
+    Residuals,
     block_covariance,
+    half_factors,
     warn_of_repetition,
     weighted_residuals,
 )
 from twin.identification.extrapolation import warn_of_extrapolation
-from twin.identification.gear_springs import GearSpring, gear_springs
+from twin.identification.inspection import measured_parts
 from twin.identification.least_squares import (
     Fit,
-    JointResiduals,
     Triangles,
     fitted,
     joint_residuals,
-    require_motion,
-    require_rank,
-    require_units,
     solved,
     triangles,
-    warn_of_masses,
 )
 from twin.identification.measurements import (
     Filtering,
     Measurements,
-    equations,
-    filtered_measurements,
     measurements_of_log,
     motion_at,
 )
-from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.model_faults import model_findings
+from twin.identification.near_rest import chosen_min_speed, useless_friction, without_rest
+from twin.identification.outliers import spike_findings, without_spikes
+from twin.identification.requirements import (
+    Undetermined,
+    mass_factor,
+    require_motion,
+    require_rank,
+    require_units,
+    warn_of_masses,
+)
+from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
 from twin.identification.weights import used_equally, with_weights
 from twin.logs.log import Log
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
 
@@ -58,126 +64,17 @@ CERTAIN = 3.0
 FEWEST = 2
 """Smallest number of equations per parameter."""
 
+ROBUST = 4
+"""Largest number of fits without the spikes of the one before."""
 
-class BaseValue(NamedTuple):
-    """Identified base parameter.
+CUTOFFS = (1.0, 2.0, 4.0)
+"""Factors of a chosen cut-off, which are tried until all parameters are determined."""
 
-    Attributes:
-        symbol: symbol of the parameter after which it is named, as `mx2`.
-        stands_for: linear combination of parameters, as `mx2 + 0.36 m3`.
-        value: identified value.
-        deviation: standard deviation of the value.
-        unit: unit of both.
-        before: value of the robot that was passed to `identify`.
-    """
+CORRECTIONS = 4
+"""Largest number of fits with a corrected delay; each corrects what the one before, with a delay, missed."""
 
-    symbol: str
-    stands_for: str
-    value: float
-    deviation: float
-    unit: str
-    before: float
-
-
-@dataclass(frozen=True, eq=False)
-class Identification:
-    """Result of an identification.
-
-    Attributes:
-        model: fitted model: the robot, its drives, and its base parameters, `model.base`.
-        beta: (r,) base parameters, `model.base.K @ pi`.
-        covariance: (r, r) covariance of the base parameters.
-        condition: condition number of the equations, with columns scaled to norm 1.
-        rank: number of base parameters that the recordings determine: all, else `identify` raises.
-        residuals: residuals of the fit, in which each joint is weighted by its noise, or equations as given.
-        ordinary: residuals of a fit with equal weights.
-        validation: residuals on the validation recordings; `None` if there are none.
-        min_speed: speed below which samples are excluded from the fit, in [rad/s].
-        how: description of the processing of each recording, one sentence each.
-        measured: recordings of the fit.
-        kept_out: recordings of the validation.
-        reduced: reduced equations of the recordings, with equal weights.
-        weighted: reduced equations of the fit, with the given weights; `reduced` if none were given.
-        fit: fit of the base parameters, with its covariance for independent equations.
-        blocks: number of blocks of the bootstrap that gives `covariance`; 0 if it is that of `fit`.
-    """
-
-    model: TorqueModel
-    beta: Floats
-    covariance: Floats
-    condition: float
-    rank: int
-    residuals: JointResiduals
-    ordinary: JointResiduals
-    validation: JointResiduals | None
-    min_speed: float
-    how: tuple[str, ...]
-    measured: tuple[Measurements, ...]
-    kept_out: tuple[Measurements, ...]
-    reduced: Triangles
-    weighted: Triangles
-    fit: Fit
-    blocks: int
-
-    def __repr__(self) -> str:
-        name, count = self.model.robot.name, len(self.beta)
-        return f"<Identification of {name}: {count} parameters, condition number {self.condition:.3g}>"
-
-    def _repr_html_(self) -> str:
-        """Return a table of the base parameters."""
-        rows = [(one.symbol, one.value, one.deviation, one.before, one.unit) for one in self.values]
-        head = ("base parameter", "identified", "deviation", "before", "unit")
-        return html_table(repr(self)[1:-1], [head, *rows])
-
-    @property
-    def deviations(self) -> Floats:
-        """Standard deviations (r,) of the base parameters."""
-        return np.sqrt(np.diag(self.covariance))
-
-    @cached_property
-    def validation_moving(self) -> JointResiduals | None:
-        """Residuals on the validation recordings without their samples near rest."""
-        moving = [without_rest(one, self.model.robot, self.min_speed) for one in self.kept_out]
-        return joint_residuals(triangles(self.model, moving), self.beta) if moving else None
-
-    @cached_property
-    def validation_before(self) -> JointResiduals | None:
-        """Residuals of the given robot's parameters on the validation recordings."""
-        of_robot = self.model.base.K @ self.model.parameters.values
-        return joint_residuals(triangles(self.model, self.kept_out), of_robot) if self.kept_out else None
-
-    @property
-    def values(self) -> tuple[BaseValue, ...]:
-        """Base parameters with deviations and units, one by one."""
-        base, parameters = self.model.base, self.model.parameters
-        before = base.K @ parameters.values
-        return tuple(
-            BaseValue(*row)
-            for row in zip(
-                base.symbols,
-                base.sums,
-                self.beta.tolist(),
-                self.deviations.tolist(),
-                (parameters.units[k] for k in base.columns),
-                before.tolist(),
-                strict=True,
-            )
-        )
-
-    @cached_property
-    def springs(self) -> tuple[GearSpring | None, ...]:
-        """Springs of the gears, where encoders see both sides of them; `None` for gears that are rigid."""
-        equal = [replace(one, row_weights=None) for one in self.measured]
-        return gear_springs(self.model, self.beta, self.covariance, equal)
-
-    def predicted(self, measured: Measurements) -> tuple[Floats, Floats, Floats]:
-        """Return times (m,), and measured and predicted torques (m, n) of measurements, filtered alike."""
-        blocks = [
-            (measured.t[block.indices], block.rows[..., -1], block.rows[..., :-1] @ self.beta)
-            for block in equations(self.model, replace(measured, weights=None, row_weights=None))
-        ]
-        t, tau, predicted = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-        return t, tau, predicted
+SMALLEST_DELAY = 2e-5
+"""Delay in [s] that is not corrected."""
 
 
 def identify(
@@ -193,6 +90,7 @@ def identify(
     min_speed: float | None = None,
     deviations: str = "blocks",
     weights: ArrayLike | Sequence[ArrayLike] | None = None,
+    delay: float | Literal["auto"] = 0.0,
     progress: Callable[[float], None] | None = None,
 ) -> Identification:
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
@@ -219,6 +117,8 @@ def identify(
             one over the expected deviation of a torque, up to a common factor.  Numbers (n,), one per joint;
             or an array (N, n) for each source, in a sequence if there are several, with a row per sample.  An
             equation of weight 0 is excluded.  `None` for one over the deviation of each joint's residuals.
+        delay: time by which torques were recorded later than positions, in [s]; or `"auto"` to correct the
+            one that `Identification.delay` states.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -239,43 +139,128 @@ def identify(
     require_options(min_speed, deviations)
     robot = identifiable(robot)
     model = TorqueModel(robot, both_sides, friction_of(robot, friction))
-    whole = [measured_source(source, robot, filtering).between(start, end) for source in sources]
-    kept_out = [measured_source(source, robot, filtering).between(start, end) for source in validate]
+    if delay != "auto" and not abs(delay) < np.inf:
+        raise ValueError(f"expected a delay in s, or 'auto', got {delay!r}")
+    given, fault = filtering or Filtering(), None
+    settings = Settings(model, min_speed, deviations, weights, progress, delay, start, end, split)
+    chosen = given.cutoff is None and any(isinstance(source, TorqueRecording) for source in sources)
+    for factor in CUTOFFS if chosen else CUTOFFS[:1]:
+        try:
+            return _filtered(sources, validate, replace(given, factor=factor), settings)
+        except Undetermined as error:
+            fault = fault or error
+    assert fault is not None
+    raise fault
+
+
+class Settings(NamedTuple):
+    """What all fits of one identification have in common."""
+
+    model: TorqueModel
+    min_speed: float | None
+    deviations: str
+    weights: ArrayLike | Sequence[ArrayLike] | None
+    progress: Callable[[float], None] | None
+    delay: float | Literal["auto"]
+    start: float | None
+    end: float | None
+    split: float | None
+
+
+def _filtered(
+    sources: Sequence[Source], validate: Sequence[Source], filtering: Filtering, settings: Settings
+) -> Identification:
+    """Identify from sources with some filter settings, and correct a delay if that is asked."""
+    robot, split, delay = settings.model.robot, settings.split, settings.delay
+    whole, kept_out = (
+        [
+            part.between(settings.start, settings.end)
+            for source in some
+            for part in measured_sources(source, robot, filtering)
+        ]
+        for some in (sources, validate)
+    )
     if split is not None:
         kept_out += [one.between(split, None) for one in whole]
         whole = [one.between(None, split) for one in whole]
-    whole = whole if weights is None else with_weights(whole, weights)
-    model = with_exact_motors(model, whole)
+    whole = whole if settings.weights is None else with_weights(whole, settings.weights)
+    findings = [finding for one in (*whole, *kept_out) for finding in one.findings]
+    if delay != "auto":
+        whole, kept_out = ([without_delay(one, float(delay)) for one in part] for part in (whole, kept_out))
+    found = _identified(whole, kept_out, settings, findings)
+    if delay == "auto" and found.delay is not None and found.delay.certain:
+        value, first = 0.0, found.delay
+        for _ in range(CORRECTIONS):
+            assert found.delay is not None
+            if not abs(found.delay.value) > max(found.delay.deviation, SMALLEST_DELAY):
+                break
+            value += found.delay.value
+            late = [[without_delay(one, value) for one in part] for part in (whole, kept_out)]
+            found = _identified(*late, settings, findings)
+        text = (
+            f"torques were recorded {1e3 * abs(value):.3g} +- {1e3 * first.deviation:.2g} ms "
+            f"{'after' if value > 0 else 'before'} the positions: corrected"
+        )
+        found = replace(found, findings=(*found.findings, Finding("late", (), text, stops=False)))
+    return found
+
+
+def _period(measured: Sequence[Measurements]) -> float:
+    """Return the longest time between two samples, in [s]."""
+    return max(float(one.t[1] - one.t[0]) for one in measured)
+
+
+def _identified(
+    whole: Sequence[Measurements],
+    kept_out: Sequence[Measurements],
+    settings: Settings,
+    findings: Sequence[Finding],
+) -> Identification:
+    """Identify from measurements; `findings` are those of their recordings."""
+    model, robot = with_exact_motors(settings.model, whole), settings.model.robot
     require_motion(robot, whole)
     without = model.without_load
     require_units(without, whole)
-    speed = chosen_min_speed(without, whole) if min_speed is None else min_speed
+    speed = chosen_min_speed(without, whole) if settings.min_speed is None else settings.min_speed
     whole = [without_rest(one, robot, speed) for one in whole]
     if without is not model and any(one.load is None for one in (*whole, *kept_out)):
         beta = fitted(triangles(without, whole)).beta
         whole, kept_out = ([with_load(without, beta, one) for one in part] for part in (whole, kept_out))
-    fit, weighted = _fit(model, whole, progress)
-    if small := _small_loads(model, fit):
-        model = replace(model, friction=tuple(one for one in model.friction if one not in small))
-        fit, weighted = _fit(model, whole, progress)
-    reduced = weighted if weights is None else triangles(model, map(used_equally, whole))
+    fit, weighted = _fit(model, whole, settings.progress)
+    with_spikes = whole
+    for _ in range(ROBUST):
+        whole, count = without_spikes(model, fit.beta, whole)
+        if not count:
+            break
+        fit, weighted = _fit(model, whole, None)
+    if dropped := _useless_friction(model, fit, whole, settings):
+        model = replace(model, friction=tuple(one for one in model.friction if one not in dropped))
+        fit, weighted = _fit(model, whole, settings.progress)
+    reduced = triangles(model, map(used_equally, whole)) if settings.weights is not None else weighted
     ordinary = solved(reduced, np.ones(robot.n))
-    warn_of_masses(model, fit.beta, reduced)
     validation = joint_residuals(triangles(model, kept_out), fit.beta) if kept_out else None
-    covariance, blocks = fit.covariance, 0
-    if deviations == "blocks":
-        r = len(fit.beta)
-        residuals = weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
-        covariance, blocks = block_covariance(model, fit, residuals)
-        warn_of_repetition(residuals, joint_residuals(reduced, fit.beta).percent)
     of_joints = joint_residuals(reduced, fit.beta)
+    residuals = _residuals(model, fit, whole)
+    covariance, blocks = fit.covariance, 0
+    if settings.deviations == "blocks":
+        covariance, blocks = block_covariance(model, fit, residuals)
+        warn_of_repetition(residuals, of_joints.percent)
+    filtered = [one for one in whole if one.low_pass is not None]
+    factors = half_factors(model, fit, covariance, whole) if len(filtered) == len(whole) else None
     warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
-    return Identification(
+    factor = mass_factor(model, fit.beta, reduced)
+    late = found_delay(model, whole)
+    found = Identification(
         model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
         joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
-        weighted, fit, blocks,
+        weighted, fit, blocks, factor, late, half_factors=factors,
     )  # fmt: skip
+    of_model = model_findings(found)
+    if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
+        of_model += delay_finding(late, _period(whole))
+        warn_of_masses(model, factor, fit.beta, found.deviations)
+    return replace(found, findings=(*findings, *spike_findings(with_spikes, whole), *of_model))
 
 
 def _fit(
@@ -285,9 +270,9 @@ def _fit(
     reduced = triangles(model, measured, progress)
     count, r = int(np.sum(reduced.counts)), len(model.base.columns)
     if count < FEWEST * r:
-        raise IdentificationError(
+        raise Undetermined(
             f"{count} equations are too few for {r} parameters: expected {FEWEST * r} or more; record for "
-            "longer, or use more rows (a higher cut-off)"
+            "longer, or use more rows (a higher --cutoff)"
         )
     given = any(one.row_weights is not None for one in measured)
     fit = solved(reduced, np.ones(model.robot.n)) if given else fitted(reduced)
@@ -295,9 +280,41 @@ def _fit(
     return fit, reduced
 
 
-def _small_loads(model: TorqueModel, fit: Fit) -> list[tuple[str, int]]:
+def _residuals(model: TorqueModel, fit: Fit, whole: Sequence[Measurements]) -> list[Residuals]:
+    """Return the weighted residuals of a fit to some measurements."""
+    r = len(fit.beta)
+    return weighted_residuals(model, fit, [Part(whole, np.eye(r), np.zeros(r))])
+
+
+def _useless_friction(
+    model: TorqueModel, fit: Fit, whole: Sequence[Measurements], settings: Settings
+) -> list[tuple[str, int]]:
+    """Return further friction that predicts nothing, or grows with the load by nothing, and warn of it.
+
+    What the robot's file has predicts something by assumption.
+    """
+    if not model.friction:
+        return []
+    drives = model.robot.active_drives
+    asked = [kind for kind in FRICTION if not np.any(getattr(drives, FRICTION[kind][0]))]
+    useless = [kind for kind in useless_friction(model, whole) if kind in asked]
+    if useless:
+        warnings.warn(
+            f"--friction {' '.join(useless)} does not improve the prediction of parts of the recordings "
+            "from the others, and is left out",
+            IdentificationWarning,
+            stacklevel=4,
+        )
+    covariance = fit.covariance
+    if settings.deviations == "blocks":
+        covariance = block_covariance(model, fit, _residuals(model, fit, whole))[0]
+    small = _small_loads(model, fit, covariance) if "load" not in useless else []
+    return [one for one in model.friction if one[0] in useless or one in small]
+
+
+def _small_loads(model: TorqueModel, fit: Fit, covariance: Floats) -> list[tuple[str, int]]:
     """Return the friction by load that is negative or within `CERTAIN` deviations of 0, and warn of it."""
-    symbols = dict(zip(model.base.symbols, zip(fit.beta, np.diag(fit.covariance), strict=True), strict=True))
+    symbols = dict(zip(model.base.symbols, zip(fit.beta, np.diag(covariance), strict=True), strict=True))
     small = []
     for kind, drive in model.friction:
         value, variance = symbols.get(f"{FRICTION[kind][1]}{drive + 1}", (0.0, 0.0))
@@ -347,16 +364,21 @@ def require_options(min_speed: float | None, deviations: str) -> None:
         raise ValueError(f"expected deviations to be {' or '.join(KINDS)}, got {deviations!r}")
 
 
-def measured_source(source: Source, robot: Robot, filtering: Filtering | None) -> Measurements:
+def measured_sources(source: Source, robot: Robot, filtering: Filtering | None) -> list[Measurements]:
     """Return the measurements of any source, which must have as many joints as the robot."""
     if isinstance(source, Log):
-        measured = measurements_of_log(source, filtering=filtering)
+        measured = [measurements_of_log(source, filtering=filtering)]
     elif isinstance(source, TorqueRecording):
-        measured = filtered_measurements(source, filtering)
+        if source.q.shape[1] != robot.n:
+            raise ValueError(_joints(source.name, robot, source.q.shape[1]))
+        measured = measured_parts(source, robot, filtering)
     else:
-        measured = source
-    if measured.q.shape[1] != robot.n:
-        raise ValueError(
-            f"{measured.name}: expected {robot.n} joints, as {robot.name!r} has, got {measured.q.shape[1]}"
-        )
+        measured = [source]
+    if measured[0].q.shape[1] != robot.n:
+        raise ValueError(_joints(measured[0].name, robot, measured[0].q.shape[1]))
     return measured
+
+
+def _joints(name: str, robot: Robot, count: int) -> str:
+    """Say that a source has another number of joints than the robot."""
+    return f"{name}: expected {robot.n} joints, as {robot.name!r} has, got {count}"

@@ -23,6 +23,7 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 
 ORDER = 4
@@ -46,6 +47,9 @@ SPEED_SHARE = 0.99
 
 FASTEST = 100.0
 """Highest frequency that is attributed to motion, in [Hz]; higher ones are noise."""
+
+HIGHEST = 0.2
+"""Highest cut-off that is chosen, in samples per period."""
 
 ABOVE_NOISE = 20.0
 """Smallest ratio of a spectral line to the noise for which it is attributed to motion."""
@@ -76,8 +80,8 @@ def chosen_cutoff(q: Floats, period: float) -> float:
             f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz"
         )
     highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
-    digits = 1 - int(np.floor(np.log10(SPEED_FACTOR * highest)))
-    return float(np.round(SPEED_FACTOR * highest, digits))
+    cutoff = min(SPEED_FACTOR * highest, HIGHEST / period)
+    return float(np.round(cutoff, 1 - int(np.floor(np.log10(cutoff)))))
 
 
 @dataclass(frozen=True)
@@ -188,6 +192,7 @@ class Measurements:
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
         motor: motion of the motors, where encoders see both sides of the gears, otherwise `None`.
         row_weights: (N, n) weights of the filtered equations in the fit, 0 to exclude one; `None` for 1.
+        findings: what was wrong with the recording, see `twin.identification.inspection`.
     """
 
     name: str
@@ -207,6 +212,7 @@ class Measurements:
     weights: Floats | None = None
     motor: Motion | None = None
     row_weights: Floats | None = None
+    findings: tuple[Finding, ...] = ()
 
     __repr__ = short_repr
 
@@ -242,11 +248,13 @@ class Filtering:
             motion.
         position_cutoff: cut-off for the positions, in [Hz]; `None` for five times the other.
         row_rate: rows that are used per second, in [Hz]; `None` for twice the cut-off.
+        factor: factor of a cut-off that is chosen from the motion.
     """
 
     cutoff: float | None = None
     position_cutoff: float | None = None
     row_rate: float | None = None
+    factor: float = 1.0
 
 
 def measurements_of_log(log: Log, name: str = "the log", filtering: Filtering | None = None) -> Measurements:
@@ -340,7 +348,9 @@ def filtered_measurements(
     filtering = filtering or Filtering()
     dt, name = recording.period, recording.name
     chosen = filtering.cutoff is None
-    cutoff = chosen_cutoff(recording.q, dt) if filtering.cutoff is None else filtering.cutoff
+    cutoff = filtering.cutoff
+    if cutoff is None:
+        cutoff = min(filtering.factor * chosen_cutoff(recording.q, dt), 2.0 * HIGHEST / dt)
     low_pass = LowPass(cutoff, dt)
     of_positions = filtering.position_cutoff or min(POSITION_FACTOR * cutoff, 0.45 / dt)
     filtered = LowPass(of_positions, dt).filtered
@@ -367,7 +377,7 @@ def filtered_measurements(
         )
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
-        f"{' (chosen from the motion)' if chosen else ''}, {1 / (step * dt):g} rows per second, "
+        f"{_choice(filtering) if chosen else ''}, {1 / (step * dt):g} rows per second, "
         f"{edge:g} s excluded at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
@@ -379,6 +389,13 @@ def filtered_measurements(
     reference = replace(measured, q=recording.q_ref)
     qd, qdd = differences(recording.q_ref, dt)
     return replace(measured, reference=replace(reference, qd=qd, qdd=qdd, qd_friction=qd))
+
+
+def _choice(filtering: Filtering) -> str:
+    """Say how a cut-off was chosen."""
+    if filtering.factor == 1.0:
+        return " (chosen from the motion)"
+    return f" ({filtering.factor:g} times that of the motion, with which too little is determined)"
 
 
 class Equations(NamedTuple):

@@ -35,6 +35,9 @@ FOLDS = 4
 PIECES = 20
 """Number of pieces of the recordings, which belong to the parts in turn, so that each has all motions."""
 
+HARDLY = 0.001
+"""Relative growth of the prediction error, as a mean over the joints, without a useless kind of friction."""
+
 AS_GOOD = 0.03
 """Relative difference of two prediction errors, as a mean over the joints, that does not matter."""
 
@@ -86,6 +89,44 @@ def chosen_min_speed(model: TorqueModel, recordings: Sequence[Measurements]) -> 
     if not np.any(np.isfinite(errors)):
         return 0.0
     return candidates[int(np.argmax(errors <= np.min(errors) + AS_GOOD))]
+
+
+def useless_friction(model: TorqueModel, recordings: Sequence[Measurements]) -> list[str]:
+    """Return the kinds of further friction without which filtered recordings are predicted as accurately.
+
+    The kinds are left out one after the other, the most useless first, as long as the error of the
+    cross-validation does not grow by more than `HARDLY`.
+    """
+    filtered = [one for one in recordings if one.low_pass is not None and np.any(one.used)]
+    kinds = list(dict.fromkeys(kind for kind, _ in model.friction))
+    parts = []
+    for one in filtered:
+        every = max(1, round(one.oversampling))
+        for samples in unfiltered(model, one, every):
+            block = filtered_block(samples, one)
+            parts.append((block.rows[::every], block.used[::every]))
+    if not parts or not kinds:
+        return []
+    rows, used = (np.concatenate(some) for some in zip(*parts, strict=True))
+    first = model.sections.friction.start
+    of_kind = {kind: {first + k for k, one in enumerate(model.friction) if one[0] == kind} for kind in kinds}
+
+    def error(left_out: Sequence[str]) -> float:
+        gone = set().union(*(of_kind[kind] for kind in left_out))
+        keep = [k for k, column in enumerate(model.base.columns.tolist()) if column not in gone]
+        some = rows[..., [*keep, rows.shape[-1] - 1]]
+        return _prediction_error(some, used, some, used)
+
+    useless: list[str] = []
+    least = error(useless)
+    while len(useless) < len(kinds):
+        errors = {kind: error([*useless, kind]) for kind in kinds if kind not in useless}
+        kind = min(errors, key=lambda one: errors[one])
+        if not errors[kind] <= least + HARDLY:
+            break
+        useless.append(kind)
+        least = min(least, errors[kind])
+    return useless
 
 
 def _prediction_error(

@@ -27,7 +27,7 @@ from twin.formatting import html_table
 from twin.identification.deviations import Part, block_covariance, warn_of_repetition, weighted_residuals
 from twin.identification.identify import (
     Source,
-    measured_source,
+    measured_sources,
     require_options,
     with_exact_motors,
     with_load,
@@ -38,12 +38,13 @@ from twin.identification.least_squares import (
     Triangles,
     fitted,
     joint_residuals,
-    require_units,
     triangles,
 )
 from twin.identification.measurements import Filtering
 from twin.identification.near_rest import chosen_min_speed, without_rest
+from twin.identification.requirements import require_units
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable
+from twin.logs.recordings.finding import Finding
 from twin.multibody.tree import body_from_parameters, transformed_parameters
 from twin.robot.drives.drives import Drives
 from twin.robot.robot import Payload, Robot
@@ -68,6 +69,7 @@ class PayloadEstimate:
         residuals: residuals of the runs with the payload, with it in the model.
         without: residuals of the same runs, without it in the model.
         bare: whether the arm's parameters were fitted to runs without the payload.
+        findings: what is wrong with the recordings.
     """
 
     robot: Robot
@@ -76,6 +78,7 @@ class PayloadEstimate:
     residuals: JointResiduals
     without: JointResiduals
     bare: bool
+    findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         mass, deviation = self.values[0], self.deviations[0]
@@ -159,7 +162,11 @@ def identify_payload(
         robot.require_inertia()
     arm = identifiable(robot.with_payload(None))
     model = TorqueModel(arm, friction=friction_of(arm))
-    measured = [measured_source(one, arm, filtering).between(start, end) for one in (*loaded, *bare)]
+    with_it, without_it = (
+        [part.between(start, end) for one in sources for part in measured_sources(one, arm, filtering)]
+        for sources in (loaded, bare)
+    )
+    measured = with_it + without_it
     if not bare and all(one.ideal for one in measured):
         drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
         model = TorqueModel(arm.with_drives("rigid", drives))
@@ -170,7 +177,7 @@ def identify_payload(
     if model_without_load is not model:
         of_robot = model_without_load.base.K @ model_without_load.parameters.values
         moving = [with_load(model_without_load, of_robot, one) for one in moving]
-    loaded_runs, bare_runs = moving[: len(loaded)], moving[len(loaded) :]
+    loaded_runs, bare_runs = moving[: len(with_it)], moving[len(with_it) :]
     if not bare:
         require_units(model, loaded_runs)
 
@@ -213,6 +220,7 @@ def identify_payload(
         residuals=residuals,
         without=joint_residuals(reduced[0], beta_bare),
         bare=bool(bare),
+        findings=tuple(finding for one in measured for finding in one.findings),
     )
 
 

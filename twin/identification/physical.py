@@ -38,9 +38,10 @@ from numpy.typing import ArrayLike
 from twin.arrays import Floats
 from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
-from twin.identification.identify import Identification
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
+from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel
+from twin.logs.recordings.finding import Finding, joint_names
 from twin.robot.robot import Robot
 
 FINEST = 1e-8
@@ -59,6 +60,15 @@ STEPS = 500
 """Largest number of Newton steps for one minimum; about 5 are typical, 10 for the last one, more from a
 distant start.
 """
+
+NOT_WORSE = 1.05
+"""Largest ratio of the residuals on validation recordings to those of the given robot."""
+
+MOST_GROWTH = 1.5
+"""Largest ratio of the residuals of a file to those of the free fit."""
+
+ROUNDED = 1e-3
+"""Residuals in percent of the torque that do not matter."""
 
 UNCERTAINTY = float(np.e)
 """Factor of uncertainty of the given friction and rotors where the unconstrained fit determines larger
@@ -178,7 +188,7 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     links = 10 * robot.tree.n
     norms = np.maximum(reduced.residual_norms(found.beta), FINEST * reduced.torque_norms)
     count = float(np.sum(reduced.counts))
-    noise = norms / np.sqrt(np.maximum(reduced.counts, 1) * (1.0 - found.rank / count))
+    noise = np.maximum(1.0 / found.fit.weights, norms / np.sqrt(np.maximum(reduced.counts, 1)))
     if reduced is not found.reduced:  # given weights state all noise but for one factor
         noise = np.full(robot.n, np.linalg.norm(norms) / np.sqrt(count - found.rank))
     weights = 1.0 / np.maximum(noise * np.sqrt(reduced.oversampling), np.finfo(float).tiny)
@@ -207,6 +217,36 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     white = np.sqrt(np.diag(found.fit.covariance))
     deviations = deviations * np.divide(found.deviations, white, out=np.ones_like(white), where=white > 0)
     return PhysicalSolution(found, pi, joint_residuals(found.reduced, base.K @ pi), deviations)
+
+
+def file_findings(solution: PhysicalSolution, written: bool = True) -> list[Finding]:
+    """Return findings for a result that is worse than the given robot, or a file worse than the free fit.
+
+    Args:
+        solution: the physically possible parameters.
+        written: whether a file is to be written; otherwise the free fit alone is judged.
+    """
+    found, findings = solution.found, []
+    before, after = found.validation_before, solution.validation if written else found.validation
+    if before is not None and after is not None and found.mass_factor is not None:
+        worse = np.exp(np.mean(np.log(np.maximum(after.rms, 1e-300) / np.maximum(before.rms, 1e-300))))
+        if worse > NOT_WORSE and np.max(after.percent) > ROUNDED:
+            text = (
+                f"on the validation recordings, residuals are {worse:.3g} times those of the given robot, "
+                f"{found.model.robot.name!r}: the others are too short, too noisy, or of another arm"
+            )
+            findings.append(Finding("worse", (), text))
+    if written:
+        growth = solution.residuals_of_file.rms / np.maximum(found.residuals.rms, 1e-300)
+        growth[solution.residuals_of_file.percent < ROUNDED] = 0.0
+        joints = tuple((np.flatnonzero(growth > MOST_GROWTH) + 1).tolist())
+        if joints:
+            text = (
+                f"possible links leave residuals of {joint_names(joints)} up to {np.max(growth):.3g} times "
+                "those of the free fit, which is no arm: the model lacks something, or a column is wrong"
+            )
+            findings.append(Finding("file", joints, text))
+    return findings
 
 
 def _offsets(model: TorqueModel) -> np.ndarray:

@@ -36,6 +36,14 @@ DEPENDENT = 1e-10
 of the included robots 0.2.
 """
 
+ROUNDED = 3e-4
+"""Largest remainder of a column that is dependent but for the rounding of the kinematics, such as an angle of
+1.5708 instead of a right one.
+"""
+
+GAP = 30.0
+"""Smallest ratio of the remainders of independent columns to those of dependent ones."""
+
 SAME_COEFFICIENT = 1e-12
 """Largest difference between a coefficient and one of few digits that is attributed to round-off."""
 
@@ -115,12 +123,13 @@ def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
     scaled = Y[:, live] / norms[live]
     decomposed: Any = qr(np.linalg.qr(scaled, mode="r"), mode="economic", pivoting=True)
     _, triangle, pivots = decomposed
-    rank = int(np.sum(np.abs(np.diag(triangle)) > DEPENDENT))
+    remainders = np.abs(np.diag(triangle))
+    rank, least = _rank(remainders)
     rows = np.empty(
         (rank, live.size)
     )  # an orthogonal transformation of Y preserves the dependence of columns
     rows[:, pivots] = triangle[:rank]
-    independent = _independent(rows)
+    independent = _independent(rows, least)
     if len(independent) != rank:
         raise IdentificationError(
             f"the number of parameters that the motion determines is ambiguous, {rank} or "
@@ -128,7 +137,8 @@ def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
         )
     K = np.zeros((rank, len(symbols)))
     coefficients = np.linalg.solve(rows[:, independent], rows)
-    coefficients[np.abs(coefficients) <= DEPENDENT] = 0.0
+    dropped = float(np.max(remainders[rank:], initial=0.0))
+    coefficients[np.abs(coefficients) <= max(DEPENDENT, 3.0 * dropped)] = 0.0
     K[:, live] = _rounded(coefficients * (norms[live] / norms[live[independent]][:, None]))
     K[:, live[independent]] = np.eye(rank)
     columns = live[independent]
@@ -136,7 +146,22 @@ def base_of_rows(Y: Floats, symbols: tuple[str, ...]) -> BaseParameters:
     return BaseParameters(columns, K, sums, tuple(symbols[k] for k in columns))
 
 
-def _independent(rows: Floats) -> list[int]:
+def _rank(remainders: Floats) -> tuple[int, float]:
+    """Return the number of independent columns, and the remainder above which a column is one.
+
+    Dependent columns have remainders of round-off, or of the rounding of the kinematics.  The latter are
+    separated from those of independent columns by a gap.
+
+    Args:
+        remainders: (p,) remainders of columns of norm 1, descending.
+    """
+    for k in range(1, len(remainders)):
+        if DEPENDENT < remainders[k] <= ROUNDED and remainders[k - 1] > GAP * remainders[k]:
+            return k, float(np.sqrt(remainders[k - 1] * remainders[k]))
+    return int(np.sum(remainders > DEPENDENT)), DEPENDENT
+
+
+def _independent(rows: Floats, least: float) -> list[int]:
     """Return the columns that are independent of earlier ones, by Gram-Schmidt with reorthogonalisation."""
     independent, basis = [], np.zeros((rows.shape[0], 0))
     for k in range(rows.shape[1]):
@@ -144,7 +169,7 @@ def _independent(rows: Floats) -> list[int]:
         for _ in range(2):
             left = left - basis @ (basis.T @ left)
         size = np.linalg.norm(left)
-        if size > DEPENDENT:
+        if size > least:
             independent.append(k)
             basis = np.column_stack((basis, left / size))
     return independent
@@ -168,7 +193,7 @@ def sum_text(row: Floats, symbols: Sequence[str], first: int) -> str:
     text = symbols[first]
     for k in np.flatnonzero(row).tolist():
         if k != first:
-            factor = "" if abs(row[k]) == 1 else f"{abs(row[k]):.6g} "
+            factor = f"{abs(row[k]):.6g} ".removeprefix("1 ")
             text += f" {'-' if row[k] < 0 else '+'} {factor}{symbols[k]}"
     return text
 

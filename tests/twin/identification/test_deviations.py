@@ -202,7 +202,7 @@ def test_wrong_settings_are_refused(arm, motion):
 
 def test_friction_by_load_that_is_not_there_is_left_out_with_a_warning(arm, motion, rng):
     recording = noisy(rng, motion)
-    with pytest.warns(IdentificationWarning, match="friction that grows with the load is not found in joint"):
+    with pytest.warns(IdentificationWarning, match="--friction load does not improve the prediction"):
         found = twin.identify(arm, recording, filtering=Filtering(10.0), friction=["load"])
     assert len(found.model.friction) < 3
 

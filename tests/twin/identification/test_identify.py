@@ -175,9 +175,9 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
     for seen, torque, said in (
         (q, np.linalg.solve(N.T, tau.T).T, side + r"\d+ is one over its gear ratio"),
         (q, tau @ N, "is its gear ratio: are these torques of the joints, not of the motors"),
-        (q, 1e3 * tau, r"and 1e\+03 is the factor of the unit: are these torques in mN m \(torque_unit\)"),
+        (q, 1e3 * tau, r"and 1e\+03 is the factor of the unit: are these torques in mN m \(--torque-unit\)"),
         (q @ N.T, tau, "reaches .* are these positions of the motors"),
-        (np.rad2deg(q), tau, r"in another unit \(angle_unit\)"),
+        (np.rad2deg(q), tau, r"in another unit \(--angle-unit\)"),
     ):
         refused(linear, t, seen, torque, said)
     twice = twin.identify(linear, twin.logs.torque_recording(t, q, 2 * tau), filtering=Filtering(10.0))
@@ -186,9 +186,9 @@ def test_torques_in_another_unit_or_on_the_wrong_side_of_the_gear(linear, motion
 
 @pytest.mark.parametrize("factor", [1 / 5.5, 250])
 def test_masses_far_from_the_model_warn(linear, motion, factor):
-    """As of torques of the motors where no gear that is known explains the factor."""
+    """No gear and no unit is named, since none explains the factor."""
     t, q, tau = (part[::5] for part in motion)
-    message = rf"identified links are {factor:.3g}[\d.]* times as heavy .* of the motors \(motor_side\)"
+    message = rf"identified links are {factor:.3g}[\d.]* times as heavy .* with its base$"
     with pytest.warns(IdentificationWarning, match=message):
         twin.identify(linear, twin.logs.torque_recording(t, q, factor * tau))
 

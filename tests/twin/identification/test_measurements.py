@@ -92,16 +92,14 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
 
     header = ["t", *NAMES]
     refused(["t", *NAMES[:-1], "x"], values, r"line 1: no column 'tau6'; expected the header t,q1")
-    refused(["x", *NAMES], values, r"no column 't', the time; map it .* or give the time .*sample_time")
+    refused(["x", *NAMES], values, r"no column 't', the time; map it .* or give the time .*--sample-time")
     refused(["t", "q1[A]", *NAMES[1:]], values, "expected a unit of angle")
     broken = values.copy()
     broken[7, 3] = np.nan
     refused(header, broken, r"bad.csv: q3 of sample 8 is nan; expected finite numbers")
     jump = values.copy()
-    jump[100:, 0] += 0.5
-    refused(header, jump, r"time jumps from 0.396 s to 0.9 s at sample 101; expected steps of 0.004 s")
-    jump[100:, 0] -= 0.6
-    refused(header, jump, r"time jumps from 0.396 s to 0.3 s")
+    jump[100:, 0] -= 0.1
+    refused(header, jump, r"time goes from 0.396 s to 0.3 s at sample 101; expected rising times")
     refused(header, values[:5], "expected at least 10 samples, got 5")
     no_gears, form = replace(irb140, drives=None), twin.logs.TableForm(motor_side="both")
     refused(header, values, "has no gear ratios", form, no_gears, RobotError)

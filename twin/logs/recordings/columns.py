@@ -1,7 +1,8 @@
 """Columns of a table: their names, their units, and their numbers in SI units.
 
 A column is found by its name, with or without a unit after it.  The names of columns can be mapped:
-`columns={"x": "X Pos"}`.
+`columns={"x": "X Pos"}`.  A number names a column by its place, from 1; a file whose first row has numbers
+only has no header, and its columns are found by their places.
 """
 
 import codecs
@@ -12,6 +13,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -38,7 +40,7 @@ class Table:
 
     Attributes:
         path: path of the file, for messages.
-        header: names of the columns, without surrounding blanks.
+        header: names of the columns, without surrounding blanks; their places, from 1, if there is no header.
         separator: character between columns, a key of `SEPARATORS`.
         rows: line number and cells of each row that is not blank, one cell per column; an iterator that can
             be consumed once.
@@ -68,7 +70,19 @@ def open_table(path: str | Path) -> Table:
         header = [name.strip() for name in next(reader, [])]
     except csv.Error as error:
         raise _no_table(path, reader.line_num, error) from error
-    return Table(path, header, separator, _rows(path, reader, len(header), separator))
+    rows = _rows(path, reader, len(header), separator)
+    if header and all(_is_number(cell, separator) for cell in header):
+        rows = chain([(1, header)], rows)
+        header = [str(k + 1) for k in range(len(header))]
+    return Table(path, header, separator, rows)
+
+
+def _is_number(cell: str, separator: str) -> bool:
+    """Return whether a cell is a number, with a decimal comma if commas do not separate cells."""
+    try:
+        return np.isfinite(float(cell if separator == "," else cell.replace(",", ".")))
+    except ValueError:
+        return False
 
 
 def _text(path: str | Path) -> str:
@@ -312,7 +326,9 @@ def column_indices(header: Sequence[str], requested: ColumnRequest, options: Hea
         return [k for k, names in enumerate(labels) if requested.name in names and not names & others]
     name = options.columns[requested.name]
     exact = [k for k, label in enumerate(header) if label == name]
-    return exact or [k for k, names in enumerate(labels) if name in names]
+    named = exact or [k for k, names in enumerate(labels) if name in names]
+    place = int(name) - 1 if name.isdecimal() else -1
+    return named or ([place] if 0 <= place < len(header) else [])
 
 
 def find_columns(table: Table, requested: Sequence[ColumnRequest], options: HeaderOptions) -> list[Column]:
@@ -333,6 +349,11 @@ def find_columns(table: Table, requested: Sequence[ColumnRequest], options: Head
         if wrong:
             names = ", ".join(repr(name) + _by_another_name(name, options) for name in wrong)
             example = ", ".join(f"{name}=NAME" for name in wrong)
+            if table.header == [str(k + 1) for k in range(len(table.header))]:
+                raise RecordingError(
+                    f"{table.path}: no header, and {fault} {names} among {len(table.header)}; name columns "
+                    f"by their places, from 1: {', '.join(f'{name}=1' for name in wrong[:3])}"
+                )
             raise RecordingError(
                 f"{table.path}, line 1: {fault} {names}; expected the header "
                 f"{','.join(request.name for request in requested)}, "

@@ -9,8 +9,10 @@ are seconds, radians and newton metres, unless the name of a column contains ano
 motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
 """
 
+from __future__ import annotations
+
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,8 @@ from twin.logs.recordings.columns import (
     open_table,
     read_numbers,
 )
+from twin.logs.recordings.faults import unwrapped
+from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.reading import require_one_naming
 from twin.logs.recordings.recording import joint_quantities
 from twin.robot.robot import Robot
@@ -35,15 +39,13 @@ from twin.robot.robot import Robot
 MOTOR_SIDES = ("positions", "torques", "both")
 """Quantities of a file that may refer to the motors."""
 
-JUMP = 0.5
-"""Largest deviation of a time step from the median step, relative to it; computers record times less
-evenly than controllers sample.
-"""
+FEWEST = 10
+"""Smallest number of samples of a recording."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueRecording:
-    """Measured motion and torques of the joints: N samples at equal intervals.
+    """Measured motion and torques of the joints: N samples at rising times, even or not.
 
     Attributes:
         t: (N,) times, in [s].
@@ -52,6 +54,7 @@ class TorqueRecording:
         name: name of the file, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad]; `None` if unknown.
         q_motor: (N, n) angles of the motors in joint units, in [rad]; `None` if only one side is measured.
+        findings: what was found wrong while the columns were read, such as encoders that wrap.
     """
 
     t: Floats
@@ -60,6 +63,13 @@ class TorqueRecording:
     name: str = "the recording"
     q_ref: Floats | None = None
     q_motor: Floats | None = None
+    findings: tuple[Finding, ...] = ()
+
+    def rows(self, part: slice) -> TorqueRecording:
+        """Return some rows of the recording."""
+        motion = {name: getattr(self, name) for name in ("q_ref", "q_motor")}
+        motion = {name: None if values is None else values[part] for name, values in motion.items()}
+        return replace(self, t=self.t[part], q=self.q[part], tau=self.tau[part], **motion)
 
     @property
     def period(self) -> float:
@@ -79,6 +89,7 @@ class TableForm:
             with columns `qm1`, ..., only those are positions of the motors.
         sample_time: time between rows, in [s], for tables without a column of time.
         q_offset: (n,) offset that is added to the joint positions, in [rad]; none by default.
+        gains: (n,) torques per unit of the columns, such as a current, in [N m] or [N]; none by default.
     """
 
     reading: HeaderOptions | None = None
@@ -86,6 +97,7 @@ class TableForm:
     motor_side: str | None = None
     sample_time: float | None = None
     q_offset: ArrayLike | None = None
+    gains: ArrayLike | None = None
 
 
 def torque_recording(
@@ -99,7 +111,7 @@ def torque_recording(
     """Create a recording from arrays and validate it.
 
     Args:
-        t: (N,) evenly rising times, in [s].
+        t: (N,) rising times, in [s].
         q: (N, n) joint angles, in [rad].
         tau: (N, n) torques at the joints, in [N m].
         name: name of the recording, for messages.
@@ -108,7 +120,7 @@ def torque_recording(
 
     Raises:
         ValueError: arrays of wrong shape.
-        RecordingError: a number is not finite, or the time steps are uneven.
+        RecordingError: a number is not finite, or the time does not rise.
 
     Example:
         >>> import numpy as np
@@ -130,8 +142,8 @@ def torque_recording(
     for what, values in (("q_ref", reference), ("q_motor", motor)):
         if values is not None and values.shape != q.shape:
             raise ValueError(f"expected {what} of shape {q.shape}, got {values.shape}")
-    if len(t) < 10:
-        raise RecordingError(f"{name}: expected at least 10 samples, got {len(t)}")
+    if len(t) < FEWEST:
+        raise RecordingError(f"{name}: expected at least {FEWEST} samples, got {len(t)}")
     for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference), ("qm", motor)):
         if values is not None and not np.all(np.isfinite(values)):
             where = np.argwhere(~np.isfinite(values))[0].tolist()
@@ -139,14 +151,11 @@ def torque_recording(
             raise RecordingError(
                 f"{name}: {label} of sample {where[0] + 1} is {values[tuple(where)]}; expected finite numbers"
             )
-    steps = np.diff(t)
-    median = float(np.median(steps))
-    uneven = ~(np.abs(steps - median) <= JUMP * median)
-    if not median > 0 or np.any(uneven):
-        k = int(np.argmax(uneven))
+    if not np.all(np.diff(t) > 0):
+        k = int(np.argmin(np.diff(t) > 0))
         raise RecordingError(
-            f"{name}: time jumps from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; expected steps of "
-            f"{max(median, 0.0):.6g} s, the median: cut the recording there"
+            f"{name}: time goes from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; "
+            "expected rising times"
         )
     return TorqueRecording(t, q, tau, name, reference, motor)
 
@@ -188,6 +197,16 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     series = _read_series(path, robot, form, options)
     t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
     q, tau, q_ref, q_motor = series["q"], series["tau"], series.get("qref"), series.get("qm")
+    revolute = [kind != "prismatic" for kind in robot.joint_kinds]
+    if form.gains is not None:
+        gains = real_array(form.gains, "gains")
+        if gains.shape != (robot.n,) or not np.all(np.isfinite(gains) & (gains != 0)):
+            raise ValueError(f"expected {robot.n} gains, one per joint, none of them 0, got {form.gains}")
+        tau = tau * gains
+    q, findings = unwrapped(q, revolute)
+    if q_motor is not None:
+        q_motor, more = unwrapped(q_motor, revolute)
+        findings += more
     if side is not None and robot.drives is not None:
         N = robot.drives.motor_matrix
         if side != "torques":
@@ -204,7 +223,8 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
         q_ref, q_motor = (None if one is None else one + offset for one in (q_ref, q_motor))
-    return torque_recording(t, q, tau, str(path), q_ref, q_motor)
+    recording = torque_recording(t, q, tau, str(path), q_ref, q_motor)
+    return replace(recording, findings=tuple(findings))
 
 
 def _read_series(
@@ -244,8 +264,8 @@ def _read_columns(
     has_time = all(column_indices(table.header, one, options) for one in columns.get("t", ()))
     if not has_time and "t" not in options.columns:
         raise RecordingError(
-            f"{table.path}, line 1: no column 't', the time; map it in columns (t=NAME), or give the time "
-            "between two rows (sample_time, in s)"
+            f"{table.path}, line 1: no column 't', the time; map it (--columns t=NAME), or give the time "
+            "between two rows in s (--sample-time)"
         )
     requested = [one for group in columns.values() for one in group]
     values, _ = read_numbers(table, find_columns(table, requested, options))
@@ -260,9 +280,16 @@ def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
         if not standard.endswith("*"):
             columns[standard] = in_file
             continue
+        if places := re.fullmatch(r"(\d+)\s*-\s*(\d+)", in_file):
+            first, last = map(int, places.groups())
+            if last - first + 1 != n:
+                raise ValueError(f"expected {n} columns for {standard}, one per joint, got {in_file}")
+            columns |= {standard.replace("*", str(k + 1)): str(first + k) for k in range(n)}
+            continue
         if "*" not in in_file:
             raise ValueError(
-                f"expected a * for the joint's number in the name of {standard}, got {in_file!r}"
+                f"expected a * for the joint's number in the name of {standard}, or places as 2-{n + 1}, got "
+                f"{in_file!r}"
             )
         for k in range(1, n + 1):
             columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
