@@ -130,3 +130,15 @@ def test_motion_determines_parameters_of_moving_links(irb140, rng):
         base_parameters(irb140, np.zeros((3, 6, 60)))
     with pytest.raises(ValueError, match=r"expected a finite Y of shape \(\.\.\., 60\)"):
         base_parameters(irb140, np.zeros((3, 6, 61)))
+
+
+def test_columns_that_only_rounding_separates_are_dependent(irb140):
+    """An axis that is off by the rounding of 1.5708 gives no further parameter; one that is turned does."""
+    counts = []
+    for angle in (0.0, 3.7e-6, 1e-2):
+        turned = np.array(irb140.tree.T_parent_joint)
+        c, s = np.cos(angle), np.sin(angle)
+        turned[1, :3, :3] = turned[1, :3, :3] @ [[1, 0, 0], [0, c, -s], [0, s, c]]
+        robot = replace(irb140, tree=replace(irb140.tree, T_parent_joint=turned))
+        counts.append(len(base_parameters(robot).columns))
+    assert counts[0] == counts[1] < counts[2]
