@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import twin
 from tests.support.processor_times import shared
@@ -130,3 +131,17 @@ def test_motion_determines_parameters_of_moving_links(irb140, rng):
         base_parameters(irb140, np.zeros((3, 6, 60)))
     with pytest.raises(ValueError, match=r"expected a finite Y of shape \(\.\.\., 60\)"):
         base_parameters(irb140, np.zeros((3, 6, 61)))
+
+
+def test_columns_that_only_rounding_separates_are_dependent(irb140):
+    """Axes that are off by the rounding of 1.5708 give no further parameter; axes that are turned do."""
+    drives = replace(irb140.drives, static=irb140.drives.coulomb)
+    counts = []
+    for angle in (0.0, 3.7e-6, 1e-2):
+        turned = np.array(irb140.tree.T_parent_joint)
+        for joint, axis in ((1, "x"), (3, "y"), (4, "x")):
+            turned[joint, :3, :3] = turned[joint, :3, :3] @ Rotation.from_euler(axis, angle).as_matrix()
+        robot = replace(irb140, tree=replace(irb140.tree, T_parent_joint=turned))
+        counts.append(len(base_parameters(robot.with_drives("rigid", drives)).columns))
+    assert counts[0] == counts[1] == 58
+    assert counts[2] > 58

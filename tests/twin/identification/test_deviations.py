@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 from scipy.signal import lfilter
 
 import twin
@@ -17,6 +18,7 @@ from twin.identification import Filtering, check_bias, filtered_measurements
 from twin.identification.deviations import Part, block_covariance, weighted_residuals
 from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, triangles
+from twin.identification.measurements import differences
 from twin.identification.near_rest import chosen_min_speed, speed_weights, without_rest
 from twin.identification.payload import identify_payload
 from twin.identification.torque_model import TorqueModel
@@ -223,3 +225,29 @@ def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_pat
     expected = [] if share == 1.0 else ["joint 2 was recorded from -13 to 15.7 deg"]
     assert [text.split(";")[0] for text in warned] == expected
     assert share == 1.0 or "at -90 deg" in warned[0]
+
+
+def test_deviations_by_halves_hold_where_friction_drifts(arm, motion):
+    """Friction drifts by 5 % in some seconds: a block is too short to see it, the halves differ by it."""
+    t, q, tau = motion
+    drives = replace(arm.drives, coulomb=np.zeros(6), viscous=np.zeros(6), static=np.zeros(6))
+    qd, qdd = differences(q, DT)
+    friction = twin.inverse_dynamics(arm, q, qd, qdd)
+    friction -= twin.inverse_dynamics(arm.with_drives("rigid", drives), q, qd, qdd)
+    model = TorqueModel(arm)
+    true = model.base.K @ model.parameters.values
+    rubs = np.array([symbol[:2] in ("Fv", "Fc") for symbol in model.base.symbols])
+    inside = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        knots = rng.normal(size=(8, 6))
+        drift = 0.05 * CubicSpline(np.linspace(0.0, t[-1], 8), knots)(t)
+        found = twin.identify(
+            arm, noisy(rng, (t, q, tau + drift * friction), 0.01), filtering=Filtering(10.0), min_speed=0.05
+        )
+        off = np.abs(found.beta - true)
+        by_halves = np.array([one.deviation_by_halves for one in found.values])
+        assert np.all(by_halves >= found.deviations)
+        inside.append([np.mean((off < 1.96 * size)[rubs]) for size in (found.deviations, by_halves)])
+    blocks, halves = np.mean(inside, axis=0)
+    assert halves > max(0.9, blocks)

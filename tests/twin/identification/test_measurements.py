@@ -241,3 +241,22 @@ def test_both_sides_of_coupled_drives(coupled, rng):
     np.testing.assert_array_equal(Y[..., 84], rest[..., 0])
     alone = coupled.with_drives("rigid", replace(DRIVES, coupling=np.eye(6)))
     assert not TorqueModel(alone, True).coupled.size
+
+
+def test_columns_by_their_places_and_torques_by_gains(tmp_path, coupled, recording):
+    """A file without a header, with a column that is not used, and torques in other units."""
+    rows = np.column_stack([recording.t, recording.q, np.zeros(len(recording.t)), 2.0 * recording.tau])
+    path = tmp_path / "bare.csv"
+    np.savetxt(path, rows, delimiter=",", fmt="%.17g")
+    header = header_options("t=1, q*=2-7, tau*=9-14")
+    form = twin.logs.TableForm(header, gains=[0.5] * 6)
+    assert same(twin.logs.read_torque_recording(path, coupled, form), recording)
+    for columns, said in (
+        (None, "no header, and no column 't'|no column 't', the time"),
+        ("t=1, q*=2-6, tau*=9-14", r"expected 6 columns for q\*, one per joint, got 2-6"),
+        ("t=1, q*=2-7, tau*=10-15", "no header, and no column 'tau6'"),
+    ):
+        with pytest.raises((RecordingError, ValueError), match=said):
+            twin.logs.read_torque_recording(path, coupled, twin.logs.TableForm(header_options(columns)))
+    with pytest.raises(ValueError, match="expected 6 gains, one per joint, none of them 0"):
+        twin.logs.read_torque_recording(path, coupled, twin.logs.TableForm(header, gains=[1.0, 2.0]))
