@@ -221,12 +221,20 @@ class Checked(NamedTuple):
         if program.notes:
             lines.append("not done, or worth a look:")
             lines += [f"  line {note.line}: {printable(note.text)}" for note in program.notes]
-        lines += [f"remark: {remark}" for remark in self.remarks]
+        lines += [f"remark: {remark}" for remark in (*self.remarks, *self._unjudged())]
         if program.stopped:
             lines.append(program.stopped)
         clean = "no fault until then" if program.stopped else "no fault"
         lines.append(clean if self.fault is None else printable(f"FAULT {self.fault}"))
         return lines
+
+    def _unjudged(self) -> list[str]:
+        """Return a remark on each angle between joints whose range nobody knows."""
+        from twin.robot.limits import combination
+        from twin.robot.loops import without_range
+
+        joints = without_range(self.robot)
+        return [f"the range of {combination(self.robot, one)} has no source, and is not judged" for one in joints]
 
     def write_json(self, path: Path) -> None:
         """Write all figures; numbers that are unknown are null."""
@@ -241,7 +249,7 @@ class Checked(NamedTuple):
             "settling_s": self.limits.settling,
             "moves": [self._move_document(k) for k in range(len(plan.moves))],
             "notes": [note._asdict() for note in self.program.notes],
-            "remarks": self.remarks,
+            "remarks": [*self.remarks, *self._unjudged()],
             "stopped": self.program.stopped,
         }
         write_document(path, document)
