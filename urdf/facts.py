@@ -11,8 +11,8 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
 
     [joint.<name>]  a joint between other links, or one that no motor drives ("passive"): the links' keys in
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
-                    row `q` times the pendant's angles, and stays within `range_deg`; where no range is known,
-                    `fold_deg` are the angles at which its loop folds flat
+                    row `q` times the pendant's angles, and stays within `range_deg`; `unjudged` says why a
+                    motion within it need not suit the arm, whose range is not known
     [drives]        its drive trains, see `urdf.schema`
     [spring.<name>], [cylinder.<name>], [column.<name>]  torques over its axes, see `urdf.schema`
     [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
@@ -96,7 +96,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "axis": 3,
         "q?": N,
         "range_deg?": 2,
-        "fold_deg?": 2,
+        "unjudged?": "text",
         "source": "text",
     },
     "loop.*?": {"links": "texts", "at": (2, 3), "source": "text"},
@@ -166,7 +166,7 @@ def completed(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
 WRITTEN = ("name", "mass", "joints", "dh", "joint", "link", "colors")
 """Tables that a URDF is written from."""
 
-UNWRITTEN = ("source", "effort_source", "mass_printed", "cover", "folder")
+UNWRITTEN = ("source", "effort_source", "unjudged", "mass_printed", "cover", "folder")
 """Keys of these tables without an effect on the URDF."""
 
 

@@ -361,22 +361,16 @@ def check_joint(name: str, values: dict[str, Any], facts: dict[str, Any]) -> Non
         axis = ", ".join(str(x) for x in values["axis"])
         raise FactsError(f"joint.{name}.axis: expected a base axis such as [0, -1, 0], got [{axis}]")
     driven = name in facts["joints"]["names"]
-    key = "fold_deg" if "fold_deg" in values else "range_deg"
-    for one in ("q", "range_deg", "fold_deg"):
-        if driven and one in values:
-            raise FactsError(f"joint.{name}.{one}: a motor drives this joint; {one} is for passive ones")
-    for one in ("q", key):
-        if not driven and one not in values:
+    for key in ("q", "range_deg", "unjudged"):
+        if driven and key in values:
+            raise FactsError(f"joint.{name}.{key}: a motor drives this joint; {key} is for passive ones")
+        if not driven and key not in values and key != "unjudged":
             raise FactsError(
-                f"table [joint.{name}] lacks the key {one!r}, which a joint that is not in joints.names needs"
+                f"table [joint.{name}] lacks the key {key!r}, which a joint that is not in joints.names needs"
             )
-    if "range_deg" in values and "fold_deg" in values:
-        raise FactsError(
-            f"joint.{name} has range_deg and fold_deg: expected its range, or the fold if none is known"
-        )
-    if not driven and not values[key][0] < values[key][1]:
-        low, high = values[key]
-        raise FactsError(f"joint.{name}.{key}: expected lowest < highest, got {low} and {high}")
+    if not driven and not values["range_deg"][0] < values["range_deg"][1]:
+        low, high = values["range_deg"]
+        raise FactsError(f"joint.{name}.range_deg: expected lowest < highest, got {low} and {high}")
 
 
 def check_loops(facts: dict[str, Any]) -> None:

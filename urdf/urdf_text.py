@@ -125,7 +125,7 @@ def limits(name: str, facts: dict[str, Any]) -> dict[str, Decimal | int]:
         effort = joints["effort"][i]
     else:
         passive = facts["joint"][name]
-        low, high = passive["range_deg"] if "range_deg" in passive else passive["fold_deg"]
+        low, high = passive["range_deg"]
         speed = sum(abs(c) * top for c, top in zip(passive["q"], joints["qd_max_deg_s"], strict=True))
         effort = 0
     effort = effort if effort < math.inf else 0  # 0 means no limit in a URDF

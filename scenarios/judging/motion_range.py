@@ -161,17 +161,16 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
 def unjudged_ranges(log: Log) -> tuple[Metric, ...]:
     """Return the largest angle of each passive joint whose range nobody knows; none where all are known."""
     from twin.robot.limits import combination
-    from twin.robot.loops import without_range
 
-    robot, q = log.robot, log.q
-    angles = dict(zip(robot.passive, np.abs(robot.passive_angles(q)).max(axis=0), strict=True))
+    robot = log.robot
+    angles = dict(zip(robot.passive, np.abs(robot.passive_angles(log.q)).max(axis=0), strict=True))
     return tuple(
         Metric(
             f"largest angle {combination(robot, joint)}",
             float(angles[joint]),
             "rad",
             None,
-            f"not judged: no source has the range of {robot.tree.names[joint]}, which ends before its loop folds flat",
+            f"not judged: {why}",
         )
-        for joint in without_range(robot)
+        for joint, why in robot.unjudged.items()
     )

@@ -231,10 +231,9 @@ class Checked(NamedTuple):
     def _unjudged(self) -> list[str]:
         """Return a remark on each angle between joints whose range nobody knows."""
         from twin.robot.limits import combination
-        from twin.robot.loops import without_range
 
-        joints = without_range(self.robot)
-        return [f"the range of {combination(self.robot, one)} has no source, and is not judged" for one in joints]
+        unjudged = self.robot.unjudged.items()
+        return [f"the angle {combination(self.robot, joint)} is not judged: {why}" for joint, why in unjudged]
 
     def write_json(self, path: Path) -> None:
         """Write all figures; numbers that are unknown are null."""

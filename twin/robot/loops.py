@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -72,56 +73,6 @@ def is_past_fold(robot: Robot, loop: Loop, q: np.ndarray) -> bool:
         q: (n,) joint positions, in [rad].
     """
     return bool(_across(robot, loop, q) @ _across(robot, loop, np.zeros(robot.n)) < 0)
-
-
-FLAT = 1e-6
-"""Distance of a loop from folding, relative to that at the zero pose, below which it is flat."""
-
-
-def openness(robot: Robot, passive: int, end: float) -> float:
-    """Return how far the loops are from folding when a passive joint is at an end of its range.
-
-    At a fold the rates of the gaps become singular.  The determinant of their product with those of the zero
-    pose changes its sign.
-
-    Args:
-        robot: robot with loops.
-        passive: one of `robot.passive`, whose position depends on the motors.
-        end: position of that joint, in [rad], reached with the shortest motion of the motors.
-
-    Returns:
-        1 at the zero pose, 0 at a fold, and less beyond it.
-
-    Example:
-        >>> import numpy as np
-        >>> import twin
-        >>> from twin.robot.loops import openness
-        >>> robot = twin.load("irb1400")
-        >>> [round(openness(robot, robot.passive[0], np.deg2rad(end)), 6) for end in (0, 60, 90)]
-        [1.0, 0.5, 0.0]
-    """
-    joints, row = list(robot.passive), robot.embedding[passive]
-    at_zero = gap_rates(robot, robot.embedding_offset)[:, joints]
-    q = row * (end - robot.embedding_offset[passive]) / (row @ row)
-    rates = gap_rates(robot, robot.tree_positions(q))[:, joints]
-    return float(np.linalg.det(at_zero.T @ rates) / np.linalg.det(at_zero.T @ at_zero))
-
-
-def without_range(robot: Robot) -> list[int]:
-    """Return the passive joints between links of the arm whose range is up to the fold: none is known.
-
-    Joints of links that only close a loop, as its rod, move with them and are left out.
-    """
-    ends = zip(robot.passive, robot.passive_min, robot.passive_max, strict=True)
-    return [
-        joint
-        for joint, low, high in ends
-        if robot.loops
-        and joint in robot.tree.carriers(robot.tree.flange_joint)
-        and robot.embedding[joint].any()
-        and np.isfinite(high - low)
-        and max(openness(robot, joint, low), openness(robot, joint, high)) <= FLAT
-    ]
 
 
 def _across(robot: Robot, loop: Loop, q: np.ndarray) -> np.ndarray:
@@ -201,6 +152,7 @@ def open_chain(robot: Robot) -> Robot:
         embedding=frozen(G),
         passive_min=frozen(-endless),
         passive_max=endless,
+        unjudged=MappingProxyType({}),
         loops=(),
         drives=None,
         drive_mode="ideal",

@@ -1,7 +1,7 @@
 """Consistency of a `robot.toml`, the URDF beside it and the closed loops."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ CLOSED = 1e-9
 
 HELD = 1e-6
 """Smallest rate at which a passive joint that moves alone must open its loops, in [m/rad]."""
+
+FLAT = 1e-6
+"""Smallest distance of a loop from folding at the end of a passive range, relative to the zero pose."""
 
 AGREE = 1e-9
 """Tolerance between the poses of the flange in the two files, in [m] and [1]."""
@@ -53,7 +56,7 @@ def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
         _check_limits(path, robot, facts)
         _check_closed_loops(path, robot)
         _check_passive_joints(path, robot)
-        _check_folds(path, robot, [name for name, one in facts.get("joint", {}).items() if "fold_deg" in one])
+        _check_folds(path, robot)
         _check_bodies(path, robot, facts)
         _check_digest(path, robot, facts)
 
@@ -86,9 +89,8 @@ def _limits(robot: Robot, facts: dict[str, Any]) -> Iterator[tuple[str, float, f
     ends = np.rad2deg([robot.passive_min, robot.passive_max]).T.tolist()
     for joint, range_deg in zip(robot.passive, ends, strict=True):
         name = robot.tree.names[joint]
-        key = "range_deg" if "range_deg" in facts["joint"][name] else "fold_deg"
-        for stated, found in zip(facts["joint"][name][key], range_deg, strict=True):
-            yield f"joint.{name}.{key}", stated, found, "degrees"
+        for stated, found in zip(facts["joint"][name]["range_deg"], range_deg, strict=True):
+            yield f"joint.{name}.range_deg", stated, found, "degrees"
 
 
 def _check_bodies(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
@@ -157,23 +159,25 @@ def _check_passive_joints(path: Path, robot: Robot) -> None:
         )
 
 
-def _check_folds(path: Path, robot: Robot, folding: Collection[str] = ()) -> None:
-    """Raise `RobotError` if a loop folds flat within the range of a passive joint.
+def _check_folds(path: Path, robot: Robot) -> None:
+    """Raise `RobotError` if a loop folds flat between the zero pose and the end of a passive range.
 
-    The ranges of the joints in `folding` are the fold itself, the `fold_deg` of the facts.
+    At a fold the rates of the gaps become singular.  The determinant of their product with those of the zero
+    pose changes its sign.
     """
-    for joint, *ends in zip(robot.passive, robot.passive_min, robot.passive_max, strict=True):
-        name = robot.tree.names[joint]
-        for end in ends if robot.embedding[joint].any() else ():  # a joint that never moves has no path
-            rest, names = loops.openness(robot, joint, end), " and ".join(loop.name for loop in robot.loops)
-            if name in folding and not abs(rest) <= loops.FLAT:
+    if not robot.passive:
+        return
+    passive = list(robot.passive)
+    at_zero = loops.gap_rates(robot, robot.embedding_offset)[:, passive]
+    for joint, *ends in zip(passive, robot.passive_min, robot.passive_max, strict=True):
+        row = robot.embedding[joint]
+        for end in ends if row.any() else ():  # a joint that never moves has no path
+            q = row * (end - robot.embedding_offset[joint]) / (row @ row)  # the shortest path to the end
+            rates = loops.gap_rates(robot, robot.tree_positions(q))[:, passive]
+            if not np.linalg.det(at_zero.T @ rates) > FLAT * np.linalg.det(at_zero.T @ at_zero):
+                names = " and ".join(loop.name for loop in robot.loops)
                 raise RobotError(
-                    f"{path}: {names} does not fold flat where {name} is at {np.rad2deg(end):.6g} degrees, as "
-                    "its fold_deg says: expected the angles of the fold"
-                )
-            if name not in folding and not rest > loops.FLAT:
-                raise RobotError(
-                    f"{path}: {names} folds flat before {name} is at "
+                    f"{path}: {names} folds flat before {robot.tree.names[joint]} is at "
                     f"{np.rad2deg(end):.6g} degrees, which its range_deg allows: expected a range that ends "
                     "well before the fold"
                 )
