@@ -1,4 +1,4 @@
-"""The IRB 2400: a parallelogram whose range nobody knows, published masses and friction, drives by their rules."""
+"""The IRB 2400: a parallelogram whose range nobody knows, published masses and centres, its published model."""
 
 import math
 import re
@@ -59,7 +59,7 @@ def published_flange(angles):
 
 
 def test_joint_3_of_the_published_serial_arm_is_relative(arm, poses):
-    """It turns by q3 - q2, as Norrlöf 1999, eq. (2.25); with the pendant's absolute q3 the flange is elsewhere."""
+    """It turns by q3 - q2, Norrlöf 1999, eq. (2.25); with the absolute q3 the flange is elsewhere."""
     for q in poses:
         T, serial = twin.forward_kinematics(arm, q), q - np.array([0, 0, q[1], 0, 0, 0])
         np.testing.assert_allclose(T, published_flange(serial), rtol=0, atol=2e-15)
