@@ -17,7 +17,7 @@ from controllers import Controller
 from scenarios.options import one_of, option, positive
 from twin.errors import RobotError
 from twin.robot.drives.drives import MODES, known_mode
-from twin.robot.robot import Payload, Robot, mounting_gravity  # starts neither compiler nor engine
+from twin.robot.robot import Payload, Robot, mounting_gravity
 
 if TYPE_CHECKING:
     from twin.learning.learned_input import LearnedInput

@@ -5,8 +5,8 @@ import numpy as np
 import twin
 from tests.support.dh_arms import dh_frames
 from tests.support.random_trees import interpreted
+from twin.robot.dh import DH
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import DH
 
 MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute")
 

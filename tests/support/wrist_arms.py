@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import twin
-from twin.robot.robot import DH, dh_transforms
+from twin.robot.dh import DH, dh_transforms
 
 
 def random_table(rng, offset):

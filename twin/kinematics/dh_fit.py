@@ -25,7 +25,8 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import RobotError
 from twin.kinematics.forward import forward_kinematics, link_poses
-from twin.robot.robot import DH, Robot, dh_transforms
+from twin.robot.dh import DH, dh_transforms
+from twin.robot.robot import Robot
 
 ANGLE, LENGTH = 1e-3, 1e-3
 """Largest deviations from the family that count as rounding of a file, in [rad] and as a share of the arm."""

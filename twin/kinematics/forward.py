@@ -13,8 +13,9 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.multibody.recursions import placements, world_frames
 from twin.multibody.single_sample import FLANGE
+from twin.robot.dh import DH
 from twin.robot.evaluation import evaluate, joint_vectors
-from twin.robot.robot import DH, Robot
+from twin.robot.robot import Robot
 from twin.rotations.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 

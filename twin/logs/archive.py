@@ -16,10 +16,11 @@ from numpy.lib import format as npy
 
 from twin.errors import RobotError, TwinError
 from twin.multibody.tree import Tree, body_from_parameters, frozen
+from twin.robot.dh import DH
 from twin.robot.drives.drives import MORE_FRICTION, Drives
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.loading.loading import laboratory_names, load, robot_names
-from twin.robot.robot import DH, Payload, Robot
+from twin.robot.robot import Payload, Robot
 from twin.rotations.rotations import rigid_poses
 
 KINDS = "biufcU"
@@ -239,10 +240,17 @@ def _require_possible(robot: Robot, numbers: Mapping[str, np.ndarray], found: Ma
     for name in ("T_parent_joint", "T_joint_flange"):
         if name in found:
             rigid_poses(numbers[name], name)
-    bodies = dict(zip(robot.tree.links, numbers["inertias"], strict=True)) if "inertias" in found else {}
+    bodies, given = {}, {}
+    if "inertias" in found:
+        bodies, given = (
+            dict(zip(robot.tree.links, rows, strict=True))
+            for rows in (numbers["inertias"], robot.tree.inertias)
+        )
     if "base_inertia" in found:
-        bodies["base"] = numbers["base_inertia"]
+        bodies["base"], given["base"] = numbers["base_inertia"], robot.tree.base_inertia
     for link, parameters in bodies.items():
+        if np.array_equal(parameters, given[link]):  # as in the file, which the loader has judged
+            continue
         if not np.all(np.isfinite(parameters)):
             raise TwinError(f"expected finite inertias, got {parameters.tolist()} of link {link!r}")
         mass, com, inertia = body_from_parameters(parameters)

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from twin.arrays import float_array
-from twin.errors import RapidError
+from twin.errors import RapidError, RobotError
 from twin.rapid.functions import functions_for
 from twin.rapid.instructions import Move, Note, Pause, Recorder, instructions_for
 from twin.rapid.language import Source, read_source
@@ -210,8 +210,11 @@ def check(program: Program, robot: Robot, limits: Limits | None = None) -> tuple
         RobotError: the robot has no masses, and `limits` has no accelerations.
     """
     limits = limits or Limits()
-    if limits.accelerations is None:
-        robot.require_inertia()
+    if limits.accelerations is None and robot.inertia_fault:
+        raise RobotError(
+            f"robot {robot.name!r} has no dynamics: {robot.inertia_fault}; accelerations, as rapid check "
+            "--accelerations 5, plan without torques"
+        )
     try:
         return plan(robot, program.segments, program.events, limits), program.fault
     except RapidError as error:

@@ -17,8 +17,9 @@ from twin.dynamics.formula_code import operations
 from twin.multibody import recursions
 from twin.multibody.kernels import Symbols
 from twin.multibody.tree import Tree, transformed_parameters
+from twin.robot.dh import DH, dh_poses, dh_transforms
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import DH, GRAVITY, Payload, dh_poses, dh_transforms
+from twin.robot.robot import GRAVITY, Payload
 from twin.trajectories.sampling import Reference, State
 
 Z0 = np.array([0.0, 0.0, 1.0])

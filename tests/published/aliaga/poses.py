@@ -12,7 +12,8 @@ from tests.published.items import SAMPLES, Finding, Item, against_printed, compu
 from tests.published.norrlof.kinematics import matrix, modulo_turn
 from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
 from twin.logs.figures import tool_turn
-from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
+from twin.robot.dh import DH, dh_poses, dh_transforms
+from twin.robot.robot import Robot
 from twin.rotations import matrix_from_axis_angle, quaternion_from_polar
 from twin.rotations.linear_maps import solution_in_range
 from twin.rotations.rotations import (

@@ -17,10 +17,11 @@ from twin.dynamics.equation_of_motion import (
     inverse_dynamics,
     mass_matrix,
 )
+from twin.robot.dh import DH, dh_transforms
 from twin.robot.drives.drives import Drives
 from twin.robot.evaluation import uncompiled
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import DH, GRAVITY, Robot, dh_transforms
+from twin.robot.robot import GRAVITY, Robot
 
 ARMS = 8
 Z0 = np.array([0.0, 0.0, 1.0])

@@ -13,9 +13,10 @@ from tests.published.norrlof.kinematics import modulo_turn
 from twin.kinematics import differential
 from twin.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
 from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics, jacobian
+from twin.robot.dh import DH, dh_poses, dh_transforms
 from twin.robot.evaluation import uncompiled
 from twin.robot.loading.loading import load
-from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
+from twin.robot.robot import Robot
 from twin.rotations import euler_from_matrix, euler_rate_matrix, matrix_from_euler
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
 from twin.trajectories.tool_paths import ToolMotion, through_poses

@@ -17,8 +17,9 @@ from twin.errors import SingularityError
 from twin.kinematics.differential import inverse_acceleration, inverse_velocity
 from twin.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
 from twin.multibody import recursions
+from twin.robot.dh import DH, dh_poses
 from twin.robot.loading.dh_tables import dh_robot
-from twin.robot.robot import DH, Robot, dh_poses
+from twin.robot.robot import Robot
 from twin.rotations.linear_maps import singular_values
 
 Floats = NDArray[np.float64]

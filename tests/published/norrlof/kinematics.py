@@ -14,8 +14,9 @@ from twin.kinematics.forward import (
     joint_from_dh_angles,
 )
 from twin.kinematics.inverse import main_axis_angles
+from twin.robot.dh import DH, dh_poses, dh_transforms
 from twin.robot.loading.loading import load
-from twin.robot.robot import DH, Robot, dh_poses, dh_transforms
+from twin.robot.robot import Robot
 from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 NEAR = (0.0, 1e-8, -1e-8)

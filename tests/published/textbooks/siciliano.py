@@ -21,8 +21,8 @@ from controllers.computed_torque import ComputedTorque
 from tests.published.items import Finding, Item, against_printed, computes
 from twin.control.closed_loop import run_closed_loop
 from twin.logs.log import Log
+from twin.robot.dh import DH
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import DH
 from twin.trajectories.joint_trajectories import timed_trapezoid
 from twin.trajectories.sampling import Reference, Samples, State
 

@@ -11,7 +11,7 @@ from tests.support.random_trees import interpreted
 from twin.dynamics.symbolic.arm_kinematics import arm_kinematics, chain_kinematics
 from twin.dynamics.symbolic.trees import formulas
 from twin.errors import RobotError, UnknownNameError
-from twin.robot.robot import dh_transforms
+from twin.robot.dh import dh_transforms
 
 
 def values(robot, q):

@@ -12,8 +12,8 @@ from tests.support.wrist_arms import drawn_arm, solutions_and_errors, urdf_text
 from twin.errors import RobotError
 from twin.kinematics.dh_fit import fitted_dh
 from twin.multibody.tree import frozen
+from twin.robot.dh import DH
 from twin.robot.evaluation import uncompiled
-from twin.robot.robot import DH
 
 RIGHT = np.pi / 2
 TABLES = {

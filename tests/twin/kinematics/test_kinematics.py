@@ -9,7 +9,7 @@ from tests.support.peers import Pinocchio, largest_relative_error
 from tests.support.refusals import refused
 from twin.errors import UnknownNameError
 from twin.kinematics import cross_matrix, link_poses, mobility, wrench_torque, wrench_transform
-from twin.robot.robot import dh_poses
+from twin.robot.dh import dh_poses
 
 
 @pytest.fixture(scope="module")

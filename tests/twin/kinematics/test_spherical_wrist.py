@@ -13,7 +13,7 @@ from twin import forward_kinematics, pose_matrix
 from twin.errors import RobotError
 from twin.kinematics import dh_from_joint_angles, joint_from_dh_angles
 from twin.kinematics.inverse import BRANCHES, inverse_kinematics
-from twin.robot.robot import DH
+from twin.robot.dh import DH
 
 
 def test_every_solution_of_3000_random_poses_meets_the_pose(arm):

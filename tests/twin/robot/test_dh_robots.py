@@ -17,8 +17,9 @@ from twin.errors import RobotError, TwinError
 from twin.logs.archive import robot_to_record
 from twin.logs.log import Log
 from twin.multibody.tree import frozen
+from twin.robot.dh import DH
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import DH, Payload
+from twin.robot.robot import Payload
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
 

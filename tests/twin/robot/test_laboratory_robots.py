@@ -11,8 +11,8 @@ from tests.support.peers import largest_relative_error, one_step
 from tests.support.random_trees import interpreted
 from twin.engine.simulation import Simulation
 from twin.errors import RobotError, UnknownNameError
+from twin.robot.dh import DH
 from twin.robot.loading.dh_tables import dh_robot
-from twin.robot.robot import DH
 
 # Ljubljana lab manual: what its functions print, four decimals.
 T6_RX90 = [

@@ -11,9 +11,9 @@ from tests.support.peers import Pinocchio, Reduced, largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.sample_loads import BODY
 from twin.errors import LimitError, RobotError
+from twin.robot.dh import dh_poses
 from twin.robot.limits import check_folding, check_position
 from twin.robot.loops import open_chain, without_loop_links
-from twin.robot.robot import dh_poses
 
 LOOP_LINKS = ("link_lever", "link_rod")
 

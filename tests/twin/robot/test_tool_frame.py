@@ -1,12 +1,16 @@
 """The tool of a URDF that does not name it, and frames of any link."""
 
+from pathlib import Path
+
 import numpy as np
 import pinocchio as pin
+import pybullet_data
 import pytest
 
 import twin
 from tests.support.foreign_urdf import chain, fingers, frame, joint, link, mimic, robot
 from tests.support.peers import Pinocchio
+from tests.support.random_trees import interpreted
 from twin.errors import RobotError, ToolFrameWarning, UnknownNameError
 
 HAND = frame("link_8", "link_6") + frame("hand", "link_8")
@@ -34,6 +38,19 @@ TOOLS = [
         "the last frame before the gripper of jaw",
     ),
     (chain(6) + CAMERA + frame("EndEffector", "link_6"), "EndEffector", "the end of the longest chain"),
+    (
+        chain(6) + frame("sc", "link_6", "0 0 0") + frame("link_8", "link_6"),
+        "link_8",
+        "the end of the longest",
+    ),
+    (chain(6) + frame("left", "link_6") + frame("right", "link_6"), "link_6", "the end of the longest chain"),
+    (chain(6) + HAND + frame("a_finger", "hand"), "hand", "the end of the longest chain"),
+    (
+        chain(6) + frame("link_ee_abc", "link_6") + frame("link_ee", "link_6"),
+        "link_ee",
+        "the end of the longest",
+    ),
+    (chain(6) + CAMERA, "link_6", "the end of the longest chain"),
     (chain(6) + PARALLEL, "link_6", "the end of the longest chain; other ends are rod"),
     (chain(3) + PARALLEL, "link_3", "the end of the longest chain; other ends are rod"),
     (fingers("hand") + link("hand"), "left_finger", "the end of the longest chain"),
@@ -108,6 +125,18 @@ def test_all_frames_by_name_are_those_of_pinocchio(load, tmp_path, rng):
     np.testing.assert_allclose(J, peer.jacobian(q, "camera_lens"), atol=1e-12)
     np.testing.assert_array_equal(twin.jacobian(found, q, link="floor"), np.zeros((6, found.n)))
     np.testing.assert_array_equal(twin.jacobian_dot(found, q, q, link="floor"), np.zeros((6, found.n)))
+
+
+def test_public_arms_have_the_flange_of_their_maker():
+    """Franka's in its ready pose; the last frame of PyBullet's iiwa, stretched out, is on its axis."""
+    folder = Path(pybullet_data.getDataPath())
+    ready = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4, 0.02])
+    panda = interpreted(twin.load(folder / "franka_panda" / "panda.urdf"))
+    assert (panda.tool_frame, panda.n) == ("panda_hand", 8)
+    flange = twin.forward_kinematics(panda, ready, link="panda_link8")[:3, 3]
+    np.testing.assert_allclose(flange, [0.3069, 0, 0.5903], atol=5e-5)
+    iiwa = interpreted(twin.load(folder / "kuka_iiwa" / "model.urdf"))
+    np.testing.assert_allclose(twin.forward_kinematics(iiwa, np.zeros(7))[:3, 3], [0, 0, 1.261], atol=1e-12)
 
 
 def test_a_log_keeps_the_tool_frame(tmp_path):

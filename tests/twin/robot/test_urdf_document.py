@@ -204,3 +204,46 @@ def test_files_that_would_take_hours_are_refused(path, monkeypatch):
     monkeypatch.setattr("twin.robot.loading.urdf_document.LARGEST", 1000)
     with pytest.raises(RobotError, match="is larger than 0 MB"):
         twin.load(path)
+
+
+def test_limits_that_exporters_leave_out_are_none(load):
+    limit = '<limit lower="-1" upper="1" velocity="3" effort="5"/>'
+    assert limit in TEXT
+    for given, ends, rates in (
+        ("", np.inf, (np.inf, np.inf)),
+        ('<limit lower="0" upper="0" velocity="-1" effort="-1"/>', np.inf, (np.inf, np.inf)),
+        ('<limit lower="0" upper="0" velocity="2"/>', np.inf, (2, np.inf)),
+        ('<limit lower="-1" upper="1" velocity="0" effort="5"/>', 1, (np.inf, 5)),
+    ):
+        robot = load(TEXT.replace(limit, given))
+        assert (robot.q_min[0], robot.q_max[0]) == (-ends, ends)
+        assert (robot.qd_max[0], robot.tau_max[0]) == rates
+
+
+PREFIXED = '<gazebo><sensor:camera name="eye"><a:b c:d="1"/></sensor:camera></gazebo></robot>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace("</robot>", PREFIXED),
+        TEXT.replace("<robot ", '<robot xmlns="http://www.ros.org" '),
+        TEXT.replace("<robot ", '<robot xmlns="http://www.ros.org" xmlns:xacro="http://x" ').replace(
+            "</robot>", f"<xacro:a/>{PREFIXED}"
+        ),
+        TEXT.replace(
+            "</robot>",
+            '<link name="flange"/><joint name="glue" type="fixed"><parent link="one"/><child link="flange"/>'
+            '<axis xyz="0 0"/><limit lower="none"/><mimic joint="nobody"/></joint></robot>',
+        ),
+    ],
+)
+def test_habits_of_exporters_are_read(load, text):
+    np.testing.assert_allclose(twin.mass_matrix(load(text), [0.3]), [[0.1 + 2 * 0.1**2]], rtol=1e-15)
+
+
+def test_entities_are_refused(path):
+    entity = '<!DOCTYPE robot [<!ENTITY a "1">]>'
+    path.write_text(entity + TEXT.replace('lower="-1"', 'lower="&b;"'))
+    with pytest.raises(RobotError, match="is not well-formed XML: undefined entity"):
+        twin.load(path)

@@ -19,8 +19,9 @@ from twin.dynamics.symbolic.euler_lagrange import number, rotation_from_z
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.kinematics.dh_fit import family_dh
 from twin.kinematics.inverse import arm_constants
+from twin.robot.dh import DH
 from twin.robot.loading.dh_tables import dh_turn, link_tail
-from twin.robot.robot import DH, Robot
+from twin.robot.robot import Robot
 
 theta = sp.symbols("theta1:7", real=True)
 

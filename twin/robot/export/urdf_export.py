@@ -21,12 +21,10 @@ from twin.errors import ExportWarning, RobotError, printable
 from twin.multibody.tree import InertialFrame, consistent_moments, inertial_frame, inertial_parameters
 from twin.robot.loading.link_shapes import resolve_mesh
 from twin.robot.loading.urdf_document import PlacedLink, checked_document, read_document
+from twin.robot.loading.urdf_reader import MOST_ROUNDING, NEGLIGIBLE
 from twin.robot.robot import MOUNTINGS, Robot
 from twin.rotations import euler_from_matrix
 from urdf.urdf_text import text
-
-PRINTED = 1e-6
-"""Violation of the triangle inequality of moments, relative to the largest, that printed digits cause."""
 
 
 def write_urdf(robot: Robot, path: str | Path) -> tuple[Path, ...]:
@@ -161,11 +159,12 @@ def principal_bodies(robot: Robot) -> list[InertialFrame]:
     if load is not None:
         row = inertial_parameters(load.mass, np.asarray(load.com), np.asarray(load.inertia))
         rows.append(("the payload", row))
+    light = NEGLIGIBLE * float(np.sum(tree.inertias[:, 0]))
     for name, row in rows:
         frame = inertial_frame(f"{name} of robot {robot.name!r}", row)
         moments = consistent_moments(frame.moments.copy())  # obey the triangle inequality to the bit
         error, largest = np.max(np.abs(moments - frame.moments)), np.max(np.abs(row[4:]))
-        if not error <= PRINTED * largest or (frame.mass == 0 and largest > 0):
+        if not error <= max(MOST_ROUNDING * largest, light) or (frame.mass == 0 and largest > 0):
             shown = f"{frame.mass:g} kg and the moments {', '.join(f'{x:g}' for x in frame.moments)} kg m^2"
             raise RobotError(f"{name} of robot {robot.name!r} has {shown}: no such body exists")
         frames.append(frame._replace(moments=moments))

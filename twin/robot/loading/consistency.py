@@ -48,15 +48,17 @@ def check(path: Path, robot: Robot, facts: dict[str, Any]) -> None:
     Raises:
         RobotError: the file contradicts itself or the URDF beside it.
     """
-    _check_poses(path, robot)
-    if robot.dh is not None:
-        right = "" if "urdf" in facts else f"; if the table and its coupling are right, {_build(path)}"
-        _check_flange(path, robot, right)
-    if "urdf" not in facts:  # which somebody else has written
+    built = "urdf" not in facts  # else somebody else has written the URDF
+    if built:
         _check_limits(path, robot, facts)
         _check_closed_loops(path, robot)
         _check_passive_joints(path, robot)
         _check_folds(path, robot)
+    _check_poses(path, robot)
+    if robot.dh is not None:
+        right = f"; if the table and its coupling are right, {_build(path)}" if built else ""
+        _check_flange(path, robot, right)
+    if built:
         _check_bodies(path, robot, facts)
         _check_digest(path, robot, facts)
 
@@ -197,7 +199,7 @@ def _check_poses(path: Path, robot: Robot) -> None:
 
 def _check_flange(path: Path, robot: Robot, right: str) -> None:
     """Raise `RobotError` if the DH table, with its coupling, and the URDF disagree on the flange's pose."""
-    from twin.robot.robot import dh_poses  # slow to import
+    from twin.robot.dh import dh_poses
 
     dh, urdf = robot.dh, robot.urdf
     assert dh is not None

@@ -22,7 +22,8 @@ from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.multibody.composite_bodies import require_moved_mass
 from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
-from twin.robot.robot import DH, NamedPoses, Robot
+from twin.robot.dh import DH
+from twin.robot.robot import NamedPoses, Robot
 
 KINDS = ("revolute", "prismatic")
 NO_MASSES = "its DH table is known, but not the masses of its links"

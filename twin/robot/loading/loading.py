@@ -13,11 +13,12 @@ from twin.errors import DriveWarning, RobotError, ToolFrameWarning, UnknownNameE
 from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.multibody.tree import Loop, frozen
 from twin.plugins import plugin_robot_file, plugin_robots
+from twin.robot.dh import DH
 from twin.robot.drives.drives import Drives
 from twin.robot.loading import consistency
 from twin.robot.loading.consistency import weak_motors
 from twin.robot.loops import link_frames
-from twin.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
+from twin.robot.robot import NamedPoses, PublishedPose, Rating, Robot
 from twin.sibling_packages import PROJECT
 
 
@@ -94,7 +95,7 @@ def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical:
         ('joint_1', 3.491)
     """
     file = robot_file(name_or_path)
-    robot = _from_urdf(file, unphysical) if file.suffix == ".urdf" else _from_toml(file, unphysical)
+    robot = _from_urdf(file, unphysical) if file.suffix.lower() == ".urdf" else _from_toml(file, unphysical)
     if tool_frame is not None:
         robot = robot.with_tool_frame(tool_frame)
     if robot.tool_reason:
@@ -108,14 +109,14 @@ def robot_file(name_or_path: str | Path) -> Path:
     """Return the file that defines a robot, which may not exist; arguments and errors as of `load`."""
     text = str(name_or_path)
     path = Path(text)
-    if path.suffix in (".urdf", ".toml"):
+    if path.suffix.lower() in (".urdf", ".toml"):
         return path
     known = (*robot_names(), *laboratory_names(), *plugin_robots())
     if text in known:
         return _home(text)
     if path.is_dir():
         files = [found for name in FILES for found in sorted(path.glob(name))]
-        if files and not (files[0].suffix == ".urdf" and len(files) > 1):
+        if files and not (files[0].suffix.lower() == ".urdf" and len(files) > 1):
             return files[0]
         found = ", ".join(file.name for file in files) or "none"
         raise RobotError(
@@ -127,7 +128,7 @@ def robot_file(name_or_path: str | Path) -> Path:
     )
 
 
-FILES = ("robot.toml", "*dh.toml", "*.urdf")
+FILES = ("robot.toml", "*dh.toml", "*.urdf", "*.URDF")
 """Files that define the robot of a folder; the first one that exists."""
 
 

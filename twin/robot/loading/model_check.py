@@ -316,7 +316,7 @@ def check_model(path: Path) -> ModelCheck:
         ((), 6)
     """
     path = robot_file(path) if path.is_dir() else path
-    if path.suffix not in (".urdf", ".toml"):
+    if path.suffix.lower() not in (".urdf", ".toml"):
         raise RobotError(f"{path}: expected a file whose name ends in .urdf, robot.toml or dh.toml")
     if path.name.endswith("dh.toml"):
         robot = _quietly_loaded(path)
@@ -328,6 +328,9 @@ def check_model(path: Path) -> ModelCheck:
     document = read_document(urdf)
     found = [Finding(ERROR, text) for text in faults(document)]
     parts = urdf_parts(document)
+    if weightless := _weightless(parts):
+        text = "an inertia without a mass, which is ignored, as no joint moves the link by itself"
+        found.append(Finding(NOTE, f"{_enumerate('link', weightless)}: {text}"))
     if document.rounded:
         numbers = "; ".join(document.rounded[:3]) + (
             f" and {len(document.rounded) - 3} more" if document.rounded[3:] else ""
@@ -348,6 +351,14 @@ def check_model(path: Path) -> ModelCheck:
         found.append(Finding(severity, f"only the kinematics are known: {robot.inertia_fault}"))
     found += findings(parts, masses_known)
     return ModelCheck(path, parts, robot, _sorted(found))
+
+
+def _weightless(parts: Parts) -> list[str]:
+    """Return the links without mass and joint that have an inertia."""
+    moved = {joint.child for joint in parts.joints if joint.kind != "fixed"}
+    return [
+        one.name for one in parts.links if one.mass == 0 and one.name not in moved and np.any(one.tensor != 0)
+    ]
 
 
 def _quietly_loaded(path: Path) -> Robot:

@@ -5,13 +5,18 @@ no part of the chain: where the chain branches into fingers, the tool is the las
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 TOOL0 = "tool0"
 
 FINGER = re.compile(r"finger|knuckle|jaw|claw", re.IGNORECASE)
 """Names of links of a gripper, which may have a single moving jaw."""
+
+BESIDE = re.compile(rf"{FINGER.pattern}|camera|optical|depth|sensor|imu|laser|lidar", re.IGNORECASE)
+"""Names of links fixed at the end of an arm that are no tool."""
 
 TOOL = re.compile(r"(^|_)(tool|tcp|tip|eef?|end_?effector|flange|grasp)", re.IGNORECASE)
 """Names of frames that makers give to the tool, for a choice among several at one place."""
@@ -59,8 +64,12 @@ def tool_frame(base: str, carried: Mapping[str, Sequence[Any]]) -> ToolFrame:
             fingers = [joint.child for joint in branches]
             break
         at, passed = chosen.child, passed + (chosen.joint_type != "fixed")
-    while not fingers and carried[at]:
-        at = max(carried[at], key=lambda joint: (_named(joint.child, carried), fixed[joint.child])).child
+    while not fingers and (frames := _ends(carried[at], carried)):
+        best = max(map(_rank(fixed, carried), frames))
+        frames = [joint for joint in frames if _rank(fixed, carried)(joint) == best]
+        if len(frames) > 1:  # a branch of equal frames is no tool
+            break
+        at = frames[0].child
     reason = f"the tool frame is {at!r}, the end of the longest chain"
     if fingers:
         reason = f"the tool frame is {at!r}, the last frame before the gripper of {', '.join(fingers[:3])}"
@@ -74,6 +83,21 @@ def tool_frame(base: str, carried: Mapping[str, Sequence[Any]]) -> ToolFrame:
 def _has_motor(joint: Any) -> bool:
     """Return whether a joint moves by itself."""
     return joint.joint_type != "fixed" and joint.mimic is None
+
+
+def _ends(joints: Sequence[Any], carried: Mapping[str, Sequence[Any]]) -> list[Any]:
+    """Return the fixed joints that may lead to the tool: not to fingers or sensors alone."""
+    return [one for one in joints if not BESIDE.search(one.child) or _named(one.child, carried)]
+
+
+def _rank(fixed: Mapping[str, int], carried: Mapping[str, Sequence[Any]]) -> Callable[[Any], Any]:
+    """Return the rank of a fixed joint: by its name, the length of its chain, its own, and a short name."""
+    return lambda joint: (
+        named := _named(joint.child, carried),
+        fixed[joint.child],
+        bool(np.any(joint.origin[:3, 3])),
+        -len(joint.child) if named else 0,  # link_ee before link_ee_of_a_maker
+    )
 
 
 def _named(link: str, carried: Mapping[str, Sequence[Any]]) -> bool:

@@ -161,7 +161,7 @@ def checked_document(path: Path, root: ET.Element) -> Document:
     return Document(path, root, tuple(_joints(path, root)), base, rounded)
 
 
-UNDECLARED = re.compile(rb"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
+PREFIX = re.compile(rb"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
 
 
 def _parsed(text: bytes) -> ET.Element:
@@ -171,7 +171,8 @@ def _parsed(text: bytes) -> ET.Element:
     except ET.ParseError as error:
         tidy = re.sub(rb"<\?xml[^>]*\?>", b"", text, count=1).strip(b"\0 \t\r\n")
         if "unbound prefix" in str(error):
-            prefixes = sorted({*UNDECLARED.findall(tidy)} - {*re.findall(rb"xmlns:([\w.-]+)", tidy)})
+            known = {b"xml", b"xmlns", *re.findall(rb"xmlns:([\w.-]+)", tidy)}
+            prefixes = sorted({*PREFIX.findall(tidy)} - known)
             declared = b"".join(b' xmlns:%s="%s"' % (prefix, prefix) for prefix in prefixes)
             tidy = re.sub(rb"<robot\b", b"<robot" + declared, tidy, count=1)
         try:

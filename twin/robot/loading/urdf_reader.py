@@ -15,7 +15,7 @@ import numpy as np
 
 from twin.errors import RobotError
 from twin.multibody.composite_bodies import moved_mass_fault
-from twin.multibody.tree import Tree, consistent_moments, frozen, inertial_parameters, transformed_parameters
+from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
 from twin.robot.loading.printed_numbers import moment_error
 from twin.robot.loading.tool_frame import ToolFrame, tool_frame
 from twin.robot.loading.urdf_document import Document, read_document, snapped
@@ -202,7 +202,8 @@ def _body(inertial: ET.Element, moved: bool, light: float, unphysical: bool) -> 
     """Return the inertial parameters (10,) of a URDF link, in the link's frame.
 
     A massless link that is not `moved` by its own joint is a frame; its inertia in the file is ignored.  A
-    body with a mass and moments below `light`, in [kg] and [kg m^2], is made possible.
+    body with a mass and moments below `light`, in [kg] and [kg m^2], may be impossible, and so may one by as
+    much as its printed digits are rounded.
 
     Raises:
         ValueError: no body is like that.
@@ -213,7 +214,7 @@ def _body(inertial: ET.Element, moved: bool, light: float, unphysical: bool) -> 
     if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
         raise ValueError("an inertial element that is not finite")
     words = [str(inertial.find("inertia").get(key)) for key in MOMENTS]  # type: ignore[union-attr]
-    moments, axes = np.linalg.eigh(tensor)
+    moments = np.linalg.eigvalsh(tensor)
     rounding = min(moment_error(words), MOST_ROUNDING * abs(moments[2]))
     slack = max(1e-6 * abs(moments[2]), rounding) + NOISE
     if mass == 0 and not moved:
@@ -228,9 +229,6 @@ def _body(inertial: ET.Element, moved: bool, light: float, unphysical: bool) -> 
                 f"principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
                 "which are impossible: the largest must not exceed the sum of the others"
             )
-    possible = moments if unphysical else consistent_moments(moments)
-    if not np.array_equal(moments, possible):
-        tensor = axes @ np.diag(possible) @ axes.T
     return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
 
 
