@@ -1,4 +1,4 @@
-"""The IRB 2400: a parallelogram whose range nobody knows, published masses and centres, its published model."""
+"""The IRB 2400: a parallelogram whose range nobody knows, published masses, its published model."""
 
 import math
 import re
@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 import twin
 from scenarios.judging.motion_range import arm_metrics, random_positions
 from tests.support.urdf_files import UrdfFile
+from twin.cell.shapes import arm_solids
 from twin.engine.simulation import Simulation
 from twin.errors import LimitError
 from twin.robot.evaluation import uncompiled
@@ -80,8 +81,8 @@ def test_the_parallelogram_is_closed_in_every_pose(poses):
         frames = FILE.poses(q)
         eye = frames["link_3"] @ [-0.180, 0, 0, 1]
         np.testing.assert_allclose(frames["link_rod"] @ [0, 0, 0.705, 1], eye, rtol=0, atol=1e-15)
-        np.testing.assert_allclose(frames["link_lever"] @ [-0.180, 0, 0, 1], frames["link_rod"] @ [0, 0, 0, 1],
-                                   rtol=0, atol=1e-15)  # fmt: skip
+        pin = frames["link_lever"] @ [-0.180, 0, 0, 1]
+        np.testing.assert_allclose(pin, frames["link_rod"] @ [0, 0, 0, 1], rtol=0, atol=1e-15)
         np.testing.assert_allclose(frames["link_lever"][:3, :3], frames["link_3"][:3, :3], rtol=0, atol=1e-15)
 
 
@@ -166,10 +167,23 @@ def test_masses_are_the_published_and_add_up_to_the_data_sheet_s():
 
 
 def test_centres_of_the_first_links_are_the_published():
-    """Modified DH frames at the zero pose: link 1's like the base, those of 2 and 3 with x up and y forward."""
+    """Modified DH frames at the zero pose: link 1's like the base, of 2 and 3 with x up and y forward."""
     links = FILE.facts["link"]
     for link, origin, centre in zip("123", [(0, 0.615), (0.1, 0.615), (0.1, 1.320)], CENTRES, strict=True):
         x, y, z = (0.001 * value for value in centre)
         along = (x, y, z) if link == "1" else (y, z, x)
         expected = np.add(along, (origin[0], 0, origin[1]))
         np.testing.assert_allclose(links[link]["com"], expected, rtol=0, atol=1e-12)
+
+
+def test_covers_move_with_their_links(arm):
+    """Of each link by its name, as joint_3 moves the lever and joint_elbow link 3; at the zero pose in place."""
+    zero = FILE.poses(np.zeros(6))
+    for link, values in FILE.facts["link"].items():
+        name = "base" if link == "base" else f"link_{link}"
+        T = zero["base_link" if link == "base" else name]
+        found = [(T @ one.T)[:3, 3] for one in arm_solids(arm) if one.name == name]
+        centres = [
+            one["at"] if "at" in one else np.add(one["from"], one["to"]) / 2 for one in values["cover"]
+        ]
+        np.testing.assert_allclose(found, centres, rtol=0, atol=1e-12)

@@ -10,8 +10,8 @@ import twin
 from scenarios.joint_tracking import JointTracking
 from scenarios.parallelogram import Parallelogram
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6
+from tests.support.shape_bulk import sampled
 from tests.support.urdf_files import UrdfFile
-from tests.urdf.test_shapes import sampled
 from twin.robot.evaluation import uncompiled
 from twin.robot.limits import folded
 from twin.trajectories.sampling import sample
@@ -150,7 +150,7 @@ def test_the_reach_is_that_of_the_data_sheet(arm):
 
 @pytest.mark.parametrize("kind", ["visual", "collision"])
 def test_shapes_have_the_volume_and_centre_of_the_cad(name, kind):
-    """As the files state, within 20 % and 25 mm; of the IRB 2400 the CAD's figures, not the published masses'."""
+    """As the files state, within 20 % and 25 mm; the IRB 2400 has its CAD's figures here alone."""
     for link, values in UrdfFile(name).facts["link"].items():
         points, volume = sampled(values[kind], seed=3)
         cad, com = CAD.get((name, link), (values.get("volume_mm3"), values["com"]))
