@@ -177,7 +177,7 @@ def test_centres_of_the_first_links_are_the_published():
 
 
 def test_covers_move_with_their_links(arm):
-    """Of each link by its name, as joint_3 moves the lever and joint_elbow link 3; at the zero pose in place."""
+    """Of each link by its name: joint_3 moves the lever, and joint_elbow link 3; at the zero pose."""
     zero = FILE.poses(np.zeros(6))
     for link, values in FILE.facts["link"].items():
         name = "base" if link == "base" else f"link_{link}"

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from tests.support.shape_bulk import bounds, sampled
 from tests.support.urdf_files import FILES
 from urdf.solids import bulk
 
@@ -12,6 +12,44 @@ LINKS = [(name, link, values) for name, file in FILES.items() for link, values i
 
 def is_hollow(values):
     return "hollow_box" in values.get("solid", {})
+
+
+def in_shape(shape, points):
+    """Which of the points (N, 3) lie in one shape of `robot.toml`."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        return np.all(np.abs((points - shape["at"]) @ R) <= np.array(shape["box"]) / 2, axis=1)
+    start, end = np.array(shape["from"], float), np.array(shape["to"], float)
+    length = np.linalg.norm(end - start)
+    along = (points - start) @ (end - start) / length
+    off_axis = np.sum((points - start) ** 2, axis=1) - along**2
+    return (along >= 0) & (along <= length) & (off_axis <= shape["cylinder"] ** 2)
+
+
+def extent(shape):
+    """Lowest and highest corner, (2, 3), of one shape."""
+    if "box" in shape:
+        R = Rotation.from_euler("xyz", shape.get("rpy_deg", [0, 0, 0]), degrees=True).as_matrix()
+        half = np.abs(R) @ np.array(shape["box"]) / 2
+        return np.array([shape["at"] - half, shape["at"] + half])
+    ends = np.array([shape["from"], shape["to"]], float)
+    axis = (ends[1] - ends[0]) / np.linalg.norm(ends[1] - ends[0])
+    across = shape["cylinder"] * np.sqrt(np.maximum(1 - axis**2, 0))
+    return np.array([ends.min(axis=0) - across, ends.max(axis=0) + across])
+
+
+def bounds(shapes):
+    """Lowest and highest corner, (2, 3), of all shapes together."""
+    corners = np.array([extent(shape) for shape in shapes])
+    return np.array([corners[:, 0].min(axis=0), corners[:, 1].max(axis=0)])
+
+
+def sampled(shapes, seed):
+    """Points within the shapes, (N, 3), and their volume in [m^3]."""
+    low, high = bounds(shapes)
+    points = np.random.default_rng(seed).uniform(low, high, (30_000, 3))
+    inside = np.any([in_shape(shape, points) for shape in shapes], axis=0)
+    return points[inside], inside.mean() * np.prod(high - low)
 
 
 @pytest.mark.parametrize("kind", ["visual", "collision"])
