@@ -11,7 +11,8 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
 
     [joint.<name>]  a joint between other links, or one that no motor drives ("passive"): the links' keys in
                     [link.*], a point `at` on its axis, and the axis; a passive joint's angle is the
-                    row `q` times the pendant's angles, and stays within `range_deg`
+                    row `q` times the pendant's angles, and stays within `range_deg`; `unjudged` says why a
+                    motion within it need not suit the arm, whose range is not known
     [drives]        its drive trains, see `urdf.schema`
     [spring.<name>], [cylinder.<name>], [column.<name>]  torques over its axes, see `urdf.schema`
     [loop.<name>]   two links that share a point `at`, given as a point of the one and of the other; every
@@ -19,8 +20,8 @@ theta0 where `coupling` is left out). A robot that is more than such a chain say
 
 A link's mass properties are those of the CAD (`mass_1000`, its mass at 1000 kg/m^3, follows from the volume
 where it is left out), or those of a homogeneous `solid`. Either the robot has a `mass`, of which each link
-has a share by its volume, or each link has a `mass` of its own; then its `inertia` is that of this mass,
-and no volume is asked for. Points are in the base frame at the zero pose, and
+has a share by its volume, or each link has a `mass` of its own; then its `inertia` is that of this mass, or
+at 1000 kg/m^3 if `volume_mm3` says so. Points are in the base frame at the zero pose, and
 so are the shapes of a link, inline tables:
 
     { box = [lx, ly, lz], at = [x, y, z], rpy_deg = [r, p, y], color = "orange" }    rpy_deg may be left out
@@ -95,6 +96,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "axis": 3,
         "q?": N,
         "range_deg?": 2,
+        "unjudged?": "text",
         "source": "text",
     },
     "loop.*?": {"links": "texts", "at": (2, 3), "source": "text"},
@@ -164,7 +166,7 @@ def completed(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
 WRITTEN = ("name", "mass", "joints", "dh", "joint", "link", "colors")
 """Tables that a URDF is written from."""
 
-UNWRITTEN = ("source", "effort_source", "mass_printed", "cover", "folder")
+UNWRITTEN = ("source", "effort_source", "unjudged", "mass_printed", "cover", "folder")
 """Keys of these tables without an effect on the URDF."""
 
 
@@ -269,11 +271,9 @@ def check_mass(link: str, values: dict[str, Any], facts: dict[str, Any]) -> None
         raise FactsError(
             f"link.{link} has no mass: expected one in every link, or the robot's at the top of the file"
         )
-    given = [key for key in ("volume_mm3", "mass_printed", "mass_1000") if key in values]
+    given = [key for key in ("mass_printed", "mass_1000") if key in values]
     if "mass" in values and given:
-        raise FactsError(
-            f"link.{link} has a mass of its own, so expected no {given[0]}: inertia is that of this mass"
-        )
+        raise FactsError(f"link.{link} has a mass of its own, so expected no {given[0]}")
 
 
 def check_poses(facts: dict[str, Any]) -> None:

@@ -361,10 +361,10 @@ def check_joint(name: str, values: dict[str, Any], facts: dict[str, Any]) -> Non
         axis = ", ".join(str(x) for x in values["axis"])
         raise FactsError(f"joint.{name}.axis: expected a base axis such as [0, -1, 0], got [{axis}]")
     driven = name in facts["joints"]["names"]
-    for key in ("q", "range_deg"):
+    for key in ("q", "range_deg", "unjudged"):
         if driven and key in values:
             raise FactsError(f"joint.{name}.{key}: a motor drives this joint; {key} is for passive ones")
-        if not driven and key not in values:
+        if not driven and key not in values and key != "unjudged":
             raise FactsError(
                 f"table [joint.{name}] lacks the key {key!r}, which a joint that is not in joints.names needs"
             )

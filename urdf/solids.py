@@ -43,9 +43,9 @@ def bulk(values: dict[str, Any]) -> Bulk:
 
 
 def cad(values: dict[str, Any]) -> Bulk:
-    """Return the distribution of CAD values, with `inertia` for `mass` or else for `mass_1000`."""
+    """Return the distribution of CAD values; `inertia` is at 1000 kg/m^3, or without a volume for `mass`."""
     volume = Decimal(values.get("volume_mm3", 0)) * Decimal("1e-9")
-    mass = Decimal(values["mass"] if "mass" in values else values.get("mass_1000", 1000 * volume))
+    mass = Decimal(values.get("mass_1000", 1000 * volume) if volume else values["mass"])
     xx, yy, zz, xy, xz, yz = (Decimal(x) / mass for x in values["inertia"])
     return Bulk(volume, [Decimal(x) for x in values["com"]], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 

@@ -146,6 +146,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
             leaves_limits or "of any joint in the engine; ranges of the robot's URDF",
             found.get("position", ""),
         ),
+        *unjudged_ranges(log),
         Metric(
             "speed / its limit",
             float(np.max(np.abs(log.qd) / robot.qd_max, initial=0.0)),
@@ -154,4 +155,22 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
             leaves_limits or "of any joint in the engine; speed limits of the robot's URDF",
             found.get("speed", ""),
         ),
+    )
+
+
+def unjudged_ranges(log: Log) -> tuple[Metric, ...]:
+    """Return the largest angle of each passive joint whose range nobody knows; none where all are known."""
+    from twin.robot.limits import combination
+
+    robot = log.robot
+    angles = dict(zip(robot.passive, np.abs(robot.passive_angles(log.q)).max(axis=0), strict=True))
+    return tuple(
+        Metric(
+            f"largest angle {combination(robot, joint)}",
+            float(angles[joint]),
+            "rad",
+            None,
+            f"not judged: {why}",
+        )
+        for joint, why in robot.unjudged.items()
     )

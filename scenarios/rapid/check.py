@@ -298,7 +298,7 @@ class Checked(NamedTuple):
                 lines.append(title)
                 lines += [f"  line {note.line}: " * (note.line > 0) + "  " * (note.line == 0)
                           + printable(note.text) for note in notes]  # fmt: skip
-        lines += [f"remark: {remark}" for remark in self.remarks]
+        lines += [f"remark: {remark}" for remark in (*self.remarks, *self._unjudged())]
         for name, text in program.written.items() if verbose else ():
             lines += [
                 f"written into {printable(name)}:",
@@ -327,6 +327,17 @@ class Checked(NamedTuple):
             f"{rest})"
         )
 
+    def _unjudged(self) -> list[str]:
+        """Return a remark on each angle between joints whose range nobody knows."""
+        from twin.robot.limits import combination
+
+        if (robot := self.robot) is None:
+            return []
+        return [
+            f"the angle {combination(robot, joint)} is not judged: {why}"
+            for joint, why in robot.unjudged.items()
+        ]
+
     def write_json(self, path: Path) -> None:
         """Write all figures; numbers that are unknown are null."""
         from scenarios.report.documents import attributes, write_document
@@ -348,7 +359,7 @@ class Checked(NamedTuple):
             "notes": [note._asdict() for note in self.program.notes],
             "assumed": [note._asdict() for note in self.program.assumed],
             "written": self.program.written,
-            "remarks": self.remarks,
+            "remarks": [*self.remarks, *self._unjudged()],
             "stopped": self.program.stopped,
         }
         write_document(path, document)

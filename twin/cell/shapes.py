@@ -217,11 +217,10 @@ def _covers(robot: Robot, facts: dict[str, Any]) -> list[Solid]:
     links = facts.get("link", {})
     if not links or not all("cover" in link for link in links.values()):
         return []
-    names = facts["joints"]["names"]
     T_links = link_poses(robot, np.zeros(robot.n))
     found = []
     for key, link in links.items():
-        body = -1 if key == "base" else robot.tree.names.index(names[int(key) - 1])
+        body = -1 if key == "base" else robot.tree.links.index(f"link_{key}")
         T = np.eye(4) if body < 0 else np.linalg.inv(T_links[body])
         for shape in link["cover"]:
             found += solids_of(shape, body, body_name(robot, body), T, f"{robot.name}: link.{key}")
@@ -246,13 +245,8 @@ def _collision_shapes(robot: Robot) -> list[Solid]:
 
 def touching_links(robot: Robot) -> set[frozenset[str]]:
     """Return the pairs of links whose covers overlap in every pose."""
-    facts = robot_facts(robot)
-    pairs = facts.get("links", {}).get("may_touch", ())
-    names = facts["joints"]["names"] if pairs else ()
-    return {
-        frozenset(body_name(robot, robot.tree.names.index(names[int(key) - 1])) for key in pair.split())
-        for pair in pairs
-    }
+    pairs = robot_facts(robot).get("links", {}).get("may_touch", ())
+    return {frozenset(f"link_{key}" for key in pair.split()) for pair in pairs}
 
 
 def shapes_accuracy(robot: Robot, cell: Cell) -> float | None:

@@ -76,7 +76,7 @@ def check_folding(robot: Robot, q: Floats, where: str = "") -> None:
     joint = robot.passive[passive]
     low, high, kind = robot.passive_min[passive], robot.passive_max[passive], robot.tree.kinds[joint]
     raise LimitError(
-        f"{robot.tree.names[joint]} ({_combination(robot, joint)}) would be at "
+        f"{robot.tree.names[joint]} ({combination(robot, joint)}) would be at "
         f"{position_text(robot.passive_angles(q)[passive], kind)}{where}, "
         f"its range is {position_text(low, kind)} to {position_text(high, kind)}"
         f"{_fold(robot, joint, q)}"
@@ -91,7 +91,7 @@ def folded(robot: Robot, q: Floats) -> NDArray[np.bool_]:
     return ~((angles >= robot.passive_min - ROUND_OFF) & (angles <= robot.passive_max + ROUND_OFF))
 
 
-def _combination(robot: Robot, joint: int) -> str:
+def combination(robot: Robot, joint: int) -> str:
     """Return a passive joint's angle in terms of driven joints, as "q3 - q2"."""
     text = ""
     for negated, i in sorted(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -151,6 +152,7 @@ def open_chain(robot: Robot) -> Robot:
         embedding=frozen(G),
         passive_min=frozen(-endless),
         passive_max=endless,
+        unjudged=MappingProxyType({}),
         loops=(),
         drives=None,
         drive_mode="ideal",

@@ -148,6 +148,7 @@ class Robot(Portable):
         driven: indices of the tree joints that motors turn, one per joint of the teach pendant; the others
             are passive.
         passive_min, passive_max: (n_tree - n,) range of the passive joints, in [rad]: limits between joints.
+        unjudged: passive joints whose range is the twin's own, as no source has the arm's, and why.
         loops: closed loops; the embedding satisfies them for every q.
         gravity: (3,) acceleration of gravity in the base frame, in [m/s^2]; it expresses the mounting.
         dh: published Denavit-Hartenberg table, `None` for a robot from a URDF alone.
@@ -188,6 +189,7 @@ class Robot(Portable):
     driven: tuple[int, ...]
     passive_min: np.ndarray
     passive_max: np.ndarray
+    unjudged: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     loops: tuple[Loop, ...] = ()
     gravity: np.ndarray = field(default_factory=lambda: frozen(MOUNTINGS["floor"]))
     dh: DH | None = None

@@ -324,6 +324,13 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
         tau_max=frozen(robot.tau_max[list(driven)]),
         passive_min=frozen(robot.q_min[passive]),
         passive_max=frozen(robot.q_max[passive]),
+        unjudged=MappingProxyType(
+            {
+                tree.names.index(name): one["unjudged"]
+                for name, one in facts.get("joint", {}).items()
+                if "unjudged" in one
+            }
+        ),
     )
 
 
