@@ -29,14 +29,10 @@ from twin.logs.recordings.torque_recording import TorqueRecording, torque_record
 ORDER = 4
 
 NOISE_BANDWIDTH = np.pi / 8 / np.sin(np.pi / 8) * 7 / 8
-"""Noise bandwidth of the filter relative to its cut-off: an ideal low-pass of this width passes as much
-white noise. It is the integral of `(1 + x^8)^-2`, since the filter is applied twice.
-"""
+"""Width of an ideal low-pass that passes as much white noise, over the cut-off: that of `(1 + x^8)^-2`."""
 
 POSITION_FACTOR = 5.0
-"""Cut-off of the positions relative to that of the torques, so high that it hardly affects the frequencies
-that the second filter passes.
-"""
+"""Cut-off of the positions relative to that of the torques; it hardly affects what the latter passes."""
 
 SPEED_FACTOR = 3.0
 """Cut-off of the torques relative to the frequency below which the joints' speeds have `SPEED_SHARE` of
