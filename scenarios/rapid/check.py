@@ -56,7 +56,7 @@ class Check(Command):
         from twin.rapid.programs import check
         from twin.rapid.targets import NO_LOAD
 
-        robot = robot_of(self.robot, self.drives)
+        robot = robot_of(self.robot, self.drives, self.tool_frame)
         if self.start is not None and self.start not in robot.poses:
             raise WrongUse(
                 f"robot {robot.name} has no pose {self.start!r}: known are {', '.join(robot.poses)}"
