@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, field
 from dataclasses import fields as all_fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from twin.errors import UnknownNameError
@@ -52,6 +53,15 @@ def option(default: Any, help: Text, metavar: str | tuple[str, ...] = "", **more
         Nod(angle=0.2)
     """
     return field(default=default, metadata={"help": help, "metavar": metavar} | more)
+
+
+package_path_option = partial(
+    option,
+    None,
+    "folders in which package:// meshes of a URDF are looked for (default ROS_PACKAGE_PATH)",
+    "DIRS",
+)
+"""Return the field of `--package-path`, which the command line puts into the environment."""
 
 
 def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import controllers
 from controllers import Controller
-from scenarios.options import one_of, option, positive
+from scenarios.options import one_of, option, package_path_option, positive
 from twin.errors import RobotError
 from twin.robot.drives.drives import MODES, known_mode
 from twin.robot.robot import Payload, Robot, mounting_gravity
@@ -182,9 +182,7 @@ class Setup:
     tool_frame: str | None = option(
         None, "link of the robot whose frame is the flange (default tool0, or the end of the longest chain)"
     )
-    package_path: str | None = option(
-        None, "folders in which package:// meshes of a URDF are looked for (default ROS_PACKAGE_PATH)"
-    )
+    package_path: str | None = package_path_option()
     tool: str | None = option(
         None,
         "tool on the flange, x,y,z,a,b,c,d: m and a unit quaternion; or x,y,z; or its length (default none)",

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.options import argument, option, output_file
+from scenarios.options import argument, option, output_file, package_path_option
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import WrongUse, describe_error, is_interrupt
@@ -142,9 +142,7 @@ class CheckModel(Command):
 """
 
     file: Path = argument("a .urdf, a robot.toml or a dh.toml, or a folder with one", "FILE")
-    package_path: str | None = option(
-        None, "folders in which package:// meshes of a URDF are looked for (default ROS_PACKAGE_PATH)", "DIRS"
-    )
+    package_path: str | None = package_path_option()
     json: Path | None = output_file(".json", "write all findings")
 
     def run(self, call: Call) -> int:
@@ -228,6 +226,8 @@ class ExportModel(Command):
         None, "payload on the flange, mass,x,y,z or as of run (default none)", "MASS"
     )
     mounting: str = option("floor", "floor, wall, inverted, or degrees about the base's y axis", "HOW")
+    tool_frame: str | None = option(None, "link of the robot whose frame is the flange", "LINK")
+    package_path: str | None = package_path_option()
 
     def run(self, call: Call) -> int:
         """Write the files, and print their names."""
@@ -237,9 +237,8 @@ class ExportModel(Command):
 
         if self.urdf is None and self.mjcf is None:
             raise WrongUse("name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both")
-        robot = Setup(
-            robot=self.robot, drives=self.drives, payload=self.payload, mounting=self.mounting
-        ).load_robot()
+        names = ("robot", "drives", "payload", "mounting", "tool_frame")
+        robot = Setup(**{name: getattr(self, name) for name in names}).load_robot()
         files = Files()
         for path, write in ((self.mjcf, write_mjcf), (self.urdf, write_urdf)):  # MJCF refuses more
             if path is not None:
@@ -270,6 +269,7 @@ class Mass(Command):
     mass: tuple[float, ...] = option((), "mass of each file in kg, in place of its density", "MASS")
     total: float | None = option(None, "mass of all together in kg, shared by volume", "MASS")
     out: Path | None = output_file(".urdf", "write the URDF with these masses, beside its meshes")
+    package_path: str | None = package_path_option()
     json: Path | None = output_file(".json", "write the results")
 
     def run(self, call: Call) -> int:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scenarios.options import argument, option
+from scenarios.options import argument, option, package_path_option
 from scenarios.shell.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import NoDisplayError, WrongUse
@@ -172,6 +172,7 @@ class Replay(Command):
     logs: tuple[Path, ...] = argument("a log file, .npz", "LOG")
     speed: float = option(1.0, "speed as a multiple of real time (default 1)", "FACTOR")
     loop: bool = option(False, "in the window: start again after the end")
+    package_path: str | None = package_path_option()
     browser: int | None = option(None, "show a page in a browser; PORT of the page", "PORT", alone=0)
     film: Path | None = option(
         None,

@@ -169,12 +169,12 @@ UNKNOWN = """
 # [poses.home]                        # in rad and m, or as q_deg
 # q = {zeros}
 
-# [drives]                            # motor turns per joint turn; inertia at the motor, in kg m^2;
+# [drives]
+# # motor turns per joint turn; inertia at the motor, in kg m^2; friction at the joint, in N m and N m s/rad
 # ratio = {hundreds}
 # rotor_inertia = {rotors}
 # coulomb = {zeros}
 # viscous = {zeros}
-# # friction at the joint, in N m and N m s/rad
 # source = {{ ratio = "?", rotor_inertia = "?", coulomb = "?", viscous = "?" }}
 """
 
@@ -183,15 +183,18 @@ def beside_urdf(path: Path) -> dict[Path, str]:
     """Return the text of a robot.toml beside a URDF, by its path: what is known, and what is missing.
 
     Raises:
-        WrongUse: there is a robot.toml already.
+        WrongUse: it is not a URDF, or there is a robot.toml already.
         RobotError: the URDF cannot be loaded.
     """
     import numpy as np
 
     import twin
     from twin.robot.export.robot_toml import file_text, urdf_facts
+    from twin.robot.loading.loading import is_urdf
 
     target = path.with_name("robot.toml")
+    if not is_urdf(path):
+        raise WrongUse(f"--from {path}: expected a file name that ends in .urdf")
     if target.exists():
         raise WrongUse(f"{target} exists already: remove it, or copy the URDF to another folder")
     with warnings.catch_warnings():

@@ -50,6 +50,9 @@ class Identify(Command):
         "NAME",
         group="the robot",
     )
+    tool_frame: str | None = option(
+        None, "link whose frame is the flange, for --payload (default tool0, or that of the log)", "LINK"
+    )
     mounting: str | None = option(
         None, "mounting of its base: floor, wall, inverted, or degrees about its y axis", "HOW"
     )
@@ -320,12 +323,13 @@ def _robot(given: Identify) -> Robot:
     import twin
 
     if given.robot is not None:
-        robot = twin.load(given.robot)
+        robot = twin.load(given.robot, tool_frame=given.tool_frame)
     else:
         logs = [path for path in given.recordings if _is_log(path)]
         if not logs:
             raise WrongUse("a table does not name its robot: give --robot")
         robot = twin.Log.load(logs[0]).robot
+        robot = robot if given.tool_frame is None else robot.with_tool_frame(given.tool_frame)
     return robot if given.mounting is None else robot.mounted(given.mounting)
 
 

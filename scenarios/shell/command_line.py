@@ -161,8 +161,9 @@ def _dispatch(words: list[str]) -> int:
     given, call = read(words)
     for path, suffix, option in output_files(given):
         output.writable(path, suffix, option)
-    if call.settings.get("package_path"):  # read wherever shapes are, also in worker processes
-        os.environ["ROS_PACKAGE_PATH"] = call.settings["package_path"]
+    package_path = call.settings.get("package_path") or getattr(given, "package_path", None)
+    if package_path:  # read wherever shapes are, also in worker processes
+        os.environ["ROS_PACKAGE_PATH"] = package_path
     return given.run(call)
 
 

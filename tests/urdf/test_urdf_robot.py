@@ -57,7 +57,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_robot_toml_adds_to_the_urdf_what_it_cannot_say(folder):
+def test_tables_of_a_robot_toml_add_to_the_urdf(folder):
     bare, found = twin.load(folder / "arm.urdf"), twin.load(folder)
     assert (found.name, found.tool_frame, found.rating.payload) == ("mine", "probe", 3.0)
     assert found.tau_max.tolist() == [90, np.inf, 30]
@@ -72,7 +72,7 @@ def test_a_robot_toml_adds_to_the_urdf_what_it_cannot_say(folder):
     assert twin.check_model(folder).sound
 
 
-def test_a_table_of_its_own_must_have_the_flange_of_the_urdf(folder):
+def test_dh_table_that_contradicts_the_urdf_is_refused(folder):
     table = (
         '[dh]\ntheta0_deg = [0, 0, 0]\nd = [0, 0, 0]\na = [0, 0, 0.1]\nalpha_deg = [0, 0, 0]\nsource = "test"'
     )
@@ -97,16 +97,16 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "told"), FAULTS)
-def test_faults_are_told_in_one_sentence(folder, old, new, told):
+@pytest.mark.parametrize(("old", "new", "message"), FAULTS)
+def test_each_fault_is_one_sentence(folder, old, new, message):
     assert old in FACTS
     (folder / "robot.toml").write_text(FACTS.replace(old, new, 1))
-    with pytest.raises((RobotError, UnknownNameError, FactsError), match=told) as refused:
+    with pytest.raises((RobotError, UnknownNameError, FactsError), match=message) as refused:
         twin.load(folder)
     assert "\n" not in str(refused.value)
 
 
-def test_an_unphysical_robot_says_so(folder):
+def test_unphysical_bodies_need_a_reason_in_the_file(folder):
     (folder / "arm.urdf").write_text(TEXT.replace('izz="0.025"', 'izz="0.25"'))
     assert "which are impossible" in twin.load(folder).inertia_fault
     (folder / "robot.toml").write_text(FACTS.replace("[joints]", 'unphysical = "a test"\n[joints]', 1))
@@ -133,9 +133,11 @@ def test_new_robot_writes_what_is_known_beside_a_urdf(tmp_path, capsys):
     assert "robot.toml exists already" in capsys.readouterr().err
     assert main(["new", "controller", "--from", str(path)]) == 2
     assert main(["new", "robot", "mine", "--from", str(path)]) == 2
+    assert main(["new", "robot", "--from", "irb140"]) == 2
+    assert "--from irb140: expected a file name that ends in .urdf" in capsys.readouterr().err
 
 
-def test_a_urdf_without_masses_gets_a_robot_toml_that_says_so(tmp_path):
+def test_missing_masses_are_a_comment_of_the_new_file(tmp_path):
     path = tmp_path / "1st-arm.urdf"
     endless = joint("joint_2", "link_1", "link_2", "continuous", inside="")
     path.write_text(

@@ -7,6 +7,7 @@ near to the given robot's as possible bodies permit; comments name them.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +27,7 @@ from twin.robot.drives.drives import MORE_FRICTION
 from twin.robot.export.robot_toml import file_text, plain_name, urdf_facts
 from twin.robot.export.urdf_export import write_urdf
 from twin.robot.loading.dh_tables import link_tail
-from twin.robot.loading.loading import is_table, robot_facts
+from twin.robot.loading.loading import is_table, is_urdf, robot_facts
 from twin.robot.loops import link_frames
 from twin.robot.robot import Robot
 
@@ -45,7 +46,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
         The files that were written; on an error none is written.
 
     Raises:
-        IdentificationError: the robot's file has a format without drives.
+        IdentificationError: the robot has no file, or the file or folder does not suit it.
         OSError: a file cannot be written.
 
     Example:
@@ -77,22 +78,26 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     _set_drives(facts, robot, solution.found.springs)
     _set_torques(facts, robot)
     text = file_text(facts, _comment(solution))
+    beside, made = path.with_name(f"{facts['name']}.urdf"), not path.parent.exists()
     path.parent.mkdir(exist_ok=True)
-    beside = path.with_name(f"{facts['name']}.urdf")
-    if is_table(path) or "urdf" in facts:
-        bare = replace(robot.with_payload(None).mounted("floor"), drive_mode="ideal")
-        files = (
-            () if is_table(path) else write_urdf(replace(bare, tree=replace(bare.tree, torques=())), beside)
-        )
-        with atomic_write(path) as draft:
+    try:
+        with atomic_write(path) as draft:  # appears when the URDF is complete
             draft.write_text(text, encoding="utf-8")
-        return (path, *files)
-    with np.errstate(all="ignore"):
-        shape = urdf(parsed(path, text, parse_float=Decimal), path.name)
-    with atomic_write(beside) as urdf_draft, atomic_write(path) as draft:
-        urdf_draft.write_text(shape, encoding="utf-8")
-        draft.write_text(text, encoding="utf-8")
-    return path, beside
+            others: tuple[Path, ...] = ()
+            if "urdf" in facts:
+                plain = replace(robot.with_payload(None).mounted("floor"), drive_mode="ideal")
+                others = write_urdf(replace(plain, tree=replace(plain.tree, torques=())), beside)
+            elif not is_table(path):
+                with np.errstate(all="ignore"), atomic_write(beside) as urdf_draft:
+                    shape = urdf(parsed(path, text, parse_float=Decimal), path.name)
+                    urdf_draft.write_text(shape, encoding="utf-8")
+                others = (beside,)
+    except BaseException:
+        with suppress(OSError):  # it holds other files
+            if made:
+                path.parent.rmdir()
+        raise
+    return (path, *others)
 
 
 def file_of(path: str | Path) -> Path:
@@ -105,7 +110,7 @@ def facts_of(robot: Robot) -> dict[str, Any]:
     """Return the contents of a robot's TOML file, or those of a `robot.toml` beside its URDF."""
     if robot.file is None:
         return {}
-    return urdf_facts(robot) if robot.file.suffix == ".urdf" else robot_facts(robot.file)
+    return urdf_facts(robot) if is_urdf(robot.file) else robot_facts(robot.file)
 
 
 def require_place(robot: Robot, path: str | Path) -> None:

@@ -126,8 +126,12 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
 
 
 def _loaded(name: str, content: Mapping[str, Any]) -> Robot:
-    """Return the robot of a name or file, with the recorded tool frame."""
-    return load(name, tool_frame=_texts(content, "tool_frame", 0) if "tool_frame" in content else None)
+    """Return the robot of a name or file, with the recorded tool frame.
+
+    Impossible bodies are those of the file, if the recorded robot has dynamics.
+    """
+    tool_frame = _texts(content, "tool_frame", 0) if "tool_frame" in content else None
+    return load(name, tool_frame=tool_frame, unphysical="inertias" in content)
 
 
 def _source(robot: Robot) -> str:

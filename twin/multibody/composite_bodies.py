@@ -7,6 +7,7 @@ Source: Featherstone 2008, sections 6.2 and 6.5; the factorization `L^T D L` nee
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -105,19 +106,18 @@ def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
     return x
 
 
-def moved_mass_fault(tree: Tree, G: Any = None, g0: Any = 0.0) -> str:
+def moved_mass_fault(tree: Tree, names: Sequence[str], G: Any, g0: Any) -> str:
     """Return why the mass matrix is singular, "" if it is not.
 
     Args:
         tree: tree of the robot's moving joints.
-        G: (n_tree, n) matrix of the joints of the tree, `q_tree = G q + g0`; all are independent by default.
-        g0: (n_tree,) offset of it.
+        names: n names of the joints with a motor.
+        G: (n_tree, n) matrix of the joints of the tree, `q_tree = G q + g0`.
+        g0: (n_tree,) offset of it, in [rad].
     """
-    G = np.eye(tree.n) if G is None else G
     generic = G @ (0.1 * np.arange(1, G.shape[1] + 1)) + g0  # a position without symmetries
     at = placements(tree, generic.tolist(), math)
     M = G.T @ np.array(mass_matrix(tree, at, tree.inertias.tolist())) @ G
-    names = [tree.names[int(np.argmax(column == 1.0))] for column in G.T]  # of the joint that a motor turns
     for name, moment in zip(names, np.diag(M), strict=True):
         if not moment > 0:
             return f"joint {name!r} moves no mass; give a link beyond it mass and inertia"
@@ -134,5 +134,5 @@ def moved_mass_fault(tree: Tree, G: Any = None, g0: Any = 0.0) -> str:
 
 def require_moved_mass(where: str, tree: Tree) -> None:
     """Raise `RobotError` if the mass matrix of a tree is singular; `where` begins the message."""
-    if fault := moved_mass_fault(tree):
+    if fault := moved_mass_fault(tree, tree.names, np.eye(tree.n), np.zeros(tree.n)):
         raise RobotError(f"{where}: {fault}")

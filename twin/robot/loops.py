@@ -1,6 +1,7 @@
 """Closed loops: their gaps and their clearance from folding, and models without the loop."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -101,15 +102,15 @@ def without_loop_links(robot: Robot) -> Robot:
         >>> round(float(difference[:, 0].sum()), 3)  # mass of lever and rod, in [kg]
         3.091
     """
-    bare = None if robot.bare is None else _carriers_alone(robot.bare)
-    return replace(robot, tree=_carriers_alone(robot.tree), bare=bare)
+    bare = None if robot.bare is None else _without(robot.bare, robot.loops)
+    return replace(robot, tree=_without(robot.tree, robot.loops), bare=bare)
 
 
-def _carriers_alone(tree: Tree) -> Tree:
-    """Return the tree with masses only on the chain from the base to the flange."""
-    carriers = tree.carriers(tree.flange_joint)
+def _without(tree: Tree, loops: Sequence[Loop]) -> Tree:
+    """Return the tree without the masses on its loops that do not carry the flange."""
+    closing = {joint for loop in loops for end in loop.joints for joint in tree.carriers(end)}
     inertias = tree.inertias.copy()
-    inertias[[joint for joint in range(tree.n) if joint not in carriers]] = 0.0
+    inertias[sorted(closing - set(tree.carriers(tree.flange_joint)))] = 0.0
     return replace(tree, inertias=frozen(inertias))
 
 
@@ -137,14 +138,15 @@ def open_chain(robot: Robot) -> Robot:
         raise RobotError(
             f"robot {robot.name!r} has {len(carriers)} joints from the base to its flange, expected {robot.n}"
         )
-    G = np.zeros_like(robot.embedding)
-    G[list(carriers)] = np.eye(robot.n)
-    # The DH angles are those of the same posture, in which q is `inv(carried) q_chain`.
+    # The DH angles are those of the same posture, in which q is `inv(carried) q_chain`; so are followers.
     carried = robot.embedding[list(carriers)]
     if not np.linalg.matrix_rank(carried) == robot.n:
         raise RobotError(
             f"robot {robot.name!r}: its {robot.n} motors do not move all joints from the base to its flange"
         )
+    G, followers = np.zeros_like(robot.embedding), list(robot.followers)
+    G[list(carriers)] = np.eye(robot.n)
+    G[followers] = np.linalg.solve(carried.T, robot.embedding[followers].T).T
     endless = frozen(np.full(len(robot.passive), np.inf))
     return replace(
         without_loop_links(robot),

@@ -1,11 +1,15 @@
 """The command `irb-twin export-model`."""
 
+import os
+
 import mujoco
 import numpy as np
 import pytest
+import trimesh
 
 import twin
 from scenarios.shell.command_line import main
+from tests.support.foreign_urdf import chain, frame, robot
 
 
 @pytest.fixture(autouse=True)
@@ -53,3 +57,45 @@ def test_a_file_is_replaced(command, folder):
     command(["export-model", "two_link", "--mjcf", "a.xml"])
     assert (folder / "a.xml").read_text(encoding="utf-8").startswith("<?xml")
     assert [path.name for path in folder.iterdir()] == ["a.xml"]
+
+
+@pytest.mark.filterwarnings("always::twin.errors.ExportWarning")
+def test_meshes_and_tool_frame_of_a_foreign_urdf(command, folder, monkeypatch):
+    """Meshes of a package are found by --package-path; the payload goes to the frame that is named."""
+    monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
+    mesh = folder / "workspace" / "parts" / "box.stl"
+    mesh.parent.mkdir(parents=True)
+    trimesh.creation.box((1, 1, 1)).export(mesh)
+    shape = '<visual><geometry><mesh filename="package://parts/box.stl"/></geometry></visual>'
+    text = robot(chain(2), frame("hand", "link_2"), frame("probe", "link_2")).replace(
+        "</link>", f"{shape}</link>", 1
+    )
+    (folder / "arm.urdf").write_text(text)
+    words = ["export-model", "arm.urdf", "--urdf", "out/arm.urdf", "--payload", "1", "--tool-frame", "probe"]
+    (folder / "out").mkdir()
+    assert "mesh package://parts/box.stl, which was not found" in command(words).err
+    assert command([*words, "--package-path", str(folder / "workspace")]).err == ""
+    assert (folder / "out" / "parts" / "box.stl").is_file()
+    written = twin.load("out/arm.urdf", tool_frame="payload").frames
+    np.testing.assert_allclose(written["payload"].T, written["probe"].T, atol=1e-15)
+    monkeypatch.delenv("ROS_PACKAGE_PATH", raising=False)
+
+
+def test_an_unknown_tool_frame_is_one_sentence(folder, capsys):
+    (folder / "p.mod").write_text("MODULE p\nPROC main()\nENDPROC\nENDMODULE\n")
+    message = "unknown link 'tool1' of irb140, did you mean 'tool0'?: known are link_1"
+    for words in (
+        ["run", "joint_tracking"],
+        ["rapid", "check", "p.mod"],
+        ["reach"],
+        ["export-model", "irb140", "--urdf", "a.urdf"],
+    ):
+        assert main([*words, "--tool-frame", "tool1"]) in (1, 2)
+        assert message in capsys.readouterr().err
+
+
+def test_a_run_finds_the_meshes_of_a_package(command, folder, monkeypatch):
+    monkeypatch.setenv("ROS_PACKAGE_PATH", "/nowhere")
+    words = ["run", "gravity_hold", "--duration", "0.002", "--package-path", "/elsewhere"]
+    command(words)
+    assert os.environ["ROS_PACKAGE_PATH"] == "/elsewhere"

@@ -101,7 +101,7 @@ def test_energy_changes_by_the_power_of_motors_and_friction(robot, rng):
     assert (ahead - behind) / (2 * e) == pytest.approx(power, rel=1e-7, abs=1e-6)
 
 
-def test_wrenches_carry_the_torque_of_the_drives_on_the_arm(robot, rng):
+def test_moments_along_the_axes_are_the_torques_on_the_arm(robot, rng):
     q, qd, qdd = next(iter(states(rng)))
     wrenches = twin.joint_wrenches(robot, q, qd, qdd).joints
     turns = np.array(robot.tree.kinds)[:, None] == "revolute"

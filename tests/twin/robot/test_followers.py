@@ -152,8 +152,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("inside", "told"), REFUSED)
-def test_followers_of_nothing_are_refused(load, inside, told):
+@pytest.mark.parametrize(("inside", "message"), REFUSED)
+def test_followers_of_nothing_are_refused(load, inside, message):
     extra = link("extra_link") + joint("extra", "link_1", "extra_link", inside=inside)
-    with pytest.raises(RobotError, match=told):
+    with pytest.raises(RobotError, match=message):
         load(robot(chain(2), frame("hand", "link_2"), extra))

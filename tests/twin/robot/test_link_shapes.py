@@ -1,9 +1,11 @@
 """Link shapes have the poses and colours of the file, and files that cannot be drawn are rejected."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import trimesh
 from scipy.spatial.transform import Rotation
 
 import twin
@@ -171,3 +173,15 @@ def test_the_files_of_a_simulation_are_removed(irb140, tmp_path, monkeypatch):
         client, body = simulation._drawing()
         assert list(tmp_path.iterdir()) == []
         assert client.getVisualShapeData(body)
+
+
+def test_meshes_of_packages_are_found_in_ros_package_path(load, tmp_path, monkeypatch):
+    """The path has packages, or folders of packages."""
+    mesh = tmp_path / "workspace" / "parts" / "meshes" / "box.stl"
+    mesh.parent.mkdir(parents=True)
+    trimesh.creation.box((1, 1, 1)).export(mesh)
+    text = arm(shape=visual('<mesh filename="package://parts/meshes/box.stl"/>'))
+    for place in (tmp_path / "workspace", tmp_path / "workspace" / "parts"):
+        monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere{os.pathsep}{place}")
+        (box,) = link_shapes.link_shapes(load(text))
+        assert len(box.mesh.faces) == 12

@@ -7,6 +7,7 @@ import pinocchio as pin
 import pytest
 
 import twin
+from tests.support.parts_of_an_arm import with_followers
 from tests.support.peers import Pinocchio, Reduced, largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
 from tests.support.sample_loads import BODY
@@ -124,6 +125,17 @@ def test_open_chain_of_a_robot_without_a_loop_is_itself(robot, rng):
         same = model(robot)
         np.testing.assert_array_equal(twin.gravity_torque(same, q), twin.gravity_torque(robot, q))
         np.testing.assert_array_equal(twin.mass_matrix(same, q), twin.mass_matrix(robot, q))
+
+
+def test_followers_stay_in_the_open_chain(arm, rng):
+    """They move with the same posture as before, and keep their masses."""
+    whole = interpreted(with_followers(arm))
+    chain, bare = open_chain(whole), without_loop_links(whole)
+    q = rng.uniform(-0.5, 0.5, 6)
+    carried = whole.embedding[list(whole.tree.carriers(whole.tree.flange_joint))]
+    torques = twin.gravity_torque(bare, q)
+    assert np.max(np.abs(torques - twin.gravity_torque(without_loop_links(arm), q))) > 1.0
+    np.testing.assert_allclose(carried.T @ twin.gravity_torque(chain, carried @ q), torques, atol=1e-12)
 
 
 def test_a_branched_tree_and_dependent_motors_make_no_chain(arm, tmp_path):

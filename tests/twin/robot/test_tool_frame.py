@@ -12,6 +12,7 @@ from tests.support.foreign_urdf import chain, fingers, frame, joint, link, mimic
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
 from twin.errors import RobotError, ToolFrameWarning, UnknownNameError
+from twin.robot.locking import locked
 
 HAND = frame("link_8", "link_6") + frame("hand", "link_8")
 CAMERA = frame("camera", "link_6") + frame("camera_lens", "camera")
@@ -93,6 +94,19 @@ def test_any_link_can_be_named(tmp_path):
         twin.load(path, tool_frame="link_0")
 
 
+def test_a_tool0_that_no_joint_moves_needs_another_frame(tmp_path):
+    path = tmp_path / "ARM.URDF"  # as exporters of other systems write it
+    path.write_text(robot(chain(3), frame("tool0", "link_0"), frame("hand", "link_3")))
+    with pytest.raises(RobotError, match=r"no joint moves link 'tool0'.*expected .* another --tool-frame"):
+        twin.load(path)
+    assert twin.load(path, tool_frame="hand").tool_frame == "hand"
+
+
+def test_a_chain_as_long_as_a_file_may_be(load):
+    long = "".join(frame(f"f{k}", f"f{k - 1}" if k else "link_1") for k in range(490))
+    assert load(robot(chain(1), long)).tool_frame == "f489"
+
+
 def test_another_tool_frame_has_no_table_and_no_published_poses(irb140):
     other = irb140.with_tool_frame("link_5")
     assert (other.dh, dict(other.published)) == (None, {})
@@ -147,3 +161,23 @@ def test_a_log_keeps_the_tool_frame(tmp_path):
     log = run("gravity_hold", duration=0.02, robot=str(path), tool_frame="probe").log
     log.save(tmp_path / "run.npz")
     assert twin.Log.load(tmp_path / "run.npz").robot.tool_frame == "probe"
+
+
+def test_a_log_of_impossible_bodies_is_read_again(tmp_path):
+    path = tmp_path / "arm.urdf"
+    path.write_text(robot(chain(2)).replace('izz="0.025"', 'izz="0.25"'))
+    arm = interpreted(twin.load(path, unphysical=True))
+    samples = twin.sample(twin.hold([0.1, 0.2], 0.01), 1e-3)
+    log = twin.run_closed_loop(twin.AnalyticPlant(arm), lambda *_: np.zeros(2), samples)
+    log.save(tmp_path / "run.npz")
+    again = twin.Log.load(tmp_path / "run.npz").robot
+    np.testing.assert_array_equal(again.inertias, arm.inertias)
+
+
+def test_frames_of_locked_joints_are_those_of_the_last_moving_link(irb140):
+    """Their poses are those of the whole arm with the locked joints at 0."""
+    q = np.array([0.3, -0.2, 0.4])
+    whole, arm = interpreted(irb140), interpreted(locked(irb140, 3))
+    for name in irb140.frames:
+        expected = twin.forward_kinematics(whole, [*q, 0, 0, 0], link=name)
+        np.testing.assert_allclose(twin.forward_kinematics(arm, q, link=name), expected, atol=1e-15)

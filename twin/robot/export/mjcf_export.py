@@ -138,7 +138,7 @@ def mjcf_document(robot: Robot) -> tuple[ET.Element, dict[str, Any], list[str]]:
     meshes, broken = _add_shapes(robot, shapes, links, bodies, part["asset"])
     for name, q in robot.poses.items():
         ET.SubElement(part["keyframe"], "key", name=name, qpos=text(*robot.tree_positions(q)))
-    left_out = [*_inexpressible(robot), *broken]
+    left_out = [*_inexpressible(robot), *urdf_export.corrected_moments(robot), *broken]
     lines = [
         f"Robot {robot.name} with {robot.drive_mode} drives; a control is a motor's torque at its joint.",
         "MuJoCo stops a joint at the end of its range, and limits no speed; the twin ends a run there.",

@@ -58,7 +58,7 @@ def write_urdf(robot: Robot, path: str | Path) -> tuple[Path, ...]:
     root = urdf_document(robot)
     parts = {"closed loops": robot.loops, "drives": robot.active_drives, "springs": robot.tree.torques}
     parts["mounting"] = not np.array_equal(robot.gravity, MOUNTINGS["floor"])
-    left_out, written = [name for name, part in parts.items() if part], []
+    left_out, written = [name for name, part in parts.items() if part] + corrected_moments(robot), []
     for mesh in root.iter("mesh"):
         assert robot.urdf is not None  # shapes come from a file
         given = mesh.get("filename", "")
@@ -169,6 +169,22 @@ def principal_bodies(robot: Robot) -> list[InertialFrame]:
             raise RobotError(f"{name} of robot {robot.name!r} has {shown}: no such body exists")
         frames.append(frame._replace(moments=moments))
     return frames
+
+
+def corrected_moments(robot: Robot) -> list[str]:
+    """Return a text that names the links whose moments no body has, so that they are written otherwise."""
+    if not robot.has_inertia:
+        return []
+    tree, changed = robot.unloaded_tree, []
+    for name, row, frame in zip(tree.links, tree.inertias, principal_bodies(robot), strict=False):
+        given = inertial_frame(name, row).moments
+        if np.max(np.abs(frame.moments - given)) > NOTED * np.max(np.abs(given), initial=0.0):
+            changed.append(name)
+    return [f"moments of inertia of {', '.join(changed)}, which no body has: the nearest"] if changed else []
+
+
+NOTED = 1e-9
+"""Change of moments of inertia, relative to the largest, that is mentioned."""
 
 
 def write_document(root: ET.Element, path: Path, what: str, left_out: list[str]) -> None:

@@ -59,7 +59,7 @@ def robot_title(name: str) -> str:
     from urdf.schema import tomllib
 
     file = _home(name)
-    if file.suffix == ".urdf":
+    if is_urdf(file):
         return file.name
     try:
         return str(tomllib.loads(file.read_text(encoding="utf-8-sig").partition("\n[")[0])["title"])
@@ -95,7 +95,10 @@ def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical:
         ('joint_1', 3.491)
     """
     file = robot_file(name_or_path)
-    robot = _from_urdf(file, unphysical) if file.suffix.lower() == ".urdf" else _from_toml(file, unphysical)
+    if is_urdf(file):
+        robot = _from_urdf(file, unphysical, standard_tool=tool_frame is None)
+    else:
+        robot = _from_toml(file, unphysical)
     if tool_frame is not None:
         robot = robot.with_tool_frame(tool_frame)
     if robot.tool_reason:
@@ -116,7 +119,7 @@ def robot_file(name_or_path: str | Path) -> Path:
         return _home(text)
     if path.is_dir():
         files = [found for name in FILES for found in sorted(path.glob(name))]
-        if files and not (files[0].suffix.lower() == ".urdf" and len(files) > 1):
+        if files and not (is_urdf(files[0]) and len(files) > 1):
             return files[0]
         found = ", ".join(file.name for file in files) or "none"
         raise RobotError(
@@ -138,6 +141,11 @@ def _home(name: str) -> Path:
         return plugin_robot_file(name)
     file = "robot.toml" if name in robot_names() else "dh.toml"
     return PROJECT / "urdf" / name / file
+
+
+def is_urdf(path: Path) -> bool:
+    """Return whether a file is a URDF by its name."""
+    return path.suffix.lower() == ".urdf"
 
 
 def is_table(path: Path) -> bool:
@@ -168,10 +176,10 @@ def sibling_urdf(path: Path, facts: dict[str, Any]) -> Path:
     return urdf
 
 
-def _from_urdf(path: Path, unphysical: bool = False) -> Robot:
+def _from_urdf(path: Path, unphysical: bool = False, standard_tool: bool = True) -> Robot:
     from twin.robot.loading.urdf_reader import read_urdf
 
-    model = read_urdf(path, unphysical=unphysical)
+    model = read_urdf(path, unphysical=unphysical, standard_tool=standard_tool)
     G, g0, driven = model.followers
     endless = np.full(model.tree.n - len(driven), np.inf)  # a follower's range is that of its leader
     q_min, q_max, qd_max, tau_max = (frozen(column) for column in model.limits.T)
@@ -197,7 +205,7 @@ def _from_urdf(path: Path, unphysical: bool = False) -> Robot:
     )
 
 
-def _from_toml(path: Path, unphysical: bool = False) -> Robot:
+def _from_toml(path: Path, unphysical: bool) -> Robot:
     facts = robot_facts(path)
     if is_table(path):
         from twin.robot.loading.dh_tables import robot_of_table
@@ -205,7 +213,8 @@ def _from_toml(path: Path, unphysical: bool = False) -> Robot:
         return _with_torques(path, replace(robot_of_table(path, facts), drives=_drives(path, facts)), facts)
     urdf = sibling_urdf(path, facts)
     if "urdf" in facts:
-        robot = _with_limits(path, _from_urdf(urdf, unphysical or "unphysical" in facts), facts)
+        given = _from_urdf(urdf, unphysical or "unphysical" in facts, "tool_frame" not in facts)
+        robot = _with_limits(path, given, facts)
         robot = robot.with_tool_frame(facts["tool_frame"]) if "tool_frame" in facts else robot
     else:
         robot = _embedded(path, _from_urdf(urdf), facts)

@@ -5,7 +5,7 @@ no part of the chain: where the chain branches into fingers, the tool is the las
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,30 +33,34 @@ class ToolFrame(NamedTuple):
     others: tuple[str, ...]
 
 
-def tool_frame(base: str, carried: Mapping[str, Sequence[Any]]) -> ToolFrame:
+def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = True) -> ToolFrame:
     """Return the tool frame of a tree of links.
 
     Args:
         base: name of the base link.
-        carried: joints that each link carries, with `child`, `joint_type` and `mimic`, by the link's name.
+        joints: joints on each link, with `child`, `joint_type`, `mimic` and `origin`, by the link's name.
+        standard: take the frame `tool0` if there is one.
     """
     order = [base]
     for link in order:
-        order += [joint.child for joint in carried[link]]
+        order += [joint.child for joint in joints[link]]
+    # Beyond each link: joints in a chain, fixed ones in a chain, whether one has a motor; the name of a tool.
     moving, fixed, driven = dict.fromkeys(order, 0), dict.fromkeys(order, 0), dict.fromkeys(order, False)
-    for link in reversed(order):  # joints beyond each link: in a chain, fixed in a chain, one with a motor
-        for joint in carried[link]:
+    named = {link: bool(TOOL.search(link)) for link in order}
+    for link in reversed(order):
+        for joint in joints[link]:
             moves = joint.joint_type != "fixed"
             moving[link] = max(moving[link], moving[joint.child] + moves)
             fixed[link] = max(fixed[link], 0 if moves else fixed[joint.child] + 1)
             driven[link] |= driven[joint.child] or _has_motor(joint)
-    ends = tuple(link for link in order if not carried[link])
-    if TOOL0 in carried:
+            named[link] |= named[joint.child]
+    ends = tuple(link for link in order if not joints[link])
+    if standard and TOOL0 in joints:
         return ToolFrame(TOOL0, "", tuple(end for end in ends if end != TOOL0))
 
     at, passed, fingers = base, 0, list[str]()
     while moving[at]:
-        branches = [joint for joint in carried[at] if moving[joint.child] or joint.joint_type != "fixed"]
+        branches = [joint for joint in joints[at] if moving[joint.child] or joint.joint_type != "fixed"]
         chosen = max(branches, key=lambda joint: moving[joint.child] + (joint.joint_type != "fixed"))
         motors = [driven[joint.child] or _has_motor(joint) for joint in branches]
         branched = len(branches) > 1 and passed >= moving[at] * (1 if sum(motors) > 1 else 2)
@@ -64,9 +68,18 @@ def tool_frame(base: str, carried: Mapping[str, Sequence[Any]]) -> ToolFrame:
             fingers = [joint.child for joint in branches]
             break
         at, passed = chosen.child, passed + (chosen.joint_type != "fixed")
-    while not fingers and (frames := _ends(carried[at], carried)):
-        best = max(map(_rank(fixed, carried), frames))
-        frames = [joint for joint in frames if _rank(fixed, carried)(joint) == best]
+
+    def rank(joint: Any) -> tuple[bool, int, bool, int]:
+        """Return the rank of a fixed frame: named as a tool, in a long chain, apart from its link, short."""
+        child = joint.child  # link_ee comes before link_ee_of_a_maker
+        apart = bool(np.any(joint.origin[:3, 3]))
+        return named[child], fixed[child], apart, -len(child) if named[child] else 0
+
+    while not fingers and (
+        frames := [one for one in joints[at] if not _beside(one.child) or named[one.child]]
+    ):
+        best = max(map(rank, frames))
+        frames = [joint for joint in frames if rank(joint) == best]
         if len(frames) > 1:  # a branch of equal frames is no tool
             break
         at = frames[0].child
@@ -85,21 +98,6 @@ def _has_motor(joint: Any) -> bool:
     return joint.joint_type != "fixed" and joint.mimic is None
 
 
-def _ends(joints: Sequence[Any], carried: Mapping[str, Sequence[Any]]) -> list[Any]:
-    """Return the fixed joints that may lead to the tool: not to fingers or sensors alone."""
-    return [one for one in joints if not BESIDE.search(one.child) or _named(one.child, carried)]
-
-
-def _rank(fixed: Mapping[str, int], carried: Mapping[str, Sequence[Any]]) -> Callable[[Any], Any]:
-    """Return the rank of a fixed joint: by its name, the length of its chain, its own, and a short name."""
-    return lambda joint: (
-        named := _named(joint.child, carried),
-        fixed[joint.child],
-        bool(np.any(joint.origin[:3, 3])),
-        -len(joint.child) if named else 0,  # link_ee before link_ee_of_a_maker
-    )
-
-
-def _named(link: str, carried: Mapping[str, Sequence[Any]]) -> bool:
-    """Return whether a link, or one fixed beyond it, has the name of a tool."""
-    return bool(TOOL.search(link)) or any(_named(joint.child, carried) for joint in carried[link])
+def _beside(link: str) -> bool:
+    """Return whether a link has the name of a finger or a sensor."""
+    return BESIDE.search(link) is not None

@@ -87,12 +87,12 @@ class Document:
         return {link.get("name", ""): link for link in self.root.iterfind("link")}
 
     @cached_property
-    def carried(self) -> dict[str, list[Any]]:
-        """Joints that each link carries, by the link's name."""
-        carried: dict[str, list[Any]] = {name: [] for name in self.links}
+    def joints_on(self) -> dict[str, list[Any]]:
+        """Joints whose parent is a link, by the link's name."""
+        found: dict[str, list[Any]] = {name: [] for name in self.links}
         for joint in self.joints:
-            carried[joint.parent].append(joint)
-        return carried
+            found[joint.parent].append(joint)
+        return found
 
     @cached_property
     def placed(self) -> tuple[list[PlacedLink], list[MovingJoint]]:
@@ -106,8 +106,8 @@ class Document:
                 moving.append(MovingJoint(joint, index, T))
                 index, T = len(moving) - 1, np.eye(4)
             links.append(PlacedLink(link, index, T))
-            carried = reversed(self.carried[link])
-            waiting += [(joint.child, joint, index, T @ self.origin(joint)) for joint in carried]
+            later = reversed(self.joints_on[link])
+            waiting += [(joint.child, joint, index, T @ self.origin(joint)) for joint in later]
         return links, moving
 
     def origin(self, joint: Any) -> np.ndarray:
@@ -165,7 +165,7 @@ PREFIX = re.compile(rb"[<\s/]([A-Za-z_][\w.-]*):[A-Za-z_]")
 
 
 def _parsed(text: bytes) -> ET.Element:
-    """Return the root element; its namespace is removed, and so are undeclared prefixes."""
+    """Return the root element, without its namespace; a file need not declare its prefixes."""
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:

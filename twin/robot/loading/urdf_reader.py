@@ -71,7 +71,7 @@ class UrdfModel(NamedTuple):
     inertia_fault: str
 
 
-def read_urdf(path: Path, *, unphysical: bool = False) -> UrdfModel:
+def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = True) -> UrdfModel:
     """Read and check a URDF.
 
     Fixed joints are merged, so that a link of the tree contains all links fixed to each other.  The flange is
@@ -81,6 +81,7 @@ def read_urdf(path: Path, *, unphysical: bool = False) -> UrdfModel:
     Args:
         path: path of the file.
         unphysical: accept impossible bodies.
+        standard_tool: take the frame `tool0` as the flange if there is one.
 
     Raises:
         RobotError: the file is missing or malformed, or a joint in it is impossible.
@@ -90,11 +91,11 @@ def read_urdf(path: Path, *, unphysical: bool = False) -> UrdfModel:
     if not moving:
         raise RobotError(f"{path}: no joint moves; at least one must be revolute, continuous or prismatic")
     frames = {link.name: Frame(link.index, frozen(link.T)) for link in links}
-    tool = tool_frame(document.base, document.carried)
+    tool = tool_frame(document.base, document.joints_on, standard_tool)
     if frames[tool.name].joint < 0:
         raise RobotError(
             f"{path}: no joint moves link {tool.name!r}, so no tool or payload could be attached to it; "
-            "expected it behind a moving joint, or under another name"
+            "expected it behind a moving joint, or another --tool-frame (tool_frame=)"
         )
     joints = [joint.joint for joint in moving]
     followers = _followers(path, joints)
@@ -132,7 +133,8 @@ def _inertia_fault(
         return f"{faults[0]}{more}; correct it, or load it with unphysical=True"
     if not bodies:
         return NO_INERTIAL
-    fault = "" if unphysical else moved_mass_fault(tree, followers.G, followers.g0)
+    names = [tree.names[joint] for joint in followers.driven]
+    fault = "" if unphysical else moved_mass_fault(tree, names, followers.G, followers.g0)
     return f"{fault}, or load it with unphysical=True" if fault else ""
 
 
