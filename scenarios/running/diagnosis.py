@@ -147,6 +147,6 @@ def _saturated(run: Run) -> str:
 
 def _check_model(robot: str, purpose: str) -> str:
     """Return a sentence on the command that checks a robot's file; "" for a robot of this project."""
-    if not Path(robot).exists():
+    if Path(robot).suffix not in (".urdf", ".toml") and not Path(robot).is_dir():
         return ""
     return f". {shlex.join(['irb-twin', 'check-model', robot])} {purpose}"

@@ -19,7 +19,15 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
 from twin import Robot, Simulation, check_model
-from twin.errors import DriveWarning, LimitError, RobotError, ShapeWarning, TwinError, UnknownNameError
+from twin.errors import (
+    DriveWarning,
+    LimitError,
+    RobotError,
+    ShapeWarning,
+    ToolFrameWarning,
+    TwinError,
+    UnknownNameError,
+)
 from twin.logs.log import JOINTS, RECORDED, Log
 from twin.logs.recordings.reading import read_recording
 from twin.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
@@ -36,6 +44,7 @@ def robot_file(case: Case, path: Path) -> Verdict:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DriveWarning)
+            warnings.simplefilter("ignore", ToolFrameWarning)
             robot = twin.load(path)
     except Exception as error:
         refused = refusal(error, list(case.files))

@@ -47,8 +47,8 @@ def test_help_of_a_scenario_shows_description_and_settings(command):
 @pytest.mark.parametrize(
     ("scenarios", "told"),
     [
-        ("", "toml or URDF (default irb140)"),
-        ("parallelogram", "toml or URDF (default irb1400)"),
+        ("", "toml or folder (default irb140)"),
+        ("parallelogram", "toml or folder (default irb1400)"),
         ("pose_path parallelogram", "(default irb140 in pose_path, irb1400 in parallelogram)"),
         ("gravity_hold parallelogram", "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
         ("laboratory pose_path", "(default pd in laboratory, computed_torque in pose_path)"),

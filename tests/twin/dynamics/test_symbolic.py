@@ -95,7 +95,7 @@ def test_formulas_of_something_else_are_refused(tmp_path, rng):
         (lambda: formulas(long), "sums of 4 axes would be too long .* as --axes 3, or wr"),
         (
             lambda: formulas("irb1400", axes=3),
-            "'irb1400' has a closed loop (parallelogram): its joints cannot",
+            "'irb1400' has joints without a motor (joint_elbow, joint_rod), so none can be locked",
         ),
         (lambda: formulas("irb140", axes=7), "'irb140' has 6 joints: expected 1 to 6 axes, got 7"),
         (lambda: formulas("irb140", axes=2, axis=3), "there is no axis 3: expected 1 to 2"),

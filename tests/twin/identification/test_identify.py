@@ -240,7 +240,7 @@ def test_an_arm_of_which_only_the_geometry_is_known(linear):
     linear = uncoupled(linear)
     t, q, tau = excited(linear, 1, DT)
     tree = replace(linear.tree, inertias=np.zeros_like(linear.tree.inertias))
-    unknown = replace(linear, tree=tree, has_inertia=False, drives=None, drive_mode="ideal")
+    unknown = replace(linear, tree=tree, inertia_fault="unknown", drives=None, drive_mode="ideal")
     recording = twin.logs.torque_recording(t, q, tau)
     found, known = (twin.identify(one, recording, filtering=Filtering(10.0)) for one in (unknown, linear))
     assert all(one.before == 0 for one in found.values)

@@ -169,7 +169,7 @@ def test_offsets_friction_and_masses_are_found_wherever_they_are_thought_to_be(l
     none = replace(large.tree, inertias=np.zeros((6, 10)))
     for known in (
         replace(large, drives=replace(large.drives, viscous=VISCOUS / 1e3, coulomb=VISCOUS / 1e3)),
-        replace(large, drives=None, has_inertia=False, tree=none),
+        replace(large, drives=None, inertia_fault="unknown", tree=none),
     ):
         solution = physical_solution(twin.identify(known, recorded(large, 20)))
         assert np.all(solution.growth < 1.1)

@@ -135,7 +135,7 @@ def test_what_a_robot_has_not_cannot_vary(irb140, load):
         changed(irb140, [("drives.coulomb", 1.1)], "model.")
     with pytest.raises(VariationError, match=r"mass\.joint_2 is given twice"):
         changed(irb140, [("mass.link_2", 9.0), ("mass.joint_2", 9.0)])
-    table = dataclasses.replace(irb140, has_inertia=False)
+    table = dataclasses.replace(irb140, inertia_fault="unknown")
     assert not [one for one in quantities(table) if one.name.startswith("mass")]
     with pytest.raises(VariationError, match="robot 'irb140' has no masses"):
         changed(table, [("mass", 1.1)])

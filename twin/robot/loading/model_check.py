@@ -340,7 +340,7 @@ def check_model(path: Path) -> ModelCheck:
     try:
         robot = _quietly_loaded(path)
     except RobotError as error:
-        if not found:
+        if not any(one.severity == ERROR for one in found):
             found.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
     if robot is not None:
         parts = _passive_marked(parts, robot)
