@@ -9,8 +9,10 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support import damage
 from tests.support.identified_arms import excited, slides_as_it_starts
-from twin.identification.measurements import differences
+from twin.identification.alternatives import alternatives
+from twin.identification.measurements import differences, filtered_measurements
 from twin.identification.torque_model import TorqueModel
+from twin.logs.recordings.even_time import with_even_times
 
 pytestmark = pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")
 
@@ -110,6 +112,32 @@ def test_a_recording_that_can_be_cured_has_a_note(linear, arrays, error, how, na
     found = identified(linear, arrays, how, **settings)
     assert [(one.name, one.joints, one.stops) for one in found.findings] == [(name, joints, False)]
     assert error(found) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("how", "said", "off"),
+    [
+        (damage.uneven, ": interpolated, every", 1e-6),
+        (damage.wrongly_stamped, "smoother with even steps", 1e-3),
+    ],
+)
+def test_the_positions_decide_whether_stamps_are_right(arrays, how, said, off):
+    recording = twin.logs.torque_recording(*how(*arrays, np.random.default_rng(1)))
+    even, (found,) = with_even_times(recording)
+    assert said in found.text
+    inside = slice(10, -10)
+    expected = damage.interpolated(arrays[0], arrays[1], even.t[inside])
+    np.testing.assert_allclose(even.q[inside], expected, rtol=0, atol=off)
+
+
+def test_a_torque_is_no_better_for_being_smaller(linear, arrays):
+    """All torques in another unit fit as well as before; one of them alone does not fit the others."""
+    measured = filtered_measurements(twin.logs.torque_recording(*arrays))
+    other = alternatives(TorqueModel(linear), [measured])
+    _, L = other.fit()
+    for factor in (1e-3, 1e3):
+        assert other.fit(factors=np.full(6, factor))[1] == pytest.approx(L, abs=1e-6)
+        assert other.fit(factors=np.where(np.arange(6) == 3, factor, 1.0))[1] > L
 
 
 def test_a_delay_has_its_deviation(linear, arrays):
