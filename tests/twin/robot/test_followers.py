@@ -11,7 +11,7 @@ from twin.errors import RobotError
 
 HOLLOW_WRIST = (  # as of painting robots: axes of the wrist turn twice
     link("bend", 0.5)
-    + joint("bend_joint", "link_4", "bend", axis="0 0.6 0.8", inside=mimic("joint_4", -1.0))
+    + joint("bend_joint", "link_4", "bend", axis="0 0.6 0.8", inside=mimic("joint_4", -1.0, 0.1))
     + link("turn", 0.4)
     + joint("turn_joint", "bend", "turn", axis="1 0 0")
     + link("end", 0.3)
@@ -24,6 +24,14 @@ BALANCER = (
     + joint("rod_joint", "cylinder", "rod", "prismatic", "1 0 0", inside=mimic("joint_2", 0.2, -0.05))
 )
 GRIPPER = frame("hand", "link_6") + fingers("hand")
+FINGERS = {"right_finger_joint": ("left_finger_joint", -1.0, 0.0)}
+LAWS = {
+    "gripper": FINGERS,
+    "hollow wrist": {"bend_joint": ("joint_4", -1.0, 0.1), "end_joint": ("joint_4", -0.5, 0.25)},
+    "balancer": {"cylinder_joint": ("joint_2", -0.3, 0.1), "rod_joint": ("joint_2", 0.2, -0.05)} | FINGERS,
+}
+"""Leader, factor and offset of each follower, by hand."""
+
 CASES = {
     "gripper": (chain(6) + GRIPPER, 7),
     "hollow wrist": (chain(4) + HOLLOW_WRIST, 5),
@@ -34,12 +42,14 @@ CASES = {
 class Whole:
     """Pinocchio's model of all joints, with the followers put in by hand: `q_tree = G q + g0`."""
 
-    def __init__(self, path, found):
+    def __init__(self, path, found, laws):
         self.model = pin.buildModelFromUrdf(str(path))
         self.data = self.model.createData()
-        at = [self.model.joints[self.model.getJointId(name)].idx_q for name in found.tree.names]
         self.G, self.g0 = np.zeros((self.model.nv, found.n)), np.zeros(self.model.nv)
-        self.G[at], self.g0[at] = found.embedding, found.embedding_offset
+        for name in found.tree.names:
+            leader, factor, offset = laws.get(name, (name, 1.0, 0.0))
+            at = self.model.joints[self.model.getJointId(name)].idx_q
+            self.G[at, found.joint_names.index(leader)], self.g0[at] = factor, offset
 
     def torques(self, q, qd, qdd):
         tree = self.G @ q + self.g0, self.G @ qd, self.G @ qdd
@@ -53,7 +63,7 @@ class Whole:
 class Reduced:
     """Pinocchio's own model with followers; it knows none that follow a follower."""
 
-    def __init__(self, path, found):
+    def __init__(self, path, found, _laws):
         self.model = pin.buildModelFromUrdf(str(path), mimic=True)
         self.data = self.model.createData()
         assert self.model.nv == found.n
@@ -77,7 +87,7 @@ def test_followers_agree_with_pinocchio(load, tmp_path, rng, case):
     found, path = load(robot(text)), tmp_path / "robot.urdf"
     assert found.n == n
     for peer in (Whole, Reduced)[: 2 if case == "gripper" else 1]:
-        other = peer(path, found)
+        other = peer(path, found, LAWS[case])
         for _ in range(3):
             q, qd, qdd = rng.uniform(-1, 1, (3, n))
             tau = other.torques(q, qd, qdd)
