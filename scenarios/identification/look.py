@@ -79,6 +79,7 @@ def _draw(panels: NDArray[Any], robot: Robot, one: Any, filtering: Filtering | N
             axes.axhline(limit, color="0.4", lw=0.8, ls="--")
     panels[2].plot(*_saturated(t, tau / largest), ".", color="black", ms=4)
     panels[3].plot(t[1:], 1e3 * np.diff(t), ".", color="0.3", ms=2)
+    panels[3].set_ylim(0.0, 1.2e3 * float(np.max(np.diff(t))))
     _draw_delay(panels[4], robot, one, filtering)
     for axes in panels:
         axes.grid(True, color="0.88")

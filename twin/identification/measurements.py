@@ -344,7 +344,7 @@ def filtered_measurements(
     filtering = filtering or Filtering()
     dt, name = recording.period, recording.name
     chosen = filtering.cutoff is None
-    cutoff = filtering.cutoff
+    cutoff, more = filtering.cutoff, "" if filtering.factor == 1.0 else f", times {filtering.factor:g}"
     if cutoff is None:
         cutoff = min(filtering.factor * chosen_cutoff(recording.q, dt), 2.0 * HIGHEST / dt)
     low_pass = LowPass(cutoff, dt)
@@ -373,7 +373,7 @@ def filtered_measurements(
         )
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
-        f"{_choice(filtering) if chosen else ''}, {1 / (step * dt):g} rows per second, "
+        f"{f' (chosen from the motion{more})' if chosen else ''}, {1 / (step * dt):g} rows per second, "
         f"{edge:g} s excluded at both ends"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
@@ -385,13 +385,6 @@ def filtered_measurements(
     reference = replace(measured, q=recording.q_ref)
     qd, qdd = differences(recording.q_ref, dt)
     return replace(measured, reference=replace(reference, qd=qd, qdd=qdd, qd_friction=qd))
-
-
-def _choice(filtering: Filtering) -> str:
-    """Say how a cut-off was chosen."""
-    if filtering.factor == 1.0:
-        return " (chosen from the motion)"
-    return f" ({filtering.factor:g} times that of the motion, with which too little is determined)"
 
 
 class Equations(NamedTuple):

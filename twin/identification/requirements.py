@@ -47,7 +47,7 @@ def require_motion(robot: Robot, measured: Sequence[Measurements]) -> None:
             raise IdentificationError(
                 f"{one.name}: joint {joint + 1} reaches {reached[joint]:.4g} rad, but its range is "
                 f"{robot.q_min[joint]:.4g} to {robot.q_max[joint]:.4g} rad: are these positions {gear}or in "
-                "another unit (--angle-unit)?"
+                f"another unit (--angle-unit){_other_joint(reached, limit, joint)}?"
             )
     moved = np.max([_span(one) for one in measured], axis=0)
     if not np.all(moved >= STANDS_STILL):
@@ -56,6 +56,12 @@ def require_motion(robot: Robot, measured: Sequence[Measurements]) -> None:
             f"joint {still} stands still: it moves over {np.min(moved):.2g} rad, which does not determine "
             f"its inertia and friction; expected it to turn by {STANDS_STILL:g} rad or more, back and forth"
         )
+
+
+def _other_joint(reached: Floats, limit: Floats, joint: int) -> str:
+    """Ask whether positions beyond the limit of a joint are those of another, whose place they could take."""
+    others = np.flatnonzero((reached[joint] <= limit) & (reached <= limit[joint])) + 1
+    return f", or swapped with those of joint {' or '.join(map(str, others.tolist()))}" if others.size else ""
 
 
 def _span(one: Measurements) -> Floats:

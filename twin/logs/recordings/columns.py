@@ -349,7 +349,7 @@ def find_columns(table: Table, requested: Sequence[ColumnRequest], options: Head
         if wrong:
             names = ", ".join(repr(name) + _by_another_name(name, options) for name in wrong)
             example = ", ".join(f"{name}=NAME" for name in wrong)
-            if table.header == [str(k + 1) for k in range(len(table.header))]:
+            if table.header and table.header == [str(k + 1) for k in range(len(table.header))]:
                 raise RecordingError(
                     f"{table.path}: no header, and {fault} {names} among {len(table.header)}; name columns "
                     f"by their places, from 1: {', '.join(f'{name}=1' for name in wrong[:3])}"
