@@ -22,9 +22,9 @@ ORIGINS = {
 
 
 def arms():
-    """Return the facts of the built-in arms, by payload and reach."""
+    """Return the facts of the built-in arms, by reach."""
     facts = [read(build.HERE / name / "robot.toml") for name in build.robots()]
-    return sorted(facts, key=lambda arm: (arm["rating"]["payload"], arm["rating"]["reach"]))
+    return sorted(facts, key=lambda arm: arm["rating"]["reach"])
 
 
 def masses(arm):
@@ -70,10 +70,12 @@ def weights(arm):
     """Return a row: masses in [kg] of the arm, of its links, of further links, and their origin."""
     found = list(masses(arm).values())
     further = sum(found[7:])
-    by_volume = any("volume_mm3" in link for link in arm["link"].values())
+    links = arm["link"].values()
+    by = "publication" if any("mass" in link for link in links) else "our solids"
+    by = "CAD volume" if "mass" in arm and any("volume_mm3" in link for link in links) else by
     parts = [f"{mass:.3g}" for mass in found[:7]]
     total = f"{arm.get('mass', sum(found)):g}"
-    return [total, *parts, f"{further:.3g}" if further else "", "CAD volume" if by_volume else "our solids"]
+    return [total, *parts, f"{further:.3g}" if further else "", by]
 
 
 def origins(arm):

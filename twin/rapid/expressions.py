@@ -254,7 +254,7 @@ class Evaluator(ABC):
             return RapidError(f"{name} is a routine", "name")
         known = [*self.frame.data, *self.frame.scope.local, *self.shared]
         beside = one_letter_beside(name.lower(), known)
-        hint = f", did you mean {beside!r}?" if beside else near(name, [*known, *PREDEFINED])
+        hint = f", did you mean {beside!r}?" if beside else near(name, known)
         hint = hint or ": add the module that declares it, or --inputs NAME=VALUE for a signal"
         return RapidError(f"{name} is not declared{hint}", "name")
 

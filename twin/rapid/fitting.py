@@ -91,15 +91,12 @@ def fit(
             masses.
 
     Example:
-        >>> from twin.rapid.fitting import Measured
         >>> robot = twin.load("irb140").with_drives("rigid")
         >>> q = [[0.1 * k * k, 0, 0, 0, 0.1 * k, 0] for k in range(4)]
         >>> source = twin.rapid.parse(twin.rapid.export(robot, q, zone="fine", speed="v5000"))
-        >>> program = twin.rapid.interpret(source, robot)
-        >>> times = [Measured(0.178, 4), Measured(0.239, 5), Measured(0.297, 6)]
-        >>> found = twin.rapid.fit(program, robot, times)
-        >>> round(found.limits.share, 2), found.share_deviation < 0.05
-        (0.8, True)
+        >>> times = [twin.rapid.Measured(time, line) for time, line in ((0.178, 4), (0.239, 5), (0.297, 6))]
+        >>> round(twin.rapid.fit(twin.rapid.interpret(source, robot), robot, times).limits.share, 2)
+        0.8
 
     Raises:
         RapidError: fewer than three times, one that is not positive and finite, or a line without a move that

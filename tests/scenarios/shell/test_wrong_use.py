@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
         ("run --controller pd pose_path", "before all options"),
         ("run pose_pth", "unknown scenario 'pose_pth': known are constrained_circle, drive_check"),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
-        ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb140"),
+        ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb120"),
         ("run gravity_hold --controller lqr", "unknown controller 'lqr': known are pd"),
         ("run gravity_hold --bandwith 3", "(did you mean --bandwidth?)"),
         ("run gravity_hold --csv a.csv", "unknown option '--csv'"),

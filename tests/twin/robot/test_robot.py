@@ -14,7 +14,7 @@ IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
 def test_a_missing_file_and_an_unknown_name():
     with pytest.raises(RobotError, match=r"no such robot file: /nowhere/arm\.urdf"):
         twin.load("/nowhere/arm.urdf")
-    with pytest.raises(UnknownNameError, match="unknown robot 'irb99': known are irb140"):
+    with pytest.raises(UnknownNameError, match="unknown robot 'irb99': known are irb120"):
         twin.load("irb99")
 
 
