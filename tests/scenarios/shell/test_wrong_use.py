@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
         ("run --controller pd pose_path", "before all options"),
         (
             "run pose_pth",
-            "unknown scenario 'pose_pth', did you mean 'pose_path'?: known are constrained_circle, drive_check",
+            "unknown scenario 'pose_pth', did you mean 'pose_path'?",
         ),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
         ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb120"),
