@@ -1,9 +1,17 @@
 """Version of the project, and of the libraries on which its figures depend."""
 
+import platform
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 ENGINES = ("pybullet", "pybullet-arm64")
-"""Packages that contain the module `pybullet`; `pyproject.toml` chooses one."""
+"""Packages that contain the module `pybullet`; the first has fewer wheels."""
+
+
+def engine_package() -> str:
+    """Return the package that `pyproject.toml` chooses for this Python: the one that has a wheel for it."""
+    has_wheel = sys.platform == "linux" and platform.machine() == "x86_64" and sys.version_info < (3, 12)
+    return ENGINES[0 if has_wheel else 1]
 
 
 def _installed(*packages: str) -> str:
