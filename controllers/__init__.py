@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import lazy_loader
 
 from controllers import plugin_controllers
-from twin.errors import UnknownNameError
+from twin.errors import UnknownNameError, near
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -79,7 +79,9 @@ def law(name: str) -> type:
         UnknownNameError: there is none of that name; the message lists the known names.
     """
     if name not in _LAWS:
-        raise UnknownNameError(f"unknown controller {name!r}: known are {', '.join(NAMES)}")
+        raise UnknownNameError(
+            f"unknown controller {name!r}{near(name, NAMES)}: known are {', '.join(NAMES)}"
+        )
     module, attribute = _LAWS[name]
     return getattr(import_module(module), attribute)
 

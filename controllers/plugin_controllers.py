@@ -21,7 +21,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt
+from twin.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt, near
 from twin.plugins import attribute_of, load_file, load_module, plugin_entries, plugin_files
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def require_known(name: str, ours: tuple[str, ...]) -> None:
     if name in ours or name in plugin_entries(GROUP):
         return
     if not is_user_controller(name):
-        known = ", ".join((*ours, *plugin_entries(GROUP)))
+        known = *ours, *plugin_entries(GROUP)
         raise UnknownNameError(
-            f"unknown controller {name!r}: known are {known}, or that of a file or a "
-            "module, ./my.py:Law or package.module:Law"
+            f"unknown controller {name!r}{near(name, known)}: known are {', '.join(known)}, "
+            "or that of a file or a module, ./my.py:Law or package.module:Law"
         )
     where, inner = parts(name)
     if where.endswith(".py") and not Path(where).is_file():

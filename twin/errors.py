@@ -24,6 +24,10 @@ class ShapeError(ValueError):
         return f"{expected}, got {shape}"
 
 
+class ControllerError(ValueError):
+    """What a controller returned is not one real torque for each joint."""
+
+
 class TwinError(Exception):
     """Base class of all errors of this package."""
 

@@ -251,7 +251,10 @@ def describe(run: Run) -> str:
         period = f"{1e3 * log.time_step * log.steps_per_period:g} ms"
         words += [f"{log.t[-1]:.4g} s", f"{len(log.t)} control periods of {period}"]
     drives, model = run.drives
-    words.append(f"{drives} drives" + (f" ({model} drives in the model)" if model != drives else ""))
+    aside = f" ({model} drives in the model)" if model != drives else ""
+    if drives == model == "ideal" and log is not None and log.robot.drives is not None:
+        aside = " (no friction; see --drives)"
+    words.append(f"{drives} drives{aside}")
     named = ("robot", "drives", "model_drives")
     words += [f"{name} {value}" for name, value in run.settings.items() if name not in named]
     return ", ".join(words)

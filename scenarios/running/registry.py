@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenarios.options import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
-from twin.errors import PluginError, TwinError, UnknownNameError, VariationError, WrongUse, describe_error
+from twin.errors import (
+    PluginError,
+    TwinError,
+    UnknownNameError,
+    VariationError,
+    WrongUse,
+    describe_error,
+    near,
+)
 from twin.plugins import load_file, load_module, plugin_entries
 from twin.rapid.values import SUFFIXES
 
@@ -154,9 +162,11 @@ def find(name: str) -> Entry:
     plugins = plugin_entries(GROUP)
     if name in plugins:
         return _entry(name, plugins[name].load(), name)
+    files = [f"./{name}{suffix}" for suffix in (".py", *SUFFIXES) if Path(f"{name}{suffix}").is_file()]
+    hint = f", did you mean {files[0]}?" if files else near(name, known_names())
     raise UnknownNameError(
-        f"unknown scenario {name!r}: known are {', '.join(known_names())}, or the path of your .py file or "
-        "of a program in RAPID"
+        f"unknown scenario {name!r}{hint}: known are {', '.join(known_names())}, "
+        "or the path of your .py file or of a program in RAPID"
     )
 
 

@@ -25,6 +25,7 @@ from scenarios.running.registry import HERE, Task, scenario_argument_text, suite
 from scenarios.scenario import ScenarioTable
 from scenarios.setup import Setup
 from twin.errors import (
+    ControllerError,
     DivergenceError,
     PluginError,
     RapidError,
@@ -199,7 +200,7 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         if run is None and log is not None:
             run = TrackingRun(log, error.loop)
         touched = isinstance(error, TouchedError)
-    except PluginError as error:
+    except (PluginError, ControllerError) as error:
         fault, raised = describe_error(error), _raised_in(error, entry.file)
     except BaseException as error:
         if is_interrupt(error):
@@ -250,8 +251,8 @@ def judged(task: Task, run: TrackingRun) -> tuple[Metric, ...]:
 
 def _raised_in(error: BaseException, file: str) -> str:
     """Return whose code raised an error: the last frame of the user's files in its traceback, or of all."""
-    if isinstance(error, RapidError):
-        return "the program"
+    if isinstance(error, (RapidError, ControllerError)):
+        return "the program" if isinstance(error, RapidError) else "the controller"
     frames = traceback.extract_tb((error.__cause__ or error).__traceback__)
     theirs = [frame for frame in frames if frame.filename in user_files(file)]
     if isinstance(error, PluginError) and not theirs:

@@ -137,7 +137,9 @@ class ScenarioExperiment:
                 return robot_quantities.quantity(arms["model_payload"], rest, MODEL).nominal
             return robot_quantities.quantity(arms["payload"], name).nominal
         except UnknownNameError:
-            known = (one.name for one in self.quantities())
+            # a column of the drives is also named where it has no effect, which its own message says
+            drives = (f"drives.{column}" for column in robot_quantities.COLUMNS)
+            known = dict.fromkeys([*(one.name for one in self.quantities()), *drives])
             raise robot_quantities.unknown(name, f"scenario {self.scenario!r}", known) from None
 
     def law_numbers(self) -> dict[str, float | np.ndarray]:

@@ -85,7 +85,7 @@ def test_error_limits_match_settings(settings, exact, bounded):
 @pytest.mark.parametrize(
     ("settings", "believed", "told"),
     [
-        ({}, "ideal", "ideal drives,"),
+        ({}, "ideal", "ideal drives (no friction; see --drives),"),
         ({"drives": "rigid"}, "rigid", "rigid drives,"),
         ({"drives": "elastic"}, "rigid", "elastic drives (rigid drives in the model)"),
         ({"drives": "rigid", "model_drives": "ideal"}, "ideal", "rigid drives (ideal drives in the model)"),

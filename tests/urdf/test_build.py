@@ -1,6 +1,5 @@
 """The committed URDFs against the facts they are built from."""
 
-import math
 import subprocess
 import sys
 from decimal import Decimal
@@ -10,10 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-import twin
-from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, paths_of
 from tests.support.urdf_files import FILES, dh_tool_pose, find, numbers, relative
-from twin.trajectories.sampling import sample
 from urdf import build, decimal_math
 
 X, Y, Z = np.eye(3).tolist()
@@ -203,34 +199,3 @@ def test_principal_axes_of_hard_tensors():
             rebuilt = Rotation.from_euler("xyz", rpy).as_matrix()
             assert np.linalg.det(np.array(axes, float)) == pytest.approx(1, abs=1e-15)
             assert relative(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15
-
-
-# The effort limits of the URDFs follow from the scenarios by the rule that the robot.toml files state.
-
-
-MARGIN = 1.5
-
-
-def peak_torques(robot, path):
-    """Largest |tau| of each joint with the payload, the path hurried until a joint is at its speed limit."""
-    samples = sample(path, 1e-3)
-    hurry = 1.0 / np.max(np.abs(samples.qd) / robot.qd_max)
-    motion = (samples.q, hurry * samples.qd, hurry**2 * samples.qdd)
-    peaks = []
-    for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        com = (x * OFF_AXIS_6, y * OFF_AXIS_6, BEYOND_FLANGE)
-        loaded = robot.with_payload(twin.Payload(robot.rating.payload, com))
-        peaks.append(np.max(np.abs(twin.inverse_dynamics(loaded, *motion)), axis=0))
-    return np.max(peaks, axis=0)
-
-
-RULED = [
-    name for name, file in FILES.items() if "1.5 times the peak" in file.facts["joints"]["effort_source"]
-]
-
-
-@pytest.mark.parametrize("name", RULED)
-def test_effort_is_the_rule_applied_to_the_scenarios(name):
-    robot = twin.load(name)
-    peak = np.max([peak_torques(robot, path) for path in paths_of(robot)], axis=0)
-    assert robot.tau_max.tolist() == [math.ceil(MARGIN * tau) for tau in peak.tolist()]

@@ -143,44 +143,6 @@ def test_motors_hold_the_arm_with_its_payload_and_reach_the_limits(robot):
     assert np.all(np.max(held, axis=0) < drives.torque_max)
 
 
-RULES = {
-    "coulomb": ("4.5 %", lambda peak, robot: np.repeat([0.045, 0.09], 3) * peak),
-    "static": ("1.5 and 2 times", lambda peak, robot: np.repeat([1.5, 2.0], 3) * robot.drives.coulomb),
-    "viscous": ("10 % (axes", lambda peak, robot: np.repeat([0.10, 0.15], 3) * peak / robot.qd_max),
-    "stiffness": ("115 rad^-1 (axes 1", lambda peak, robot: np.repeat([115, 200], 3) * peak),
-    "rotor_inertia": (
-        "rotor and gear input, 3.5e-5 kg m^2",
-        lambda peak, robot: 3.5e-5 * robot.drives.motor_torque_max**1.5,
-    ),
-}
-
-
-def test_drives_follow_the_rules_that_their_sources_name(robot):
-    """To two digits; a number with another source is not asked."""
-    table = FILES[robot.name].facts["drives"]
-    asked = 0
-    for key, (words, rule) in RULES.items():
-        if words in " ".join(table["source"][key].split()):
-            # of what the motor gives, or of the limit before the motor's torque was rounded up
-            limits = robot.drives.torque_max, robot.tau_max
-            off = [np.max(np.abs(table[key] / rule(limit, robot) - 1)) for limit in limits]
-            assert min(off) < 0.055, key
-            asked += 1
-    assert asked >= 1
-
-
-def test_damping_is_a_twentieth_of_critical(robot):
-    drives = robot.drives
-    q = random_q(robot, 4000)
-    M = twin.mass_matrix(loaded(robot.with_drives("ideal")), q)
-    A = np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
-    J = np.diagonal(drives.reflected_inertia)
-    expected = 0.1 * np.sqrt(drives.stiffness * J * A / (J + A))
-    np.testing.assert_allclose(
-        drives.damping, expected, rtol=0.1
-    )  # two digits, and the scatter of the median
-
-
 def test_poses_are_in_their_ranges_and_the_tour_stays_on_one_branch(robot):
     for q in robot.poses.values():
         assert np.all((robot.q_min <= q) & (q <= robot.q_max))
@@ -232,7 +194,7 @@ def test_the_stored_excitation_determines_the_base_parameters(name):
     motion = stored_excitation(robot)
     assert motion is not None
     use = excitation_use(robot, *motion(np.arange(0, motion.period, 0.02)))
-    assert use.condition < CONDITION / 20
+    assert use.condition < CONDITION / (10 if robot.loops else 20)  # parts of a loop move alike
     assert max(use[1:]) <= 1
 
 

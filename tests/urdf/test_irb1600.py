@@ -1,13 +1,12 @@
-"""The IRB 1600: hollow boxes of steel against the CAD that they stand for, and drives by their rules."""
+"""The IRB 1600: hollow boxes of steel against the CAD that they stand for, and a lecture's motors."""
 
 from decimal import Decimal
 
 import numpy as np
 import pytest
-from scipy.stats import qmc
 
 import twin
-from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, paths_of
+from tests.support.effort_rule import BEYOND_FLANGE, paths_of
 from tests.support.urdf_files import FILES
 from twin.trajectories.sampling import sample
 from urdf import decimal_math
@@ -32,16 +31,6 @@ CAD = {
 def bulks():
     with decimal_math.precisely():
         return {link: bulk(values) for link, values in read(FILE.toml, Decimal)["link"].items()}
-
-
-@pytest.fixture(scope="module")
-def median_inertia(irb1600):
-    """The diagonal of the mass matrix (6,) with the rated payload, its median over the ranges."""
-    payload = twin.Payload(irb1600.rating.payload, (OFF_AXIS_6, 0, BEYOND_FLANGE))
-    evenly = qmc.Sobol(6, scramble=False).random_base2(16)  # of random samples the median scatters by 1 %
-    q = qmc.scale(evenly, irb1600.q_min, irb1600.q_max)
-    M = twin.mass_matrix(irb1600.with_payload(payload), q)
-    return np.median(np.diagonal(M, axis1=1, axis2=2), axis=0)
 
 
 def masses():
@@ -81,25 +70,3 @@ def test_effort_is_what_the_motors_give_and_carries_the_payload_along_every_scen
         samples = sample(path, 1e-3)
         tau = twin.inverse_dynamics(loaded, samples.q, samples.qd, samples.qdd)
         assert np.all(np.max(np.abs(tau), axis=0) < 0.9 * irb1600.tau_max)
-
-
-def test_friction_and_stiffness_follow_their_rules(irb1600):
-    """To the rounding of two digits, of three for the stiffness."""
-    drives, limit = irb1600.drives, irb1600.tau_max
-    rules = (slice(0, 3), 0.045, 1.5, 0.10, 115), (slice(3, 6), 0.09, 2.0, 0.15, 200)
-    for part, coulomb, static, viscous, stiffness in rules:
-        np.testing.assert_allclose(drives.coulomb[part], coulomb * limit[part], rtol=0.025)
-        np.testing.assert_allclose(drives.static[part], static * coulomb * limit[part], rtol=0.025)
-        at_speed = drives.viscous[part] * irb1600.qd_max[part]
-        np.testing.assert_allclose(at_speed, viscous * limit[part], rtol=0.035)
-        np.testing.assert_allclose(drives.stiffness[part], stiffness * limit[part], rtol=1e-12)
-
-
-def test_rotors_are_half_of_the_link_inertia_and_damping_a_twentieth_of_critical(irb1600, median_inertia):
-    """Of rotor against arm: 2 zeta sqrt(k J A / (J + A)), with A the arm's inertia; to three digits."""
-    drives = irb1600.drives
-    J = np.diagonal(drives.reflected_inertia)
-    np.testing.assert_allclose(J, 0.5 * median_inertia, rtol=0.003)  # the lecture says 50 to 100 %
-    reduced = J * median_inertia / (J + median_inertia)
-    expected = 2 * 0.05 * np.sqrt(drives.stiffness * reduced)
-    np.testing.assert_allclose(drives.damping, expected, rtol=0.02)

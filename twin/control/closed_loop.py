@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ from twin.control.signals import (
     within_twice_the_speed_limits,
 )
 from twin.dynamics.equation_of_motion import mass_matrix
-from twin.errors import DivergenceError, LimitError, LoopError, SingularityError
+from twin.errors import ControllerError, DivergenceError, LimitError, LoopError, SingularityError
 from twin.logs.log import Log
 from twin.robot.drives.motors import MotorLimits
 from twin.robot.drives.sensors import Sensors
@@ -97,9 +97,11 @@ def run_closed_loop(
 
     Raises:
         LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
-        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape is wrong; a
-            start is given for a part of a run; the plant, or a controller with a `reset` method, is used by
-            another closed loop at this moment; the robot's drives are not ideal, but the plant has no drives.
+        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape or a type is
+            wrong; a start is given for a part of a run; the plant, or a controller with a `reset` method, is
+            used by another closed loop at this moment; the robot's drives are not ideal, but the plant has no
+            drives.
+        ControllerError: the controller does not return n real numbers.
         RobotError: the sensors are encoders, and those of the robot are unknown.
         DivergenceError: the state diverged, a closed kinematic loop folded or opened, a constraint became
             singular, or the controller demanded a torque that is not finite. Its `log` ends before a diverged
@@ -114,6 +116,9 @@ def run_closed_loop(
         >>> twin.run_closed_loop(twin.AnalyticPlant(robot), law, reference).q[-1].round(3).tolist()
         [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
     """
+    if not callable(controller):
+        made = "as controllers.make('pd', robot) makes it"
+        raise ValueError(f"expected a controller, {made}, or a function, got {controller!r:.60}")
     if part and start is not None:
         raise ValueError("a part of a run begins at the plant's present state, expected no start")
     if part and isinstance(sensors, Sensors):
@@ -228,7 +233,7 @@ class _Loop:
 
         Raises:
             DivergenceError: the controller demands a torque that is not finite.
-            ValueError: the controller does not return n real numbers.
+            ControllerError: the controller does not return n real numbers.
         """
         q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
         t, n = self.times[k], len(q)
@@ -309,19 +314,22 @@ def prepared_table(controller: Any, reference: Samples) -> np.ndarray:
 
 
 def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
-    """Return a controller's demand as an array; raise `ValueError` unless it is n real numbers.
+    """Return a controller's demand as an array; raise `ControllerError` unless it is n real numbers.
 
     They need not be finite.
     """
-    if np.shape(demand) != (n,):
-        raise ValueError(
-            f"controller {name!r} returned tau of shape {np.shape(demand)} at t = {t:.6g} s, expected {(n,)}"
-        )
-    array = np.asarray(demand)
-    if array.dtype.kind not in "fiu" or isinstance(demand, np.ma.MaskedArray):
-        kind = "a masked array" if isinstance(demand, np.ma.MaskedArray) else f"an array of {array.dtype}"
-        raise ValueError(f"controller {name!r} returned {kind} at t = {t:.6g} s, expected real numbers")
-    return array
+    array, expected = np.asarray(demand), f"expected {n} real numbers"
+    if demand is None:
+        returned, expected = "None", f"{expected}: does it end with `return tau`?"
+    elif isinstance(demand, np.ma.MaskedArray):
+        returned = "a masked array"
+    elif array.dtype.kind not in "fiu":
+        returned = f"an array of {array.dtype}" if array.ndim else repr(demand)
+    elif array.shape != (n,):
+        returned = f"tau of shape {array.shape}"
+    else:
+        return array
+    raise ControllerError(f"controller {name!r} returned {returned} at t = {t:.6g} s, {expected}")
 
 
 _RUNNING: set[int] = set()
@@ -356,6 +364,9 @@ def _exclusive_use(plant: Plant, controller: Any) -> Iterator[None]:
 def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
     """Return copies of the reference's arrays; raise `ValueError` unless they are finite and fit together."""
     names = ("t", "q", "qd", "qdd")
+    if not isinstance(reference, Sequence) or len(reference) != len(names):
+        made = "as twin.sample(motion, period) makes them"
+        raise ValueError(f"expected a reference of samples, {made}, got {reference!r:.60}")
     arrays = tuple(
         np.array(real_array(part, f"reference.{name}")) for name, part in zip(names, reference, strict=True)
     )

@@ -233,8 +233,9 @@ def unknown(name: str, what: str, known: Iterable[str]) -> UnknownNameError:
         what: what lacks the quantity, for the message.
         known: the valid names.
     """
-    near = difflib.get_close_matches(name, known := list(known), 3, 0.5) or known[:3]
-    nearest = f"the nearest are {', '.join(near)}" if near else "it has none of this kind"
+    known = list(known)
+    near = [one for one in known if name in one.split(".")] or difflib.get_close_matches(name, known, 3, 0.5)
+    nearest = f"the nearest are {', '.join(near or known[:3])}" if known else "it has none of this kind"
     return UnknownNameError(f"{what} has no quantity {name!r}: {nearest}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.atomic_file import atomic_write
-from twin.errors import UnknownNameError
+from twin.errors import UnknownNameError, near
 from twin.formatting import figure, literal, shorten
 from twin.logs.columns import finite_part, first_non_finite, unit_of
 from twin.logs.figures import POSE_COMPONENTS, joint_error, tool_distance, tool_turn
@@ -303,7 +303,8 @@ def panels(logs: Mapping[str, Log], what: str, joints: Sequence[str] | None = No
     if what not in TITLES and what not in signals:
         of_laws = f", or a signal of the controllers, {', '.join(signals)}" if signals else ""
         without = "" if signals else "; no controller of these logs has signals"
-        raise ValueError(f"expected one of {', '.join(TITLES)}{of_laws} to draw, got {what!r}{without}")
+        hint = near(what, [*TITLES, *signals])
+        raise ValueError(f"expected one of {', '.join(TITLES)}{of_laws} to draw, got {what!r}{hint}{without}")
     if joints is not None:
         _require_known(logs, what, joints)
     found: dict[tuple[str, str], Panel] = {}

@@ -39,7 +39,10 @@ def folder(tmp_path_factory):
         ("walk", "walk"),
         ("run", "known are constrained_circle, drive_check, excitation, gravity_hold"),
         ("run --controller pd pose_path", "before all options"),
-        ("run pose_pth", "unknown scenario 'pose_pth': known are constrained_circle, drive_check"),
+        (
+            "run pose_pth",
+            "unknown scenario 'pose_pth', did you mean 'pose_path'?",
+        ),
         ("run nowhere/mine.py", "no scenario file 'nowhere/mine.py'"),
         ("run gravity_hold --robot irb99", "unknown robot 'irb99': known are irb120"),
         ("run gravity_hold --controller lqr", "unknown controller 'lqr': known are pd"),

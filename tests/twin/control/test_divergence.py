@@ -6,12 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import twin
 from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import RUNAWAY_SPEED, run_closed_loop
 from twin.control.plant import AnalyticPlant
 from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
 from twin.engine.simulation import Simulation
-from twin.errors import DivergenceError, LimitError
+from twin.errors import ControllerError, DivergenceError, LimitError
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import Samples, sample
 
@@ -103,10 +104,29 @@ def test_a_torque_that_is_not_finite(irb140, value, samples):
     assert samples == 1 or log.model_residual() < 1e-12, "the last torque moved nothing"
 
 
-@pytest.mark.parametrize("wrong", [np.zeros(5), np.zeros((1, 6)), 0.0, None])
-def test_a_torque_of_the_wrong_shape(irb140, wrong):
-    with pytest.raises(ValueError, match=r"'<lambda>' returned tau of shape .* at t = 0 s, expected \(6,\)"):
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros(5), r"tau of shape \(5,\) at t = 0 s, expected 6 real numbers"),
+        (np.zeros((1, 6)), r"tau of shape \(1, 6\) at"),
+        (0.0, r"tau of shape \(\) at"),
+        (None, "None at t = 0 s, expected 6 real numbers: does it end with `return tau`"),
+        ("abc", "'abc' at"),
+        (np.ones(6) * 1j, "an array of complex128 at"),
+    ],
+)
+def test_what_is_no_torque(irb140, wrong, message):
+    with pytest.raises(ControllerError, match=f"'<lambda>' returned {message}"):
         run_closed_loop(AnalyticPlant(irb140), lambda *_: wrong, still(irb140))
+
+
+def test_what_is_no_controller_and_no_reference(irb140):
+    plant = AnalyticPlant(irb140)
+    with pytest.raises(ValueError, match=r"expected a controller, as controllers\.make.*, got 'pd'"):
+        run_closed_loop(plant, "pd", still(irb140))
+    motion = twin.quintic([0] * 6, [0.1] * 6, 0.5)
+    with pytest.raises(ValueError, match=r"expected a reference of samples, as twin\.sample"):
+        run_closed_loop(plant, lambda *_: np.zeros(6), motion)
 
 
 @pytest.mark.parametrize(("time_step", "steps"), [(1e-3, 2), (3e-4, 3), (2e-3, 1)])

@@ -110,7 +110,7 @@ def test_a_law_cannot_move_the_robot_or_falsify_the_reference(irb140):
     ],
 )
 def test_demands_that_are_no_real_numbers_are_refused(irb140, demand, told):
-    with pytest.raises(ValueError, match=f"returned {told}.* at t = 0 s, expected real numbers"):
+    with pytest.raises(ValueError, match=f"returned {told}.* at t = 0 s, expected 6 real numbers"):
         run_closed_loop(AnalyticPlant(irb140), lambda *_: demand, still(irb140))
 
 

@@ -1,0 +1,122 @@
+"""Numbers of drives that no source has follow the rules that the files and docs/estimated.md state."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+import twin
+from tests.support.doc_pages import HOUSE
+from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, peak_torques
+from twin.robot.limits import folded
+
+JOINED = "irb120", "irb1200", "irb2400", "irb2600", "irb4600"
+LECTURE = "irb1600", "irb1600_10"  # a lecture has their gears, motors and how heavy their rotors are
+SHARES = {"irb140": 1.5, "irb1400": 1.5} | dict.fromkeys(JOINED, 0.57)
+FAMILY = 118.461539, 100, 80, 60, 40
+MAIN = np.arange(6) < 3
+
+
+@pytest.fixture(scope="module", params=(*JOINED, *LECTURE))
+def arm(request):
+    return twin.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def medians(arm):
+    """Medians over the ranges with the rated payload: diagonal of the mass matrix, abs(gravity torque)."""
+    q = qmc.scale(qmc.Sobol(6, scramble=False).random_base2(16), arm.q_min, arm.q_max)
+    q = q[~folded(arm, q).any(axis=-1)]
+    loaded = arm.with_payload(twin.Payload(arm.rating.payload, (OFF_AXIS_6, 0, BEYOND_FLANGE)))
+    inertia = np.diagonal(twin.mass_matrix(loaded, q), axis1=1, axis2=2)
+    return np.median(inertia, axis=0), np.median(np.abs(twin.gravity_torque(loaded, q)), axis=0)
+
+
+@pytest.fixture(scope="module")
+def tables(arm):
+    """Cells of the arm's rows in docs/estimated.md: of the table of torques, and of that of figures."""
+    lines = (HOUSE / "docs" / "estimated.md").read_text(encoding="utf-8").splitlines()
+    return [line.strip("| ").split(" | ")[1:] for line in lines if line.startswith(f"| `{arm.name}`")]
+
+
+def assert_rounded(stated, rule, digits, units=0.5):
+    """Assert that numbers are those of the rule to half a unit of their last digit."""
+    unit = 10.0 ** (np.floor(np.log10(rule)) - digits + 1)
+    assert np.all(np.abs(stated - rule) <= (units + 1e-9) * unit), (stated, rule)
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_effort_is_the_rule_applied_to_the_scenarios(name):
+    robot = twin.load(name)
+    friction = robot.drives.coulomb + robot.drives.viscous * robot.qd_max if name == "irb2400" else 0
+    expected = SHARES[name] * peak_torques(robot) + friction
+    assert robot.tau_max.tolist() == [math.ceil(tau) for tau in expected.tolist()]
+
+
+def test_the_share_is_the_median_of_what_the_lecture_has(irb1600):
+    shares = irb1600.tau_max / peak_torques(irb1600)
+    found = [round(share, 2) for share in (np.median(shares), min(shares), max(shares))]
+    assert found == [SHARES["irb2600"], 0.43, 0.74]
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_gears_and_motors_reach_the_speed_limits(name):
+    robot = twin.load(name)
+    drives = robot.drives
+    ratio = [next((n for n in FAMILY if n * speed <= 100 * math.pi + 1e-6), 40) for speed in robot.qd_max]
+    assert drives.ratio.tolist() == ratio
+    assert set(drives.motor_speed_max) == {10 * math.ceil(0.105 * max(ratio * robot.qd_max))}
+    given = drives.ratio * drives.motor_torque_max
+    assert np.all((given >= robot.tau_max) & (given <= 1.08 * robot.tau_max))  # rounded up to two digits
+
+
+def test_rotors_springs_and_damping_follow_their_rules(arm, medians):
+    """Rotors are half of the arm's inertia, damping a twentieth of critical."""
+    drives, (median_inertia, _) = arm.drives, medians
+    J = np.diagonal(drives.reflected_inertia)
+    assert_rounded(drives.rotor_inertia, 0.5 * median_inertia / drives.ratio**2, 3)
+    assert_rounded(drives.stiffness, np.where(MAIN, 115, 200) * arm.tau_max, 3)
+    reduced = J * median_inertia / (J + median_inertia)
+    assert_rounded(drives.damping, 0.1 * np.sqrt(drives.stiffness * reduced), 2)
+
+
+def test_friction_follows_its_rule_and_is_the_published_on_the_irb2400(arm):
+    """The published friction of the IRB 2400 beside the rule, as docs/estimated.md states."""
+    drives = arm.drives
+    coulomb = np.where(MAIN, 0.045, 0.09) * arm.tau_max
+    viscous = np.where(MAIN, 0.10, 0.15) * arm.tau_max / arm.qd_max
+    if arm.name != "irb2400":
+        assert_rounded(drives.coulomb, coulomb, 2)
+        assert_rounded(drives.static, np.where(MAIN, 1.5, 2.0) * coulomb, 2, units=0.81)  # of a rounded one
+        assert_rounded(drives.viscous, viscous, 2)
+        return
+    assert drives.coulomb.tolist() == [24.2, 31.2, 16.9, 7.9, 13.7, 8.8]
+    assert drives.static.tolist() == [36.3, 39.2, 25.3, 19.2, 39.7, 17.5]
+    assert drives.viscous.tolist() == [11.85, 8.323, 9.3613, 7.1228, 7.2654, 2.323]
+    assert drives.stribeck_speed.tolist() == [0.0085, 0.0031, 0.0094, 0.0175, 0.0176, 0.0162]
+    assert np.round(drives.coulomb / coulomb, 1).tolist() == [0.6, 0.9, 0.6, 0.9, 1.5, 1.8]
+    assert np.round(drives.viscous / viscous, 1).tolist() == [0.4, 0.3, 0.4, 3.0, 3.0, 2.2]
+
+
+def test_the_page_has_the_peaks_and_torques(arm, tables):
+    peaks = np.round(peak_torques(arm))
+    assert tables[0] == [f"{peak:.0f} → {limit:g}" for peak, limit in zip(peaks, arm.tau_max, strict=True)]
+
+
+def test_the_page_has_accelerations_of_the_tool_and_times_to_the_speed_limits(arm, medians, tables):
+    """As it says: along the axes of the base, with rotors; against weight, Coulomb and viscous friction."""
+    q = arm.poses[arm.tour[0]]
+    ways = np.linalg.solve(twin.jacobian(arm, q), np.vstack([np.eye(3), np.zeros((3, 3))])).T
+    cells = []
+    for mass in (1.0, arm.rating.payload):
+        loaded = arm.with_drives("rigid").with_payload(twin.Payload(mass, (0, 0, 0)))
+        tau = np.array([*ways, *-ways]) @ twin.mass_matrix(loaded, q).T
+        rest = arm.tau_max - np.sign(tau) * twin.gravity_torque(loaded, q)
+        found = np.min(rest / np.maximum(np.abs(tau), 1e-9), axis=1)
+        cells.append(f"{min(found):.0f} to {max(found):.0f}")
+    drives, (inertia, weight) = arm.drives, medians
+    lag = (inertia + np.diagonal(drives.reflected_inertia)) / drives.viscous
+    top = (arm.tau_max - weight - drives.coulomb) / drives.viscous  # the speed that it would tend to
+    times = -lag * np.log(1 - arm.qd_max / top)
+    assert tables[1] == [*cells, *(f"{time:.2f}" for time in times[:3])]
