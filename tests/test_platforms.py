@@ -141,6 +141,15 @@ def test_what_needs_no_engine_works_without_pybullet(tmp_path):
     assert json.loads(python(program, *WORKING).splitlines()[-1]) == [0] * len(WORKING)
 
 
+def test_sums_name_the_extra_that_brings_sympy(monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("twin.dynamics.symbolic")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    assert main(["formulas", "two_link", "--format", "c"]) == 0
+    assert main(["formulas", "two_link"]) == 2
+    assert "pip install 'irb-twin[formulas]'" in capsys.readouterr().err
+
+
 @pytest.fixture
 def _absent(monkeypatch):
     monkeypatch.setattr(engine, "pybullet", None)
