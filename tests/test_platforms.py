@@ -12,9 +12,10 @@ from packaging.requirements import Requirement
 
 import twin
 from scenarios.shell.command_line import main
-from tests.scenarios.shell.test_egm_serve import Guiding, client, serve  # noqa: F401
+from tests.support.egm_serving import Guiding, serve
 from twin import fork_server
 from twin import version as versions
+from twin.egm import EgmClient
 from twin.engine import client as engine
 from twin.logs.log import Log
 
@@ -194,9 +195,9 @@ def test_rollouts_need_no_engine(capsys):
 
 
 @pytest.mark.usefixtures("_absent")
-def test_egm_is_served_on_the_analytic_model(client, tmp_path, capsys):  # noqa: F811
+def test_egm_is_served_on_the_analytic_model(tmp_path, capsys):
     log, file = tmp_path / "a.npz", tmp_path / "a.json"
-    with Guiding(client, 4.0):
+    with EgmClient(port=0) as client, Guiding(client, 4.0):
         assert serve(client, "--lockstep", "--runs", 1, "--pause", 0, "--log", log, "--json", file) == 0
     printed = capsys.readouterr().out
     assert "PyBullet is not installed: the analytic model is the arm" in printed.splitlines()[0]
