@@ -86,8 +86,10 @@ def fork(target: str, modules: Iterable[str] = (), environment: dict[str, str] |
         environment: environment variables; by default those of this process.
 
     Raises:
-        OSError: no process can be started.
+        OSError: no process can be started, or this system is not Linux.
     """
+    if not AVAILABLE:
+        raise OSError(f"processes are forked on Linux alone, this is {sys.platform}: start a new one instead")
     environment = dict(os.environ) if environment is None else environment
     with _lock:
         server = _server_for(environment, modules)

@@ -23,6 +23,7 @@ from scenarios.shell.process import graceful_stop
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
+from twin.engine.client import engine_installed
 from twin.errors import DivergenceError, RapidError, TwinError, describe_error
 from twin.robot.robot import Payload, Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
@@ -175,9 +176,10 @@ class Serving:
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
         """Write the log, and return the result without it."""
         log, files, peak = result.log, Files(), None
+        settings = settings_of(self._job, result)
         if log is not None:
             peak = np.max(np.abs(log.tau), axis=0)
-            files.write(self._job.log, lambda draft: stamped(log, settings_of(self._job)).save(draft))
+            files.write(self._job.log, lambda draft: stamped(log, settings).save(draft))
         result, unwritten = replace(result, log=None), "".join(files.faults)
         return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
 
@@ -223,17 +225,19 @@ def opening(job: Job, arm: EgmRobot) -> str:
     return (
         f"sends to {arm.to} {pace}, receives answers at {where}; mode {settings.mode}, MaxSpeedDeviation "
         f"{settings.max_speed_deviation:g} deg/s: start an EGM client on port {arm.to.port}"
+        + "; PyBullet is not installed: the analytic model is the arm"
+        * (not engine_installed())
     )
 
 
-def settings_of(job: Job) -> dict[str, object]:
-    """Return all settings of a job as JSON values."""
+def settings_of(job: Job, result: EgmResult) -> dict[str, object]:
+    """Return all settings of a job, and what simulated the arm, as JSON values."""
     settings = {name: getattr(job.setup, name) for name in fields(Setup)}
     settings |= {f"law_settings.{name}": value for name, value in job.setup.law_settings}
     settings |= asdict(job.settings)
     settings |= {"to": str(job.to), "bind": job.bind and str(job.bind), "start": job.start, "path": job.path}
     settings |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
-    settings["limit"] = job.limit
+    settings |= {"limit": job.limit, "plant": result.plant}
     settings |= {} if job.program is None else asdict(job.program)
     return {name: json_value(value) for name, value in settings.items()}
 
@@ -256,12 +260,13 @@ def rows(job: Job, served: Served) -> dict[str, str]:
     if not result.sent:
         return {"messages sent": "0"}
     counts, late = result.counts, result.lateness
+    arm = {} if result.plant == "PyBullet" else {"simulated by": f"{result.plant}: PyBullet is not installed"}
     lost = {
         "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
         "dropped": counts.dropped,
         "undecodable": counts.broken, "of other senders": result.strangers,
     }  # fmt: skip
-    found = {
+    found = arm | {
         "messages sent": f"{result.sent}" + f", {result.unsent} failed" * bool(result.unsent),
         "answers taken": f"{counts.taken}" + f", {counts.unused} ignored in pauses" * bool(counts.unused),
         "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
@@ -296,7 +301,7 @@ def _as_json(job: Job, served: Served) -> dict[str, Any]:
     result = served.result
     return {
         "label": job.label,
-        "settings": settings_of(job),
+        "settings": settings_of(job, result),
         "error": served.error,
         "events": [event._asdict() for event in result.events],
         "faults": [fault._asdict() for fault in result.faults],

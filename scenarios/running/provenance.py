@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,12 @@ import numpy as np
 
 import twin
 from scenarios.running.runs import settings_of
+from twin.version import library_versions
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.logs.log import Log
 
-LIBRARIES = ("numpy", "numba", "pybullet")
 ROOT = Path(twin.__file__).parents[1]
 GIT_TIMEOUT = 5.0  # s
 
@@ -38,11 +37,7 @@ def provenance() -> dict[str, str]:
     if head := commit(ROOT):
         versions["commit"] = head
     versions["python"] = platform.python_version()
-    for name in LIBRARIES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "unknown"
+    versions |= library_versions()
     versions["platform"] = f"{platform.system()} {platform.machine()}"
     return versions
 

@@ -74,7 +74,8 @@ def listen() -> None:
     except OSError:  # closed by the parent process
         console = None
     receiver, sender = os.pipe()
-    os.set_blocking(sender, False)
+    if hasattr(os, "set_blocking"):  # Windows has it from Python 3.12 on, and needs it on no version
+        os.set_blocking(sender, False)
     known = [getattr(signal, name) for name in MESSAGES if hasattr(signal, name)]
     caught = [number for number in known if signal.getsignal(number) != signal.SIG_IGN]
     Thread(target=_wait, args=(receiver, console, caught), daemon=True).start()

@@ -213,8 +213,11 @@ class Sweep(Command):
         from scenarios.sweeps.draws import nominal_run, remove_stored_chunks, run_all, worst_of
         from scenarios.sweeps.findings import findings
         from scenarios.sweeps.summary import complaints, summary, total, worst_report, write_summary
+        from twin.engine.client import require_engine
 
         plan, chunks = self._planned(call, scenario), self._chunk_folder()
+        if self.worst or any(law.experiment.needs_engine for law in plan.laws):
+            require_engine("a twin.ControlLaw is swept without it with --worst 0")
         nominals = [nominal_run(plan, law) for law in plan.laws]
         seconds = 0.0
         for nominal, law in zip(nominals, plan.laws, strict=True):

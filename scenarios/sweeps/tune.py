@@ -33,7 +33,7 @@ class Tune(Command):
 
     Gains with fewer failing runs are better. Among gains with equally many failing runs, those with the
     smaller error or torque are better. The default and the tuned gains are then compared on the same draws,
-    and on fresh draws. The worst fresh runs are repeated in PyBullet.
+    and on fresh draws. The worst fresh run of each is repeated in PyBullet.
 
     Each gain is searched from a tenth to ten times its default by differential evolution; a vector is scaled
     by one factor for all joints. Tuned gains are the same in all draws. Default gains may differ between
@@ -69,6 +69,9 @@ class Tune(Command):
         "number of fresh draws, from the next seed, on which default and tuned gains are compared",
         "N",
         read=count,
+    )
+    worst: int = option(
+        1, "repeat the K worst fresh runs of each in PyBullet", "K", read=partial(count, least=0)
     )
     minimise: Literal["joint_error", "rms_error", "tool_error", "rms_torque"] = option(
         "joint_error",
@@ -108,10 +111,13 @@ class Tune(Command):
         from scenarios.sweeps.summary import complaints, worst_report
         from scenarios.sweeps.tuning import chosen_gains, compared
         from scenarios.sweeps.tuning_report import conclusions, report
+        from twin.engine.client import require_engine
         from twin.sweeps.pools import pool_for
         from twin.sweeps.tuning import EVALUATIONS, tuned
 
         gains, engine = chosen_gains(task.law, self.gains), task.law.scenario.needs_engine
+        if engine or (self.worst and task.fresh_design is not None):
+            require_engine("a twin.ControlLaw is tuned without it with --worst 0")
         points, design = task.points, task.fresh_design
         fresh = None if design is None else task.fresh_points(design)
         sets = self.evaluations or EVALUATIONS * len(gains)
@@ -136,7 +142,7 @@ class Tune(Command):
             if design is not None and fresh is not None:
                 before = runs + 2 * len(points.values)
                 on_fresh = compared(
-                    task, tuning, fresh, design, means, lambda done: update(before + done), repeats=1
+                    task, tuning, fresh, design, means, lambda done: update(before + done), repeats=self.worst
                 )
 
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))

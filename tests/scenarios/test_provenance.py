@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import packages_distributions, version
 
 import matplotlib.image
 import pytest
@@ -11,6 +11,7 @@ from PIL import Image
 import twin
 from scenarios.running.provenance import commit, provenance
 from scenarios.shell.command_line import main
+from twin import version as versions
 from twin.logs.log import Log
 
 
@@ -22,7 +23,16 @@ def git(folder, *words):
 def test_provenance_has_installed_versions():
     assert twin.__version__ == version("irb-twin")
     told = provenance()
-    assert {name: version(name) for name in ("numpy", "numba", "pybullet")}.items() <= told.items()
+    assert {name: version(name) for name in ("numpy", "numba")}.items() <= told.items()
+    (engine,) = packages_distributions()["pybullet"]
+    assert told["pybullet"] == version(engine) + " (pybullet-arm64)" * (engine != "pybullet")
+
+
+def test_version_names_the_package_of_the_engine(monkeypatch):
+    monkeypatch.setattr(versions, "ENGINES", ("no-such-package", "numpy"))
+    assert versions.library_versions()["pybullet"] == f"{version('numpy')} (numpy)"
+    monkeypatch.setattr(versions, "ENGINES", ("no-such-package",))
+    assert versions.library_versions()["pybullet"] == "unknown"
 
 
 def test_commit_marks_modified_checkout(tmp_path):

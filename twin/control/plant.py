@@ -119,6 +119,9 @@ class AnalyticPlant:
         [[0.001, 0.0], [1.0, 0.0]]
     """
 
+    bench = None
+    """Window: it has none."""
+
     def __init__(self, robot: Robot, time_step: float = 1e-3) -> None:
         self.robot = robot
         self.time_step = checked_time_step(time_step)
@@ -198,6 +201,9 @@ class AnalyticPlant:
         self._q += self._qd * self.time_step
         if self.robot.passive:
             check_folding(self.robot, self._q)
+
+    def close(self) -> None:
+        """Do nothing: there is no world and no window to close."""
 
     def _bias(self, wrench: ArrayLike | None = None, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Return the Coriolis and gravity torque (n,), minus the joint torque of a wrench at the tool."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from twin.errors import Closed, TwinError
+from twin.version import engine_package
 
 if TYPE_CHECKING:
     from twin.engine.window.x11_window import WindowWatch
@@ -83,9 +84,36 @@ def flush(libc: ctypes.CDLL | None) -> None:
         libc.fflush(None)
 
 
-with suppress_output():  # PyBullet prints its build time
-    import pybullet
-    from pybullet_utils.bullet_client import BulletClient
+pybullet: Any
+BulletClient: Any
+try:
+    with suppress_output():  # PyBullet prints its build time
+        import pybullet
+        from pybullet_utils.bullet_client import BulletClient
+except ImportError as error:
+    pybullet, BulletClient, _fault = None, object, str(error)
+
+
+def engine_installed() -> bool:
+    """Return whether PyBullet can be imported."""
+    return pybullet is not None
+
+
+def require_engine(otherwise: str = "") -> None:
+    """Check that PyBullet can be imported; only simulations and pictures of the engine need it.
+
+    Args:
+        otherwise: what the caller offers without PyBullet, for the message.
+
+    Raises:
+        TwinError: PyBullet cannot be imported; the message names the package to install.
+    """
+    if not engine_installed():
+        raise TwinError(
+            f"this needs the physics engine PyBullet ({_fault}): pip install {engine_package()}"
+            + f"; {otherwise}" * bool(otherwise)
+        )
+
 
 CLOSED: Any = Closed("the simulation is closed already")
 """Replacement for the client of a closed world, whose number PyBullet gives to the next one."""
@@ -108,8 +136,9 @@ def connected() -> Any:
     0 for every client.  Until there is a window, an empty world occupies that number.
 
     Raises:
-        TwinError: PyBullet does not start.
+        TwinError: PyBullet is not installed, or does not start.
     """
+    require_engine()
     try:
         with opening, suppress_output(errors=False):
             if (first := Client(pybullet.DIRECT))._client != 0:

@@ -7,7 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from twin.engine.client import Client, disconnect, keeping_zero, opening, pybullet, suppress_output
+from twin.engine.client import (
+    Client,
+    disconnect,
+    keeping_zero,
+    opening,
+    pybullet,
+    require_engine,
+    suppress_output,
+)
 from twin.engine.window.bench import Bench, Offered, Watched
 from twin.engine.window.controls import Controls
 from twin.engine.window.x11_window import LARGE, WindowWatch
@@ -32,8 +40,9 @@ def connected_window() -> tuple[Any, WindowWatch]:
     """Return the server of a new window that fits the screen, and the watch over its connection.
 
     Raises:
-        TwinError: there is no display, or a window is open already.
+        TwinError: PyBullet is not installed, there is no display, or a window is open already.
     """
+    require_engine()
     watch = WindowWatch()
     width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
     try:

@@ -11,14 +11,13 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from twin.logs.figures import LOADS
 from twin.plugins import PACKAGES, PROJECT, user_files
-from twin.version import __version__
+from twin.version import __version__, library_versions
 
 if TYPE_CHECKING:
     from twin.control.control_law import ControlLaw
@@ -90,7 +89,6 @@ class Experiment(Protocol):
         ...
 
 
-LIBRARIES = ("numpy", "numba", "pybullet")
 PATHS = ("file", "urdf")
 """Fields of a robot that are not compared, because they differ between machines."""
 
@@ -105,7 +103,7 @@ def surroundings() -> dict[str, str]:
     files = [file for package in PACKAGES for file in sorted((PROJECT / package).rglob("*.py"))]
     return {
         "version of irb-twin": __version__,
-        **{f"version of {name}": metadata.version(name) for name in LIBRARIES},
+        **{f"version of {name}": number for name, number in library_versions().items()},
         "processor": f"{platform.machine()} {get_host_cpu_name()}",
         **{file.relative_to(PROJECT).as_posix(): _digest(file.read_bytes()) for file in files},
     }

@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from twin.atomic_file import atomic_write
+from twin.engine.client import require_engine
 from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 from twin.kinematics.forward import forward_kinematics
@@ -126,8 +127,9 @@ def check_settings(
 
     Raises:
         ValueError: a setting is invalid; the message contains its value and what is valid.
-        TwinError: imageio-ffmpeg is missing.
+        TwinError: PyBullet or imageio-ffmpeg is missing.
     """
+    require_engine()
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"{path}: expected a film's name to end in {' or '.join(SUFFIXES)}")

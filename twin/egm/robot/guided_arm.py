@@ -1,5 +1,6 @@
 """Simulated arm of an EGM robot: PyBullet, drives, sensors and a controller, advanced cycle by cycle.
 
+Without PyBullet the analytic model is the arm; `GuidedArm.plant` says so.
 Between two instructions `RobotMotion` holds the arm, or moves it to the start of the next instruction.
 """
 
@@ -12,8 +13,10 @@ import numpy as np
 from twin.arrays import Floats
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
+from twin.control.plant import AnalyticPlant
 from twin.control.signals import RunningSensors
 from twin.egm.guidance.limits import torque_utilization
+from twin.engine.client import engine_installed
 from twin.engine.simulation import Simulation
 from twin.errors import DivergenceError
 from twin.kinematics.forward import forward_kinematics
@@ -41,7 +44,7 @@ class GuidedArm:
     Attributes:
         robot: model of the plant.
         period: control period, in [s].
-        simulation: simulation of the engine.
+        simulation: simulation of the engine, or the analytic model if PyBullet is not installed.
         q: (n,) measured joint angles, in [rad]: motor positions in joint units.  With elastic drives they
             differ from the joint angles.  With sensors they are the last values that the controller received,
             one control period ago.
@@ -71,7 +74,11 @@ class GuidedArm:
         self._log = RunningLog(max(1, round(keep / self.period)))
         self._k = 0
         self._loads = [LoadChange(0, robot.payload, None)]
-        self.simulation = Simulation(robot, time_step=time_step, gui=gui, real_time=False)
+        self.simulation: Simulation | AnalyticPlant
+        if gui or engine_installed():
+            self.simulation = Simulation(robot, time_step=time_step, gui=gui, real_time=False)
+        else:
+            self.simulation = AnalyticPlant(robot, time_step)
         try:
             self.put(start)
             self.move(standing_samples(start, 2))  # compile and load everything before the run
@@ -86,6 +93,11 @@ class GuidedArm:
     def t(self) -> float:
         """Time since the start, in [s]."""
         return self._k * self.period
+
+    @property
+    def plant(self) -> str:
+        """What simulates the arm: PyBullet, or the analytic model."""
+        return "PyBullet" if isinstance(self.simulation, Simulation) else "analytic model"
 
     @property
     def lost(self) -> bool:

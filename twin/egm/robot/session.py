@@ -79,6 +79,7 @@ class EgmResult:
         strangers: number of datagrams from other senders than the client.
         lateness: lateness of the messages; empty in virtual time.
         log: log of the end of the motion and of the stream; `None` before the first cycle.
+        plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
     """
 
     events: Sequence[Event] = ()
@@ -91,6 +92,7 @@ class EgmResult:
     strangers: int = 0
     lateness: Lateness = field(default_factory=Lateness)
     log: Log | None = None
+    plant: str = "PyBullet"
 
 
 class EgmState(Enum):
@@ -186,7 +188,7 @@ class Session:
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
         self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._emit)
         self._events, self._faults = deque[Event](maxlen=MAX_EVENTS), deque[Fault](maxlen=MAX_EVENTS)
-        self.done = EgmResult(self._events, self._faults, counts=self.inbox.counts)
+        self.done = EgmResult(self._events, self._faults, counts=self.inbox.counts, plant=arm.plant)
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._failed = Phase.FINISHED, False
