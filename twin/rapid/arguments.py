@@ -152,6 +152,12 @@ class Arguments:
             self.interpreter.read(cell)
             cell.value = self.interpreter.types.converted(value, cell.type)
 
+    def report_time_out(self, seconds: float) -> None:
+        r"""Let the program know that a wait lasted its longest time: by `\TimeFlag`, or by an error."""
+        if "timeflag" not in self:
+            self.interpreter.raise_error("err_wait_maxtime", f"{self.name} lasts {seconds:g} s")
+        self.give("timeflag", True)
+
     def texts(self) -> str:
         """Return all arguments with a value as one text."""
         given = (one.value for one in (*self.required, *self.named.values()) if one.value is not None)

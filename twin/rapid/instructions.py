@@ -17,7 +17,7 @@ from twin.rapid import waits
 from twin.rapid.arguments import Arguments
 from twin.rapid.functions import ask_number, buttons
 from twin.rapid.moves import MOVES, Instruction, displacement_on
-from twin.rapid.recorder import Recorder, Stopped
+from twin.rapid.recorder import Left, Recorder
 from twin.rapid.values import NUM, STRING, rounded, text_of
 
 Run = Callable[[Recorder, Arguments], None]
@@ -119,7 +119,7 @@ def _message_box(recorder: Recorder, given: Arguments) -> None:
 
 
 def _exit_cycle(recorder: Recorder, given: Arguments) -> None:
-    raise Stopped(f"{given.name} in line {given.interpreter.place[1]}", planned=True)
+    raise Left(f"{given.name} in line {given.interpreter.place[1]}", restarts=True)
 
 
 def _add(sign: int | None) -> Run:

@@ -14,7 +14,7 @@ from twin.rapid import syntax_tree as st
 from twin.rapid.arguments import Arguments
 from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
 from twin.rapid.interrupts import Interrupts
-from twin.rapid.recorder import Recorder, Stopped
+from twin.rapid.recorder import Left, Recorder, Stopped
 from twin.rapid.repetition import Repetition
 from twin.rapid.signals import signals_of
 from twin.rapid.values import (
@@ -66,6 +66,7 @@ class Interpreter(Evaluator):
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
         interrupts: interrupts and their traps.
+        watching: interrupts of all tasks that a change of a persistent may cause.
         running_clocks: clocks that run, by the identities of their data objects.
     """
 
@@ -86,6 +87,7 @@ class Interpreter(Evaluator):
         self.steps = self.depth = self.endless = 0
         self.counts: Counter[tuple[str, int]] = Counter()
         self.interrupts = Interrupts()
+        self.watching = [self.interrupts]
         recorder.signals.on_change = self._signal_changed
         recorder.wakes_at = lambda: self.interrupts.next_time
         recorder.on_time = self.interrupts.advance
@@ -140,6 +142,9 @@ class Interpreter(Evaluator):
                     frame.data[item.name.lower()] = cell = self.declared(item, frame)
                     self.read(cell)
             self.run_block(routine.block)
+        except Left:
+            self.run_block(routine.handlers.get("UNDO", ()))
+            raise
         except _Returned as end:
             if routine.kind != "FUNC":
                 return None
@@ -288,8 +293,10 @@ class Interpreter(Evaluator):
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
         before = self.read(cell)
         cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
-        if self.interrupts.causes and cell.kind == "PERS":
-            self.interrupts.changed("persistent", statement.target.name, before, cell.value)
+        if cell.kind == "PERS":
+            for interrupts in self.watching:
+                if interrupts.causes:
+                    interrupts.changed("persistent", statement.target.name, before, cell.value)
 
     def _call(self, statement: st.Call) -> None:
         name = statement.name
@@ -360,10 +367,10 @@ class Interpreter(Evaluator):
     def _while(self, statement: st.While) -> None:
         condition = statement.condition
         is_endless = isinstance(condition, st.Variable) and condition.name.lower() == "true"
-        watch = Repetition(self, statement.line, is_endless)
+        begin_round = self.watched_rounds(statement.line, is_endless)
         self.endless += is_endless
         while self.typed(self.evaluate(condition), bool, BOOL):
-            watch.begin_round()
+            begin_round()
             self.run_block(statement.block)
             self.steps += 1
             if self.steps > self.step_limit:
@@ -372,6 +379,10 @@ class Interpreter(Evaluator):
                     f"line {statement.line}"
                 )
         self.endless -= is_endless
+
+    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
+        """Return the function that a loop calls at the beginning of each round."""
+        return Repetition(self, line, is_endless).begin_round
 
     def _test(self, statement: st.Test) -> None:
         value = self.evaluate(statement.value)
@@ -395,7 +406,7 @@ class Interpreter(Evaluator):
 
     def _jump(self, statement: st.Jump) -> None:
         if statement.word == "EXIT":
-            raise Stopped("", planned=True)
+            raise Left
         raise _Handled(statement.word, *self.place)
 
     def _connect(self, statement: st.Connect) -> None:

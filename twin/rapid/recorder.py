@@ -11,9 +11,10 @@ from twin.errors import RapidError
 from twin.rapid.files import Files
 from twin.rapid.operator_panel import Operator
 from twin.rapid.signals import Signals
-from twin.rapid.values import PREDEFINED, Record
+from twin.rapid.values import NUM, PREDEFINED, Record
 
 if TYPE_CHECKING:
+    from twin.rapid.arguments import Arguments
     from twin.rapid.targets import Arm, Segment
 
 MOST_RETRIES = 4
@@ -126,11 +127,24 @@ class Stopped(Exception):
         self.planned = planned
 
 
+class Left(Stopped):
+    """End of all routines by ExitCycle, EXIT or a move of the program pointer; their UNDO handlers run.
+
+    Attributes:
+        restarts: whether the program begins again.
+    """
+
+    def __init__(self, sentence: str = "", *, restarts: bool = False) -> None:
+        super().__init__(sentence, planned=True)
+        self.restarts = restarts
+
+
 class Recorder:
     """Results of a program: its moves and waits in order, and notes.
 
-    The interpreter calls `pause` at waits and `add` at moves before it goes on, so that these two methods of
-    a subclass can make the program follow a real clock.
+    The interpreter calls `add` at moves, `pause` at waits for a time, and `wait` at waits for a condition
+    before it goes on.  Here they return at once, by a clock that does not wait.  A subclass makes the program
+    follow a real clock.
 
     Attributes:
         events: moves and pauses.
@@ -238,6 +252,45 @@ class Recorder:
         self.events.append(move)
         self.moves += 1
         self._after_event()
+
+    def wait(
+        self, given: Arguments, name: str, is_there: Callable[[], bool], wanted: list[tuple[str, float]]
+    ) -> None:
+        """Wait until a condition holds: until inputs change that are given, or at once as answered.
+
+        Args:
+            given: arguments of the instruction.
+            name: signal that is waited for, "" for another condition.
+            is_there: condition.
+            wanted: signals of the condition with the values for which it holds.
+
+        Raises:
+            RapidError: the time of `MaxTime` is over, and the program does not take note of it.
+            Stopped: only inputs count that are given, and they never bring the condition.
+        """
+        place, signals = given.interpreter.place, self.signals
+        self.interrupt_corner(f"{given.name} in line {place[1]}")
+        most, since = given.optional("maxtime", NUM, float("inf")), self.now()
+        while not is_there():
+            change = signals.next_change
+            if change is not None and change - since <= most:
+                self.pause(Pause(*place, max(change - self.now(), 1e-9)))
+                continue
+            if wanted and all(one.lower() in signals.given for one, _ in wanted):
+                if most < float("inf"):
+                    self.pause(Pause(*place, most))
+                    given.report_time_out(most)
+                    return
+                names = ", ".join(one for one, _ in wanted)
+                raise Stopped(
+                    f"{given.name} in line {place[1]} waits for ever: --inputs gives {names} another value"
+                )
+            self.assume(place, f"{given.name} {name} (taken as answered)".replace("  ", " "))
+            if self.signal_delay > 0:
+                self.pause(Pause(*place, self.signal_delay))
+            for one, value in wanted:
+                signals.may_become(one, value)
+            return
 
     def stop_move(self, place: tuple[str, int]) -> None:
         """Stop at the end of the last move (StopMove)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from twin.rapid import syntax_tree as st
 from twin.rapid.values import PREDEFINED, is_signal_type, one_letter_beside
@@ -30,6 +30,14 @@ class Signal(str):
     """Name of a signal, as the value of a parameter or of data that AliasIO connects."""
 
 
+class Connection(NamedTuple):
+    """Cross connection: a signal that follows another one after a delay in [s], inverted if so wanted."""
+
+    follower: str
+    delay: float = 0.0
+    inverts: bool = False
+
+
 class Signals:
     """Values of the signals of a cell.
 
@@ -43,6 +51,7 @@ class Signals:
         assumed: signals that were read without a value, with the place of the first reading.
         given: names of the inputs that are given.
         types: types of the signals of the controller's configuration, by their names in lower case.
+        connections: signals that follow another one, by its name in lower case.
         on_change: function that is called with a name and its values before and after a change.
     """
 
@@ -59,6 +68,8 @@ class Signals:
             for t, value in ([(0.0, given)] if isinstance(given, (int, float)) else given)
         ]
         self._changes = sorted(steps, reverse=True)
+        self.connections: dict[str, list[Connection]] = {}
+        self._t = 0.0
         self.advance(0.0)
 
     def __contains__(self, name: str) -> bool:
@@ -79,6 +90,18 @@ class Signals:
         self.values[key] = value
         if value != before:
             self.on_change(key, before, value)
+            for one in self.connections.get(key, ()):
+                self.schedule(one.delay, one.follower, 1.0 - value if one.inverts else value)
+
+    def schedule(self, delay: float, name: str, value: float) -> None:
+        """Change a signal after a time, in [s]; at once without a delay."""
+        if delay > 0:
+            self._changes.insert(0, (self._t + delay, name.lower(), value))
+            self._changes.sort(
+                key=lambda change: -change[0]
+            )  # stable: of equal times the first is taken first
+        else:
+            self.write(name, value)
 
     @property
     def next_change(self) -> float | None:
@@ -86,7 +109,8 @@ class Signals:
         return self._changes[-1][0] if self._changes else None
 
     def advance(self, t: float) -> None:
-        """Change the inputs that change until a time, in [s]."""
+        """Change the signals that change until a time, in [s]."""
+        self._t = t
         while self._changes and self._changes[-1][0] <= t + 1e-9:
             _, name, value = self._changes.pop()
             self.write(name, value)

@@ -8,7 +8,7 @@ from typing import Any
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.arguments import Arguments
-from twin.rapid.recorder import Pause, Recorder, Stopped
+from twin.rapid.recorder import Pause, Recorder
 from twin.rapid.values import BOOL, NUM
 
 
@@ -57,38 +57,8 @@ def _wait(
     is_there: Callable[[], bool],
     wanted: list[tuple[str, float]],
 ) -> None:
-    """Wait until a condition holds: until inputs change that are given, or at once as answered.
-
-    Raises:
-        RapidError: the time of `MaxTime` is over, and the program does not take note of it.
-        Stopped: only inputs count that are given, and they never bring the condition.
-    """
-    place, signals = given.interpreter.place, recorder.signals
-    recorder.interrupt_corner(f"{given.name} in line {place[1]}")
     given.give("timeflag", False)
-    most, since = given.optional("maxtime", NUM, float("inf")), recorder.now()
-    while not is_there():
-        change = signals.next_change
-        if change is not None and change - since <= most:
-            recorder.pause(Pause(*place, max(change - recorder.now(), 1e-9)))
-            continue
-        if wanted and all(one.lower() in signals.given for one, _ in wanted):
-            if most < float("inf"):
-                recorder.pause(Pause(*place, most))
-                if "timeflag" not in given:
-                    given.interpreter.raise_error("err_wait_maxtime", f"{given.name} lasts {most:g} s")
-                given.give("timeflag", True)
-                return
-            names = ", ".join(one for one, _ in wanted)
-            raise Stopped(
-                f"{given.name} in line {place[1]} waits for ever: --inputs gives {names} another value"
-            )
-        recorder.assume(place, f"{given.name} {name} (taken as answered)".replace("  ", " "))
-        if recorder.signal_delay > 0:
-            recorder.pause(Pause(*place, recorder.signal_delay))
-        for one, value in wanted:
-            signals.may_become(one, value)
-        return
+    recorder.wait(given, name, is_there, wanted)
 
 
 def _levels(interpreter: Any, node: Any) -> Any:

@@ -5,6 +5,7 @@ import pytest
 from tests.support import rapid_programs
 from twin.rapid.language import Source, parse
 from twin.rapid.programs import interpret
+from twin.rapid.signals import Connection, Signals
 
 
 def run(body, before="", **options):
@@ -167,3 +168,25 @@ def test_signals_are_logged_and_inputs_have_values():
     assert [note.text for note in program.assumed] == ["WaitDI there (taken as answered)"]
     assert "yes" in texts
     assert [pause.seconds for pause in program.events] == [0.5]
+
+
+def test_undo_handlers_run_from_the_inside_outwards_when_all_routines_are_left():
+    before = 'PROC inner()\nExitCycle;\nUNDO\nTPWrite "inner";\nENDPROC'
+    body = 'inner;\nTPWrite "not here";\nERROR\nTRYNEXT;\nUNDO\nTPWrite "outer";'
+    program, texts = run(body, before)
+    assert program.fault is None and texts == ["inner", "outer"]
+    assert written(body.replace("inner;", "GOTO end; end:"), before) == ["not here"]
+
+
+def test_a_cross_connection_follows_after_its_delay_in_order():
+    signals = Signals({})
+    signals.connections["do1"] = [Connection("di1", 0.1), Connection("di2", 0.1, True), Connection("di3")]
+    seen = []
+    signals.on_change = lambda name, before, after: seen.append((name, after))
+    signals.advance(1.0)
+    signals.write("DO1", 1.0)
+    signals.advance(1.099)
+    assert seen == [("do1", 1.0), ("di3", 1.0)]
+    signals.write("di2", 1.0)
+    signals.advance(1.1)
+    assert seen[3:] == [("di1", 1.0), ("di2", 0.0)]
