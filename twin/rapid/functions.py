@@ -461,7 +461,9 @@ FUNCTIONS: dict[str, Function] = {
 """Predefined functions by their names."""
 
 
-def functions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], Any]]:
+def functions_for(
+    recorder: Recorder, known: Mapping[str, Function] = FUNCTIONS
+) -> dict[str, Callable[[Arguments], Any]]:
     """Return the functions by their names in lower case, as an interpreter calls them."""
 
     def bound(function: Function) -> Callable[[Arguments], Any]:
@@ -471,4 +473,4 @@ def functions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], Any]]:
 
         return run
 
-    return {name.lower(): bound(one) for name, one in FUNCTIONS.items()}
+    return {name.lower(): bound(one) for name, one in known.items()}

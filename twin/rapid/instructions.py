@@ -7,7 +7,7 @@ a name in one of the lists of `_noted`; what needs a controller is a name in a l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from twin.errors import RapidError
 from twin.rapid import bytes_and_files as data
@@ -324,7 +324,9 @@ INSTRUCTIONS: dict[str, Instruction] = {
 """Instructions by their names."""
 
 
-def instructions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], None]]:
+def instructions_for(
+    recorder: Recorder, known: Mapping[str, Instruction] = INSTRUCTIONS
+) -> dict[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as an interpreter calls them."""
 
     def bound(instruction: Instruction) -> Callable[[Arguments], None]:
@@ -334,4 +336,4 @@ def instructions_for(recorder: Recorder) -> dict[str, Callable[[Arguments], None
 
         return run
 
-    return {name.lower(): bound(one) for name, one in INSTRUCTIONS.items()}
+    return {name.lower(): bound(one) for name, one in known.items()}

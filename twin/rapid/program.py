@@ -88,7 +88,7 @@ class Interpreter(Evaluator):
         self.counts: Counter[tuple[str, int]] = Counter()
         self.interrupts = Interrupts()
         self.watching = [self.interrupts]
-        recorder.signals.on_change = self._signal_changed
+        recorder.signals.on_change = self.signal_changed
         recorder.wakes_at = lambda: self.interrupts.next_time
         recorder.on_time = self.interrupts.advance
         self.running_clocks: set[int] = set()
@@ -100,7 +100,8 @@ class Interpreter(Evaluator):
         """Name of the routine that runs."""
         return "" if self.frame is None else self.frame.routine.name
 
-    def _signal_changed(self, name: str, before: float, after: float) -> None:
+    def signal_changed(self, name: str, before: float, after: float) -> None:
+        """Take note of the change of a signal: in data of its name, and as a cause of interrupts."""
         self._write_data(name, after)
         self.interrupts.changed("signal", name, before, after)
 

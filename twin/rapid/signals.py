@@ -97,9 +97,7 @@ class Signals:
         """Change a signal after a time, in [s]; at once without a delay."""
         if delay > 0:
             self._changes.insert(0, (self._t + delay, name.lower(), value))
-            self._changes.sort(
-                key=lambda change: -change[0]
-            )  # stable: of equal times the first is taken first
+            self._changes.sort(key=lambda change: -change[0])  # stable: at equal times in order
         else:
             self.write(name, value)
 

@@ -109,9 +109,9 @@ class Arm:
         if self._is_free:
             self.q[4], self._is_free = BENT, False
 
-    def joints(self) -> Record:
-        """Return the joint angles as a jointtarget."""
-        return _jointtarget(self.q)
+    def joints(self, q: Floats | None = None) -> Record:
+        """Return joint angles (6,) in [rad] as a jointtarget, by default those after the last move."""
+        return _jointtarget(self.q if q is None else q)
 
     def target(self, tool: Record, work_object: Record, q: Floats | None = None) -> Record:
         """Return the pose of the tool in the work object as a robtarget."""

@@ -174,7 +174,8 @@ def test_undo_handlers_run_from_the_inside_outwards_when_all_routines_are_left()
     before = 'PROC inner()\nExitCycle;\nUNDO\nTPWrite "inner";\nENDPROC'
     body = 'inner;\nTPWrite "not here";\nERROR\nTRYNEXT;\nUNDO\nTPWrite "outer";'
     program, texts = run(body, before)
-    assert program.fault is None and texts == ["inner", "outer"]
+    assert program.fault is None
+    assert texts == ["inner", "outer"]
     assert written(body.replace("inner;", "GOTO end; end:"), before) == ["not here"]
 
 

@@ -261,7 +261,7 @@ class ProgramSession(Session):
 
     def _change_load(self, payload: Payload | None) -> None:
         """Change the payload of the arm, and its controller."""
-        if _same(payload, self._payload):
+        if same_payload(payload, self._payload):
             return
         self._payload = payload
         self.arm.change_load(payload, self._program.controller_for(payload))
@@ -351,7 +351,8 @@ def _is_guided(move: Move) -> bool:
     return move.name.lower().startswith("egm")
 
 
-def _same(one: Payload | None, other: Payload | None) -> bool:
+def same_payload(one: Payload | None, other: Payload | None) -> bool:
+    """Return whether two payloads are equal."""
     if one is None or other is None:
         return one is other
     pairs = ((one.com, other.com), (one.inertia, other.inertia))

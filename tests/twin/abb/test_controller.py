@@ -1,0 +1,276 @@
+"""Virtual controller, cycle by cycle: tasks, motion on the path, signals, interrupts."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+import controllers
+import twin
+from scenarios.rapid.program import RapidProgram
+from scenarios.setup import Setup
+from twin.abb.controller import VirtualController
+from twin.abb.tasks import TaskSettings
+from twin.egm.robot.guided_arm import GuidedArm
+from twin.errors import RapidError
+from twin.rapid.language import read_source
+from twin.rapid.signals import Connection, Signals
+
+HEAD = """MODULE M
+CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+CONST jointtarget b:=[[20,10,-10,15,40,-30],[9E9,9E9,9E9,9E9,9E9,9E9]];
+CONST jointtarget c:=[[-30,20,-20,15,50,30],[9E9,9E9,9E9,9E9,9E9,9E9]];
+VAR num i; VAR num n; VAR intnum wake;
+"""
+START = np.radians([0.0, 0, 0, 0, 30, 0])
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return twin.load("irb140").with_drives("rigid")
+
+
+def source(body, more=""):
+    return f"{HEAD}{more}\nPROC main()\n{body}\nENDPROC\nENDMODULE\n"
+
+
+class Cell:
+    """Virtual controller that is advanced by a test, without a clock.
+
+    Its tasks are the files of a folder with the names of tasks; T_ROB1 moves the arm, others are SEMISTATIC.
+    """
+
+    def __init__(self, robot, folder, start=START, forever=False, **more):
+        def law(payload):
+            return controllers.make(
+                "computed_torque", robot.with_payload(payload), bandwidth=20.0, period=1e-3
+            )
+
+        self.lines = []
+        settings = [
+            TaskSettings(
+                path.stem, read_source(path).modules, "NORMAL" if "T_ROB" in path.stem else "SEMISTATIC",
+                moves=path.stem == "T_ROB1",
+            )
+            for path in sorted(folder.glob("*.mod"))
+        ]  # fmt: skip
+        self.controller = VirtualController(
+            GuidedArm(robot, law(None), start), robot, law, settings, virtual=True, forever=forever,
+            on_line=self.lines.append, **more,
+        )  # fmt: skip
+        self.controller.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.controller.close()
+        self.controller.arm.close()
+
+    def run(self, seconds=20.0, until=lambda: False):
+        """Run cycles to the end of the programs, until something holds, or for a time."""
+        for _ in range(round(seconds / 4e-3)):
+            if self.controller.has_ended or until():
+                return
+            self.controller.cycle()
+
+    @property
+    def texts(self):
+        return [line.sentence.removeprefix("TPWrite: ") for line in self.lines]
+
+    @property
+    def log(self):
+        return self.controller.log(np.eye(4))
+
+
+@pytest.fixture
+def cell(robot, tmp_path):
+    """Return a function that starts a controller with the bodies of tasks by their names."""
+    made = []
+
+    def start(more="", options=None, **bodies):
+        for name, body in bodies.items():
+            (tmp_path / f"{name}.mod").write_text(source(body, more))
+        made.append(Cell(robot, tmp_path, **options or {}))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.__exit__()
+
+
+def test_a_program_moves_the_arm_as_run_program_does(cell, tmp_path):
+    live = cell(
+        T_ROB1="MoveAbsJ b, v500, z50, tool0; MoveAbsJ c, v1000, z10, tool0; MoveAbsJ a, v1000, fine, tool0;",
+        options={"start": np.zeros(6)},
+    )
+    live.run()
+    assert live.controller.faults == []
+    log = live.log
+    setup = Setup(controller="computed_torque", drives="rigid", bandwidth=20.0)
+    planned = RapidProgram(program=str(tmp_path / "T_ROB1.mod")).run(setup).log
+    N = len(planned.t) - 1
+    assert np.abs(log.q[:N] - planned.q[:N]).max() < 1e-9
+    assert np.abs(log.tau[:N] - planned.tau[:N]).max() < 1e-9 * np.abs(planned.tau).max()
+    assert list(dict.fromkeys(log.program.line.tolist())) == [8]
+
+
+def test_fine_points_hold_the_program_and_zones_do_not(cell):
+    body = """MoveAbsJ b, v500, z50, tool0; TPWrite "passed"; MoveAbsJ c, v1000, fine, tool0;
+    here := CJointT(); TPWrite ValToStr(Round(here.robax.rax_1));"""
+    live = cell("VAR jointtarget here;", T_ROB1=body)
+    live.run()
+    assert live.texts == ["passed", "-30"]
+    assert live.lines[0].t == 0.0
+    assert live.lines[1].t == pytest.approx(len(live.log.t) * 1e-3, abs=0.009)
+
+
+def test_the_arm_stops_on_its_path_and_continues(cell, robot):
+    live = cell(T_ROB1="MoveAbsJ c, v100, fine, tool0;", options={"start": np.zeros(6)})
+    live.run(0.6)
+    speed = np.abs(live.log.qd[-1]).max()
+    q = live.controller.arm.q.copy()
+    live.controller.stop()
+    live.run(0.3)
+    assert np.abs(live.controller.arm.q - q).max() < 0.15 * speed  # a ramp of 0.2 s, and a cycle
+    assert np.abs(live.log.qd[-1]).max() < 1e-6
+    assert live.controller.tasks["t_rob1"].state == "running"
+    stopped = live.controller.motion.q.copy()
+    live.run(0.2)
+    assert np.array_equal(stopped, live.controller.motion.q)
+    live.controller.override = 0.5
+    live.controller.start()
+    live.run()
+    assert live.controller.has_ended
+    path = live.log.q[:, :3] / np.radians([-30.0, 20, -20])  # the three shares are equal on a joint path
+    assert np.abs(np.diff(path, axis=1)).max() < 1e-6
+    assert np.degrees(live.controller.arm.q) == pytest.approx([-30, 20, -20, 15, 50, 30], abs=1e-3)
+
+
+def test_tasks_share_persistents_and_a_trap_runs_while_the_arm_moves(cell):
+    motion = """CONNECT wake WITH woken; IPers state, wake; MoveAbsJ c, v100, fine, tool0; TPWrite "there";
+ENDPROC
+TRAP woken
+TPWrite "woken " + ValToStr(state);
+ENDTRAP
+PROC unused()"""
+    other = "WaitTime 0.5; state := state + 1; WaitUntil FALSE;"
+    live = cell("PERS num state := 6; TASK PERS num mine := 1;", T_ROB1=motion, T_BACK=other)
+    live.run()
+    assert live.texts == ["woken 7", "there"]
+    assert live.lines[0].t == pytest.approx(0.5, abs=0.005)
+    assert live.lines[1].t > 1.0
+
+
+def test_a_function_in_an_expression_moves_the_arm(cell):
+    body = """IF moved(b) = 2 TPWrite "moved";
+ENDPROC
+FUNC num moved(jointtarget to)
+MoveAbsJ to, v1000, fine, tool0;
+WaitTime 0.1;
+RETURN 2;
+ENDFUNC
+PROC unused()"""
+    live = cell(T_ROB1=body)
+    live.run()
+    assert live.texts == ["moved"]
+    assert np.degrees(live.controller.arm.q)[0] == pytest.approx(20.0, abs=1e-3)
+
+
+def test_an_empty_loop_leaves_the_arm_its_cycles(cell):
+    live = cell(T_ROB1="MoveAbsJ b, v1000, fine, tool0;", T_LOOP="WHILE TRUE DO ENDWHILE")
+    live.run()
+    assert live.controller.faults == []
+    assert np.degrees(live.controller.arm.q)[0] == pytest.approx(20.0, abs=1e-3)
+
+
+def test_a_fault_leaves_other_tasks_running_and_stops_the_motion(cell):
+    live = cell(
+        "PERS num state := 0;", T_ROB1="MoveAbsJ c, v100, fine, tool0;",
+        T_BACK="WaitTime 0.4; state := 1 / state;", T_OTHER='WaitTime 1; TPWrite "alive"; WaitUntil FALSE;',
+    )  # fmt: skip
+    live.run(1.2)
+    assert live.texts[-1] == "alive"
+    [(name, fault)] = live.controller.faults
+    assert name == "T_BACK"
+    assert (fault.line, "1 / 0" in str(fault)) == (8, True)
+    assert np.abs(live.log.qd[-1]).max() < 1e-6
+    assert abs(np.degrees(live.controller.arm.q[0])) < 29.0
+    with pytest.raises(RapidError, match="T_BACK stopped with a fault"):
+        live.controller.start()
+
+
+def test_stop_move_clear_path_and_a_new_path_from_where_the_arm_is(cell):
+    body = """CONNECT wake WITH woken; ITimer \\Single, 0.5, wake; MoveAbsJ c, v100, fine, tool0;
+TPWrite "went on"; MoveAbsJ b, v1000, fine, tool0;
+ENDPROC
+TRAP woken
+StopMove; ClearPath; StartMove;
+ENDTRAP
+PROC unused()"""
+    live = cell(T_ROB1=body, options={"start": np.zeros(6)})
+    live.run()
+    assert live.controller.faults == []
+    assert live.lines[0].t == pytest.approx(0.7, abs=0.02)
+    assert np.degrees(live.log.q[:, 0]).min() > -29.0
+    assert np.degrees(live.controller.arm.q)[0] == pytest.approx(20.0, abs=1e-3)
+    assert np.abs(np.diff(live.log.q, axis=0)).max() < 0.006  # no jump
+
+
+def test_a_trap_stores_the_path_moves_and_restores_it(cell):
+    body = """CONNECT wake WITH woken; ITimer \\Single, 0.5, wake; MoveAbsJ c, v100, fine, tool0; TPWrite "there";
+ENDPROC
+TRAP woken
+VAR jointtarget here;
+StopMove; StorePath; here := CJointT(); MoveAbsJ b, v1000, fine, tool0; TPWrite "aside";
+MoveAbsJ here, v1000, fine, tool0; RestoPath; StartMove;
+ENDTRAP
+PROC unused()"""
+    live = cell(T_ROB1=body.replace("StorePath;", "StorePath; StartMove;"), options={"start": np.zeros(6)})
+    live.run()
+    assert live.controller.faults == []
+    assert live.texts == ["aside", "there"]
+    assert np.degrees(live.log.q[:, 0]).max() == pytest.approx(20.0, abs=1e-3)
+    assert np.degrees(live.controller.arm.q)[0] == pytest.approx(-30.0, abs=1e-3)
+    assert np.abs(np.diff(live.log.q, axis=0)).max() < 0.006
+
+
+def test_signals_pulse_follow_and_release_waits(cell):
+    body = """PulseDO \\PLength:=0.1, do1; WaitDI di1, 1; TPWrite "high"; WaitDI di1, 0; TPWrite "low";
+    WaitDI di2, 1 \\MaxTime:=0.3;
+ERROR
+TPWrite "late"; TRYNEXT;"""
+    signals = Signals({})
+    signals.connections["do1"] = [Connection("di1", 0.2)]
+    live = cell(T_ROB1=body, options={"signals": signals})
+    live.run()
+    assert live.texts == ["high", "low", "late"]
+    assert [line.t for line in live.lines] == pytest.approx([0.2, 0.3, 0.6], abs=0.009)
+
+
+def test_exit_cycle_begins_again_and_moving_the_pointer_runs_undo_handlers(cell):
+    body = """Incr n; IF n < 3 ExitCycle;
+TPWrite ValToStr(n); MoveAbsJ c, v10, fine, tool0;
+UNDO
+TPWrite "left";"""
+    live = cell(T_ROB1=body)
+    live.run(0.5)
+    assert live.texts == ["left", "left", "3"]
+    live.controller.stop()
+    live.run(0.5)
+    live.controller.to_main()
+    assert live.texts[3:] == ["left"]
+    assert live.controller.motion.paths == deque()
+    live.controller.start()
+    live.run(0.5)
+    assert live.texts[4:] == ["left", "left", "3"]
+
+
+def test_stop_waits_for_a_start(cell):
+    live = cell(T_ROB1='MoveAbsJ b, v1000, z10, tool0; Stop; TPWrite "on";')
+    live.run(3.0)
+    assert not live.controller.running
+    assert live.texts == ["Stop in line 8"]
+    live.controller.start()
+    live.run()
+    assert live.texts[1:] == ["on"]

@@ -1,0 +1,300 @@
+"""Virtual controller: tasks, signals and an arm, advanced cycle by cycle.
+
+Each cycle of 4 ms has these steps: signals and timers change that are due; every task gets a turn; the arm
+moves to the end of the cycle.  Tasks therefore see the arm where the cycle begins.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.abb.home import HomeFiles
+from twin.abb.instructions import functions_for, instructions_for
+from twin.abb.live_recorder import LiveRecorder
+from twin.abb.motion import Motion
+from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
+from twin.arrays import Floats
+from twin.egm.robot.guided_arm import Controller, GuidedArm
+from twin.egm.robot.program import same_payload
+from twin.egm.robot.session import whole_periods
+from twin.errors import RapidError
+from twin.logs.log import Log
+from twin.logs.program_lines import ProgramLines
+from twin.rapid import syntax_tree as st
+from twin.rapid.expressions import Cell
+from twin.rapid.planning import Limits
+from twin.rapid.signals import Signals
+from twin.rapid.targets import Arm
+from twin.robot.robot import Payload, Robot
+
+CYCLE = 4e-3
+"""Duration of a cycle, in [s]."""
+
+MOST_MARKS = 100_000
+"""Largest number of lines whose beginnings are known for the log; the last ones are kept."""
+
+
+class Line(NamedTuple):
+    """Line on what happened: time in [s], name of the task or "", and a sentence."""
+
+    t: float
+    task: str
+    sentence: str
+
+
+SYSTEM_OUTPUTS = (
+    "MotorOn", "CycleOn", "TaskExecuting", "RobotNotMoving", "ExecutionError", "EmergencyStop",
+    "MotionPossible", "AutoOn",
+)  # fmt: skip
+"""States of the controller that an output may have."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Network of a virtual controller.
+
+    Attributes:
+        bind: local address of all sockets, whatever address a program names.
+        allow: hosts beside this machine to which programs may connect.
+        ports: local ports by those that programs name.
+    """
+
+    bind: str = "127.0.0.1"
+    allow: tuple[str, ...] = ()
+    ports: Mapping[int, int] = field(default_factory=dict)
+
+
+class VirtualController:
+    """Virtual controller.
+
+    Attributes:
+        robot: nominal arm, without a payload.
+        signals: signals of the cell.
+        motion: motion of the arm.
+        tasks: tasks by their names in lower case.
+        limits: share of the torque, and settling time, of planned moves.
+        running: whether the execution runs.
+        forever: whether a program begins again at its end.
+        override: share of the speed, 0 to 1.
+        held: whether StopMove stopped the arm.
+        era: number of times that the path was cleared.
+        virtual: whether time is the number of cycles, and the tasks are not measured by the clock.
+
+    Args:
+        arm: the arm, at rest.
+        robot: nominal arm, without a payload.
+        controller_for: function that returns the controller for a payload.
+        tasks: settings of the tasks.
+        signals: signals of the cell.
+        outputs: names of outputs by the state of the controller that they have, see `SYSTEM_OUTPUTS`.
+        home: folder that stands for HOME:.
+        network: network of the sockets.
+        on_line: function that is called with every line, in the thread of the cycles or of a task.
+
+    Raises:
+        RapidError: a module is wrong, or more than one task moves the arm.
+    """
+
+    def __init__(
+        self,
+        arm: GuidedArm,
+        robot: Robot,
+        controller_for: Callable[[Payload | None], Controller],
+        tasks: Sequence[TaskSettings],
+        *,
+        signals: Signals | None = None,
+        outputs: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        home: Path | None = None,
+        network: Network | None = None,
+        forever: bool = True,
+        virtual: bool = False,
+        on_line: Callable[[Line], object] | None = None,
+    ) -> None:
+        self.arm, self.robot, self._controller_for = arm, robot, controller_for
+        self.signals = Signals({}) if signals is None else signals
+        self.limits = Limits(0.9) if limits is None else limits
+        self.network = Network() if network is None else network
+        self.outputs = outputs or {}
+        self.forever, self.virtual, self._on_line = forever, virtual, on_line
+        self.running = self.held = False
+        self.override, self.era = 1.0, 0
+        self.motion = Motion(arm.q, arm.period)
+        self.kinematics = Arm(robot, arm.q)
+        self._samples = whole_periods(CYCLE, arm.period)
+        self._payload: Payload | None = None
+        self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
+        self.tasks: dict[str, Task] = {}
+        if len(moving := [one.name for one in tasks if one.moves]) > 1:
+            raise RapidError(f"the tasks {', '.join(moving)} move the arm: expected one", "refusal")
+        try:
+            for settings in tasks:
+                self.tasks[settings.name.lower()] = self._loaded(settings, HomeFiles(home))
+            self._share_persistents()
+        except BaseException:
+            self.close()
+            raise
+        self.signals.on_change = self._signal_changed
+        for task in self.tasks.values():
+            if task.is_background:
+                task.start()
+
+    def _loaded(self, settings: TaskSettings, files: HomeFiles) -> Task:
+        task = Task(self, settings)
+        try:
+            task.recorder = recorder = LiveRecorder(self, task, files)
+            task.interpreter = TaskInterpreter(
+                task, settings.modules, instructions_for(recorder), functions_for(recorder), recorder
+            )
+        except BaseException:
+            task.close()
+            raise
+        return task
+
+    def _share_persistents(self) -> None:
+        """Make persistents of one name and type one data object of all tasks; the first initial value counts."""
+        declared = [
+            (task.interpreter.shared, item, (item.name.lower(), item.type.lower(), len(item.dimensions)))
+            for task in self.tasks.values()
+            for module in task.settings.modules
+            for item in module.items
+            if isinstance(item, st.Data) and item.kind == "PERS" and not item.scope
+        ]
+        common: dict[tuple[str, str, int], Cell] = {}
+        for shared, item, key in sorted(declared, key=lambda one: one[1].initial is None):
+            common.setdefault(key, shared[item.name.lower()])
+        for shared, item, key in declared:
+            shared[item.name.lower()] = common[key]
+        watching = [task.interpreter.interrupts for task in self.tasks.values()]
+        for task in self.tasks.values():
+            task.interpreter.watching = watching
+
+    # ---------------------------------------------------------------------------------------------- state
+
+    @property
+    def t(self) -> float:
+        """Time since the start, in [s]."""
+        return self.arm.t
+
+    @property
+    def faults(self) -> list[tuple[str, RapidError]]:
+        """Tasks that ended with a fault, with it."""
+        return [(one.settings.name, one.fault) for one in self.tasks.values() if one.fault is not None]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all normal tasks have ended."""
+        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if not one.is_background)
+
+    def report(self, task: str, sentence: str) -> None:
+        """Report what happened."""
+        if self._on_line is not None:
+            self._on_line(Line(self.t, task, sentence))
+
+    # ------------------------------------------------------------------------------------------- execution
+
+    def start(self) -> None:
+        """Start the execution, or continue on the path.
+
+        Raises:
+            RapidError: a task has a fault: the program pointer must be moved first.
+        """
+        for name, fault in self.faults:
+            raise RapidError(
+                f"the task {name} stopped with a fault: move its program pointer to main; {fault}"
+            )
+        self.running = True
+        for task in self.tasks.values():
+            task.start()
+
+    def stop(self) -> None:
+        """Stop the execution; the arm stops on its path."""
+        self.running = False
+
+    def to_main(self) -> None:
+        """Move the program pointers of all normal tasks to their entries, and forget the path.
+
+        Raises:
+            RapidError: the execution runs, or the arm has not stopped yet.
+        """
+        if self.running or not self.motion.rests:
+            raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
+        self.clear_path()
+        for task in self.tasks.values():
+            if not task.is_background:
+                task.to_entry()
+        self.held = False
+
+    def clear_path(self) -> None:
+        """Forget all moves that are not made."""
+        self.motion.clear()
+        self.era += 1
+        for task in self.tasks.values():
+            task.recorder.forget_moves()
+
+    def _signal_changed(self, name: str, before: float, after: float) -> None:
+        for task in self.tasks.values():
+            task.interpreter.signal_changed(name, before, after)
+
+    # ---------------------------------------------------------------------------------------------- cycles
+
+    def cycle(self) -> None:
+        """Run a cycle.
+
+        Raises:
+            DivergenceError: the motion of the arm diverged.
+            TwinError: the window was closed.
+        """
+        self.signals.advance(self.t)
+        self._write_outputs()
+        for task in self.tasks.values():
+            if self.running or task.is_background:
+                task.interpreter.interrupts.advance(self.t)
+                task.turn()
+        stopped = self.held or not self.running or bool(self.faults)
+        self.motion.goal = 0.0 if stopped else self.override
+        for path, k in self.motion.begun():
+            move = path.moves[k]
+            self._marks.append((round(self.t / self.arm.period), move.file, move.line))
+            self._change_load(path.payload(k))
+        self.arm.move(self.motion.samples(self._samples))
+
+    def _change_load(self, payload: Payload | None) -> None:
+        if not same_payload(payload, self._payload):
+            self._payload = payload
+            self.arm.change_load(payload, self._controller_for(payload))
+
+    def _write_outputs(self) -> None:
+        if not self.outputs:
+            return
+        rests, faulty = self.motion.rests, bool(self.faults)
+        states: dict[str, float] = {
+            "MotorOn": 1.0, "AutoOn": 1.0,
+            "CycleOn": float(self.running), "TaskExecuting": float(self.running),
+            "RobotNotMoving": float(rests), "ExecutionError": float(faulty), "EmergencyStop": 0.0,
+            "MotionPossible": float(self.running and not faulty),
+        }  # fmt: skip
+        for name, state in self.outputs.items():
+            self.signals.write(name, states[state])
+
+    def log(self, T_flange_tool: Floats) -> Log | None:
+        """Return the log of the end of the motion, with the lines of the moves."""
+        log = self.arm.log(T_flange_tool, {})
+        if log is None:
+            return None
+        samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
+        return replace(log, program=ProgramLines.of(list(self._marks), samples))
+
+    def close(self) -> None:
+        """End all tasks, and close their sockets."""
+        for task in self.tasks.values():
+            task.close()
+            with suppress(AttributeError):  # of a task that could not be loaded
+                task.recorder.close_sockets()

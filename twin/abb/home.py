@@ -1,0 +1,52 @@
+"""Files of a virtual controller in a folder of this machine, which no path leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twin.rapid.files import Files
+
+
+class HomeFiles(Files):
+    """Files whose texts are written into the folder of HOME:, RAMDISK: and TEMP:.
+
+    Args:
+        home: the folder; None if nothing is stored.
+    """
+
+    def _place(self, name: str) -> Path | None:
+        """Return the path of a file, None if it would leave the folder."""
+        if self._home is None:
+            return None
+        home = self._home.resolve()
+        path = (home / name).resolve()
+        return path if path.is_relative_to(home) and path != home else None
+
+    def open(self, number: int, name: str, mode: str) -> bool:
+        """Open a file, see `Files.open`; return whether it is there and may be used so."""
+        if self._home is None:
+            return super().open(number, name, mode)
+        plain = name.replace("\\", "/").rpartition(":")[2].lstrip("/")
+        path = self._place(plain)
+        if path is None:
+            return False
+        self.written.pop(plain, None)  # the folder has it
+        if mode != "read":
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.open("w" if mode == "write" else "a", encoding="latin-1").close()
+            except OSError:
+                return False
+        opened = super().open(number, name, mode)
+        if mode != "read":
+            self.written.pop(plain, None)
+        return opened
+
+    def write(self, number: int, text: str) -> None:
+        """Write into an open file."""
+        path = self._place(self._open[number].name)
+        if path is None:
+            super().write(number, text)
+            return
+        with path.open("a", encoding="latin-1", newline="") as file:
+            file.write(text)

@@ -1,0 +1,151 @@
+"""What the instructions of a task use while it lives: moves are made, waits last, and notes are lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from twin.abb.motion import Path
+from twin.errors import RapidError
+from twin.rapid.arguments import Arguments
+from twin.rapid.files import Files
+from twin.rapid.planning import plan
+from twin.rapid.recorder import Move, Note, Pause, Recorder
+from twin.rapid.targets import Arm
+from twin.rapid.values import NUM
+
+if TYPE_CHECKING:
+    from twin.abb.controller import VirtualController
+    from twin.abb.sockets import RapidSocket
+    from twin.abb.tasks import Task
+
+MOST_AHEAD = 20
+"""Moves without a stop that are collected; then they are made, and the last one ends in a stop (ours)."""
+
+
+class LiveRecorder(Recorder):
+    """Recorder of a task that follows the cycles of a virtual controller.
+
+    Attributes:
+        controller: the virtual controller.
+        task: the task.
+        sockets: its open sockets.
+    """
+
+    def __init__(self, controller: VirtualController, task: Task, files: Files) -> None:
+        arm = Arm(controller.robot, controller.motion.q) if task.settings.moves else None
+        super().__init__(arm, controller.signals, files=files)
+        self.controller, self.task = controller, task
+        self.sockets: set[RapidSocket] = set()
+        self._stored: list[tuple[list, list]] = []
+
+    def now(self) -> float:
+        """Return the time since the start of the controller, in [s]."""
+        return self.controller.t
+
+    def note(self, place: tuple[str, int], text: str) -> None:
+        """Do nothing: notes are for a check."""
+
+    def _add_note(self, notes: list[Note], note: Note) -> None:
+        count = len(notes)
+        super()._add_note(notes, note)
+        for new in notes[count:]:
+            self.controller.report(self.task.settings.name, f"line {new.line}: {new.text}")
+
+    # --------------------------------------------------------------------------------------------- waits
+
+    def pause(self, pause: Pause) -> None:
+        """Make the moves before, and wait."""
+        self.finish()
+        end = self.controller.t + pause.seconds
+        self.task.wait(lambda: self.controller.t >= end - 1e-9)
+
+    def wait(
+        self, given: Arguments, name: str, is_there: Callable[[], bool], wanted: list[tuple[str, float]]
+    ) -> None:
+        """Wait until a condition holds, see `Recorder.wait`; nothing is taken as answered."""
+        self.finish()
+        end = self.controller.t + given.optional("maxtime", NUM, float("inf"))
+        self.task.poll(lambda: is_there() or self.controller.t >= end - 1e-9)
+        if not is_there():
+            given.report_time_out(given.value("maxtime", NUM))
+
+    # --------------------------------------------------------------------------------------------- moves
+
+    def add(self, move: Move) -> None:
+        """Make a move, or collect it if the arm does not stop at its end.
+
+        Raises:
+            RapidError: the task moves no arm, or the move is impossible.
+        """
+        if self.arm is None:
+            raise RapidError(f"{move.name}: the task {self.task.settings.name} moves no arm", "refusal")
+        motion = self.controller.motion
+        if not self.events and not motion.paths:
+            self.arm.q = motion.q.copy()
+        self.arm.move(move)
+        self.events.append(move)
+        self.moves += 1
+        if self.arm.warnings:  # remarks of a check; they would grow
+            self.arm.warnings.clear()
+        if move.stops:
+            self.finish()
+        elif len(self.events) >= MOST_AHEAD:
+            path = self._plan()
+            self.task.wait(lambda: path is None or path not in motion.paths or path is motion.paths[0])
+
+    def finish(self) -> None:
+        """Make all moves, and wait until the arm has made them."""
+        path = self._plan()
+        if path is not None:
+            self.task.wait(lambda: path not in self.controller.motion.paths)
+
+    def _plan(self) -> Path | None:
+        """Plan the collected moves, and let the arm begin with them; return None if there is nothing to do.
+
+        Raises:
+            RapidError: a move cannot keep the limits.
+        """
+        if not self.events or self.arm is None:
+            return None
+        self.interrupt_corner("")
+        events, segments = list(self.events), list(self.arm.segments)
+        self.forget_moves()
+        controller, era = self.controller, self.controller.era
+        planned = self.task.aside(lambda: plan(controller.robot, segments, events, controller.limits))
+        if era != controller.era:  # ClearPath came meanwhile
+            return None
+        path = Path.of(planned)
+        if path.motion.duration > 0.0:
+            controller.motion.paths.append(path)
+        return path
+
+    def forget_moves(self) -> None:
+        """Forget the moves that were collected and not planned."""
+        self.events.clear()
+        if self.arm is not None:
+            self.arm.segments.clear()
+
+    def store_moves(self) -> None:
+        """Put the collected moves aside, with the path of the arm."""
+        self._stored.append((list(self.events), [] if self.arm is None else list(self.arm.segments)))
+        self.forget_moves()
+
+    def restore_moves(self) -> None:
+        """Take back the moves that were stored last."""
+        self.finish()
+        events, segments = self._stored.pop() if self._stored else ([], [])
+        self.events[:] = events
+        if self.arm is not None:
+            self.arm.segments[:] = segments
+            paths = self.controller.motion.paths
+            if segments:
+                self.arm.q = segments[-1].q[-1].copy()
+            elif paths:
+                self.arm.q = paths[-1].motion(paths[-1].motion.duration)[0]
+
+    def close_sockets(self) -> None:
+        """Close all sockets of the task."""
+        for one in list(self.sockets):
+            one.close()
+        self.sockets.clear()
