@@ -39,6 +39,8 @@ class RapidSocket:
         self.socket, self.status = made, status
         self.received = b""
         made.setblocking(False)
+        if not self.is_udp:  # small messages go out at once
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
     def is_udp(self) -> bool:

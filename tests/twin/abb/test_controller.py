@@ -5,98 +5,10 @@ from collections import deque
 import numpy as np
 import pytest
 
-import controllers
-import twin
 from scenarios.rapid.program import RapidProgram
 from scenarios.setup import Setup
-from twin.abb.controller import VirtualController
-from twin.abb.tasks import TaskSettings
-from twin.egm.robot.guided_arm import GuidedArm
 from twin.errors import RapidError
-from twin.rapid.language import read_source
 from twin.rapid.signals import Connection, Signals
-
-HEAD = """MODULE M
-CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
-CONST jointtarget b:=[[20,10,-10,15,40,-30],[9E9,9E9,9E9,9E9,9E9,9E9]];
-CONST jointtarget c:=[[-30,20,-20,15,50,30],[9E9,9E9,9E9,9E9,9E9,9E9]];
-VAR num i; VAR num n; VAR intnum wake;
-"""
-START = np.radians([0.0, 0, 0, 0, 30, 0])
-
-
-@pytest.fixture(scope="module")
-def robot():
-    return twin.load("irb140").with_drives("rigid")
-
-
-def source(body, more=""):
-    return f"{HEAD}{more}\nPROC main()\n{body}\nENDPROC\nENDMODULE\n"
-
-
-class Cell:
-    """Virtual controller that is advanced by a test, without a clock.
-
-    Its tasks are the files of a folder with the names of tasks; T_ROB1 moves the arm, others are SEMISTATIC.
-    """
-
-    def __init__(self, robot, folder, start=START, forever=False, **more):
-        def law(payload):
-            return controllers.make(
-                "computed_torque", robot.with_payload(payload), bandwidth=20.0, period=1e-3
-            )
-
-        self.lines = []
-        settings = [
-            TaskSettings(
-                path.stem, read_source(path).modules, "NORMAL" if "T_ROB" in path.stem else "SEMISTATIC",
-                moves=path.stem == "T_ROB1",
-            )
-            for path in sorted(folder.glob("*.mod"))
-        ]  # fmt: skip
-        self.controller = VirtualController(
-            GuidedArm(robot, law(None), start), robot, law, settings, virtual=True, forever=forever,
-            on_line=self.lines.append, **more,
-        )  # fmt: skip
-        self.controller.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.controller.close()
-        self.controller.arm.close()
-
-    def run(self, seconds=20.0, until=lambda: False):
-        """Run cycles to the end of the programs, until something holds, or for a time."""
-        for _ in range(round(seconds / 4e-3)):
-            if self.controller.has_ended or until():
-                return
-            self.controller.cycle()
-
-    @property
-    def texts(self):
-        return [line.sentence.removeprefix("TPWrite: ") for line in self.lines]
-
-    @property
-    def log(self):
-        return self.controller.log(np.eye(4))
-
-
-@pytest.fixture
-def cell(robot, tmp_path):
-    """Return a function that starts a controller with the bodies of tasks by their names."""
-    made = []
-
-    def start(more="", options=None, **bodies):
-        for name, body in bodies.items():
-            (tmp_path / f"{name}.mod").write_text(source(body, more))
-        made.append(Cell(robot, tmp_path, **options or {}))
-        return made[-1]
-
-    yield start
-    for one in made:
-        one.__exit__()
 
 
 def test_a_program_moves_the_arm_as_run_program_does(cell, tmp_path):
@@ -108,7 +20,7 @@ def test_a_program_moves_the_arm_as_run_program_does(cell, tmp_path):
     assert live.controller.faults == []
     log = live.log
     setup = Setup(controller="computed_torque", drives="rigid", bandwidth=20.0)
-    planned = RapidProgram(program=str(tmp_path / "T_ROB1.mod")).run(setup).log
+    planned = RapidProgram(program=str(tmp_path / "T_ROB1.mod")).run(setup).log  # type: ignore[call-arg]
     N = len(planned.t) - 1
     assert np.abs(log.q[:N] - planned.q[:N]).max() < 1e-9
     assert np.abs(log.tau[:N] - planned.tau[:N]).max() < 1e-9 * np.abs(planned.tau).max()
@@ -125,7 +37,7 @@ def test_fine_points_hold_the_program_and_zones_do_not(cell):
     assert live.lines[1].t == pytest.approx(len(live.log.t) * 1e-3, abs=0.009)
 
 
-def test_the_arm_stops_on_its_path_and_continues(cell, robot):
+def test_the_arm_stops_on_its_path_and_continues(cell):
     live = cell(T_ROB1="MoveAbsJ c, v100, fine, tool0;", options={"start": np.zeros(6)})
     live.run(0.6)
     speed = np.abs(live.log.qd[-1]).max()
@@ -218,7 +130,8 @@ PROC unused()"""
 
 
 def test_a_trap_stores_the_path_moves_and_restores_it(cell):
-    body = """CONNECT wake WITH woken; ITimer \\Single, 0.5, wake; MoveAbsJ c, v100, fine, tool0; TPWrite "there";
+    body = """CONNECT wake WITH woken; ITimer \\Single, 0.5, wake;
+MoveAbsJ c, v100, fine, tool0; TPWrite "there";
 ENDPROC
 TRAP woken
 VAR jointtarget here;
