@@ -159,7 +159,7 @@ class VirtualController:
         return task
 
     def _share_persistents(self) -> None:
-        """Make persistents of one name and type one data object of all tasks, with the first initial value."""
+        """Make persistents of one name and type one data object of all tasks."""
         declared = [
             (task.interpreter.shared, item, (item.name.lower(), item.type.lower(), len(item.dimensions)))
             for task in self.tasks.values()
