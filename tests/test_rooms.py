@@ -23,7 +23,7 @@ ORDER = (
     "scenarios.metric", "scenarios.setup", "scenarios.class_rules", "scenarios.bench",
     "scenarios.judging", "scenarios.scenario", "scenarios", "scenarios.running", "scenarios.report",
     "scenarios.shell", "scenarios.cell", "scenarios.rapid", "scenarios.sweeps", "scenarios.learning",
-    "scenarios.identification", "scenarios.egm", "scenarios.commands", "scenarios.templates",
+    "scenarios.identification", "scenarios.egm", "scenarios.abb", "scenarios.commands", "scenarios.templates",
 )  # fmt: skip
 """Rooms from the bottom up: a room imports only from rooms before it.
 

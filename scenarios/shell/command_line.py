@@ -56,6 +56,7 @@ EXAMPLES = """examples:
   irb-twin rapid check pick.mod
   irb-twin collide run.npz --cell cell.toml
   irb-twin egm serve --mode joint --log session.npz
+  irb-twin abb serve --load T_ROB1=server.mod
   irb-twin new controller sliding_mode
 """
 
@@ -115,6 +116,7 @@ COMMANDS = Commands(
         "cell": ("cell.command:ShowCell", "check the file of a cell, list its frames and pairs, draw it"),
         "reach": ("cell.command:Reach", "show how far a robot reaches, and what it can do on a plane"),
         "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
+        "abb": ("abb:ABB", "run programs in RAPID in real time on a virtual controller, with its sockets"),
         "new": (
             "commands.new:New",
             "write a small controller, scenario or robot to start from, with its test",

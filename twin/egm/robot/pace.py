@@ -142,6 +142,10 @@ class RealTime:
         Returns:
             False if a stop was requested, else True.
         """
+        return self.next_cycle(stopping)
+
+    def next_cycle(self, stopping: Callable[[], bool]) -> bool:
+        """Wait until the next cycle begins; return False if a stop was requested."""
         ahead = self._clock.tick()
         self._behind = -ahead if self._clock.restarted else 0.0  # a restarted clock hides the delay
         if ahead > SPIN:

@@ -1,0 +1,145 @@
+"""`irb-twin abb serve`: run programs in RAPID on a virtual controller, for clients of its sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from scenarios.egm.addresses import SIGNALLED
+from scenarios.options import argument, option, output_file, positive, section
+from scenarios.rapid.given import INPUTS
+from scenarios.shell.output import Files, console, print_line, print_to_stderr
+from scenarios.shell.parser import Call, Command
+from scenarios.shell.settings import LAWS, LawSettings, setup_of
+from twin.errors import WrongUse
+
+FILES = "files"
+NETWORK = "network and files of the programs"
+
+
+class ServeAbb(Command):
+    """Run programs in RAPID on a virtual controller in real time.
+
+    The programs of the station's tasks run side by side and move an arm of the twin: a controller, drives,
+    and the arm in PyBullet at 1 kHz. Sockets of the programs are sockets of this machine, so that the client
+    of a real controller connects to them. What the arm cannot do is a fault here, too.
+
+    After `--` stands the command of a client, such as `pytest tests/`: the session lasts as long as it runs.
+
+    The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, a drive
+    lacked the torque that its controller demanded, or the log could not be written; 2 for wrong use. Ctrl-C
+    ends the session with its table, its log and status 130.
+    """
+
+    usage = "irb-twin abb serve [STATION.toml] [options] [-- CLIENT ...]"
+    examples = """examples:
+  irb-twin abb serve station.toml
+  irb-twin abb serve --robot irb140 --load T_ROB1=server.mod --bind 127.0.0.1
+  irb-twin abb serve --load T_ROB1=motion.mod,lib.sys T_STATE=state.mod,lib.sys --log session.npz
+  irb-twin abb serve station.toml --duration 60 -- pytest tests/
+"""
+    besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
+
+    words: tuple[str, ...] = argument(
+        "file of the station, see the guide; `irb-twin new station NAME` writes one", "STATION.toml", ()
+    )
+    robot: str | None = option(None, "name of the robot, or path of its file (default irb140)", "NAME")
+    controller: str = option("computed_torque", "controller of the arm, as in run", "NAME")
+    start: str | None = option(None, "named initial pose of the arm (default: zero)", "POSE")
+    load: tuple[str, ...] = option(
+        (), "tasks with their modules, or folders of modules, as T_ROB1=server.mod,lib.sys", "TASK=FILES"
+    )
+    cycle: Literal["once", "forever"] | None = option(
+        None, "whether a program begins again (default forever)"
+    )
+    inputs: str | None = option(None, INPUTS, "NAME=VALUE")
+    share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
+    duration: float | None = option(None, "end after this time (default: until Ctrl-C)", "SECONDS")
+    bind: str | None = option(
+        None,
+        "local address of all sockets, whatever address a program names (default 127.0.0.1, which other "
+        "machines cannot reach)",
+        "ADDRESS",
+        group=NETWORK,
+    )
+    allow: tuple[str, ...] = option((), "hosts beside this machine to which programs may connect", "HOST")
+    home: str | None = option(
+        None, "folder that stands for HOME:, RAMDISK: and TEMP: (default: a fresh one)", "DIR"
+    )
+    log: Path | None = output_file(".npz", "write the last two minutes of the motion", group=FILES)
+    laws: LawSettings = section(LawSettings, LAWS)
+
+    def run(self, call: Call) -> int:
+        """Run the session, write the log and print the table."""
+        client = list(call.words)[list(call.words).index("--") + 1 :] if "--" in call.words else []
+        names = self.words[: len(self.words) - len(client)]
+        if len(names) > 1:
+            raise WrongUse(f"expected one file of a station, got {', '.join(names)}")
+        if "--" in call.words and not client:
+            raise WrongUse("expected the command of a client after --")
+        if self.duration is not None:
+            positive(self.duration, "duration", "s")
+        station = self._station(Path(names[0]) if names else None)
+        settings = {"drives": station.drives or "rigid", **call.settings}
+        setup = setup_of(
+            settings | {"robot": self.robot or station.robot or "irb140"}, self.controller, self.laws
+        )
+        with TemporaryDirectory(prefix="irb-twin-home-") as fresh:
+            return self._serve(station, setup, client, Path(names[0]) if names else None, fresh)
+
+    def _serve(self, station: Any, setup: Any, client: list[str], file: Path | None, fresh: str) -> int:
+        from scenarios.abb.serving import Serving, log_settings, rows, saturated
+        from scenarios.rapid.check import limits_of
+        from scenarios.report.tables import plain_table
+        from scenarios.running.provenance import stamped
+        from scenarios.setup import named_pose
+        from scenarios.shell.process import graceful_stop
+        from twin.rapid.signals import input_values
+
+        try:
+            inputs = input_values(self.inputs or "")
+        except ValueError as error:
+            raise WrongUse(f"--inputs: {error}") from None
+        home = Path(self.home or (station.folder / station.home if station.home else fresh))
+        if not home.is_dir():
+            raise WrongUse(f"--home {home}: expected a folder")
+        given = {
+            "signals": station.cell_signals(inputs), "home": home,
+            "network": station.network(self.bind, self.allow), "limits": limits_of(self.share, 0.0, ()),
+            "forever": (self.cycle or station.cycle) == "forever",
+        }  # fmt: skip
+        start = None if self.start is None else named_pose(setup.load_robot(), self.start)
+        serving = Serving(station, setup, print_line, client, self.duration, start, given)
+        with graceful_stop(serving.stopping.set) as interrupt:
+            served = serving.serve()
+        files, page, log = Files(), console(), served.log
+        if log is not None:
+            files.write(self.log, lambda draft: stamped(log, log_settings(setup, file)).save(draft))
+        page.print(plain_table([[name, value] for name, value in rows(served).items()]))
+        if served.error:
+            print_to_stderr(served.error)
+        complete = files.name(page)
+        if interrupt.number:
+            return SIGNALLED + interrupt.number
+        if served.client:
+            print_to_stderr(f"{client[0]} ended with status {served.client}")
+            return served.client if served.client > 0 else 1
+        judged = not (served.faults or served.error or (log is not None and saturated(log)))
+        return 0 if complete and judged else 1
+
+    def _station(self, file: Path | None) -> Any:
+        from dataclasses import replace
+
+        from scenarios.abb.station import Station
+
+        if file is None and not self.load:
+            raise WrongUse("expected STATION.toml or --load TASK=FILES: irb-twin new station NAME writes one")
+        station = Station({}) if file is None else Station.read(file)
+        tasks = dict(station.tasks)
+        for text in self.load:
+            name, _, modules = text.partition("=")
+            if not name or not modules:
+                raise WrongUse(f"--load {text}: expected TASK=FILES, as T_ROB1=server.mod,lib.sys")
+            tasks[name] = {"modules": [str(Path(one).absolute()) for one in modules.split(",")]}
+        return replace(station, tasks=tasks)

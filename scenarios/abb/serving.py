@@ -1,0 +1,184 @@
+"""Session of `irb-twin abb serve`: the virtual controller by the clock, and a client's command."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scenarios.setup import Setup
+from twin.egm.robot.pace import Lateness
+from twin.errors import RapidError, TwinError, WrongUse
+
+if TYPE_CHECKING:
+    from controllers import Controller
+    from scenarios.abb.station import Station
+    from twin.abb.controller import Line, VirtualController
+    from twin.logs.log import Log
+    from twin.robot.robot import Payload
+
+PATIENCE = 2.0
+"""Time in which a client's command must end after it was asked to, in [s]."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Result of a session.
+
+    Attributes:
+        t: duration of the session, in [s].
+        lateness: lateness of its cycles.
+        faults: names of tasks with the faults that ended them.
+        error: reason for a premature end, "" without one.
+        client: exit status of the client's command, 0 without one.
+        log: log of the end of the motion, None before the first cycle.
+    """
+
+    t: float
+    lateness: Lateness
+    faults: Sequence[tuple[str, RapidError]]
+    error: str
+    client: int
+    log: Log | None
+
+
+@dataclass
+class Serving:
+    """Session of a virtual controller.
+
+    Attributes:
+        station: its station.
+        setup: robot, controller, drives.
+        print_line: function that prints a line.
+        client: command of a client; the session lasts as long as it does.
+        given: arguments of `VirtualController`.
+        stopping: set when the session is to end.
+    """
+
+    station: Station
+    setup: Setup
+    print_line: Callable[[str], object]
+    client: Sequence[str] = ()
+    duration: float | None = None
+    start: Any = None
+    given: dict[str, Any] = field(default_factory=dict)
+    stopping: Event = field(default_factory=Event)
+
+    def serve(self) -> Served:
+        """Run the session.
+
+        Raises:
+            TwinError, ValueError, OSError: a module, the robot or the client's command is invalid.
+        """
+        from twin.abb.real_time import run_by_the_clock
+
+        controller, process, error = self._controller(), None, ""
+        lateness = Lateness()
+        try:
+            if self.client:
+                process = _started(self.client)
+            controller.start()
+
+            def stopping() -> bool:
+                return self.stopping.is_set() or (process is not None and process.poll() is not None)
+
+            lateness = run_by_the_clock(controller, stopping, self.duration)
+        except TwinError as fault:
+            error = "" if controller.arm.lost else str(fault)
+        finally:
+            controller.close()
+            status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
+            controller.arm.close()
+        log = controller.log(self.setup.T_flange_tool)
+        return Served(controller.t, lateness, controller.faults, error, status, log)
+
+    def _controller(self) -> VirtualController:
+        from twin.abb.controller import VirtualController
+        from twin.egm.robot.guided_arm import GuidedArm
+
+        setup = self.setup
+        plant = setup.load_robot()
+        tasks = self.station.task_settings()
+
+        def controller_for(payload: Payload | None) -> Controller:
+            return setup.control_law(setup.controller_model(plant.with_payload(payload)))
+
+        start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
+        arm = GuidedArm(
+            plant, controller_for(plant.payload), start, sensors=setup.sensors, time_step=setup.time_step,
+            steps_per_period=setup.steps_per_period, gui=setup.gui,
+        )  # fmt: skip
+        try:
+            return VirtualController(
+                arm,
+                plant,
+                controller_for,
+                tasks,
+                outputs=self.station.outputs,
+                on_line=self._print,
+                **self.given,
+            )
+        except BaseException:
+            arm.close()
+            raise
+
+    def _print(self, line: Line) -> None:
+        self.print_line(f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}")
+
+
+def _started(command: Sequence[str]) -> subprocess.Popen:
+    try:
+        return subprocess.Popen(list(command))
+    except OSError as error:
+        raise WrongUse(f"cannot run {command[0]}: {error.strerror or error}") from None
+
+
+def _ended(process: subprocess.Popen, asked: bool) -> int:
+    """Return the exit status of a client's command, which is ended if the session ends before it."""
+    if asked or process.poll() is None:
+        process.terminate()
+    try:
+        return process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def saturated(log: Log) -> int:
+    """Return the number of samples in which a drive could not give the torque that was demanded."""
+    off = np.abs(log.tau_demand - log.tau) > 1e-9 * np.maximum(np.abs(log.tau_demand), 1.0)
+    return int(off.any(axis=1).sum())
+
+
+def rows(served: Served) -> dict[str, str]:
+    """Return the values of the table, as texts."""
+    late, log = served.lateness, served.log
+    found = {"time": f"{served.t:.1f} s"}
+    if late.cycles:
+        found["cycles late by more than 1 ms"] = f"{late.late} of {late.cycles} ({late.share:.2%})"
+        times = (f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst))
+        found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
+    if late.restarts:
+        found["clock restarts"] = str(late.restarts)
+    for name, fault in served.faults:
+        found[f"fault of {name}"] = str(fault)
+    if log is not None:
+        found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
+        for name, tau in zip(log.robot.joint_names, np.abs(log.tau).max(axis=0), strict=True):
+            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m"
+    return found
+
+
+def log_settings(setup: Setup, station_file: Path | None) -> dict[str, object]:
+    """Return the settings that a log names."""
+    from scenarios.options import fields
+    from scenarios.running.provenance import json_value
+
+    settings: dict[str, object] = {name: getattr(setup, name) for name in fields(Setup)}
+    settings |= {f"law_settings.{name}": value for name, value in setup.law_settings}
+    return {name: json_value(value) for name, value in (settings | {"station": station_file}).items()}

@@ -1,0 +1,158 @@
+"""File of a station: robot, tasks with their modules, signals, and ports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twin.errors import WrongUse, near
+
+if TYPE_CHECKING:
+    from twin.abb.controller import Network
+    from twin.abb.tasks import TaskSettings
+    from twin.rapid.signals import Signals
+
+KINDS = "NORMAL", "STATIC", "SEMISTATIC"
+SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
+
+STATION = {
+    "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
+    "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
+}  # fmt: skip
+TASK = {"modules": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
+SIGNAL = {
+    "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
+    "inverted?": "any",
+}  # fmt: skip
+"""Keys of the file's tables with the kinds of their values, see `urdf.schema.check_table`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Station:
+    """Station of a virtual controller.
+
+    Attributes:
+        tasks: tables of the tasks by their names.
+        signals: tables of the signals by their names.
+        ports: local ports by those that programs name.
+        folder: folder from which the paths of the file begin.
+    """
+
+    tasks: Mapping[str, Mapping[str, Any]]
+    signals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    robot: str | None = None
+    drives: str | None = None
+    home: str | None = None
+    bind: str = "127.0.0.1"
+    allow: tuple[str, ...] = ()
+    cycle: str = "forever"
+    io: str | None = None
+    folder: Path = Path()
+
+    @staticmethod
+    def read(path: Path) -> Station:
+        """Return the station of a file.
+
+        Raises:
+            WrongUse: the file cannot be read, or a value is wrong.
+        """
+        from urdf.schema import FactsError, read_checked
+
+        try:
+            content = read_checked(path, _check)
+        except FactsError as error:
+            text = str(error)
+            raise WrongUse(text if str(path) in text else f"{path}: {text}") from None
+        content["allow"] = tuple(content.get("allow", ()))
+        return Station(**{"tasks": {}, **content, "folder": path.parent})
+
+    def task_settings(self) -> list[TaskSettings]:
+        """Return the settings of the tasks, with their modules.
+
+        Raises:
+            OSError: a module cannot be read.
+            RapidError: a module is not RAPID.
+            WrongUse: the station has no task.
+        """
+        from twin.abb.tasks import TaskSettings
+        from twin.rapid.backups import tasks_of
+        from twin.rapid.language import read_source
+
+        if not self.tasks:
+            raise WrongUse("the station has no task: [tasks.T_ROB1] with modules, or --load T_ROB1=FILE.mod")
+        moving = [name for name, one in self.tasks.items() if one.get("motion")] or [
+            name for name in self.tasks if name.upper().startswith("T_ROB")
+        ][:1]
+        found = []
+        for name, one in self.tasks.items():
+            [task] = tasks_of(*(self.folder / module for module in one["modules"]))
+            modules = [module for file in task.files for module in read_source(file).modules]
+            found.append(
+                TaskSettings(
+                    name, modules, one.get("kind", "NORMAL"), one.get("entry", "main"), moves=name in moving
+                )
+            )
+        return found
+
+    def cell_signals(self, inputs: Any) -> Signals:
+        """Return the signals, with inputs of a user."""
+        from twin.rapid.backups import signal_types
+        from twin.rapid.signals import Connection, Signals
+
+        types = {} if self.io is None else signal_types(self.folder / self.io)
+        given = {name: float(one["value"]) for name, one in self.signals.items() if "value" in one}
+        found = Signals(
+            {**given, **inputs}, declared={**types, **{n: s["type"] for n, s in self.signals.items()}}
+        )
+        for name, one in self.signals.items():
+            if "follows" in one:
+                follower = Connection(name, float(one.get("delay", 0.0)), bool(one.get("inverted", False)))
+                found.connections.setdefault(one["follows"].lower(), []).append(follower)
+        return found
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """States of the controller by the names of the outputs that have them."""
+        return {name: one["state"] for name, one in self.signals.items() if "state" in one}
+
+    def network(self, bind: str | None, allow: tuple[str, ...]) -> Network:
+        """Return the network, with addresses of a user."""
+        from twin.abb.controller import Network
+
+        ports = {int(name): port for name, port in self.ports.items()}
+        return Network(bind or self.bind, (*self.allow, *allow), ports)
+
+
+def _check(content: dict[str, Any]) -> None:
+    """Raise `FactsError` for an unknown key or a wrong value."""
+    from twin.abb.controller import SYSTEM_OUTPUTS
+    from urdf.schema import FactsError, check_table
+
+    check_table("", content, STATION, 0)
+    _one_of("cycle", content.get("cycle", "forever"), ("once", "forever"))
+    for name, one in _tables(content, "tasks"):
+        check_table(name, one, TASK, 0)
+        _one_of(f"{name}.kind", one.get("kind", "NORMAL"), KINDS)
+    for name, one in _tables(content, "signals"):
+        check_table(name, one, SIGNAL, 0)
+        _one_of(f"{name}.type", one["type"], SIGNAL_TYPES)
+        if "state" in one:
+            _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
+    for name, port in content.get("ports", {}).items():
+        if not (name.isdigit() and isinstance(port, int) and 0 <= port <= 65535):
+            raise FactsError(f"ports.{name}: expected numbers, as 5000 = 15000, got {name} = {port!r}")
+
+
+def _tables(content: dict[str, Any], key: str) -> list[tuple[str, Any]]:
+    return [(f"{key}.{name}", one) for name, one in content.get(key, {}).items()]
+
+
+def _one_of(where: str, value: Any, known: tuple[str, ...]) -> None:
+    from urdf.schema import FactsError
+
+    if value not in known:
+        hint = near(str(value), known) or f": expected one of {', '.join(known)}"
+        raise FactsError(f"{where}: unknown {value!r}{hint}")
