@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -32,6 +33,7 @@ class ServeAbb(Command):
     ends the session with its table, its log and status 130.
     """
 
+    runs_client = True
     usage = "irb-twin abb serve [STATION.toml] [options] [-- CLIENT ...]"
     examples = """examples:
   irb-twin abb serve station.toml
@@ -41,8 +43,8 @@ class ServeAbb(Command):
 """
     besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
 
-    words: tuple[str, ...] = argument(
-        "file of the station, see the guide; `irb-twin new station NAME` writes one", "STATION.toml", ()
+    file: Path | None = argument(
+        "file of the station, see the guide; `irb-twin new station NAME` writes one", "STATION.toml", None
     )
     robot: str | None = option(None, "name of the robot, or path of its file (default irb140)", "NAME")
     controller: str = option("computed_torque", "controller of the arm, as in run", "NAME")
@@ -72,23 +74,17 @@ class ServeAbb(Command):
 
     def run(self, call: Call) -> int:
         """Run the session, write the log and print the table."""
-        client = list(call.words)[list(call.words).index("--") + 1 :] if "--" in call.words else []
-        names = self.words[: len(self.words) - len(client)]
-        if len(names) > 1:
-            raise WrongUse(f"expected one file of a station, got {', '.join(names)}")
-        if "--" in call.words and not client:
-            raise WrongUse("expected the command of a client after --")
         if self.duration is not None:
             positive(self.duration, "duration", "s")
-        station = self._station(Path(names[0]) if names else None)
+        station = self._station()
         settings = {"drives": station.drives or "rigid", **call.settings}
         setup = setup_of(
             settings | {"robot": self.robot or station.robot or "irb140"}, self.controller, self.laws
         )
         with TemporaryDirectory(prefix="irb-twin-home-") as fresh:
-            return self._serve(station, setup, client, Path(names[0]) if names else None, fresh)
+            return self._serve(station, setup, call.client, fresh)
 
-    def _serve(self, station: Any, setup: Any, client: list[str], file: Path | None, fresh: str) -> int:
+    def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
         from scenarios.abb.serving import Serving, log_settings, rows, saturated
         from scenarios.rapid.check import limits_of
         from scenarios.report.tables import plain_table
@@ -115,7 +111,7 @@ class ServeAbb(Command):
             served = serving.serve()
         files, page, log = Files(), console(), served.log
         if log is not None:
-            files.write(self.log, lambda draft: stamped(log, log_settings(setup, file)).save(draft))
+            files.write(self.log, lambda draft: stamped(log, log_settings(setup, self.file)).save(draft))
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         if served.error:
             print_to_stderr(served.error)
@@ -128,14 +124,14 @@ class ServeAbb(Command):
         judged = not (served.faults or served.error or (log is not None and saturated(log)))
         return 0 if complete and judged else 1
 
-    def _station(self, file: Path | None) -> Any:
+    def _station(self) -> Any:
         from dataclasses import replace
 
         from scenarios.abb.station import Station
 
-        if file is None and not self.load:
+        if self.file is None and not self.load:
             raise WrongUse("expected STATION.toml or --load TASK=FILES: irb-twin new station NAME writes one")
-        station = Station({}) if file is None else Station.read(file)
+        station = Station({}) if self.file is None else Station.read(self.file)
         tasks = dict(station.tasks)
         for text in self.load:
             name, _, modules = text.partition("=")

@@ -194,6 +194,11 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
         from scenarios.shell.settings import add_settings
 
         add_settings(leaf, scenarios, command.besides)
+    client: Sequence[str] = ()
+    if command.runs_client and "--" in words:
+        words, client = words[: words.index("--")], words[words.index("--") + 1 :]
+        if not client:
+            raise WrongUse("expected the command of a client after --, as in -- pytest tests/")
     parsed, extra = parser.parse_known_args(words)
     for scenario in scenarios:
         if extra and scenario.fault is not None:  # the broken scenario may define these options
@@ -203,7 +208,7 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
     given = made(command, settings)
     if command.names_after is not None:
         _require_unique_helper_names(given, scenarios)
-    return given, Call(words, scenarios, settings)
+    return given, Call(words, scenarios, settings, client)
 
 
 def _offered(

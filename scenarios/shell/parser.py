@@ -43,11 +43,13 @@ class Call(NamedTuple):
     words: the whole command line, beginning with the command's name.
     scenarios: the named scenarios, as `registry.Entry`s.
     settings: the settings given for the scenarios, by the name of their field.
+    client: the words after `--`, of a command that runs the command of a client.
     """
 
     words: Sequence[str]
     scenarios: list[Any]
     settings: dict[str, Any]
+    client: Sequence[str] = ()
 
 
 @dataclass_transform(
@@ -65,6 +67,8 @@ class Command:
     """Number of words before the names of scenarios; `None` if the command takes no scenarios."""
     besides: ClassVar[tuple[str, ...] | None] = None
     """Settings of scenarios that are not offered; `None` if the command takes no settings of scenarios."""
+    runs_client: ClassVar[bool] = False
+    """Whether the command of a client may stand after `--`."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
