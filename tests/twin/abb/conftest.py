@@ -1,80 +1,14 @@
-"""Virtual controllers for tests, which are advanced cycle by cycle without a clock."""
+"""Virtual controllers of the tests in this folder."""
 
-import numpy as np
 import pytest
 
-import controllers
 import twin
-from twin.abb.controller import VirtualController
-from twin.abb.tasks import TaskSettings
-from twin.egm.robot.guided_arm import GuidedArm
-from twin.rapid.language import read_source
-
-HEAD = """MODULE M
-CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
-CONST jointtarget b:=[[20,10,-10,15,40,-30],[9E9,9E9,9E9,9E9,9E9,9E9]];
-CONST jointtarget c:=[[-30,20,-20,15,50,30],[9E9,9E9,9E9,9E9,9E9,9E9]];
-VAR num i; VAR num n; VAR intnum wake;
-"""
-START = np.radians([0.0, 0, 0, 0, 30, 0])
+from tests.support.virtual_cell import VirtualCell, source, tasks_of_folder
 
 
 @pytest.fixture(scope="module")
 def abb_robot():
     return twin.load("irb140").with_drives("rigid")
-
-
-def source(body, more=""):
-    return f"{HEAD}{more}\nPROC main()\n{body}\nENDPROC\nENDMODULE\n"
-
-
-class VirtualCell:
-    """Virtual controller that is advanced by a test, without a clock.
-
-    Its tasks are the files of a folder with the names of tasks; T_ROB1 moves the arm, others are SEMISTATIC.
-    """
-
-    def __init__(self, robot, folder, start=START, forever=False, **more):
-        def law(payload):
-            return controllers.make(
-                "computed_torque", robot.with_payload(payload), bandwidth=20.0, period=1e-3
-            )
-
-        self.lines = []
-        settings = [
-            TaskSettings(
-                path.stem, read_source(path).modules, "NORMAL" if "T_ROB" in path.stem else "SEMISTATIC",
-                moves=path.stem == "T_ROB1",
-            )
-            for path in sorted(folder.glob("*.mod"))
-        ]  # fmt: skip
-        self.controller = VirtualController(
-            GuidedArm(robot, law(None), start), robot, law, settings, virtual=True, forever=forever,
-            on_line=self.lines.append, **more,
-        )  # fmt: skip
-        self.controller.start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.controller.close()
-        self.controller.arm.close()
-
-    def run(self, seconds=20.0, until=lambda: False):
-        """Run cycles to the end of the programs, until something holds, or for a time."""
-        for _ in range(round(seconds / 4e-3)):
-            if self.controller.has_ended or until():
-                return
-            self.controller.cycle()
-
-    @property
-    def texts(self):
-        return [line.sentence.removeprefix("TPWrite: ") for line in self.lines]
-
-    @property
-    def log(self):
-        return self.controller.log(np.eye(4))
 
 
 @pytest.fixture
@@ -85,7 +19,7 @@ def cell(abb_robot, tmp_path):
     def start(more="", options=None, **bodies):
         for name, body in bodies.items():
             (tmp_path / f"{name}.mod").write_text(source(body, more))
-        made.append(VirtualCell(abb_robot, tmp_path, **options or {}))
+        made.append(VirtualCell(abb_robot, tasks_of_folder(tmp_path), **options or {}))
         return made[-1]
 
     yield start
