@@ -113,8 +113,9 @@ class ServeAbb(Command):
         if log is not None:
             files.write(self.log, lambda draft: stamped(log, log_settings(setup, self.file)).save(draft))
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
-        if served.error:
-            print_to_stderr(served.error)
+        for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
+            if sentence:
+                print_to_stderr(sentence)
         complete = files.name(page)
         if interrupt.number:
             return SIGNALLED + interrupt.number

@@ -165,12 +165,14 @@ def rows(served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
     if late.restarts:
         found["clock restarts"] = str(late.restarts)
-    for name, fault in served.faults:
-        found[f"fault of {name}"] = str(fault)
+    if served.faults:
+        found["ended with a fault"] = ", ".join(name for name, _ in served.faults)
     if log is not None:
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
-        for name, tau in zip(log.robot.joint_names, np.abs(log.tau).max(axis=0), strict=True):
-            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m"
+        peaks = np.abs(log.tau).max(axis=0)
+        for name, tau, most in zip(log.robot.joint_names, peaks, log.robot.tau_max, strict=True):
+            share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
+            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
     return found
 
 

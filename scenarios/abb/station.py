@@ -141,13 +141,17 @@ def _check(content: dict[str, Any]) -> None:
         _one_of(f"{name}.type", one["type"], SIGNAL_TYPES)
         if "state" in one:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
-    for name, port in content.get("ports", {}).items():
-        if not (name.isdigit() and isinstance(port, int) and 0 <= port <= 65535):
-            raise FactsError(f"ports.{name}: expected numbers, as 5000 = 15000, got {name} = {port!r}")
+    for name, port in _tables(content, "ports"):
+        if not (name[6:].isdigit() and isinstance(port, int) and 0 <= port <= 65535):
+            raise FactsError(f"{name}: expected numbers, as 5000 = 15000, got {port!r}")
 
 
 def _tables(content: dict[str, Any], key: str) -> list[tuple[str, Any]]:
-    return [(f"{key}.{name}", one) for name, one in content.get(key, {}).items()]
+    from urdf.schema import FactsError
+
+    if not isinstance(tables := content.get(key, {}), dict):
+        raise FactsError(f"{key}: expected tables, as [{key}.NAME], got {tables!r}")
+    return [(f"{key}.{name}", one) for name, one in tables.items()]
 
 
 def _one_of(where: str, value: Any, known: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""`irb-twin new`: write a small working controller, scenario or robot to start from, or the tutorials."""
+"""`irb-twin new`: write a small controller, scenario, robot or station to start from, or the tutorials."""
 
 import importlib.util
 import keyword
@@ -59,6 +59,16 @@ KINDS = {
             "python -m pytest AT/NAME",
         ),
     ),
+    "station": Kind(
+        "my_station",
+        {
+            "my_station.toml": "NAME/station.toml",
+            "my_server.mod": "NAME/server.mod",
+            "my_watch.mod": "NAME/watch.mod",
+            "my_client.py": "NAME/client.py",
+        },
+        ("irb-twin abb serve AT/NAME/station.toml -- python AT/NAME/client.py",),
+    ),
 }
 
 
@@ -70,15 +80,18 @@ BESIDE_URDF = Kind(
 
 
 class New(Command):
-    """Write a small working controller, scenario or robot with its test, and print what to type next.
+    """Write a small working controller, scenario, robot or station, and print what to type next.
 
     A robot is a folder with robot.toml, the URDF that is generated from it, and a test. With --from, it is a
     robot.toml beside a URDF of yours, for drives, friction, poses and limits.
 
+    A station is a folder with station.toml, programs in RAPID, and a client of their socket, for irb-twin abb
+    serve.
+
     new notebooks FOLDER writes the tutorials and lessons of the documentation as Jupyter notebooks.
     """
 
-    kind: Literal["controller", "scenario", "robot", "notebooks"] = argument(
+    kind: Literal["controller", "scenario", "robot", "station", "notebooks"] = argument(
         ", ".join((*KINDS, "notebooks")), "KIND"
     )
     name: str = argument(

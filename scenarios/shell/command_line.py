@@ -119,7 +119,7 @@ COMMANDS = Commands(
         "abb": ("abb:ABB", "run programs in RAPID in real time on a virtual controller, with its sockets"),
         "new": (
             "commands.new:New",
-            "write a small controller, scenario or robot to start from, with its test",
+            "write a small controller, scenario, robot or station to start from",
         ),
     },
 )

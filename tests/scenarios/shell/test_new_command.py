@@ -24,6 +24,7 @@ FILES = {
     "controller": {"NAME.py", "test_NAME.py"},
     "scenario": {"NAME.py", "test_NAME.py"},
     "robot": {"NAME/robot.toml", "NAME/NAME.urdf", "NAME/test_NAME.py"},
+    "station": {f"NAME/{file}" for file in ("station.toml", "server.mod", "watch.mod", "client.py")},
 }
 
 
@@ -101,7 +102,7 @@ def test_name_that_hides_a_module_is_rejected(name, folder, capsys):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_there_stays(kind, folder, capsys):
     """Any one of the files, or a folder of that name."""
-    there = folder / ("swing" if kind == "robot" else "test_swing.py")
+    there = folder / ("swing" if kind in ("robot", "station") else "test_swing.py")
     there.write_text("mine", encoding="utf-8")
     assert main(["new", kind, "swing"]) == 2
     assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err

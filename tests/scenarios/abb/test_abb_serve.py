@@ -1,0 +1,115 @@
+"""`irb-twin abb serve`: the command, its file, its client and its verdict."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import twin
+from scenarios.abb.station import Station
+from scenarios.shell.command_line import main
+from twin.errors import WrongUse
+
+GOOD = """MODULE M
+CONST jointtarget a:=[[5,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+PROC main()
+MoveAbsJ a, v1000, fine, tool0;
+TPWrite "arrived";
+ENDPROC
+ENDMODULE
+"""
+
+
+def folder_with(tmp_path, station="", **modules):
+    """Write a station and its modules; return the path of its file."""
+    for name, text in modules.items():
+        (tmp_path / f"{name}.mod").write_text(text)
+    (tmp_path / "station.toml").write_text(station)
+    return tmp_path / "station.toml"
+
+
+def test_a_program_runs_once_and_its_log_is_one_like_others(tmp_path, capsys):
+    folder_with(tmp_path, good=GOOD)
+    log = tmp_path / "s.npz"
+    load = f"T_ROB1={tmp_path / 'good.mod'}"
+    assert main(["abb", "serve", "--load", load, "--cycle", "once", "--log", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "T_ROB1: TPWrite: arrived" in out
+    assert "samples at a torque limit" in out
+    read = twin.Log.load(log)
+    assert np.degrees(read.q[-1, 0]) == pytest.approx(5.0, abs=1e-3)
+    assert read.program.place(-1) == "good.mod line 4"
+
+
+def test_the_new_station_serves_its_client(tmp_path):
+    """In processes of their own, as a user starts them."""
+    command = [sys.executable, "-m", "scenarios", "new", "station", "cell_1", "--folder", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    client = [sys.executable, str(tmp_path / "cell_1" / "client.py")]
+    command = [*command[:3], "abb", "serve", str(tmp_path / "cell_1" / "station.toml"), "--", *client]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "client: there 20.00 gripped" in done.stdout
+    assert "T_WATCH: TPWrite: parts: 1" in done.stdout
+
+
+def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
+    folder_with(tmp_path, good=GOOD, bad=GOOD.replace("TPWrite", "WaitTime 1 / 0; TPWrite"))
+    load = ["abb", "serve", "--load", f"T_ROB1={tmp_path / 'good.mod'}"]
+    assert main([*load, "--", sys.executable, "-c", "raise SystemExit(3)"]) == 3
+    assert f"{sys.executable} ended with status 3" in capsys.readouterr().err
+    assert main([*load[:-1], f"T_ROB1={tmp_path / 'bad.mod'}", "--cycle", "once"]) == 1
+    out, err = capsys.readouterr()
+    assert "ended with a fault" in out
+    assert "FAULT T_ROB1" in err
+    assert "line 5: 1 / 0" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "expected STATION.toml or --load TASK=FILES"),
+        (["--load", "server.mod"], "--load server.mod: expected TASK=FILES"),
+        (["--load", "T_ROB1=there_is_none.mod"], "there is no file or folder"),
+        (["station.toml", "--"], "expected the command of a client after --"),
+        (["station.toml", "--inputs", "a=b"], "--inputs: expected inputs as"),
+        (["station.toml", "--home", "no_folder"], "--home no_folder: expected a folder"),
+        (["station.toml", "--", "no_such_command_here"], "cannot run no_such_command_here"),
+        (["station.toml", "--duration", "-1"], "duration"),
+    ],
+)
+def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, sentence):
+    folder_with(tmp_path, '[tasks.T_ROB1]\nmodules = ["good.mod"]', good=GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert main(["abb", "serve", *words]) == 2
+    err = capsys.readouterr().err
+    assert sentence in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("robots = 'irb140'", "unknown key 'robots'"),
+        ("[tasks.T_ROB1]\nkind = 'NORMAL'", r"table \[tasks.T_ROB1\] lacks the key 'modules'"),
+        ("[tasks.T_ROB1]\nmodules = ['a.mod']\nkind = 'NORML'", "tasks.T_ROB1.kind: unknown 'NORML'.*NORMAL"),
+        ("[signals.di1]\ntype = 'DX'", "signals.di1.type: unknown 'DX'"),
+        ("[signals.do1]\ntype = 'DO'\nstate = 'Motor'", "signals.do1.state: unknown 'Motor'.*MotorOn"),
+        ("[ports]\n5000 = 'x'", "ports.5000: expected numbers"),
+        ("[tasks", "is not a TOML file"),
+        ("tasks = 1", "tasks: expected tables"),
+        ("[tasks]\nT_ROB1 = 1", r"expected a table \[tasks.T_ROB1\]"),
+    ],
+)
+def test_a_wrong_station_says_where(tmp_path, text, sentence):
+    with pytest.raises(WrongUse, match=sentence):
+        Station.read(folder_with(tmp_path, text))
+
+
+def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
+    both = "".join(f"[tasks.{name}]\nmodules = ['good.mod']\nmotion = true\n" for name in ("T_A", "T_B"))
+    assert main(["abb", "serve", str(folder_with(tmp_path, both, good=GOOD))]) == 2
+    assert "the tasks T_A, T_B move the arm: expected one" in capsys.readouterr().err
+    assert main(["abb", "serve", str(folder_with(tmp_path))]) == 2
+    assert "the station has no task" in capsys.readouterr().err
