@@ -25,5 +25,5 @@ with connected() as controller:
         return controller.recv(80).decode()
 
     answers = [ask(request) for request in ("20", "where", "grip")]
-    print("client:", *answers)
+    sys.stdout.write(f"client: {' '.join(answers)}\n")
     sys.exit(answers != ["there", "20.00", "gripped"])

@@ -261,7 +261,7 @@ class VirtualController:
         stopped = self.held or not self.running or bool(self.faults)
         self.motion.goal = 0.0 if stopped else self.override
         for path, k in self.motion.begun():
-            move = path.moves[k]
+            move = path.segments[k].move
             self._marks.append((round(self.t / self.arm.period), move.file, move.line))
             self._change_load(path.payload(k))
         self.arm.move(self.motion.samples(self._samples))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from twin.abb.motion import Path
 from twin.errors import RapidError
 from twin.rapid.arguments import Arguments
+from twin.rapid.cut_corners import groups_of
 from twin.rapid.files import Files
-from twin.rapid.planning import plan
 from twin.rapid.recorder import Move, Note, Pause, Recorder
 from twin.rapid.targets import Arm
 from twin.rapid.values import NUM
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from twin.abb.sockets import RapidSocket
     from twin.abb.tasks import Task
 
-MOST_AHEAD = 20
-"""Moves without a stop that are collected; then they are made, and the last one ends in a stop (ours)."""
+MOST_AHEAD = 10
+"""Moves without a stop that are collected before the arm begins with them; others are added later (ours)."""
 
 
 class LiveRecorder(Recorder):
@@ -91,34 +91,43 @@ class LiveRecorder(Recorder):
         if move.stops:
             self.finish()
         elif len(self.events) >= MOST_AHEAD:
-            path = self._plan()
-            self.task.wait(lambda: path is None or path not in motion.paths or path is motion.paths[0])
+            self._plan()
+            self.task.wait(lambda: motion.ahead <= MOST_AHEAD // 2)
 
     def finish(self) -> None:
         """Make all moves, and wait until the arm has made them."""
-        path = self._plan()
-        if path is not None:
-            self.task.wait(lambda: path not in self.controller.motion.paths)
+        if self.events:
+            self.interrupt_corner("")
+            self._plan()
+        self.task.wait(lambda: not self.controller.motion.paths)
 
-    def _plan(self) -> Path | None:
-        """Plan the collected moves, and let the arm begin with them; return None if there is nothing to do.
+    def _plan(self) -> None:
+        """Plan the collected moves, and let the arm begin with them, or blend them into its present path.
 
         Raises:
             RapidError: a move cannot keep the limits.
         """
-        if not self.events or self.arm is None:
-            return None
-        self.interrupt_corner("")
-        events, segments = list(self.events), list(self.arm.segments)
+        assert self.arm is not None
+        controller, motion, era = self.controller, self.controller.motion, self.controller.era
+        groups = [one for one in groups_of(self.arm.segments, self.events) if isinstance(one, list)]
         self.forget_moves()
-        controller, era = self.controller, self.controller.era
-        planned = self.task.aside(lambda: plan(controller.robot, segments, events, controller.limits))
-        if era != controller.era:  # ClearPath came meanwhile
-            return None
-        path = Path.of(planned)
-        if path.motion.duration > 0.0:
-            controller.motion.paths.append(path)
-        return path
+        if motion.paths and motion.paths[-1].open:
+            last = motion.paths[-1]
+            rest = last.rest(motion.t if last is motion.paths[0] else 0.0)
+            longer = self.task.aside(
+                lambda: Path.planned(
+                    controller.robot, [*rest.segments, *groups[0]], controller.limits, rest.begin
+                )
+            )
+            if era != controller.era:  # ClearPath came meanwhile
+                return
+            if longer is not None and motion.extend(rest, last, longer):
+                groups = groups[1:]
+        planned = self.task.aside(
+            lambda: [Path.planned(controller.robot, one, controller.limits) for one in groups]
+        )
+        if era == controller.era:
+            motion.paths.extend(path for path in planned if path is not None)
 
     def forget_moves(self) -> None:
         """Forget the moves that were collected and not planned."""
@@ -142,7 +151,7 @@ class LiveRecorder(Recorder):
             if segments:
                 self.arm.q = segments[-1].q[-1].copy()
             elif paths:
-                self.arm.q = paths[-1].motion(paths[-1].motion.duration)[0]
+                self.arm.q = paths[-1].motion.q[-1].copy()
 
     def close_sockets(self) -> None:
         """Close all sockets of the task."""

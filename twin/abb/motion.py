@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from twin.arrays import Floats
-from twin.rapid.planning import Plan
-from twin.rapid.recorder import Move
-from twin.rapid.targets import payload_of
-from twin.robot.robot import Payload
-from twin.trajectories.joint_trajectories import Trajectory
+from twin.rapid.planning import REST, Begin, Limits, plan_chain
+from twin.rapid.targets import Segment, payload_of
+from twin.rapid.time_law import PathMotion
+from twin.robot.robot import Payload, Robot
 from twin.trajectories.sampling import Samples, semi_implicit_from_positions
 
 RAMP = 0.2
 """Time in which the clock on the path goes from full speed to a stop, in [s] (ours)."""
+
+SAME_SPEED = 1e-3
+"""Largest relative difference of the speeds on a path and its extension where the arm changes over (ours)."""
 
 NEAR_PATH = np.radians(0.1)
 """Largest distance of a joint from a stored path from which it may continue, in [rad] (ours)."""
@@ -25,28 +28,67 @@ NEAR_PATH = np.radians(0.1)
 
 @dataclass(eq=False)
 class Path:
-    """Planned path from rest to rest.
+    """Planned path that ends at rest.
 
     Attributes:
+        segments: its moves, with their joint angles.
         motion: joint angles over time.
         starts: times at which its moves begin, in [s].
-        moves: the moves.
+        duration: its duration with the rest at its end, in [s].
+        straight: index of a move, place on its segment in [m], and interval of the motion, where the moves
+            begin behind their corners.
+        open: whether the last move does not stop by itself, so that further moves may follow.
         begun: number of moves that have begun.
     """
 
-    motion: Trajectory
+    segments: list[Segment]
+    motion: PathMotion
     starts: tuple[float, ...]
-    moves: tuple[Move, ...]
+    duration: float
+    straight: list[tuple[int, float, int]]
+    open: bool
     begun: int = 0
 
     @staticmethod
-    def of(plan: Plan) -> Path:
-        """Return the path of a plan."""
-        return Path(plan.motion, plan.starts, tuple(one.move for one in plan.moves))
+    def planned(robot: Robot, segments: list[Segment], limits: Limits, begin: Begin = REST) -> Path | None:
+        """Return the path of moves; None if they go nowhere.
+
+        Raises:
+            RapidError: a move cannot keep the limits.
+        """
+        chain = plan_chain(robot, segments, limits, begin)
+        if chain.motion is None:
+            return None
+        straight = [(k, at, i) for (k, i), at in zip(chain.straight, chain.at, strict=True)]
+        duration = chain.motion.duration + limits.settling
+        is_open = not segments[-1].move.stops
+        return Path(segments, chain.motion, tuple(chain.starts.tolist()), duration, straight, is_open)
 
     def payload(self, k: int) -> Payload | None:
         """Return the payload of a move."""
-        return payload_of(self.moves[k].tool, self.moves[k].settings.load)
+        move = self.segments[k].move
+        return payload_of(move.tool, move.settings.load)
+
+    def rest(self, t: float) -> Rest:
+        """Return the path from the last place, before a time in [s], where a move begins behind a corner."""
+        now = self.motion.place(t)
+        k, at, i = [one for one in self.straight if self.motion.places[one[2]] <= now + 1e-12][-1]
+        first = self.segments[k]
+        if first.move.duration is not None:  # what is left of a programmed time
+            end = self.starts[k + 1] if k + 1 < len(self.starts) else self.motion.duration
+            left = max(end - float(self.motion.times[i]), 1e-3)
+            first = first._replace(move=replace(first.move, duration=left))
+        rest = [first, *self.segments[k + 1 :]]
+        return Rest(k, float(self.motion.places[i]), rest, Begin(at, float(self.motion.x[i])))
+
+
+class Rest(NamedTuple):
+    """Rest of a path: index of its first move, place of its beginning, segments, and beginning in motion."""
+
+    first: int
+    place: float
+    segments: list[Segment]
+    begin: Begin
 
 
 class Motion:
@@ -79,9 +121,34 @@ class Motion:
         """Yield the moves of the present path that have begun since the last call, with their path."""
         if self.paths:
             path = self.paths[0]
-            while path.begun < len(path.moves) and path.starts[path.begun] <= self.t + 1e-9:
+            while path.begun < len(path.segments) and path.starts[path.begun] <= self.t + 1e-9:
                 path.begun += 1
                 yield path, path.begun - 1
+
+    @property
+    def ahead(self) -> int:
+        """Number of moves that are planned and have not begun."""
+        return sum(len(path.segments) - path.begun for path in self.paths)
+
+    def extend(self, rest: Rest, path: Path, new: Path) -> bool:
+        """Replace the rest of the last path by a longer one; return whether it was not too late.
+
+        It is too late where the arm brakes for the end of the path already.
+        """
+        if not self.paths or self.paths[-1] is not path:
+            return False
+        if path is self.paths[0]:
+            place = path.motion.place(self.t)
+            after = [i for k, _, i in new.straight if k >= len(rest.segments)]  # behind the former last move
+            before, _ = path.motion.speed_and_time(place)
+            speed, t = new.motion.speed_and_time(place - rest.place)
+            limit = new.motion.places[after[0]] if after else 0.0
+            if place - rest.place > limit or not abs(speed - before) <= SAME_SPEED * before:
+                return False
+            self.t = t
+        new.begun = max(path.begun - rest.first, 0)
+        self.paths[-1] = new
+        return True
 
     def clear(self) -> None:
         """Forget all paths; the arm must be at rest."""
@@ -120,7 +187,7 @@ class Motion:
                 self._change_rate()
                 self.t += self.rate * self._period
                 times.append(self.t)
-                if self.t >= path.motion.duration * (1.0 - 1e-12):
+                if self.t >= path.duration * (1.0 - 1e-12):
                     self.paths.popleft()
                     self.t = 0.0
                     break

@@ -185,7 +185,13 @@ def _columns(robot: Robot, q: Floats, qd: Floats) -> Floats:
 
 
 def torque_law(
-    robot: Robot, width: Floats, dq: Floats, torques: Torques, share: Floats, x_max: Floats
+    robot: Robot,
+    width: Floats,
+    dq: Floats,
+    torques: Torques,
+    share: Floats,
+    x_max: Floats,
+    x_begin: float = 0.0,
 ) -> Law:
     """Return the fastest law within the torques of the drives.
 
@@ -196,6 +202,7 @@ def torque_law(
         torques: torques there.
         share: (N,) share of the torque that is used beside gravity and friction.
         x_max: (N + 1,) largest x by speeds.
+        x_begin: x at the beginning, 0 at rest.
 
     Raises:
         RestError: a drive cannot hold the arm.
@@ -222,7 +229,7 @@ def torque_law(
         )
         low = used * (-down - np.min(resisted, axis=0))
         high = used * (up - np.max(resisted, axis=0))
-        blocked = fastest(width, a, b, low, high, x_max, x)
+        blocked = fastest(width, a, b, low, high, x_max, x, x_begin)
         if blocked >= 0:
             joint = int(np.argmax((np.abs(held[blocked]) / np.maximum(up[blocked], 1e-9)).max(axis=0)))
             unit = joint_unit(robot.joint_kinds[joint], "torque")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from twin.arrays import Floats
 from twin.errors import PayloadWarning, RapidError
 from twin.kinematics.forward import jacobian
+from twin.rapid.cut_corners import Piece, groups_of, pieces_of
 from twin.rapid.fastest_motion import (
     Law,
     RestError,
@@ -24,15 +24,13 @@ from twin.rapid.fastest_motion import (
     torque_law,
 )
 from twin.rapid.recorder import Move, Pause
-from twin.rapid.targets import LEVER, Segment, payload_of, tool_frame
+from twin.rapid.targets import Segment, payload_of, tool_frame
 from twin.rapid.time_law import PathMotion, fastest, interval_times
 from twin.rapid.values import Record
 from twin.robot.robot import Robot
 from twin.trajectories.joint_paths import KINDS, NEAR_SINGULAR, singular_distances
 from twin.trajectories.joint_trajectories import Sequence as MotionSequence
 from twin.trajectories.joint_trajectories import Trajectory, hold
-
-CORNER_POINTS = 12
 
 TIME_TOLERANCE = 1e-4
 """Largest relative error of a programmed time (`\\T`)."""
@@ -55,24 +53,14 @@ class Limits(NamedTuple):
     accelerations: Floats | None = None
 
 
-class Piece(NamedTuple):
-    """Part of the path with its derivatives by the path's parameter, at N points.
+class Begin(NamedTuple):
+    """Beginning of a path in motion: the place on its first segment in [m], and x there."""
 
-    Attributes:
-        segment: index of the segment.
-        width: distances of the points, (N - 1,), in [m].
-        q: (N, 6) joint angles in [rad].
-        dq: (N, 6) first derivatives.
-        ddq: (N, 6) second derivatives.
-        corner: whether it is a corner from the segment before.
-    """
+    at: float = 0.0
+    x: float = 0.0
 
-    segment: int
-    width: Floats
-    q: Floats
-    dq: Floats
-    ddq: Floats
-    corner: bool = False
+
+REST = Begin()
 
 
 class LargestShare(NamedTuple):
@@ -174,112 +162,67 @@ def plan(
     waits: list[tuple[float, Pause]] = []
     pauses = now = 0.0
     at = segments[0].q[0] if segments else np.zeros(robot.n)
-    for group in _groups(segments, events):
+    for group in groups_of(segments, events):
         if isinstance(group, Pause):
             waits.append((now, group))
             pauses += group.seconds
             now += group.seconds
             motions.append(hold(at, group.seconds))
             continue
-        pieces = _pieces(group)
-        if not pieces:
-            moves += [_still(segment) for segment in group]
-            starts += [now] * len(group)
+        chain = plan_chain(robot, group, limits)
+        moves += chain.moves
+        starts += (now + chain.starts).tolist()
+        if chain.motion is None:
             continue
-        laws = _laws(robot, group, pieces, limits)
-        figures = _figures(robot, group, pieces, laws)
-        moves += figures
-        starts += (now + np.cumsum([0.0, *(one.time for one in figures[:-1])])).tolist()
-        now += sum(one.time for one in figures) + limits.settling
-        q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
-        dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
-        motions.append(PathMotion(laws.width, laws.estimate.x, q, dq))
-        at = q[-1]
+        now += sum(one.time for one in chain.moves) + limits.settling
+        motions.append(chain.motion)
+        at = chain.motion.q[-1]
         if limits.settling:
             motions.append(hold(at, limits.settling))
     motion = MotionSequence(tuple(motions) or (hold(at, 0.0),))
     return Plan(tuple(moves), tuple(starts), tuple(waits), pauses, motion)
 
 
-# ---------------------------------------------------------------------------------------------- geometry
+class Chain(NamedTuple):
+    """Planned moves between two stops.
 
-
-def _groups(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> list[list[Segment] | Pause]:
-    """Return the segments between two stops, and the pauses; a pause stops the arm, too."""
-    groups: list[list[Segment] | Pause] = []
-    rest = list(segments[::-1])
-    stopped = True
-    for event in events:
-        if isinstance(event, Pause):
-            groups.append(event)
-            stopped = True
-            continue
-        if not rest:
-            break
-        segment = rest.pop()
-        if stopped:
-            groups.append([])
-        group = groups[-1]
-        assert isinstance(group, list)
-        group.append(segment)
-        stopped = event.stops or _zone(segment) <= 0.0
-    return groups
-
-
-def _zone(segment: Segment) -> float:
-    """Return the radius of the zone at the end of a segment, in the measure of its length, in [m]."""
-    zone = segment.move.zone
-    return LEVER * np.radians(zone["zone_ori"]) if segment.turns else 1e-3 * zone["pzone_tcp"]
-
-
-def _pieces(group: Sequence[Segment]) -> list[Piece]:
-    """Return the path of a group: what remains of its segments, and the corners between them."""
-    moving = [(k, segment) for k, segment in enumerate(group) if segment.length > 1e-9]
-    cuts = np.zeros(len(moving) + 1)  # radius of the corner before each segment
-    for i in range(len(moving) - 1):
-        (_, one), (_, next_) = moving[i], moving[i + 1]
-        cuts[i + 1] = min(_zone(one), one.length / 2, next_.length / 2)
-    pieces: list[Piece] = []
-    splines = [
-        CubicSpline(np.linspace(0, segment.length, len(segment.q)), segment.q) for _, segment in moving
-    ]
-    for i, (k, segment) in enumerate(moving):
-        first, last = cuts[i], segment.length - cuts[i + 1]
-        if cuts[i] > 0:
-            pieces.append(_corner(splines[i - 1], moving[i - 1][1].length - cuts[i], splines[i], cuts[i], k))
-        if last - first > 1e-12:
-            s = _grid(first, last, splines[i].x, i == 0, i == len(moving) - 1)
-            q, dq, ddq = (splines[i](s, order) for order in (0, 1, 2))
-            pieces.append(Piece(k, np.diff(s), q, dq, ddq))
-    return pieces
-
-
-def _grid(first: float, last: float, knots: Floats, begins: bool, ends: bool) -> Floats:
-    """Return points of a path in [m]: the spline's knots, and denser ones where the arm starts or stops.
-
-    There the acceleration changes at once.
+    Attributes:
+        moves: the planned moves.
+        motion: their motion, None if they go nowhere.
+        straight: pairs of the index of a move and the interval of the motion at which its path begins behind
+            a corner.
+        at: places on the segments of these moves, in [m].
     """
-    step = min(knots[1], last - first)
-    inner = knots[(knots > first + 1e-3 * step) & (knots < last - 1e-3 * step)]
-    even = np.concatenate([[first], inner, [last]])
-    near = 0.25 ** np.arange(6, 0, -1) * step
-    dense = [first + near] * begins + [last - near] * ends
-    return np.unique(np.concatenate([even, *dense]))
+
+    moves: list[PlannedMove]
+    motion: PathMotion | None
+    straight: list[tuple[int, int]]
+    at: list[float]
+
+    @property
+    def starts(self) -> Floats:
+        """Times at which the moves begin, in [s]."""
+        return np.cumsum([0.0, *(one.time for one in self.moves[:-1])])
 
 
-def _corner(before: CubicSpline, leave: float, after: CubicSpline, enter: float, segment: int) -> Piece:
-    """Return a cubic from one path to the next, with their tangents at its ends."""
-    width = 2.0 * enter
-    ends = np.vstack([before(leave), after(enter)])
-    slopes = np.vstack([before(leave, 1), after(enter, 1)])
-    w = np.linspace(0.0, 1.0, CORNER_POINTS)[:, None]
-    chord = (ends[1] - ends[0]) / width
-    b = 3 * chord - 2 * slopes[0] - slopes[1]
-    c = slopes[0] + slopes[1] - 2 * chord
-    q = ends[0] + width * (slopes[0] * w + b * w**2 + c * w**3)
-    dq = slopes[0] + 2 * b * w + 3 * c * w**2
-    ddq = (2 * b + 6 * c * w) / width
-    return Piece(segment, np.full(CORNER_POINTS - 1, width / (CORNER_POINTS - 1)), q, dq, ddq, corner=True)
+def plan_chain(robot: Robot, group: Sequence[Segment], limits: Limits, begin: Begin = REST) -> Chain:
+    """Return the plan of moves between two stops, or of their rest from a place on the first one.
+
+    Raises:
+        RapidError: a move cannot keep the limits; the message states file and line.
+    """
+    pieces = pieces_of(group, begin.at)
+    if not pieces:
+        return Chain([_still(segment) for segment in group], None, [], [])
+    laws = _laws(robot, group, pieces, limits, begin.x)
+    q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
+    dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
+    first = np.cumsum([0, *(len(piece.width) for piece in pieces)])
+    straight = [(piece.segment, int(k)) for piece, k in zip(pieces, first, strict=False) if not piece.corner]
+    return Chain(
+        _figures(robot, group, pieces, laws), PathMotion(laws.width, laws.estimate.x, q, dq), straight,
+        [piece.at for piece in pieces if not piece.corner],
+    )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------- time laws
@@ -299,8 +242,10 @@ class _Laws(NamedTuple):
     estimate: Law
 
 
-def _laws(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], limits: Limits) -> _Laws:
-    """Return the time laws of a group."""
+def _laws(
+    robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], limits: Limits, x_begin: float
+) -> _Laws:
+    """Return the time laws of a group, from x at its beginning."""
     width = np.concatenate([piece.width for piece in pieces])
     dq = _ends([piece.dq for piece in pieces])
     by_ends = np.minimum(_speed_limits(robot, group, pieces), largest_x(robot, dq))
@@ -315,11 +260,12 @@ def _laws(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], limit
         if limits.accelerations is not None:
             top = used[:, None, None] * np.broadcast_to(limits.accelerations, dq.shape)
             x, none = np.zeros(len(x_max)), np.full(dq.shape, np.nan)
-            blocked = fastest(width, dq, _ends([piece.ddq for piece in pieces]), -top, top, x_max, x)
+            ddq = _ends([piece.ddq for piece in pieces])
+            blocked = fastest(width, dq, ddq, -top, top, x_max, x, x_begin)
             assert blocked < 0  # rest keeps every limit
             return Law(x, none, none)
         try:
-            return torque_law(robot, width, dq, torques, used, x_max)
+            return torque_law(robot, width, dq, torques, used, x_max, x_begin)
         except RestError as error:
             starts = np.cumsum([len(piece.width) for piece in pieces])
             move = moves[int(np.searchsorted(starts, error.interval, side="right"))]

@@ -61,8 +61,8 @@ def _range_of_u(x, width, a, b, low, high, a_next, b_next, low_next, high_next, 
 
 
 @compiled
-def fastest(width, a, b, low, high, x_max, x):
-    """Fill in the largest x at the points of a path that begins and ends at rest.
+def fastest(width, a, b, low, high, x_max, x, x_begin=0.0):
+    """Fill in the largest x at the points of a path that ends at rest.
 
     Args:
         width: (N,) lengths of the intervals.
@@ -72,6 +72,7 @@ def fastest(width, a, b, low, high, x_max, x):
         high: (N, 2, n) largest a u + b x.
         x_max: (N + 1,) largest x by speeds.
         x: (N + 1,) the result.
+        x_begin: x at the beginning, 0 at rest; it becomes smaller where the path could not end from there.
 
     Returns:
         -1, or the interval in which the limits cannot be kept even at rest.
@@ -98,7 +99,7 @@ def fastest(width, a, b, low, high, x_max, x):
             if fast - slow <= PRECISION * fast:
                 break
         reach[k] = slow
-    x[0] = 0.0
+    x[0] = min(x_begin, reach[0])
     for k in range(N):
         _, largest = _range_of_u(x[k], width[k], a[k, 0], b[k, 0], low[k, 0], high[k, 0], a[k, 1],
                                  b[k, 1], low[k, 1], high[k, 1], reach[k + 1])  # fmt: skip
@@ -139,6 +140,26 @@ class PathMotion:
     def duration(self) -> float:
         """Time from start to end, in [s]."""
         return float(self.times[-1])
+
+    @cached_property
+    def places(self) -> Floats:
+        """Parameters of the points (N + 1,), from 0 on."""
+        return np.concatenate([[0.0], np.cumsum(self.width)])
+
+    def place(self, t: float) -> float:
+        """Return the parameter of the path at a time in [s]."""
+        k = int(np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.width) - 1))
+        after = min(t, self.duration) - self.times[k]
+        u = (self.x[k + 1] - self.x[k]) / (2.0 * self.width[k])
+        return float(self.places[k] + (np.sqrt(self.x[k]) + 0.5 * u * after) * after)
+
+    def speed_and_time(self, place: float) -> tuple[float, float]:
+        """Return the speed of the parameter at a place, and the time in [s]."""
+        k = int(np.clip(np.searchsorted(self.places, place, side="right") - 1, 0, len(self.width) - 1))
+        beyond = place - self.places[k]
+        speed = float(np.sqrt(max(self.x[k] + (self.x[k + 1] - self.x[k]) * beyond / self.width[k], 0.0)))
+        mean = 0.5 * (float(np.sqrt(self.x[k])) + speed)
+        return speed, float(self.times[k] + (beyond / mean if beyond > 0.0 else 0.0))
 
     def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
         """Return (q, qd, qdd) at the times t, see `Trajectory`; before and after the motion the arm rests."""

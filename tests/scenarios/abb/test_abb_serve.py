@@ -39,6 +39,7 @@ def test_a_program_runs_once_and_its_log_is_one_like_others(tmp_path, capsys):
     assert "samples at a torque limit" in out
     read = twin.Log.load(log)
     assert np.degrees(read.q[-1, 0]) == pytest.approx(5.0, abs=1e-3)
+    assert read.program is not None
     assert read.program.place(-1) == "good.mod line 4"
 
 

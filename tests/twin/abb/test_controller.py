@@ -187,3 +187,39 @@ def test_stop_waits_for_a_start(cell):
     live.controller.start()
     live.run()
     assert live.texts[1:] == ["on"]
+
+
+LOOP = """WHILE TRUE DO
+FOR i FROM 0 TO 5 DO
+target.robax := [20 * Sin(60 * i), 10 * Cos(60 * i), 0, 0, 30, 0];
+MoveAbsJ target, v400, z20, tool0;
+ENDFOR
+ENDWHILE"""
+TARGET = "VAR jointtarget target := [[0,0,0,0,0,0],[9E9,9E9,9E9,9E9,9E9,9E9]];"
+
+
+def test_zones_in_an_endless_loop_never_stop_the_arm(cell):
+    live = cell(TARGET, T_ROB1=LOOP)
+    live.run(6.0)
+    assert live.controller.faults == []
+    log = live.log
+    qd = log.q_ref[1:] - log.q_ref[:-1]
+    speed = np.abs(qd).max(axis=1) / 1e-3
+    assert speed[800:].min() > 0.05
+    assert len(live.controller.motion.paths) == 1
+    assert len(live.controller.motion.paths[0].segments) <= 17
+    robot = live.controller.robot
+    assert (np.abs(log.tau) <= robot.tau_max).all()
+    assert np.abs(log.q - log.q_ref).max() < 1e-9  # no step in the speed, which the motors could not follow
+
+
+def test_a_long_chain_in_parts_is_the_chain_planned_at_once(cell, tmp_path):
+    body = LOOP.replace("WHILE TRUE DO", "FOR n FROM 1 TO 8 DO").replace("ENDWHILE", "ENDFOR")
+    live = cell(TARGET, T_ROB1=body + "\nMoveAbsJ a, v400, fine, tool0;", options={"start": np.zeros(6)})
+    live.run()
+    assert live.controller.faults == []
+    setup = Setup(controller="computed_torque", drives="rigid", bandwidth=20.0)
+    planned = RapidProgram(program=str(tmp_path / "T_ROB1.mod")).run(setup).log  # type: ignore[call-arg]
+    N = len(planned.t)
+    assert N > 15_000
+    assert np.abs(live.log.q[:N] - planned.q).max() < 1e-9
