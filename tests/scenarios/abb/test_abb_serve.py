@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import twin
-from scenarios.abb.station import Station
+from scenarios.abb.station import SIGNAL, STATION, TASK, Station
 from scenarios.shell.command_line import main
+from twin.abb.controller import SYSTEM_OUTPUTS
 from twin.errors import WrongUse
 
 GOOD = """MODULE M
@@ -114,3 +116,12 @@ def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
     assert "the tasks T_A, T_B move the arm: expected one" in capsys.readouterr().err
     assert main(["abb", "serve", str(folder_with(tmp_path))]) == 2
     assert "the station has no task" in capsys.readouterr().err
+
+
+def test_the_guide_explains_every_key_of_a_station():
+    text = (Path(twin.__file__).parents[1] / "docs/guides/abb_controller_live.md").read_text(encoding="utf-8")
+    rows = "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
+    for table in (STATION, TASK, SIGNAL):
+        for key in table:
+            assert f"`{key.rstrip('?')}`" in rows or f"`[{key.rstrip('?')}" in rows, key
+    assert all(state in rows for state in SYSTEM_OUTPUTS)
