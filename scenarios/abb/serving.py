@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
+from queue import Full, Queue
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from twin.abb.controller import Line, VirtualController
     from twin.logs.log import Log
     from twin.robot.robot import Payload
+
+MOST_WAITING, PRINTED = 1000, 0.2
+"""Largest number of lines that wait to be printed, and time for them at the end of the session, in [s]."""
 
 PATIENCE = 2.0
 """Time in which a client's command must end after it was asked to, in [s]."""
@@ -45,6 +50,38 @@ class Served:
     error: str
     client: int
     log: Log | None
+
+
+class LinePrinter:
+    """Printer of lines in a thread of its own, so that a slow reader of the output does not stop the arm.
+
+    Args:
+        print_line: function that prints a line.
+    """
+
+    def __init__(self, print_line: Callable[[str], object]) -> None:
+        self._print_line, self._lines, self._lost = print_line, Queue[str | None](MOST_WAITING), 0
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def __call__(self, line: str) -> None:
+        """Print a line soon; it is lost if too many lines wait already."""
+        try:
+            self._lines.put_nowait(line)
+        except Full:
+            self._lost += 1
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            self._print_line(line)
+
+    def close(self) -> None:
+        """Print what waits, for a time at most, and how many lines are lost."""
+        if self._lost:
+            self(f"... and {self._lost} lines that came too fast")
+        with suppress(Full):
+            self._lines.put_nowait(None)
+        self._thread.join(PRINTED)
 
 
 @dataclass
@@ -77,7 +114,8 @@ class Serving:
         """
         from twin.abb.real_time import run_by_the_clock
 
-        controller, process, error = self._controller(), None, ""
+        printer = LinePrinter(self.print_line)
+        controller, process, error = self._controller(printer), None, ""
         lateness = Lateness()
         try:
             if self.client:
@@ -94,10 +132,11 @@ class Serving:
             controller.close()
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()
+            printer.close()
         log = controller.log(self.setup.T_flange_tool)
         return Served(controller.t, lateness, controller.faults, error, status, log)
 
-    def _controller(self) -> VirtualController:
+    def _controller(self, printer: LinePrinter) -> VirtualController:
         from twin.abb.controller import VirtualController
         from twin.egm.robot.guided_arm import GuidedArm
 
@@ -120,15 +159,16 @@ class Serving:
                 controller_for,
                 tasks,
                 outputs=self.station.outputs,
-                on_line=self._print,
+                on_line=lambda line: printer(_text(line)),
                 **self.given,
             )
         except BaseException:
             arm.close()
             raise
 
-    def _print(self, line: Line) -> None:
-        self.print_line(f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}")
+
+def _text(line: Line) -> str:
+    return f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}"
 
 
 def _started(command: Sequence[str]) -> subprocess.Popen:

@@ -131,9 +131,11 @@ def test_files_stay_in_the_folder(cell, tmp_path):
 Open "HOME:/logs/a.txt", file \\Append; Write file, "two"; Close file;
 Open "TEMP:/logs/a.txt", file \\Read; TPWrite ReadStr(file); TPWrite ReadStr(file); Close file;
 Open "HOME:/../secret.txt", file \\Read;
+Open "HOME:/../new.txt", file \\Write;
 ERROR
 IF ERRNO = ERR_FILEOPEN TPWrite "refused"; TRYNEXT;"""
     live = cell(DATA, T_ROB1=body, options={"home": home})
     live.run()
-    assert live.texts == ["one", "two", "refused"]
+    assert live.texts == ["one", "two", "refused", "refused"]
+    assert not (tmp_path / "new.txt").exists()
     assert (home / "logs/a.txt").read_text() == "one\ntwo\n"
