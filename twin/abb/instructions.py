@@ -65,6 +65,16 @@ def _restore_path(recorder: LiveRecorder, given: Arguments) -> None:
 # ------------------------------------------------------------------------------- signals, lines, execution
 
 
+def _at_the_arm(run: Callable[[Any, Arguments], None]) -> Callable[[LiveRecorder, Arguments], None]:
+    """Return an instruction that waits until the arm has begun the move before it."""
+
+    def run_later(recorder: LiveRecorder, given: Arguments) -> None:
+        recorder.catch_up()
+        run(recorder, given)
+
+    return run_later
+
+
 def _pulse(recorder: LiveRecorder, given: Arguments) -> None:
     name, signals = given.signal(0), recorder.signals
     before = signals.values.get(name.lower(), 0.0)
@@ -94,14 +104,22 @@ def _speed(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.controller.override = min(max(given.value(0, NUM), 0.0), 100.0) / 100
 
 
+OUTPUTS = "SetDO", "SetAO", "SetGO", "Set", "Reset", "InvertDO"
+
 INSTRUCTIONS: dict[str, Instruction] = {
+    **{
+        name: Instruction(known.names, _at_the_arm(known.run))  # type: ignore[arg-type]
+        for name, known in instructions.INSTRUCTIONS.items()
+        if name in OUTPUTS
+    },
     **sockets.INSTRUCTIONS,
     **{
         name: Instruction(tuple(arguments.split()), run)  # type: ignore[arg-type]
         for name, arguments, run in (
             ("StopMove", "", _stop_move), ("StartMove", "", _start_move), ("StartMoveRetry", "", _start_move),
             ("StopMoveReset", "", _start_move), ("ClearPath", "", _clear_path),
-            ("StorePath", "", _store_path), ("RestoPath", "", _restore_path), ("PulseDO", "Signal", _pulse),
+            ("StorePath", "", _store_path), ("RestoPath", "", _restore_path),
+            ("PulseDO", "Signal", _at_the_arm(_pulse)),
             ("TPWrite", "String", _write), ("ErrWrite", "", _write), ("ErrLog", "", _write),
             ("Stop", "", _stop), ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
             ("SpeedRefresh", "Override", _speed),

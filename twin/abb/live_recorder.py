@@ -56,7 +56,7 @@ class LiveRecorder(Recorder):
 
     def pause(self, pause: Pause) -> None:
         """Make the moves before, and wait."""
-        self.finish()
+        self._settle()
         end = self.controller.t + pause.seconds
         self.task.wait(lambda: self.controller.t >= end - 1e-9)
 
@@ -64,11 +64,16 @@ class LiveRecorder(Recorder):
         self, given: Arguments, name: str, is_there: Callable[[], bool], wanted: list[tuple[str, float]]
     ) -> None:
         """Wait until a condition holds, see `Recorder.wait`; nothing is taken as answered."""
-        self.finish()
+        self._settle()
         end = self.controller.t + given.optional("maxtime", NUM, float("inf"))
         self.task.poll(lambda: is_there() or self.controller.t >= end - 1e-9)
         if not is_there():
             given.report_time_out(given.value("maxtime", NUM))
+
+    def _settle(self) -> None:
+        """Make the moves before a wait; a trap, or a program that stopped the arm, does not wait for it."""
+        if not (self.task.interpreter.interrupts.running or self.controller.held):
+            self.finish()
 
     # --------------------------------------------------------------------------------------------- moves
 
@@ -100,6 +105,17 @@ class LiveRecorder(Recorder):
             self.interrupt_corner("")
             self._plan()
         self.task.wait(lambda: not self.controller.motion.paths)
+
+    def catch_up(self) -> None:
+        """Let the arm begin its last move, so that an output is not set many moves ahead of the arm.
+
+        A trap, or a program that stopped the arm, does not wait for it.
+        """
+        if self.arm is None or self.task.interpreter.interrupts.running or self.controller.held:
+            return
+        if self.events:
+            self._plan()
+        self.task.wait(lambda: self.controller.motion.ahead == 0)
 
     def _plan(self) -> None:
         """Plan the collected moves, and let the arm begin with them, or blend them into its present path.

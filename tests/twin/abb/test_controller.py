@@ -213,6 +213,35 @@ def test_zones_in_an_endless_loop_never_stop_the_arm(cell):
     assert np.abs(log.q - log.q_ref).max() < 1e-9  # no step in the speed, which the motors could not follow
 
 
+def test_an_output_between_fly_by_points_is_set_when_the_arm_begins_the_move_before(cell, tmp_path):
+    body = """MoveAbsJ b, v500, z50, tool0; MoveAbsJ c, v500, z50, tool0; SetDO do1, 1;
+    MoveAbsJ b, v500, z50, tool0; MoveAbsJ a, v500, fine, tool0;"""
+    live = cell(T_ROB1=body, options={"start": np.zeros(6)})
+    live.run(until=lambda: live.controller.signals.values.get("do1"))
+    t = live.controller.t
+    live.run()
+    setup = Setup(controller="computed_torque", drives="rigid", bandwidth=20.0)
+    run = RapidProgram(program=str(tmp_path / "T_ROB1.mod")).run(setup)  # type: ignore[call-arg]
+    begins = run.performance.plan.starts[1]
+    assert begins > 0.1
+    assert begins <= t <= begins + 0.012
+    N = len(run.log.t)
+    assert np.abs(live.log.q[:N] - run.log.q).max() < 1e-9
+
+
+def test_a_trap_sets_outputs_while_the_arm_is_stopped(cell):
+    body = """CONNECT wake WITH woken; ITimer \\Single, 0.3, wake; MoveAbsJ c, v100, fine, tool0;
+ENDPROC
+TRAP woken
+StopMove; SetDO do1, 1; WaitTime 0.1; StartMove;
+ENDTRAP
+PROC unused()"""
+    live = cell(T_ROB1=body)
+    live.run()
+    assert live.controller.signals.values["do1"] == 1.0
+    assert live.controller.has_ended
+
+
 def test_a_long_chain_in_parts_is_the_chain_planned_at_once(cell, tmp_path):
     body = LOOP.replace("WHILE TRUE DO", "FOR n FROM 1 TO 8 DO").replace("ENDWHILE", "ENDFOR")
     live = cell(TARGET, T_ROB1=body + "\nMoveAbsJ a, v400, fine, tool0;", options={"start": np.zeros(6)})
