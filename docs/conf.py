@@ -1,7 +1,8 @@
 """How the pages of this folder are made: `make docs` writes them to `_build/html`.
 
 They are complete offline: no fonts, scripts or styles from elsewhere, and formulas are MathML.
-The pages of `tutorials` are notebooks, which the build executes.
+The pages of `tutorials` are notebooks, which the build executes.  They are copied from
+`scenarios/templates/tutorials`, because `irb-twin new notebooks` writes them, too.
 """
 
 import gc
@@ -66,6 +67,10 @@ html_show_sphinx = False
 
 BUILT = Path(__file__).parent / "_build"
 SOURCES = ("urdf", "twin", "controllers", "scenarios")
+
+here = Path(__file__).parent
+tutorials = here.parent / "scenarios" / "templates" / "tutorials"
+shutil.copytree(tutorials, here / "tutorials", dirs_exist_ok=True)
 
 
 def digest(packages):

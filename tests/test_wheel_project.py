@@ -85,6 +85,10 @@ def test_workflow_of_the_guide_passes_and_finds_a_broken_controller(project):
     assert root.attrib["failures"] == "0"
     where = run_command("python", "-c", "import twin; print(twin.__file__)", cwd=project, PATH=path)[1]
     assert where.startswith(str(project / ".venv")), where
+    status, output = run_command("irb-twin", "new", "notebooks", "lessons", cwd=project, PATH=path)
+    assert status == 0, output
+    pages = {page.stem for page in ROOT.glob("scenarios/templates/tutorials/*.md")}
+    assert {notebook.stem for notebook in project.glob("lessons/*.ipynb")} == pages
 
     law = project / "law.py"
     law.write_text(law.read_text().replace("+ self.gain", "- 9 * self.gain"), encoding="utf-8")

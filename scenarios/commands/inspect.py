@@ -138,12 +138,15 @@ class CheckModel(Command):
 
     examples = """examples:
   irb-twin check-model my_robot.urdf
-  irb-twin check-model my_arm/robot.toml --json findings.json
+  irb-twin check-model my_arm/robot.toml --json findings.json --picture arm.png
 """
 
     file: Path = argument("a .urdf, a robot.toml or a dh.toml, or a folder with one", "FILE")
     package_path: str | None = package_path_option()
     json: Path | None = output_file(".json", "write all findings")
+    picture: Path | None = output_file(
+        ".png", "draw the arm, its joints at 0 or at the nearest angle they reach"
+    )
 
     def run(self, call: Call) -> int:
         """Print the findings."""
@@ -152,6 +155,7 @@ class CheckModel(Command):
         report = Report(self.file)
         files = Files()
         files.write(self.json, report.write_json)
+        files.write(self.picture, report.draw)
         page = console()
         page.print(*report.tables(), sep="\n")
         complete = files.name(page)

@@ -39,7 +39,9 @@ class Plot(Command):
         "joints, or a signal of the controller, as disturbance of dob (default error)",
         "WHAT",
     )
-    joint: tuple[str, ...] = option((), "only these joints; for force and moment also base", "NAME")
+    joint: tuple[str, ...] = option(
+        (), "only these joints, at one scale; for force, moment also base", "NAME"
+    )
     start: float | None = start_option()
     end: float | None = end_option()
     picture: Path | None = option(

@@ -1,4 +1,4 @@
-"""`irb-twin new`: write a small working controller, scenario or robot with its test, to start from."""
+"""`irb-twin new`: write a small working controller, scenario or robot to start from, or the tutorials."""
 
 import importlib.util
 import keyword
@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from scenarios.commands.notebooks import notebooks
 from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
@@ -61,6 +62,8 @@ KINDS = {
 }
 
 
+NOTEBOOKS = Kind("", {}, ("python -m jupyterlab AT",))
+
 BESIDE_URDF = Kind(
     "", {}, ("irb-twin check-model AT/robot.toml", "irb-twin run joint_tracking --robot AT/robot.toml")
 )
@@ -71,22 +74,34 @@ class New(Command):
 
     A robot is a folder with robot.toml, the URDF that is generated from it, and a test. With --from, it is a
     robot.toml beside a URDF of yours, for drives, friction, poses and limits.
+
+    new notebooks FOLDER writes the tutorials and lessons of the documentation as Jupyter notebooks.
     """
 
-    kind: Literal["controller", "scenario", "robot"] = argument(", ".join(KINDS), "KIND")
-    name: str = argument("lower-case letters, digits and _, as in sliding_mode", "NAME", "")
+    kind: Literal["controller", "scenario", "robot", "notebooks"] = argument(
+        ", ".join((*KINDS, "notebooks")), "KIND"
+    )
+    name: str = argument(
+        "lower-case letters, digits and _, as in sliding_mode; of notebooks: their folder", "NAME", ""
+    )
     folder: Path = option(Path(), "folder of the new files (default: the current folder)", "DIR")
     urdf: Path | None = option(None, "robot: write robot.toml beside this URDF", "FILE.urdf", flag="--from")
 
     def run(self, call: Call) -> int:
         """Write all files of a kind, or none."""
-        kind, name, folder = KINDS[self.kind], self.name, self.folder
+        name, folder = self.name, self.folder
         if self.urdf is not None:
             if self.kind != "robot" or name or folder != Path():
                 raise WrongUse("--from: expected new robot --from FILE.urdf, without a name and a folder")
             kind, folder = BESIDE_URDF, self.urdf.parent
             texts = beside_urdf(self.urdf)
+        elif self.kind == "notebooks":
+            if not name or folder != Path():
+                raise WrongUse("expected new notebooks FOLDER, as in new notebooks lessons")
+            kind, folder = NOTEBOOKS, Path(name)
+            texts = free_notebooks(folder)
         else:
+            kind = KINDS[self.kind]
             require_free(name, folder, kind)
             texts = written(kind, name, folder)
         try:
@@ -100,8 +115,9 @@ class New(Command):
         page.print("Next:")
         at = folder.as_posix() if folder.is_absolute() else f"./{folder.as_posix()}".removesuffix("/.")
         for line in kind.next:
-            if "pytest" in line and importlib.util.find_spec("pytest") is None:
-                page.print(f"  {python_command()} -m pip install pytest", soft_wrap=True)
+            for tool in ("pytest", "jupyterlab"):
+                if tool in line and importlib.util.find_spec(tool) is None:
+                    page.print(f"  {python_command()} -m pip install {tool}", soft_wrap=True)
             words = (
                 line.replace("python ", f"{python_command()} ")
                 .replace("AT", at)
@@ -131,6 +147,18 @@ def require_free(name: str, folder: Path, kind: Kind) -> None:
             raise WrongUse(f"{path} exists already: choose another name, or another --folder")
     if name.startswith("test_") or importlib.util.find_spec(name) is not None:
         raise WrongUse(f"{name!r} is the name of a module of Python or pytest: choose another name")
+
+
+def free_notebooks(folder: Path) -> dict[Path, str]:
+    """Return the texts of the notebooks; raise `WrongUse` if one exists, or if the folder is none."""
+    texts = notebooks(folder)
+    if taken := [path for path in texts if path.exists() or path.is_symlink()]:
+        raise WrongUse(f"{taken[0]} exists already: choose another folder; nothing was written")
+    if folder.exists() and not folder.is_dir():
+        raise WrongUse(f"{folder} is a file: expected a folder for the notebooks")
+    if not folder.parent.is_dir():
+        raise WrongUse(f"there is no folder {folder.parent}, in which {folder.name} would be made")
+    return texts
 
 
 def paths(kind: Kind, name: str, folder: Path) -> dict[str, Path]:

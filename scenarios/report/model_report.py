@@ -65,6 +65,23 @@ class Report:
         agree = self.agreement is None or self.agreement.passes
         return agree and all(finding.severity != ERROR for finding in self.findings)
 
+    def draw(self, path: Path) -> None:
+        """Write a picture of the arm, its joints at 0 or at the nearest angle that they reach, as PNG.
+
+        Raises:
+            RobotError: the file has an error, or no masses, so that the engine cannot load it.
+        """
+        from PIL import Image
+
+        from twin.engine.simulation import Simulation
+
+        robot = self.check.robot
+        if robot is None:
+            raise RobotError("the file has errors")
+        with Simulation(robot) as arm:
+            arm.reset(np.clip(0.0, robot.q_min, robot.q_max))
+            Image.fromarray(arm.picture(800, 800)).save(path, format="PNG")
+
     def tables(self) -> Iterator[RenderableType]:
         """Yield the tables for the terminal."""
         check = self.check

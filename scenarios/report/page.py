@@ -6,6 +6,8 @@ scenario and robot, with the worst moment of every controller, replay, curves, t
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +33,7 @@ from scenarios.report.results import (
 from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, described, provenance, provenance_line
 from scenarios.running.runs import repeat_command
+from twin.errors import TwinError
 from twin.formatting import figure
 from twin.logs.figures import (
     LOADS,
@@ -100,6 +103,7 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Ce
         if document is not None:
             data["player"] = {"head": document.head, "tail": document.tail}
             data[f"replay-{number}-data"] = document.recording
+            data[f"replay-{number}-still"] = still(those[0].log)
         title, start = titles.get(group[0].run.scenario, ""), None if document is None else document.start
         program = listing(those[0].log) if those else None
         if program is not None:
@@ -108,6 +112,27 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Ce
     data["made-with"] = {"provenance": provenance(), "settings": list(map(described, results.runs))}
     text = rendered(results, sections, data, get_plotlyjs())
     path.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def still(log: Log) -> str:
+    """Return a picture of the arm at its largest error, for browsers that draw no replay, as `data:`.
+
+    It is empty where the engine, which draws it, cannot load the arm.
+    """
+    from PIL import Image
+
+    moment = worst_moment(log)
+    try:
+        from twin.engine.simulation import Simulation
+
+        with Simulation(log.robot.with_drives("ideal")) as arm:
+            arm.reset(log.q[0 if moment is None else moment.sample])
+            drawn = Image.fromarray(arm.picture(800, 560))
+    except TwinError:
+        return ""
+    file = io.BytesIO()
+    drawn.save(file, format="PNG", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def rendered(results: Results, sections: Sequence[Mapping], data: Mapping[str, Any], plotly: str) -> str:

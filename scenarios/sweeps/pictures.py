@@ -28,6 +28,7 @@ CELLS = 40
 RUNS_A_CELL = 20
 BINS = 20
 """Largest number of bins of a curve of shares."""
+FEWEST_BINS = 4
 PANEL, MARGIN = 2.7, 1.6
 """Sizes of a panel and of the margins, in inches."""
 MARKS = (
@@ -123,7 +124,7 @@ class _Drawing:
         """Draw the share of passing runs over one input."""
         axes.set_axis_on()
         values, passes = self._table[name], self._table["passes"]
-        edges = self._edges(name, min(BINS, max(len(values) // RUNS_A_CELL, 1)))
+        edges = self._edges(name, min(BINS, max(len(values) // RUNS_A_CELL, FEWEST_BINS)))
         count = np.histogram(values, edges)[0]
         passed = np.histogram(values[passes], edges)[0]
         with np.errstate(invalid="ignore"):
@@ -180,14 +181,14 @@ class _Drawing:
         axes.set_xlim(*self._ends(name))
 
     def _edges(self, name: str, cells: int) -> NDArray:
-        """Return the edges of the cells: around each value if there are few, otherwise evenly spaced."""
+        """Return the edges of the cells: around the few values of a grid, otherwise evenly spaced."""
         values = np.unique(self._table[name])
         if name in self._swept.decades:
             return np.geomspace(values[0], values[-1], cells + 1)
-        if len(values) > BINS:
-            return np.linspace(values[0], values[-1], cells + 1)
         if len(values) == 1:
             return values[0] + np.array([-0.5, 0.5])
+        if len(values) > BINS or name not in self._swept.grid:
+            return np.linspace(values[0], values[-1], cells + 1)
         between = 0.5 * (values[1:] + values[:-1])
         return np.concatenate([[2 * values[0] - between[0]], between, [2 * values[-1] - between[-1]]])
 

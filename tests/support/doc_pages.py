@@ -32,7 +32,8 @@ from twin.threads import VARIABLE
 HOUSE = Path(__file__).parents[2]
 PAGES = [
     HOUSE / "README.md",
-    *sorted(path for path in HOUSE.glob("docs/**/*.md") if "_build" not in path.parts),
+    *sorted(path for path in HOUSE.glob("docs/**/*.md") if not {"_build", "tutorials"} & {*path.parts}),
+    *sorted(HOUSE.glob("scenarios/templates/tutorials/*.md")),
 ]
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")

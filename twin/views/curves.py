@@ -64,8 +64,9 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
     Args:
         logs: logs by the names for the legend, at least one.
         what: quantity to draw, a key of `twin.views.curves.TITLES`, or a signal of a controller.
-        joints: names of the joints to draw; `None` for all, and for the error also that of the tool.  Forces
-            and moments have also those of passive joints, of the `base`, and of the pins of closed loops.
+        joints: names of the joints to draw, at one scale; `None` for all, each at its scale, and for the
+            error also that of the tool.  Forces and moments have also those of passive joints, of the `base`,
+            and of the pins of closed loops.
 
     Raises:
         ValueError: an unknown quantity.
@@ -84,8 +85,11 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
     grid = canvas.subplots(rows, columns, sharex=True, squeeze=False)
     places = list((grid.T if what == "pose" else grid).flat)  # the pose: position left, orientation right
     styles, finite = _styles(logs), [name for name, log in logs.items() if first_non_finite(log) is None]
-    for axes, panel in zip(places, found, strict=False):
-        _draw_panel(axes, panel, styles, finite or list(logs))
+    views = [_span(panel, finite) for panel in found]
+    if joints is not None and len({panel.unit for panel in found}) == 1:
+        views = [(min(low for low, _ in views), max(high for _, high in views))] * len(found)
+    for axes, panel, view in zip(places, found, views, strict=False):
+        _draw_panel(axes, panel, styles, view)
     for axes in places[len(found) :]:
         axes.set_axis_off()
     for column in grid.T:
@@ -136,17 +140,14 @@ def _add_legends(canvas: Figure, title: str, logs: Sequence[str]) -> None:
             legend.get_title().set(fontsize=11, fontweight="bold")
 
 
-def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Sequence[str]) -> None:
-    title, unit, curves = panel
-    low, high = _view([curve for curve in curves if curve.log in finite] or curves)
-    exponent = power(max(abs(low), abs(high)))
+def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], view: tuple[float, float]) -> None:
+    (title, unit, curves), (bottom, high) = panel, view
+    exponent = power(max(abs(bottom), abs(high)))
     scale = 10.0**-exponent
     longest = max(curves, key=lambda curve: len(curve.t))
     shared_reference = all(_same_reference(curve, longest) for curve in curves)
     if shared_reference and longest.reference is not None:
         axes.plot(longest.t, scale * longest.reference, color=REFERENCE, lw=4.5, label="reference", zorder=1)
-    cut = [curve for curve in curves if curve.cut is not None and curve.cut.any()]
-    bottom = low - STRIP * len(cut) * (high - low)
     for curve in curves:
         colour = styles[curve.log]["color"]
         axes.plot(curve.t, scale * curve.values, **styles[curve.log])
@@ -159,10 +160,11 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], finite: Se
                 lw=0.8,
                 label="reference, in the log's colour",
             )
-    for k, curve in enumerate(cut):
-        _mark_cuts(axes, curve, styles[curve.log]["color"], scale * (low - STRIP * (k + 0.5) * (high - low)))
+    for k, curve in enumerate(_cut(panel)):
+        height = bottom + STRIP * (k + 0.5) * (high - bottom)
+        _mark_cuts(axes, curve, styles[curve.log]["color"], scale * height)
     limits = {(curve.low, curve.high) for curve in curves if np.isfinite([curve.low, curve.high]).all()}
-    for limit in {limit for pair in limits for limit in pair if low <= limit <= high}:
+    for limit in {limit for pair in limits for limit in pair if bottom <= limit <= high}:
         axes.axhline(scale * limit, color=LIMIT, ls=(0, (5, 3)), lw=0.9, label="limit")
     axes.set_ylim(scale * bottom, scale * high)
     axes.set_title(literal(title), loc="left", fontsize=9, fontweight="bold", pad=3)
@@ -192,6 +194,17 @@ def _mark_lines(column: Sequence[Axes], t: np.ndarray, program: ProgramLines) ->
     above.set_xticks(t[numbered], [str(places[0, k]) for k in numbered])
     above.tick_params(labelsize=7, length=2, color=LIMIT, labelcolor=LIMIT)
     above.spines["top"].set_visible(False)
+
+
+def _cut(panel: Panel) -> list[Curve]:
+    """Return the curves whose torque was cut to its limit."""
+    return [curve for curve in panel.curves if curve.cut is not None and curve.cut.any()]
+
+
+def _span(panel: Panel, finite: Sequence[str]) -> tuple[float, float]:
+    """Return both ends of a panel's axis, with room for the marks of cut torques below the curves."""
+    low, high = _view([curve for curve in panel.curves if curve.log in finite] or panel.curves)
+    return low - STRIP * len(_cut(panel)) * (high - low), high
 
 
 def _mark_cuts(axes: Axes, curve: Curve, colour: str, height: float) -> None:

@@ -107,6 +107,13 @@ def test_in_a_browser(written, tmp_path):
         assert np.mean(early != again) < 1e-3
         assert shown.requests() == [written[0].as_uri()]
         assert shown.complaints() == []
+        still = open_page(written[0].as_uri(), 900, 700)
+        still.wait_for("document.readyState === 'complete'")
+        still.evaluate("HTMLCanvasElement.prototype.getContext = () => null")
+        still.evaluate("document.querySelector('[data-seek]').click()")
+        still.wait_for("document.querySelector('.replay img').naturalWidth === 800")
+        assert "has no WebGL" in still.evaluate("document.querySelector('.replay').innerText")
+        assert still.complaints() == []
 
 
 def orange(shown, before):

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pybullet_data
 import pytest
+from PIL import Image
 
 import twin
 from scenarios.judging import engine_agreement
@@ -192,6 +193,21 @@ def test_the_robots_of_this_project(name):
     expected = FOUND.get(name, [] if name in WEIGHED else ["no masses: only kinematics, no simulation"])
     assert [text[: len(start)] for text, start in zip(told, expected, strict=True)] == expected
     assert name not in twin.robot_names() or report.findings == []
+
+
+@pytest.mark.usefixtures("in_a_process")
+def test_a_picture_shows_the_arm(tmp_path, irb140, capsys):
+    """Orange on white; a robot without masses has none, which is said with status 1."""
+    picture = tmp_path / "arm.png"
+    assert main(["check-model", str(irb140.file), "--picture", str(picture)]) == 0
+    with Image.open(picture) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    assert 0.02 < np.mean(pixels[..., 0] - pixels[..., 2] > 100) < 0.5
+    capsys.readouterr()
+    table = str(twin.load("rx90").file)
+    assert main(["check-model", table, "--picture", str(tmp_path / "no.png")]) == 1
+    assert "no.png: robot 'rx90' has no dynamics" in capsys.readouterr().err
+    assert not (tmp_path / "no.png").exists()
 
 
 @pytest.mark.usefixtures("in_a_process")

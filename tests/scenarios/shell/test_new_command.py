@@ -1,13 +1,16 @@
 """`irb-twin new`: what it writes works as it stands, and nothing else is touched."""
 
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from markdown_it import MarkdownIt
 
 import scenarios.templates
 import twin
@@ -134,3 +137,70 @@ def test_commands_name_this_python_and_install_pytest_where_it_is_missing(folder
     install, test = capsys.readouterr().out.splitlines()[-2:]
     assert install == f"  {sys.executable} -m pip install pytest"
     assert test == f"  {sys.executable} -m pytest {folder.as_posix()}/test_sliding_mode.py"
+
+
+PAGES = sorted(Path(scenarios.templates.__file__).parent.glob("tutorials/*.md"))
+
+
+def code_of_page(page):
+    """Return the code of a page's cells and whether each is folded, by another reader of Markdown."""
+    for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+        if token.info == "{code-cell}":
+            lines = token.content.splitlines()
+            options = list(itertools.takewhile(lambda line: line.startswith(":"), lines))
+            yield "\n".join(lines[len(options) :]), "hide-cell" in "".join(options)
+
+
+def test_notebooks_have_the_code_of_the_pages_and_no_outputs(folder, command):
+    out = command(["new", "notebooks", "lessons"]).out
+    assert found(folder) == {f"lessons/{page.stem}.ipynb" for page in PAGES}
+    assert out.splitlines()[-1].endswith("-m jupyterlab ./lessons")
+    assert len(PAGES) == 11
+    for page in PAGES:
+        notebook = nbformat.read(folder / "lessons" / f"{page.stem}.ipynb", as_version=4)
+        nbformat.validate(notebook)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        folded = [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in code]
+        assert list(zip([cell.source for cell in code], folded, strict=True)) == list(code_of_page(page))
+        assert not any(cell.outputs for cell in code)
+        text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+        assert text.startswith("# ")
+        assert not re.search(r"\{(doc|nb-download)\}|^```|^---|kernelspec", text, flags=re.M)
+        linked = set(re.findall(r"\]\(([^)]+)\)", text))
+        assert linked <= {f"{page.stem}.ipynb" for page in PAGES}
+        if page.stem == "index":
+            assert len(linked) == 10
+
+
+def test_notebook_that_is_there_stays_and_nothing_is_written(folder, command):
+    (folder / "lessons").mkdir()
+    mine = folder / "lessons" / "parallelogram.ipynb"
+    mine.write_text("mine", encoding="utf-8")
+    err = command(["new", "notebooks", "lessons"], 2).err
+    assert err == (
+        "irb-twin: lessons/parallelogram.ipynb exists already: choose another folder; nothing was written\n"
+    )
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert found(folder) == {"lessons/parallelogram.ipynb"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "expected new notebooks FOLDER, as in new notebooks lessons"),
+        (["a", "--folder", "b"], "expected new notebooks FOLDER, as in new notebooks lessons"),
+        (["none/lessons"], "there is no folder none, in which lessons would be made"),
+        (["file"], "file is a file: expected a folder for the notebooks"),
+    ],
+)
+def test_bad_folder_of_notebooks_is_rejected(words, told, folder, command):
+    (folder / "file").touch()
+    assert command(["new", "notebooks", *words], 2).err == f"irb-twin: {told}\n"
+    assert found(folder) == {"file"}
+
+
+def test_all_notebooks_or_none(folder, command):
+    with disk_full_after(20_000):
+        err = command(["new", "notebooks", "lessons"], 1).err
+    assert re.fullmatch(r"irb-twin: cannot write lessons/\S+: File too large\n", err), err
+    assert not list(folder.iterdir())

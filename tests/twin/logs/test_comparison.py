@@ -22,7 +22,7 @@ from twin.logs.columns import between, columns, finite_part, thinned, write_csv
 from twin.logs.figures import tool_distance, tool_turn
 from twin.logs.log import JOINTS, STANDS_FOR
 from twin.rotations.euler_angles import axis_angle_from_matrix
-from twin.views.curves import Curve, _same_reference, _view, draw, panels, power
+from twin.views.curves import Curve, _same_reference, _view, draw, panels, plotted, power
 
 
 def rows(text):
@@ -211,6 +211,18 @@ def test_the_axis_spans_what_is_finite_and_limits_that_are_near():
     ):
         low, high = _view([Curve("a", T, np.array(values), None, -10.0, 10.0)])
         assert lowest[0] <= low <= lowest[1] < highest[0] <= high <= highest[1]
+
+
+def test_chosen_joints_have_one_scale():
+    """Every curve is inside it, whatever the order; without a choice each joint has a scale of its range."""
+    log = irb140_log(error=0.02)
+    for joints in (["joint_2", "joint_6"], ["joint_6", "joint_2"]):
+        panels = plotted({"one": log}, "position", joints).axes
+        (low, high), other = (axes.get_ylim() for axes in panels)
+        assert other == (low, high)
+        drawn = np.concatenate([line.get_ydata() for axes in panels for line in axes.lines])
+        assert np.all((low <= drawn) & (drawn <= high))
+    assert len({axes.get_ylim() for axes in plotted({"one": log}, "position").axes}) > 1
 
 
 def test_a_log_s_colour_is_in_the_picture_where_it_was_drawn(tmp_path):
