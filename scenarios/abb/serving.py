@@ -42,6 +42,7 @@ class Served:
         error: reason for a premature end, "" without one.
         client: exit status of the client's command, 0 without one.
         log: log of the end of the motion, None before the first cycle.
+        plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
     """
 
     t: float
@@ -50,6 +51,7 @@ class Served:
     error: str
     client: int
     log: Log | None
+    plant: str
 
 
 class LinePrinter:
@@ -125,7 +127,7 @@ class Serving:
             def stopping() -> bool:
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            lateness = run_by_the_clock(controller, stopping, self.duration)
+            lateness = run_by_the_clock(controller, stopping, self.duration, to_end=not self.client)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
@@ -134,7 +136,7 @@ class Serving:
             controller.arm.close()
             printer.close()
         log = controller.log(self.setup.T_flange_tool)
-        return Served(controller.t, lateness, controller.faults, error, status, log)
+        return Served(controller.t, lateness, controller.faults, error, status, log, controller.arm.plant)
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
         from twin.abb.controller import VirtualController
@@ -199,6 +201,8 @@ def rows(served: Served) -> dict[str, str]:
     """Return the values of the table, as texts."""
     late, log = served.lateness, served.log
     found = {"time": f"{served.t:.1f} s"}
+    if served.plant != "PyBullet":
+        found["simulated by"] = f"{served.plant}: PyBullet is not installed"
     if late.cycles:
         found["cycles late by more than 1 ms"] = f"{late.late} of {late.cycles} ({late.share:.2%})"
         times = (f"{1e3 * seconds:.2f}" for seconds in (late.median, late.percentile_99, late.worst))

@@ -30,7 +30,11 @@ def rehearse(robot: Robot, q: np.ndarray, limits: Limits) -> None:
 
 
 def run_by_the_clock(
-    controller: VirtualController, stopping: Callable[[], bool], duration: float | None = None
+    controller: VirtualController,
+    stopping: Callable[[], bool],
+    duration: float | None = None,
+    *,
+    to_end: bool = True,
 ) -> Lateness:
     """Run cycles by the clock until a stop is wanted, all programs have ended, or a time is over.
 
@@ -38,6 +42,7 @@ def run_by_the_clock(
         controller: the virtual controller, which stays open.
         stopping: function that returns whether the run is to end; called once a cycle.
         duration: duration, in [s]; None for no limit.
+        to_end: whether the run ends with the programs of all normal tasks.
 
     Returns:
         The lateness of the cycles.
@@ -52,7 +57,9 @@ def run_by_the_clock(
     try:
         with garbage_collection_frozen(True):
             pace.begin()
-            while not controller.has_ended and (duration is None or controller.t < duration - 1e-9):
+            while duration is None or controller.t < duration - 1e-9:
+                if to_end and controller.has_ended:
+                    break
                 pace.sending()
                 controller.cycle()
                 if not pace.next_cycle(stopping):

@@ -222,7 +222,11 @@ class Task:
             self._await_turn()
             while True:
                 self._run_once()
-                self.hand_over()
+                try:
+                    self.hand_over()
+                except Left:  # between two runs
+                    self.state = "ended"
+                    self.hand_over()
         except Closed:
             pass
         except BaseException as error:  # a mistake of ours, which the controller's thread raises

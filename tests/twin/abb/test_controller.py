@@ -179,6 +179,19 @@ TPWrite "left";"""
     assert live.texts[4:] == ["left", "left", "3"]
 
 
+def test_the_program_pointer_moves_between_two_runs_too(cell):
+    live = cell("PERS num runs := 0;", T_ROB1="Incr n; runs := n;", options={"forever": True})
+    shared = live.controller.tasks["t_rob1"].interpreter.shared
+    for _ in range(2):
+        live.run(0.1)
+        assert shared["runs"].value > 10
+        live.controller.stop()
+        live.controller.to_main()
+        live.controller.start()
+        live.run(0.004)
+        assert shared["runs"].value == 1  # the variable has its initial value again
+
+
 def test_stop_waits_for_a_start(cell):
     live = cell(T_ROB1='MoveAbsJ b, v1000, z10, tool0; Stop; TPWrite "on";')
     live.run(3.0)
