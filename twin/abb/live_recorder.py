@@ -99,6 +99,11 @@ class LiveRecorder(Recorder):
             self._plan()
             self.task.wait(lambda: motion.ahead <= MOST_AHEAD // 2)
 
+    def begin(self) -> None:
+        """Let the arm begin with the collected moves before the task waits, because no other may follow."""
+        if self.events and self.arm is not None:
+            self._plan()
+
     def finish(self) -> None:
         """Make all moves, and wait until the arm has made them."""
         if self.events:
@@ -113,8 +118,7 @@ class LiveRecorder(Recorder):
         """
         if self.arm is None or self.task.interpreter.interrupts.running or self.controller.held:
             return
-        if self.events:
-            self._plan()
+        self.begin()
         self.task.wait(lambda: self.controller.motion.ahead == 0)
 
     def _plan(self) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.arrays import Floats
+from twin.rapid.cut_corners import stops
 from twin.rapid.planning import REST, Begin, Limits, plan_chain
 from twin.rapid.targets import Segment, payload_of
 from twin.rapid.time_law import PathMotion
@@ -61,7 +62,7 @@ class Path:
             return None
         straight = [(k, at, i) for (k, i), at in zip(chain.straight, chain.at, strict=True)]
         duration = chain.motion.duration + limits.settling
-        is_open = not segments[-1].move.stops
+        is_open = not stops(segments[-1])
         return Path(segments, chain.motion, tuple(chain.starts.tolist()), duration, straight, is_open)
 
     def payload(self, k: int) -> Payload | None:

@@ -165,6 +165,7 @@ class Task:
         """End the turn if its time is over."""
         self._left -= 1
         if self._left < 0 if self._controller.virtual else time.perf_counter() > self._end:
+            self.recorder.begin()
             self.hand_over()
 
     def hand_over(self, until: Callable[[], bool] | None = None) -> None:
@@ -193,6 +194,7 @@ class Task:
                 self.interpreter.run_traps()
             if is_there():
                 return
+            self.recorder.begin()
             self.hand_over(lambda: is_there() or interrupts.due)
 
     def poll(self, is_there: Callable[[], bool]) -> None:
@@ -202,6 +204,7 @@ class Task:
                 self.interpreter.run_traps()
             if is_there():
                 return
+            self.recorder.begin()
             self.hand_over()
 
     def aside(self, work: Callable[[], T]) -> T:

@@ -55,8 +55,13 @@ def groups_of(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> li
         group = groups[-1]
         assert isinstance(group, list)
         group.append(segment)
-        stopped = event.stops or _zone(segment) <= 0.0
+        stopped = event.stops or stops(segment)
     return groups
+
+
+def stops(segment: Segment) -> bool:
+    """Return whether the arm stops at the end of a segment: at a stop point, or without a zone."""
+    return segment.move.stops or _zone(segment) <= 0.0
 
 
 def _zone(segment: Segment) -> float:

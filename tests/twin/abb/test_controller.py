@@ -74,6 +74,29 @@ PROC unused()"""
     assert live.lines[1].t > 1.0
 
 
+@pytest.mark.parametrize(
+    "after", ["WHILE TRUE DO ENDWHILE", "WaitUntil FALSE;", "here := CJointT(); GOTO on;"]
+)
+def test_a_fly_by_move_is_made_although_none_follows(cell, after):
+    live = cell("VAR jointtarget here;", T_ROB1=f"MoveAbsJ b, v1000, z10, tool0; on: {after}")
+    live.run(1.5)
+    assert np.degrees(live.controller.arm.q)[0] == pytest.approx(20.0, abs=1e-3)
+
+
+def test_a_move_without_a_zone_ends_at_rest_before_the_next(cell):
+    zone = "VAR zonedata none := [FALSE,0,0,0,0,0,0];"
+    live = cell(
+        zone, T_ROB1="MoveAbsJ b, v1000, none, tool0; WaitUntil TRUE; MoveAbsJ c, v1000, none, tool0;"
+        "MoveAbsJ a, v1000, fine, tool0;",
+    )  # fmt: skip
+    live.run()
+    assert live.controller.has_ended
+    assert live.controller.faults == []
+    at_b = np.abs(live.log.q - np.radians([20, 10, -10, 15, 40, -30])).max(axis=1)
+    assert at_b.min() < 1e-4
+    assert np.abs(live.log.q - live.log.q_ref).max() < 1e-9
+
+
 def test_a_function_in_an_expression_moves_the_arm(cell):
     body = """IF moved(b) = 2 TPWrite "moved";
 ENDPROC
