@@ -105,7 +105,9 @@ class LiveRecorder(Recorder):
             self._plan()
 
     def finish(self) -> None:
-        """Make all moves, and wait until the arm has made them."""
+        """Make all moves of the task, and wait until the arm has made them."""
+        if self.arm is None:
+            return
         if self.events:
             self.interrupt_corner("")
             self._plan()
