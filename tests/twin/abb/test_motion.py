@@ -62,18 +62,22 @@ def test_a_path_is_not_extended_where_the_arm_brakes_for_its_end(abb_robot, path
 def test_a_path_that_is_cleared_while_it_is_planned_is_not_made(cell, monkeypatch):
     live = cell(T_ROB1="MoveAbsJ c, v1000, fine, tool0; WaitTime 100;")
     live.controller.virtual = False  # plans are made aside
-    planned, begun, cleared = Path.planned, threading.Event(), threading.Event()
+    planned = Path.planned
+    begun, cleared, done = (threading.Event() for _ in range(3))
 
     def waiting(*given):
         begun.set()
         assert cleared.wait(10.0)
-        return planned(*given)
+        path = planned(*given)
+        done.set()
+        return path
 
     monkeypatch.setattr(Path, "planned", waiting)
     while not begun.wait(1e-3):
         live.controller.cycle()
     live.controller.clear_path()
     cleared.set()
+    assert done.wait(60.0)
     for _ in range(50):
         time.sleep(4e-3)
         live.controller.cycle()
