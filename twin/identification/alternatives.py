@@ -115,12 +115,6 @@ class Alternatives:
 
         return CubicSpline(self.shifts, np.eye(len(self.shifts)))
 
-    def residual_percent(self, fit: Fit) -> Floats:
-        """Return the residuals (n,) of the torques as recorded, in percent of them."""
-        own = self.R[np.arange(len(self.R)), :, self.r + np.arange(len(self.R))]
-        rest = np.linalg.norm(self.R[:, :, : self.r] @ fit.beta - own, axis=1)
-        return 100.0 * rest / np.maximum(np.linalg.norm(own, axis=1), 1e-300)
-
 
 def mean_logarithm(reduced: Triangles, fit: Fit) -> float:
     """Return the mean logarithm L of the residuals of a fit, for parameters that are unknown as well.
