@@ -217,8 +217,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         samples: N samples of n joints.
 
     Raises:
-        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. A position
-            beyond twice a joint's range is likely to be in degrees: the message is of the first one, and says so.
+        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. The first
+            position beyond twice a joint's range comes before all others: it is likely to be in degrees.
         ValueError: samples of another number of joints.
 
     Example:
