@@ -13,6 +13,7 @@ from rich.text import Text
 
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table, table_of
+from twin.identification.gains import GainEstimate
 from twin.identification.least_squares import JointResiduals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.identification.result import Identification
@@ -205,6 +206,12 @@ class PayloadReport:
             yield Text(
                 "No rigid body has this inertia, which is within the noise: the payload is a point mass."
             )
+        yield Text(
+            "The deviations contain those of the gains."
+            if found.scaled
+            else "Assumed, and outside the deviations: the scale of the torques; 1 % more is 1 % more mass. "
+            "A known load determines it (--known-load)."
+        )
         yield from finding_lines(found.findings)
         yield Text("")
 
@@ -228,6 +235,7 @@ class PayloadReport:
             "robot": found.robot.name,
             "payload": found.text,
             "possible": found.possible,
+            "deviations_contain_gains": found.scaled,
             "values": dict(zip(NAMES, found.values, strict=True)),
             "deviations": dict(zip(NAMES, found.deviations, strict=True)),
             "covariance": found.covariance,
@@ -238,6 +246,43 @@ class PayloadReport:
     def write_json(self, path: Path) -> None:
         """Write `document` as JSON."""
         write_document(path, self.document())
+
+
+class GainReport:
+    """Report of identified gains of the drives.
+
+    Args:
+        found: result of `identify_gains`.
+    """
+
+    def __init__(self, found: GainEstimate) -> None:
+        self.found = found
+
+    def parts(self) -> Iterator[RenderableType]:
+        """Yield the tables for the terminal."""
+        found = self.found
+        yield Text(f"\n{found.robot.name}: gains of the drives by a known load", style="bold")
+        rows = [("joint", "gain", "deviation", "%")]
+        for name, gain, deviation in zip(found.robot.joint_names, found.gains, found.deviations, strict=True):
+            rows.append((name, *with_deviation(gain, deviation), f"{100.0 * deviation / abs(gain):.2g}"))
+        yield plain_table(rows)
+        yield _joint_table(found.robot, _residual_columns(found.residuals))
+        yield Text(
+            "A gain is the torque per unit of the joint's column, in N m, at the motor with --motor-side."
+        )
+        yield from finding_lines(found.findings)
+        yield Text("")
+
+    def write_json(self, path: Path) -> None:
+        """Write all results as JSON, which `--gains` reads."""
+        found = self.found
+        document = {
+            "robot": found.robot.name,
+            **attributes(found, "gains", "deviations", "relative_covariance"),
+            "residuals_percent": found.residuals.percent,
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in found.findings],
+        }
+        write_document(path, document)
 
 
 def parameter_table(found: Identification, wide: bool = True) -> Table:
