@@ -29,7 +29,8 @@ class Identify(Command):
     Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
     recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
     ..., tau1, tau2, ..., in s, rad and N m, and for --check-bias the commanded positions qref1, qref2, ...
-    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified.
+    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified. Measured
+    speeds qd1, qd2, ... are used where they have less noise than those of the positions.
     Logs are used unfiltered; measured tables are filtered.
     """
 

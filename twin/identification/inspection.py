@@ -72,5 +72,7 @@ def measured_parts(
     if not result:
         assert fault is not None
         raise fault
-    result[0] = replace(result[0], findings=tuple(findings))
+    findings += [finding for one in result for finding in one.findings]
+    result = [replace(one, findings=()) for one in result]
+    result[0] = replace(result[0], findings=tuple(merged(findings)))
     return result

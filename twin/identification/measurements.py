@@ -5,7 +5,8 @@ A log without sensors provides exact values.  The engine's step is `qd+ = qd + d
 `qd+`.  For shafts with a higher static friction, equations near rest are excluded.
 
 Measured recordings, and logs with sensors, contain only positions and torques.  The positions are low-pass
-filtered and differentiated; the torques and the columns of the regressor are low-pass filtered alike.
+filtered and differentiated; the torques and the columns of the regressor are low-pass filtered alike.  Where
+speeds are measured as well, they are a second source of derivatives: that of less noise is used.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from twin.errors import IdentificationError
 from twin.formatting import short_repr
 from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
-from twin.logs.recordings.finding import Finding
+from twin.logs.recordings.finding import Finding, joint_names
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
 
 ORDER = 4
@@ -163,6 +164,9 @@ STICKING = 1e-9
 
 LEAST_SHARE = 0.05
 """Smallest weight of the samples in an equation that is used."""
+
+DIFFER = 0.03
+"""Largest difference of measured speeds from those of positions, relative to them."""
 
 BLOCK = 4096
 """Samples whose regressor is in memory at a time, some 20 MB."""
@@ -352,6 +356,9 @@ def filtered_measurements(
     filtered = LowPass(of_positions, dt).filtered
     q, motor = filtered(recording.q), None
     qd, qdd = differences(q, dt)
+    speeds, findings = "", ()
+    if recording.qd is not None:
+        qd, qdd, speeds, findings = _less_noisy(qd, qdd, filtered(recording.qd), low_pass)
     if recording.q_motor is not None:
         theta = filtered(recording.q_motor)
         thetad, thetadd = differences(theta, dt)
@@ -374,17 +381,56 @@ def filtered_measurements(
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
         f"{f' (chosen from the motion{more})' if chosen else ''}, {1 / (step * dt):g} rows per second, "
-        f"{edge:g} s excluded at both ends"
+        f"{edge:g} s excluded at both ends{speeds}"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
     measured = Measurements(
-        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how, motor=motor
-    )
+        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how, motor=motor,
+        findings=findings,
+    )  # fmt: skip
     if recording.q_ref is None:
         return measured
     reference = replace(measured, q=recording.q_ref)
     qd, qdd = differences(recording.q_ref, dt)
     return replace(measured, reference=replace(reference, qd=qd, qdd=qdd, qd_friction=qd))
+
+
+def _less_noisy(
+    qd: Floats, qdd: Floats, seen: Floats, low_pass: LowPass
+) -> tuple[Floats, Floats, str, tuple[Finding, ...]]:
+    """Return speeds and accelerations (N, n) of positions or of measured speeds, whichever have less noise.
+
+    The noise is what the filter of the torques removes from them.
+
+    Args:
+        qd: (N, n) speeds by the positions.
+        qdd: (N, n) accelerations by the positions.
+        seen: (N, n) measured speeds, filtered as the positions.
+        low_pass: filter of the torques.
+
+    Returns:
+        Speeds, accelerations, a phrase on what is used, and a finding if measured speeds are others.
+    """
+
+    def size(values: Floats) -> Floats:
+        return np.sqrt(np.mean(values**2, axis=0))
+
+    def noise(rates: Floats) -> Floats:
+        return size(rates - low_pass.filtered(rates))
+
+    by_speeds = differences(seen, low_pass.period)[0]
+    off = size(low_pass.filtered(seen - qd)) / np.maximum(size(low_pass.filtered(qd)), np.finfo(float).tiny)
+    better = [(noise(b) < noise(a)) & (off <= DIFFER) for a, b in ((qd, seen), (qdd, by_speeds))]
+    joints = (np.flatnonzero(np.any(better, axis=0)) + 1).tolist()
+    used = f", measured speeds of {joint_names(joints)}" if joints else ""
+    findings = ()
+    if joints := (np.flatnonzero(off > DIFFER) + 1).tolist():
+        text = (
+            f"the measured speeds of {joint_names(joints)} differ from those of the positions by up to "
+            f"{100 * np.max(off):.3g} %: not used"
+        )
+        findings = (Finding("speeds", tuple(joints), text, stops=False),)
+    return np.where(better[0], seen, qd), np.where(better[1], by_speeds, qdd), used, findings
 
 
 class Equations(NamedTuple):
