@@ -89,6 +89,11 @@ class Identify(Command):
         "(of positions only qm1, qm2, ... if the table has them)",
         "WHAT",
     )
+    torque_sensors: bool = option(
+        False,
+        "torques are those of sensors behind the gears, without rotors and friction of the drives, which "
+        "remain those of the robot",
+    )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
     )
@@ -227,7 +232,7 @@ class Identify(Command):
 
     def common(self) -> dict[str, Any]:
         """Return the arguments that the identification of an arm and of a payload have in common."""
-        names = ("start", "end", "min_speed", "deviations")
+        names = ("start", "end", "min_speed", "deviations", "torque_sensors")
         return {"filtering": self.filtering(), **{name: getattr(self, name) for name in names}}
 
     def filtering(self) -> Filtering:
@@ -278,6 +283,15 @@ def _require_together(given: Identify) -> None:
             raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
+    if given.torque_sensors:
+        for name in ("both_sides", "friction"):
+            if getattr(given, name):
+                raise WrongUse(f"{flag(name)} is of drives, which torque sensors do not see")
+        if given.motor_side in ("torques", "both"):
+            raise WrongUse("--torque-sensors are behind the gears: they exclude --motor-side torques")
+        for path in (*given.recordings, *given.validate, *given.without):
+            if _is_log(path):
+                raise WrongUse(f"{path}: a log has the torques of motors, --torque-sensors expects a table")
     of_arm = (
         "physical",
         "out",

@@ -97,6 +97,7 @@ def identify_gains(
     end: float | None = None,
     min_speed: float | None = None,
     deviations: str = "blocks",
+    torque_sensors: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> GainEstimate:
     """Identify the gains of the drives, torque per unit of each joint's column, by a known load.
@@ -113,6 +114,7 @@ def identify_gains(
         end: end of the interval that is used, in [s].
         min_speed: speed of a shaft below which samples are excluded, in [rad/s], as in `twin.identify`.
         deviations: `"blocks"` or `"white"`, see `twin.identify`.
+        torque_sensors: whether sensors behind the gears measured the torques, as in `twin.identify`.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -134,7 +136,9 @@ def identify_gains(
     if not bare:
         raise ValueError("expected a recording without the load, got none")
     known = known_load(load)
-    model, loaded_runs, bare_runs = arm_runs(robot, loaded, bare, filtering, start, end, min_speed)
+    model, loaded_runs, bare_runs = arm_runs(
+        robot, loaded, bare, filtering, start, end, min_speed, torque_sensors
+    )
     n, r = robot.n, len(model.base.columns)
     B = model.base.K @ flange_columns(model)
     certain, free = B[:, : len(known)] @ known, B[:, len(known) :]

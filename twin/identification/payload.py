@@ -32,6 +32,7 @@ from twin.identification.identify import (
     Source,
     measured_sources,
     require_options,
+    require_sensors,
     with_exact_motors,
     with_load,
 )
@@ -133,6 +134,7 @@ def identify_payload(
     min_speed: float | None = None,
     deviations: str = "blocks",
     scale_covariance: ArrayLike | None = None,
+    torque_sensors: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> PayloadEstimate:
     """Identify the payload at the flange.
@@ -149,6 +151,7 @@ def identify_payload(
         deviations: `"blocks"` or `"white"`, see `twin.identify`.
         scale_covariance: (n, n) covariance of the relative errors of the torques' scale, as
             `GainEstimate.relative_covariance`; by default the scale is assumed to be exact.
+        torque_sensors: whether sensors behind the gears measured the torques, as in `twin.identify`.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -168,7 +171,9 @@ def identify_payload(
     C = None if scale_covariance is None else real_array(scale_covariance, "scale_covariance")
     if C is not None and C.shape != (robot.n, robot.n):
         raise ValueError(f"expected scale_covariance of shape ({robot.n}, {robot.n}), got {C.shape}")
-    model, loaded_runs, bare_runs = arm_runs(robot, loaded, bare, filtering, start, end, min_speed)
+    model, loaded_runs, bare_runs = arm_runs(
+        robot, loaded, bare, filtering, start, end, min_speed, torque_sensors
+    )
     if not bare:
         require_units(model, loaded_runs)
 
@@ -226,6 +231,7 @@ def arm_runs(
     start: float | None,
     end: float | None,
     min_speed: float | None,
+    torque_sensors: bool,
 ) -> tuple[TorqueModel, list[Measurements], list[Measurements]]:
     """Return the model of the arm without a payload, and the measurements with and without the load.
 
@@ -236,7 +242,10 @@ def arm_runs(
     if not bare:
         robot.require_inertia()
     arm = identifiable(robot.with_payload(None))
-    model = TorqueModel(arm, friction=friction_of(arm))
+    if torque_sensors:
+        require_sensors([*loaded, *bare])
+    kinds = () if torque_sensors else friction_of(arm)
+    model = TorqueModel(arm, friction=kinds, torque_sensors=torque_sensors)
     with_it, without_it = (
         [part.between(start, end) for one in sources for part in measured_sources(one, arm, filtering)]
         for sources in (loaded, bare)

@@ -43,7 +43,7 @@ MOTOR_SIDES = ("positions", "torques", "both")
 FURTHER = ("q_ref", "q_motor", "qd")
 """Names of the series (N, n) that a recording may have beside positions and torques."""
 
-COLUMNS = dict(zip(FURTHER, ("qref", "qm", "qd"), strict=True))
+COLUMNS: dict[str, str] = dict(zip(FURTHER, ("qref", "qm", "qd"), strict=True))
 """Names of their columns, without the number of the joint."""
 
 FEWEST = 10
