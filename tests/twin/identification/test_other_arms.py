@@ -48,7 +48,7 @@ def test_a_prismatic_axis_in_any_mounting(arm, where):
     assert 0.5 < np.median(both.deviations / one.deviations) < 0.9  # twice as much of the same
 
 
-@pytest.mark.filterwarnings("ignore:joint 1 was recorded from")
+@pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")  # of links of a tenth
 def test_the_wrong_mounting_leaves_what_gravity_does(arm):
     """On the wall, gravity pulls along other axes than the model of the floor has."""
     run = recorded(arm.mounted("wall"), 0)
