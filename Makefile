@@ -1,6 +1,6 @@
 # Every target creates the environment in .venv that it needs.
-# pybullet has wheels for Python 3.10 and 3.11; for later versions pip compiles it with a C++ compiler in minutes.
-PYTHON ?= $(shell command -v python3.11 || command -v python3.10 || command -v python3)
+# All packages have wheels for Python 3.10 to 3.13; for later versions pip compiles PyBullet with a C++ compiler in minutes.
+PYTHON ?= $(shell for v in 3.11 3.13 3.12 3.10 3; do command -v python$$v && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 # Suppress the warning of setuptools about folders with the names of the packages; README explains it.
@@ -55,7 +55,7 @@ $(VENV)/bin/python:
 	$(INSTALL) --upgrade pip  # an old one may not resolve
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	@echo "2 of 3: installing irb-twin into $(VENV) (once, some 25 s; minutes if pip compiles pybullet)"
+	@echo "2 of 3: installing irb-twin into $(VENV) (once, some 25 s)"
 	$(INSTALL) --editable .
 	touch $@
 
