@@ -26,15 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.arrays import Floats
+from twin.identification.filters import LowPass
 from twin.identification.least_squares import Fit, Triangles, fitted, triangle
-from twin.identification.measurements import (
-    LowPass,
-    Measurements,
-    Samples,
-    filtered_block,
-    motion_at,
-    sample_blocks,
-)
+from twin.identification.measurements import Measurements, Samples, filtered_block, motion_at, sample_blocks
 from twin.identification.torque_model import TorqueModel
 
 THINNED = 40.0
