@@ -122,14 +122,11 @@ def identify_gains(
         ValueError: a setting is invalid.
 
     Example:
-        >>> import twin
         >>> from dataclasses import replace
         >>> from scenarios.excitation import Excitation
-        >>> from twin.identification.gains import identify_gains
-        >>> runs = [Excitation(periods=1).setup(robot="irb140", payload=load) for load in ("0", "5")]
-        >>> bare, loaded = (Excitation(periods=1).run(setup).log for setup in runs)
-        >>> loaded, bare = (replace(one, tau=one.tau / 2.0) for one in (loaded, bare))
-        >>> identify_gains(bare.robot, loaded, bare=[bare], load=[5.0]).gains.round(6).tolist()
+        >>> runs = [Excitation().run(Excitation().setup(robot="irb140", payload=kg)) for kg in ("5", "0")]
+        >>> loaded, bare = (replace(run.log, tau=run.log.tau / 2.0) for run in runs)
+        >>> twin.identification.identify_gains(bare.robot, loaded, bare=[bare], load=[5]).gains.round(6).tolist()
         [2.0, 2.0, 2.0, 2.0, 2.0, 2.0]
     """
     require_options(min_speed, deviations)
