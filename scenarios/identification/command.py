@@ -283,15 +283,16 @@ def _require_together(given: Identify) -> None:
             raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
+    for name, has in {"gains": "torques in N m", "torque_sensors": "the torques of motors"}.items():
+        for path in (*given.recordings, *given.validate, *given.without):
+            if getattr(given, name) and _is_log(path):
+                raise WrongUse(f"{path}: a log has {has}, {flag(name)} expects a table")
     if given.torque_sensors:
         for name in ("both_sides", "friction"):
             if getattr(given, name):
                 raise WrongUse(f"{flag(name)} is of drives, which torque sensors do not see")
         if given.motor_side in ("torques", "both"):
             raise WrongUse("--torque-sensors are behind the gears: they exclude --motor-side torques")
-        for path in (*given.recordings, *given.validate, *given.without):
-            if _is_log(path):
-                raise WrongUse(f"{path}: a log has the torques of motors, --torque-sensors expects a table")
     of_arm = (
         "physical",
         "out",

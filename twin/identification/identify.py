@@ -160,7 +160,7 @@ def identify(
 
 
 class Settings(NamedTuple):
-    """What all fits of one identification have in common."""
+    """Settings that all fits of one identification share."""
 
     model: TorqueModel
     min_speed: float | None

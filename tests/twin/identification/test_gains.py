@@ -123,7 +123,7 @@ def test_the_command_line_writes_gains_and_takes_them(logs, tmp_path, monkeypatc
     np.testing.assert_allclose([float(x) for x in line.split(",")], document["gains"], rtol=1e-3)
 
 
-def test_what_gains_need_is_said(logs, tmp_path, monkeypatch, capsys):
+def test_missing_and_contradicting_options_of_gains_are_refused(logs, tmp_path, monkeypatch, capsys):
     known, _, bare = logs
     monkeypatch.chdir(tmp_path)
     write("bare.csv", bare)
@@ -139,6 +139,7 @@ def test_what_gains_need_is_said(logs, tmp_path, monkeypatch, capsys):
             "--gains other.json: expected the file of --known-load with --json",
         ),
         ([*both, "--gains", "none.json"], "--gains none.json: No such file"),
+        (["--without", "run.npz", "--gains", "1,1,1,1,1,1"], "run.npz: a log has torques in N m, --gains"),
         ([*both, "--motor-side", "torques"], "motors of irb140 turn several joints"),
     ):
         assert main([*words, *more]) == 2
