@@ -25,7 +25,7 @@ class ShapeError(ValueError):
 
 
 class ControllerError(ValueError):
-    """What a controller returned is not one real torque for each joint."""
+    """Output of a controller that is not one real torque for each joint."""
 
 
 class TwinError(Exception):

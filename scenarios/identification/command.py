@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from datetime import date
@@ -15,6 +16,7 @@ from twin.errors import WrongUse
 from twin.logs.recordings.finding import STOPPING
 
 if TYPE_CHECKING:
+    from scenarios.identification.report import GainReport, PayloadReport
     from twin.identification.identify import Identification, Source
     from twin.identification.measurements import Filtering
     from twin.logs.recordings.finding import Finding
@@ -27,7 +29,8 @@ class Identify(Command):
     Base parameters are printed with their standard deviations, and with the torque residuals that remain. A
     recording is a log of `irb-twin run --log`, or a table (CSV, also gzipped) with the columns t, q1, q2,
     ..., tau1, tau2, ..., in s, rad and N m, and for --check-bias the commanded positions qref1, qref2, ...
-    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified.
+    With the motors' positions qm1, qm2, ... as well, the stiffness of the gears is identified. Measured
+    speeds qd1, qd2, ... are used where they have less noise than those of the positions.
     Logs are used unfiltered; measured tables are filtered.
     """
 
@@ -40,6 +43,8 @@ class Identify(Command):
   irb-twin identify run.npz --out identified.toml --validate other.npz
   irb-twin identify with_sensors.npz --check-bias
   irb-twin identify loaded.npz --without bare.npz --payload
+  irb-twin identify 5kg.csv --without bare.csv --known-load 5 --robot my_arm/dh.toml --json gains.json
+  irb-twin identify loaded.csv --without bare.csv --payload --robot my_arm/dh.toml --gains gains.json
   irb-twin identify measured.csv --robot my_arm/dh.toml --columns "t=1, q*=2-7, tau*=8-13" --look look.png
 """
 
@@ -84,13 +89,19 @@ class Identify(Command):
         "(of positions only qm1, qm2, ... if the table has them)",
         "WHAT",
     )
+    torque_sensors: bool = option(
+        False,
+        "torques are those of sensors behind the gears, without rotors and friction of the drives, which "
+        "remain those of the robot",
+    )
     q_offset: str | None = option(
         None, "offsets added to the joint positions, in the unit of angles", "Q1,Q2,..."
     )
     gains: str | None = option(
         None,
-        "torque per unit of each torque column, as of currents, in N m; at the motors with --motor-side",
-        "G1,G2,...",
+        "torque per unit of each torque column, as of currents, in N m; at the motors with --motor-side; or "
+        "the file that --known-load wrote, whose deviations --payload adds to its own",
+        "G1,G2,...|FILE.json",
     )
     cutoff: float | None = option(
         None,
@@ -144,8 +155,17 @@ class Identify(Command):
         False, "compare with instrumental variables, which noise of the positions does not bias"
     )
     payload: bool = option(False, "identify the payload at the flange instead of the arm")
+    known_load: str | None = option(
+        None,
+        "identify the gains of the drives by a known load at the flange: its mass, and its centre and "
+        "inertia if they are known; requires --without",
+        "KG[,X,Y,Z[,IXX,...]]",
+    )
     without: tuple[Path, ...] = option(
-        (), "with --payload: recordings without the payload (default: use the robot's parameters)", "FILE"
+        (),
+        "with --payload or --known-load: recordings without it (default of --payload: use the robot's "
+        "parameters)",
+        "FILE",
     )
     wide: bool = option(False, "print sums of parameters whole, in lines of any length", group="files")
     json: Path | None = output_file(".json", "write all results")
@@ -177,6 +197,8 @@ class Identify(Command):
         robot = _robot(self)
         if self.payload:
             return _identify_payload(self, robot)
+        if self.known_load is not None:
+            return _identify_gains(self, robot, self.known_load)
         if self.out:
             if self.out.suffix and not self.out.is_dir():
                 writable(self.out, ".toml", "--out")
@@ -210,7 +232,7 @@ class Identify(Command):
 
     def common(self) -> dict[str, Any]:
         """Return the arguments that the identification of an arm and of a payload have in common."""
-        names = ("start", "end", "min_speed", "deviations")
+        names = ("start", "end", "min_speed", "deviations", "torque_sensors")
         return {"filtering": self.filtering(), **{name: getattr(self, name) for name in names}}
 
     def filtering(self) -> Filtering:
@@ -249,8 +271,10 @@ def _origin(words: Sequence[str]) -> str:
 
 def _require_together(given: Identify) -> None:
     """Raise `WrongUse` for options that exclude or require each other."""
-    if given.without and not given.payload:
-        raise WrongUse("--without requires --payload")
+    if given.without and not given.payload and given.known_load is None:
+        raise WrongUse("--without requires --payload or --known-load")
+    if given.known_load is not None and not given.without:
+        raise WrongUse("--known-load requires --without: recordings of the arm without the load")
     for one in given.accept:
         if one not in STOPPING:
             raise WrongUse(f"--accept {one}: expected a finding, one of {', '.join(STOPPING)}")
@@ -259,6 +283,16 @@ def _require_together(given: Identify) -> None:
             raise WrongUse(f"--friction {one}: expected load, root or difference")
     if given.out and given.both_sides:
         raise WrongUse("--out excludes --both-sides: a robot file has friction on one side of each gear only")
+    for name, has in {"gains": "torques in N m", "torque_sensors": "the torques of motors"}.items():
+        for path in (*given.recordings, *given.validate, *given.without):
+            if getattr(given, name) and _is_log(path):
+                raise WrongUse(f"{path}: a log has {has}, {flag(name)} expects a table")
+    if given.torque_sensors:
+        for name in ("both_sides", "friction"):
+            if getattr(given, name):
+                raise WrongUse(f"{flag(name)} is of drives, which torque sensors do not see")
+        if given.motor_side in ("torques", "both"):
+            raise WrongUse("--torque-sensors are behind the gears: they exclude --motor-side torques")
     of_arm = (
         "physical",
         "out",
@@ -269,10 +303,16 @@ def _require_together(given: Identify) -> None:
         "check_bias",
         "friction",
         "look",
+        "weights",
     )
-    for name in (*of_arm, "weights"):
-        if given.payload and getattr(given, name) not in (False, None, ()):
-            raise WrongUse(f"{flag(name)} identifies the parameters of the arm: it excludes --payload")
+    if given.known_load is not None and given.payload:
+        raise WrongUse("--known-load identifies the gains of the drives: it excludes --payload")
+    for name in of_arm:
+        for other in ("payload", "known_load"):
+            if getattr(given, name) not in (False, None, ()) and getattr(given, other):
+                raise WrongUse(
+                    f"{flag(name)} identifies the parameters of the arm: it excludes {flag(other)}"
+                )
 
 
 def _identify_payload(given: Identify, robot: Robot) -> int:
@@ -285,17 +325,71 @@ def _identify_payload(given: Identify, robot: Robot) -> int:
             robot,
             *(_source(path, robot, given) for path in given.recordings),
             bare=[_source(path, robot, given) for path in given.without],
+            scale_covariance=_gains(given.gains)[1],
             progress=begin("identifying"),
             **given.common(),
         )
-    report = PayloadReport(found)
+    return _written(given, PayloadReport(found), f"--payload {found.text}", found.findings)
+
+
+def _identify_gains(given: Identify, robot: Robot, load: str) -> int:
+    """Identify the gains of the drives by a known load, and print them."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from scenarios.identification.report import GainReport
+    from twin.identification.gains import identify_gains
+
+    drives = robot.drives
+    if (
+        given.motor_side in ("torques", "both")
+        and drives is not None
+        and np.any(drives.coupling != np.eye(robot.n))
+    ):
+        raise WrongUse(
+            f"--known-load finds one gain per joint, but motors of {robot.name} turn several joints: "
+            "expected torques at the joints, without --motor-side"
+        )
+    with shown(1) as begin:
+        found = identify_gains(
+            robot,
+            *(_source(path, robot, given) for path in given.recordings),
+            bare=[_source(path, robot, given) for path in given.without],
+            load=_numbers("--known-load", load, "5 or 5,0,0,0.06") or [],
+            progress=begin("identifying"),
+            **given.common(),
+        )
+    before, _ = _gains(given.gains)
+    found = replace(found, gains=found.gains * (1.0 if before is None else before))
+    option = f"--gains {found.text if given.json is None else given.json}"
+    return _written(given, GainReport(found), option, found.findings)
+
+
+def _written(
+    given: Identify, report: PayloadReport | GainReport, line: str, findings: Sequence[Finding]
+) -> int:
+    """Write and print a report, with its result as an option in the last line, and return the status."""
     files = Files()
     files.write(given.json, report.write_json)
     page = console()
     page.print(*report.parts(), sep="\n")
-    page.print(f"--payload {found.text}", soft_wrap=True)
-    stops = [one for one in found.findings if one.stops and one.name not in given.accept]
+    page.print(line, soft_wrap=True)
+    stops = [one for one in findings if one.stops and one.name not in given.accept]
     return _status(files.name(page), stops)
+
+
+def _gains(word: str | None) -> tuple[list[float] | None, list[list[float]] | None]:
+    """Return the gains that `--gains` states, and their relative covariance if a file has it."""
+    if word is None or not word.endswith(".json"):
+        return _numbers("--gains", word, "14.9,13.3,11.1, or a file that --known-load wrote"), None
+    try:
+        document = json.loads(Path(word).read_text(encoding="utf-8"))
+        return document["gains"], document["relative_covariance"]
+    except OSError as error:
+        raise WrongUse(f"--gains {word}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise WrongUse(f"--gains {word}: expected the file of --known-load with --json") from None
 
 
 def _weights(words: Sequence[str], n: int, recordings: int) -> Any:
@@ -358,7 +452,7 @@ def _source(path: Path, robot: Robot, given: Identify) -> Source:
     offset = _numbers("--q-offset", given.q_offset, "0,-90,90")
     if offset is not None and given.angle_unit == "deg":
         offset = np.deg2rad(offset)
-    gains = _numbers("--gains", given.gains, "14.9,13.3,11.1")
+    gains, _ = _gains(given.gains)
     units = {name: getattr(given, name) for name in ("angle_unit", "time_unit", "torque_unit")}
     header = header_options(given.columns, **units)
     form = twin.logs.TableForm(header, given.torques, given.motor_side, given.sample_time, offset, gains)

@@ -13,7 +13,10 @@ from rich.text import Text
 
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table, table_of
+from twin.identification.gains import GainEstimate
 from twin.identification.least_squares import JointResiduals
+from twin.identification.near_rest import without_rest
+from twin.identification.outliers import sample_residuals
 from twin.identification.payload import NAMES, UNITS, PayloadEstimate
 from twin.identification.result import Identification
 from twin.multibody.tree import body_from_parameters
@@ -37,8 +40,8 @@ LONGEST_SUM = 40
 POOR = 1000.0
 """Condition number above which parameters are poorly determined."""
 
-MOST_POINTS = 4000
-"""Largest number of points of a curve in the picture."""
+MOST_POINTS = 100_000
+"""Largest number of points of a curve in the picture; longer recordings are thinned."""
 
 ASSUMED = (
     "Assumed, since no recording of motion and torque shows it: the common scale of all torques, the zeros "
@@ -146,34 +149,47 @@ class Report:
         write_document(path, self.document())
 
     def draw(self, path: Path) -> None:
-        """Draw measured, predicted and residual torques, one panel per joint."""
+        """Draw measured and predicted torques of all samples, and their residuals; what counts is shaded."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         found = self.found
         drawn = [*found.measured[:1], *found.kept_out[:1]]
         names, kinds = found.model.robot.joint_names, found.model.robot.joint_kinds
-        figure = Figure(figsize=(6.5 * len(drawn), 1.6 * len(names) + 1.0), layout="constrained")
+        figure = Figure(figsize=(6.5 * len(drawn), 2.4 * len(names) + 1.0), layout="constrained")
         FigureCanvasAgg(figure)
-        panels = figure.subplots(len(names), len(drawn), sharex="col", squeeze=False)
+        heights = [3, 1] * len(names)
+        panels = figure.subplots(
+            2 * len(names), len(drawn), sharex="col", squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
         for column, measured in enumerate(drawn):
-            t, tau, predicted = found.predicted(measured)
-            some = slice(None, None, max(1, len(t) // MOST_POINTS))
+            rest = sample_residuals(found.model, found.beta, measured)
+            if measured.weights is None:
+                measured = without_rest(measured, found.model.robot, found.min_speed)
+            moving = measured.used if measured.weights is None else measured.used & (measured.weights > 0.5)
+            t, some = measured.t, slice(None, None, max(1, len(measured.t) // MOST_POINTS))
             for joint, name in enumerate(names):
-                axes = panels[joint, column]
-                for curve, label, colour in (
-                    (tau, "measured", "0.6"),
-                    (predicted, "predicted", COLOURS[0]),
-                    (tau - predicted, "residual", COLOURS[1]),
+                above, below = panels[2 * joint : 2 * joint + 2, column]
+                for axes, curve, label, colour, wide in (
+                    (above, measured.tau, "measured", "0.6", 2.0),
+                    (above, measured.tau - rest, "predicted", COLOURS[0], 1.0),
+                    (below, rest, "residual", COLOURS[1], 0.7),
                 ):
-                    wide = 2.2 if label == "measured" else 1.0
                     axes.plot(t[some], curve[some, joint], color=colour, lw=wide, label=label)
-                axes.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
-                axes.grid(True, color="0.88")
+                for axes in (above, below):
+                    axes.fill_between(
+                        t[some], 0, 1, where=moving[some, joint], transform=axes.get_xaxis_transform(),
+                        color="0.9", lw=0, zorder=0, label="moves, and counts",
+                    )  # fmt: skip
+                    axes.grid(True, color="0.88")
+                largest = 1.1 * float(np.max(np.abs(rest[moving[:, joint], joint]), initial=0.0))
+                below.set_ylim(*((-largest, largest) if largest > 0 else (None, None)))
+                above.set_ylabel(f"{name}  [{joint_unit(kinds[joint], 'torque')}]")
             panels[0, column].set_title("validation" if column else "fitted")
             panels[-1, column].set_xlabel("time  [s]")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        upper, lower = (axes.get_legend_handles_labels() for axes in panels[:2, 0])
+        handles, labels = (one[:2] + other[:2] for one, other in zip(upper, lower, strict=True))
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
         figure.savefig(path, dpi=110, format=path.suffix.lower()[1:] or "png")
 
 
@@ -205,6 +221,12 @@ class PayloadReport:
             yield Text(
                 "No rigid body has this inertia, which is within the noise: the payload is a point mass."
             )
+        yield Text(
+            "The deviations contain those of the gains."
+            if found.scaled
+            else "Assumed, and outside the deviations: the scale of the torques; 1 % more is 1 % more mass. "
+            "A known load determines it (--known-load)."
+        )
         yield from finding_lines(found.findings)
         yield Text("")
 
@@ -228,6 +250,7 @@ class PayloadReport:
             "robot": found.robot.name,
             "payload": found.text,
             "possible": found.possible,
+            "deviations_contain_gains": found.scaled,
             "values": dict(zip(NAMES, found.values, strict=True)),
             "deviations": dict(zip(NAMES, found.deviations, strict=True)),
             "covariance": found.covariance,
@@ -238,6 +261,43 @@ class PayloadReport:
     def write_json(self, path: Path) -> None:
         """Write `document` as JSON."""
         write_document(path, self.document())
+
+
+class GainReport:
+    """Report of identified gains of the drives.
+
+    Args:
+        found: result of `identify_gains`.
+    """
+
+    def __init__(self, found: GainEstimate) -> None:
+        self.found = found
+
+    def parts(self) -> Iterator[RenderableType]:
+        """Yield the tables for the terminal."""
+        found = self.found
+        yield Text(f"\n{found.robot.name}: gains of the drives by a known load", style="bold")
+        rows = [("joint", "gain", "deviation", "%")]
+        for name, gain, deviation in zip(found.robot.joint_names, found.gains, found.deviations, strict=True):
+            rows.append((name, *with_deviation(gain, deviation), f"{100.0 * deviation / abs(gain):.2g}"))
+        yield plain_table(rows)
+        yield _joint_table(found.robot, _residual_columns(found.residuals))
+        yield Text(
+            "A gain is the torque per unit of the joint's column, in N m, at the motor with --motor-side."
+        )
+        yield from finding_lines(found.findings)
+        yield Text("")
+
+    def write_json(self, path: Path) -> None:
+        """Write all results as JSON, which `--gains` reads."""
+        found = self.found
+        document = {
+            "robot": found.robot.name,
+            **attributes(found, "gains", "deviations", "relative_covariance"),
+            "residuals_percent": found.residuals.percent,
+            "findings": [attributes(one, "name", "joints", "text", "stops") for one in found.findings],
+        }
+        write_document(path, document)
 
 
 def parameter_table(found: Identification, wide: bool = True) -> Table:

@@ -22,6 +22,20 @@ from twin.multibody.tree import InertialFrame, inertial_frame
 from twin.robot.limits import check_folding
 from twin.robot.robot import Robot
 
+LOOP_AXES = Rotation.align_vectors([[1, 1, 1]], [[0, 0, 1]])[0].as_matrix()
+"""Rotation (3, 3) from the base of an arm with loops to PyBullet's world: axis 1 is the world's diagonal.
+
+PyBullet holds the shared point of a loop along the axes of its world, three rows where the plane of the loop
+has two directions. Where an axis is nearly normal to this plane, its row nearly vanishes, and the rounding of
+the others becomes an error: with axis 1 along z, up to 2e-10 rad/s at q1 = 0 and 90 degrees. The plane of a
+parallelogram contains axis 1. So its normal is at least 35 degrees from the axes here: 2e-13 rad/s remain."""
+
+
+def world_axes(robot: Robot) -> np.ndarray:
+    """Return the rotation (3, 3) from the robot's base to PyBullet's world."""
+    return LOOP_AXES if robot.loops else np.eye(3)
+
+
 MOST_JOINTS = 121
 """PyBullet stores 128 coordinates, 7 of them for the base; beyond that its states are silently wrong."""
 
@@ -66,6 +80,9 @@ def create_body(client: Any, robot: Robot) -> tuple[int, list[int]]:
 def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
     """Return PyBullet's number of the robot's body, whose links have these inertial frames."""
     tree = robot.tree
+    T = tree.T_parent_joint.copy()
+    first = np.array(tree.parents) < 0
+    T[first, :3] = world_axes(robot) @ T[first, :3]
     kinds = {"revolute": client.JOINT_REVOLUTE, "prismatic": client.JOINT_PRISMATIC}
     orientations = Rotation.from_matrix([frame.axes for frame in frames]).as_quat().tolist()
     return client.createMultiBody(
@@ -75,8 +92,8 @@ def _multibody(client: Any, robot: Robot, frames: list[InertialFrame]) -> int:
         linkMasses=[frame.mass for frame in frames],
         linkCollisionShapeIndices=[-1] * tree.n,
         linkVisualShapeIndices=[-1] * tree.n,
-        linkPositions=tree.T_parent_joint[:, :3, 3].tolist(),
-        linkOrientations=Rotation.from_matrix(tree.T_parent_joint[:, :3, :3]).as_quat().tolist(),
+        linkPositions=T[:, :3, 3].tolist(),
+        linkOrientations=Rotation.from_matrix(T[:, :3, :3]).as_quat().tolist(),
         linkInertialFramePositions=[frame.com.tolist() for frame in frames],
         linkInertialFrameOrientations=orientations,
         linkParentIndices=[parent + 1 for parent in tree.parents],  # 0 is the base
@@ -126,11 +143,7 @@ LARGEST_FORCE = 1e9  # N: no loop needs more
 
 CORRECTION = 0.005
 """Share of a gap that the engine corrects in a step.  Every step rounds the gap by 1e-16 m.  Correcting it
-with PyBullet's default of 0.2 causes 1e-12 rad/s in the speeds; with 0 the gap drifts slowly.
-
-PyBullet holds the point along the axes of the world. Where one of them is nearly normal to the loop's plane,
-at q1 = 0 and 90 degrees of an arm, its row nearly vanishes: there a gap of 1e-14 m, times the speed of q1,
-becomes an error of the speeds, 2e-10 rad/s in the worst of six fast motions of the IRB 2400."""
+with PyBullet's default of 0.2 causes 1e-12 rad/s in the speeds; with 0 the gap drifts slowly."""
 
 
 NEAR = 1e-6

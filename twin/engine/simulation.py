@@ -26,6 +26,7 @@ from twin.engine.body import (
     create_body,
     hold_followers,
     remove_hidden_physics,
+    world_axes,
 )
 from twin.engine.client import CLOSED, connected, disconnect, pybullet
 from twin.engine.drives import EngineDrives
@@ -119,7 +120,8 @@ class Simulation(AbstractContextManager):
         self._flange_link = self._joints[self.robot.tree.flange_joint]
         remove_hidden_physics(client, self._body, self._joints)
         # Gravity expresses the mounting, because PyBullet's Jacobian is wrong for a rotated base.
-        client.setGravity(*self.robot.gravity.tolist())
+        self._R_world_base = world_axes(self.robot)
+        client.setGravity(*(self._R_world_base @ self.robot.gravity).tolist())
         client.setTimeStep(self.time_step)
         frame = partial(inertial_frame, client, self._body)
         hold_followers(client, self._body, self.robot, self._joints)
@@ -271,9 +273,11 @@ class Simulation(AbstractContextManager):
 
     def _push(self, F: np.ndarray, T_flange_tool: np.ndarray) -> None:
         """Apply a wrench to the flange's link in the next step."""
-        where, frame = self.tool_pose(T_flange_tool)[:3, 3].tolist(), pybullet.WORLD_FRAME
-        self._client.applyExternalForce(self._body, self._flange_link, F[:3].tolist(), where, frame)
-        self._client.applyExternalTorque(self._body, self._flange_link, F[3:].tolist(), frame)
+        arm, frame = (self._body, self._flange_link), pybullet.WORLD_FRAME
+        where = self._R_world_base @ self.tool_pose(T_flange_tool)[:3, 3]
+        force, moment = F.reshape(2, 3) @ self._R_world_base.T
+        self._client.applyExternalForce(*arm, force.tolist(), where.tolist(), frame)
+        self._client.applyExternalTorque(*arm, moment.tolist(), frame)
 
     def tool_pose(self, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Return the engine's pose (4, 4) `T_base_tool`."""
@@ -281,7 +285,9 @@ class Simulation(AbstractContextManager):
             # Fields 4 and 5, the link's frame, have single precision; 0 and 1, the inertial frame, double.
             # Without computeForwardKinematics they lag one step behind.
             link = self._client.getLinkState(self._body, self._flange_link, computeForwardKinematics=1)
-            return link_pose(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
+            T = link_pose(*link[:2]) @ self._T_inertial_flange @ checked_tool(T_flange_tool)
+            T[:3] = self._R_world_base.T @ T[:3]
+            return T
 
     def jacobian(self, q: ArrayLike, T_flange_tool: ArrayLike | None = None) -> np.ndarray:
         """Return the engine's geometric Jacobian (6, n) `[v; omega]` of the tool."""
@@ -291,7 +297,8 @@ class Simulation(AbstractContextManager):
         point = self._T_link_inertial[:3, :3].T @ p_tool
         link, q_tree = (self._body, self._flange_link), self.robot.tree_positions(q)
         with self._explained():
-            return tree_jacobian(self._client, *link, point, q_tree, self._joints) @ self.robot.embedding
+            J = tree_jacobian(self._client, *link, point, q_tree, self._joints) @ self.robot.embedding
+            return np.kron(np.eye(2), self._R_world_base.T) @ J
 
     def picture(self, width: int = 640, height: int = 480, **camera: Any) -> np.ndarray:
         """Return a picture (height, width, 3) uint8 of the robot.

@@ -15,6 +15,8 @@ from .excitation import optimal_excitation as optimal_excitation
 from .excitation import read_excitation as read_excitation
 from .excitation import stored_excitation as stored_excitation
 from .excitation import write_excitation as write_excitation
+from .gains import GainEstimate as GainEstimate
+from .gains import identify_gains as identify_gains
 from .gear_springs import GearSpring as GearSpring
 from .least_squares import JointResiduals as JointResiduals
 from .measurements import Filtering as Filtering

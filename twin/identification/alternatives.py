@@ -26,15 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.arrays import Floats
+from twin.identification.filters import LowPass
 from twin.identification.least_squares import Fit, Triangles, fitted, triangle
-from twin.identification.measurements import (
-    LowPass,
-    Measurements,
-    Samples,
-    filtered_block,
-    motion_at,
-    sample_blocks,
-)
+from twin.identification.measurements import Measurements, Samples, filtered_block, motion_at, sample_blocks
 from twin.identification.torque_model import TorqueModel
 
 THINNED = 40.0
@@ -114,12 +108,6 @@ class Alternatives:
         from scipy.interpolate import CubicSpline
 
         return CubicSpline(self.shifts, np.eye(len(self.shifts)))
-
-    def residual_percent(self, fit: Fit) -> Floats:
-        """Return the residuals (n,) of the torques as recorded, in percent of them."""
-        own = self.R[np.arange(len(self.R)), :, self.r + np.arange(len(self.R))]
-        rest = np.linalg.norm(self.R[:, :, : self.r] @ fit.beta - own, axis=1)
-        return 100.0 * rest / np.maximum(np.linalg.norm(own, axis=1), 1e-300)
 
 
 def mean_logarithm(reduced: Triangles, fit: Fit) -> float:

@@ -67,7 +67,7 @@ class Part(NamedTuple):
 
     Attributes:
         measured: the recordings.
-        columns: (r, m) base parameters per unknown.
+        columns: (r, m) base parameters per unknown; or (n, r, m), where they differ between the joints.
         known: (r,) base parameters for unknowns of 0.
         weight: factor of the rows in the fit.
     """
@@ -101,8 +101,11 @@ def weighted_residuals(model: TorqueModel, fit: Fit, parts: Sequence[Part]) -> l
     result = []
     pairs = [(part, one) for part in parts for one in part.measured]
     for part, one in pairs:
-        beta = np.append(part.columns @ fit.beta + part.known, -1.0)
-        blocks = [(block.indices, -block.rows @ beta, block.shares) for block in equations(model, one)]
+        beta = part.columns @ fit.beta + part.known  # (r,) or (n, r)
+        blocks = [
+            (block.indices, block.rows[..., -1] - np.sum(block.rows[..., :-1] * beta, axis=-1), block.shares)
+            for block in equations(model, one)
+        ]
         if blocks:
             indices, rest, shares = (np.concatenate(rows) for rows in zip(*blocks, strict=True))
             rest *= (shares > 0) * fit.weights * part.weight
@@ -121,7 +124,8 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
         shares = np.maximum(np.mean(rest.shares**2, axis=0), 1.0 / N)  # gaps do not make the noise smaller
         e = (rest.weighted / np.sqrt(shares))[: whole * length].reshape(whole, length * n)
         for block in equations(model, one, length):
-            rows = block.rows[..., :-1] @ (part.columns @ fit.spread)
+            rows = np.swapaxes(block.rows[..., :-1], 0, 1) @ (part.columns @ fit.spread)
+            rows = np.swapaxes(rows, 0, 1)
             rows *= (block.used * fit.weights * part.weight)[..., None]
             padding = np.zeros((-len(rows) % length, n, m))
             rows = np.concatenate([rows, padding]).reshape(-1, length * n, m)

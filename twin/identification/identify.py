@@ -91,6 +91,7 @@ def identify(
     deviations: str = "blocks",
     weights: ArrayLike | Sequence[ArrayLike] | None = None,
     delay: float | Literal["auto"] = 0.0,
+    torque_sensors: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Identification:
     """Identify the dynamic parameters of a robot from recordings of its motion and torques.
@@ -119,6 +120,8 @@ def identify(
             equation of weight 0 is excluded.  `None` for one over the deviation of each joint's residuals.
         delay: time by which torques were recorded later than positions, in [s]; or `"auto"` to correct the
             one that `Identification.delay` states.
+        torque_sensors: whether sensors behind the gears measured the torques of the recordings, so that they
+            have no part of rotors and friction of the drives, which then remain those of the robot.
         progress: callback that receives the fraction done.
 
     Raises:
@@ -138,7 +141,10 @@ def identify(
         raise ValueError("expected a recording to identify from, got none")
     require_options(min_speed, deviations)
     robot = identifiable(robot)
-    model = TorqueModel(robot, both_sides, friction_of(robot, friction))
+    if torque_sensors:
+        require_sensors(sources, friction or both_sides)
+    kinds = () if torque_sensors else friction_of(robot, friction)
+    model = TorqueModel(robot, both_sides, kinds, torque_sensors=torque_sensors)
     if delay != "auto" and not abs(delay) < np.inf:
         raise ValueError(f"expected a delay in s, or 'auto', got {delay!r}")
     given, fault = filtering or Filtering(), None
@@ -154,7 +160,7 @@ def identify(
 
 
 class Settings(NamedTuple):
-    """What all fits of one identification have in common."""
+    """Settings that all fits of one identification share."""
 
     model: TorqueModel
     min_speed: float | None
@@ -362,6 +368,14 @@ def require_options(min_speed: float | None, deviations: str) -> None:
         raise ValueError(f"expected a min_speed of at least 0 rad/s, got {min_speed}")
     if deviations not in KINDS:
         raise ValueError(f"expected deviations to be {' or '.join(KINDS)}, got {deviations!r}")
+
+
+def require_sensors(sources: Sequence[Source], of_drives: object = ()) -> None:
+    """Raise `ValueError` for what torque sensors do not see: friction of drives, and motors of logs."""
+    if of_drives:
+        raise ValueError("torque sensors behind the gears see no friction of drives, on neither side")
+    if any(isinstance(one, Log) for one in sources):
+        raise ValueError("a log has the torques of motors, not of sensors behind the gears: expected a table")
 
 
 def measured_sources(source: Source, robot: Robot, filtering: Filtering | None) -> list[Measurements]:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from twin.errors import IdentificationError
-from twin.identification.measurements import Filtering, Measurements, chosen_cutoff, filtered_measurements
+from twin.identification.filters import chosen_cutoff
+from twin.identification.measurements import Filtering, Measurements, filtered_measurements
 from twin.logs.recordings.even_time import parts_between_gaps, with_even_times
 from twin.logs.recordings.faults import frozen_torques, lost_rows, unwrapped, without_held, without_spikes
 from twin.logs.recordings.finding import Finding
@@ -72,5 +73,7 @@ def measured_parts(
     if not result:
         assert fault is not None
         raise fault
-    result[0] = replace(result[0], findings=tuple(findings))
+    findings += [finding for one in result for finding in one.findings]
+    result = [replace(one, findings=()) for one in result]
+    result[0] = replace(result[0], findings=tuple(merged(findings)))
     return result

@@ -5,14 +5,14 @@ A log without sensors provides exact values.  The engine's step is `qd+ = qd + d
 `qd+`.  For shafts with a higher static friction, equations near rest are excluded.
 
 Measured recordings, and logs with sensors, contain only positions and torques.  The positions are low-pass
-filtered and differentiated; the torques and the columns of the regressor are low-pass filtered alike.
+filtered and differentiated; the torques and the columns of the regressor are low-pass filtered alike.  Where
+speeds are measured as well, they are a second source of derivatives: that of less noise is used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,139 +21,19 @@ from numpy.typing import NDArray
 from twin.arrays import Floats
 from twin.errors import IdentificationError
 from twin.formatting import short_repr
+from twin.identification.filters import (
+    HIGHEST,
+    NOISE_BANDWIDTH,
+    POSITION_FACTOR,
+    LowPass,
+    chosen_cutoff,
+    differences,
+    less_noisy,
+)
 from twin.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.logs.log import Log
 from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording, torque_recording
-
-ORDER = 4
-
-NOISE_BANDWIDTH = np.pi / 8 / np.sin(np.pi / 8) * 7 / 8
-"""Width of an ideal low-pass that passes as much white noise, over the cut-off: that of `(1 + x^8)^-2`."""
-
-POSITION_FACTOR = 5.0
-"""Cut-off of the positions relative to that of the torques; it hardly affects what the latter passes."""
-
-SPEED_FACTOR = 3.0
-"""Cut-off of the torques relative to the frequency below which the joints' speeds have `SPEED_SHARE` of
-their power; gravity, centrifugal torques and friction contain multiples of this frequency.
-"""
-
-SPEED_SHARE = 0.99
-
-FASTEST = 100.0
-"""Highest frequency that is attributed to motion, in [Hz]; higher ones are noise."""
-
-HIGHEST = 0.2
-"""Highest cut-off that is chosen, in samples per period."""
-
-ABOVE_NOISE = 20.0
-"""Smallest ratio of a spectral line to the noise for which it is attributed to motion."""
-
-NEGLIGIBLE = 1e-10
-"""Magnitude of the filter's impulse response, relative to its peak, below which it is truncated."""
-
-
-def chosen_cutoff(q: Floats, period: float) -> float:
-    """Choose the cut-off for the torques from a motion, in [Hz].
-
-    Args:
-        q: (N, n) positions.
-        period: time between two samples, in [s].
-
-    Raises:
-        IdentificationError: the motion of a joint does not exceed its noise.
-    """
-    from scipy.signal import periodogram
-
-    f, power = periodogram(q - np.mean(q, axis=0), 1.0 / period, window="blackman", axis=0)
-    noise = np.median(power[f >= 0.25 / period], axis=0)
-    motion = np.where((power > ABOVE_NOISE * noise) & (f <= FASTEST)[:, None], power, 0.0)
-    speed = np.cumsum(motion * f[:, None] ** 2, axis=0)
-    if not np.all(speed[-1] > 0):
-        joint = int(np.argmin(speed[-1] > 0)) + 1
-        raise IdentificationError(
-            f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz"
-        )
-    highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
-    cutoff = min(SPEED_FACTOR * highest, HIGHEST / period)
-    return float(np.round(cutoff, 1 - int(np.floor(np.log10(cutoff)))))
-
-
-@dataclass(frozen=True)
-class LowPass:
-    """Low-pass filter: Butterworth, applied forward and backward.
-
-    Attributes:
-        cutoff: frequency at which half the amplitude remains after both passes, in [Hz].
-        period: time between two samples, in [s].
-    """
-
-    cutoff: float
-    period: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.cutoff < 0.5 / self.period:
-            raise IdentificationError(
-                f"a cut-off of {self.cutoff:g} Hz is out of range for a sample every {self.period:g} s: "
-                f"expected one above 0 and below {0.5 / self.period:g} Hz"
-            )
-
-    @cached_property
-    def sections(self) -> Floats:
-        """Second-order sections of the filter for `scipy.signal.sosfiltfilt`."""
-        from scipy.signal import butter
-
-        sections: Any = butter(ORDER, self.cutoff, fs=1.0 / self.period, output="sos")
-        return sections
-
-    def filtered(self, values: Floats) -> Floats:
-        """Return signals (N, ...) filtered along the first axis."""
-        from scipy.signal import sosfiltfilt
-
-        return sosfiltfilt(self.sections, values, axis=0)
-
-    @cached_property
-    def response(self) -> Floats:
-        """Impulse response (2 L + 1,) of the filter, centred and truncated where it is negligible."""
-        from scipy.signal import sosfiltfilt
-
-        half = int(np.ceil(12.0 / (self.cutoff * self.period)))
-        impulse = np.zeros(2 * half + 1)
-        impulse[half] = 1.0
-        response = sosfiltfilt(self.sections, impulse, padlen=0)
-        reach = int(np.max(np.abs(np.flatnonzero(np.abs(response) > NEGLIGIBLE * response[half]) - half)))
-        return response[half - reach : half + reach + 1]
-
-    def rows(self, indices: np.ndarray, first: int, values: Floats) -> Floats:
-        """Return the filtered signals at selected samples.
-
-        Args:
-            indices: (m,) indices of the samples.
-            first: index of the first sample in `values`.
-            values: (M, ...) all samples within reach of the impulse response.
-
-        Returns:
-            (m, ...) values that agree with `filtered` far from its ends.
-        """
-        reach = len(self.response) // 2
-        weights = np.zeros((len(indices), len(values)))
-        for row, place in zip(weights, indices, strict=True):
-            start = place - reach - first
-            row[start : start + len(self.response)] = self.response
-        return (weights @ values.reshape(len(values), -1)).reshape(len(indices), *values.shape[1:])
-
-
-def differences(q: Floats, period: float) -> tuple[Floats, Floats]:
-    """Return speeds and accelerations (N, n) by central differences; the first and last repeat neighbours."""
-    forward = np.diff(q, axis=0) / period
-    qd, qdd = np.empty_like(q), np.empty_like(q)
-    qd[1:-1] = (forward[1:] + forward[:-1]) / 2.0
-    qdd[1:-1] = (forward[1:] - forward[:-1]) / period
-    for rates in (qd, qdd):
-        rates[0], rates[-1] = rates[1], rates[-2]
-    return qd, qdd
-
 
 FAR_FROM_REST = 7.0
 """Multiple of the Stribeck speed at which static friction has decayed to Coulomb friction up to e^-49."""
@@ -352,6 +232,9 @@ def filtered_measurements(
     filtered = LowPass(of_positions, dt).filtered
     q, motor = filtered(recording.q), None
     qd, qdd = differences(q, dt)
+    speeds, findings = "", ()
+    if recording.qd is not None:
+        qd, qdd, speeds, findings = less_noisy(qd, qdd, filtered(recording.qd), low_pass)
     if recording.q_motor is not None:
         theta = filtered(recording.q_motor)
         thetad, thetadd = differences(theta, dt)
@@ -374,12 +257,13 @@ def filtered_measurements(
     how = (
         f"positions low-pass filtered at {of_positions:g} Hz, torques and model at {cutoff:g} Hz"
         f"{f' (chosen from the motion{more})' if chosen else ''}, {1 / (step * dt):g} rows per second, "
-        f"{edge:g} s excluded at both ends"
+        f"{edge:g} s excluded at both ends{speeds}"
     )
     used = np.broadcast_to(inside[:, None], q.shape)
     measured = Measurements(
-        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how, motor=motor
-    )
+        name, t, q, qd, qdd, qd_friction, recording.tau, used, low_pass, 1 / (step * dt), how, motor=motor,
+        findings=findings,
+    )  # fmt: skip
     if recording.q_ref is None:
         return measured
     reference = replace(measured, q=recording.q_ref)

@@ -143,8 +143,8 @@ def column_findings(found: Identification) -> Iterator[Finding]:
         before, after = np.max(percent), np.max(best.residuals)
         fall = f": residuals would fall from {before:.3g} to {after:.3g} % of the torque"
         yield Finding(best.name, best.joints, best.reason + (fall if after < before else ""))
-    elif (own := _own_unit(found, other, L)) is not None:
-        yield own
+    elif (unit := _unit_of_a_joint(found, other, L)) is not None:
+        yield unit
 
 
 def _all_negated(found: Identification, power: Floats) -> bool:
@@ -220,7 +220,7 @@ def _scales(other: Alternatives, found: Identification, L: float) -> Iterator[Ch
             yield Change("unit", (joint + 1,), _unit(found, joint, factor), gain, rest)
 
 
-def _own_unit(found: Identification, other: Alternatives, L: float) -> Finding | None:
+def _unit_of_a_joint(found: Identification, other: Alternatives, L: float) -> Finding | None:
     """Return a finding for a joint whose torques alone differ from those of the given robot by a factor.
 
     Friction and inertia of the last joints have no part in other torques, so that only the robot's file tells

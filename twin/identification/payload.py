@@ -10,7 +10,9 @@ suffice to identify the payload, without a further regressor:
 - Without such a run, the arm's model is assumed to be correct, including its friction.
 
 Each joint is weighted by the deviation of its residuals.  The deviations are those of the block bootstrap,
-see `twin.identification.deviations`.
+see `twin.identification.deviations`.  They do not contain an error of the torques' scale, such as a gain of
+1 % too much, unless the covariance C of the relative scales is given: with the derivative D of the parameters
+by the scales of the joints, `D C D^T` is added.  `twin.identification.gains` finds scales.
 
 Source: C. Atkeson, C. An, J. Hollerbach, "Estimation of inertial parameters of manipulator loads and links",
 Int. J. of Robotics Research 5 (1986), on the load as the last link's parameters.
@@ -20,8 +22,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from twin.arrays import Floats
+from twin.arrays import Floats, real_array
 from twin.errors import IdentificationError
 from twin.formatting import html_table
 from twin.identification.deviations import Part, block_covariance, warn_of_repetition, weighted_residuals
@@ -29,6 +32,7 @@ from twin.identification.identify import (
     Source,
     measured_sources,
     require_options,
+    require_sensors,
     with_exact_motors,
     with_load,
 )
@@ -40,7 +44,7 @@ from twin.identification.least_squares import (
     joint_residuals,
     triangles,
 )
-from twin.identification.measurements import Filtering
+from twin.identification.measurements import Filtering, Measurements
 from twin.identification.near_rest import chosen_min_speed, without_rest
 from twin.identification.requirements import require_units
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable
@@ -69,6 +73,7 @@ class PayloadEstimate:
         residuals: residuals of the runs with the payload, with it in the model.
         without: residuals of the same runs, without it in the model.
         bare: whether the arm's parameters were fitted to runs without the payload.
+        scaled: whether the covariance contains that of the torques' scale.
         findings: what is wrong with the recordings.
     """
 
@@ -78,6 +83,7 @@ class PayloadEstimate:
     residuals: JointResiduals
     without: JointResiduals
     bare: bool
+    scaled: bool = False
     findings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
@@ -92,7 +98,7 @@ class PayloadEstimate:
     @property
     def deviations(self) -> Floats:
         """Standard deviations (10,) of the values."""
-        return np.sqrt(np.diag(self.covariance))
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))  # rounding may be below 0
 
     @property
     def possible(self) -> bool:
@@ -127,6 +133,8 @@ def identify_payload(
     end: float | None = None,
     min_speed: float | None = None,
     deviations: str = "blocks",
+    scale_covariance: ArrayLike | None = None,
+    torque_sensors: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> PayloadEstimate:
     """Identify the payload at the flange.
@@ -141,10 +149,14 @@ def identify_payload(
         end: end of the interval that is used, in [s].
         min_speed: speed of a shaft below which samples are excluded, in [rad/s], as in `twin.identify`.
         deviations: `"blocks"` or `"white"`, see `twin.identify`.
+        scale_covariance: (n, n) covariance of the relative errors of the torques' scale, as
+            `GainEstimate.relative_covariance`; by default the scale is assumed to be exact.
+        torque_sensors: whether sensors behind the gears measured the torques, as in `twin.identify`.
         progress: callback that receives the fraction done.
 
     Raises:
         IdentificationError: the recordings do not determine the payload; the message states why.
+        ValueError: a setting is invalid.
         RobotError: the masses of the robot's links are not known.
 
     Example:
@@ -155,29 +167,13 @@ def identify_payload(
         >>> identify_payload(log.robot, log).values[:4].round(6).tolist()  # mass in [kg], centre in [m]
         [3.0, 0.01, 0.02, 0.1]
     """
-    if not loaded:
-        raise ValueError("expected a recording with the payload, got none")
     require_options(min_speed, deviations)
-    if not bare:
-        robot.require_inertia()
-    arm = identifiable(robot.with_payload(None))
-    model = TorqueModel(arm, friction=friction_of(arm))
-    with_it, without_it = (
-        [part.between(start, end) for one in sources for part in measured_sources(one, arm, filtering)]
-        for sources in (loaded, bare)
+    C = None if scale_covariance is None else real_array(scale_covariance, "scale_covariance")
+    if C is not None and C.shape != (robot.n, robot.n):
+        raise ValueError(f"expected scale_covariance of shape ({robot.n}, {robot.n}), got {C.shape}")
+    model, loaded_runs, bare_runs = arm_runs(
+        robot, loaded, bare, filtering, start, end, min_speed, torque_sensors
     )
-    measured = with_it + without_it
-    if not bare and all(one.ideal for one in measured):
-        drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
-        model = TorqueModel(arm.with_drives("rigid", drives))
-    model = with_exact_motors(model, measured)
-    model_without_load = model.without_load
-    speed = chosen_min_speed(model_without_load, measured) if min_speed is None else min_speed
-    moving = [without_rest(one, model.robot, speed) for one in measured]
-    if model_without_load is not model:
-        of_robot = model_without_load.base.K @ model_without_load.parameters.values
-        moving = [with_load(model_without_load, of_robot, one) for one in moving]
-    loaded_runs, bare_runs = moving[: len(with_it)], moving[len(with_it) :]
     if not bare:
         require_units(model, loaded_runs)
 
@@ -193,12 +189,11 @@ def identify_payload(
         ]
     else:
         parts = [Part(loaded_runs, B, known)]
-    oversampling = max(one.oversampling for one in reduced)
-    weighted_parts = [
-        part._replace(weight=float(np.sqrt(oversampling / one.oversampling)))
-        for part, one in zip(parts, reduced, strict=True)
-    ]
-    fit = _fitted(reduced, weighted_parts, oversampling)
+    fit, weighted_parts = fitted_parts(reduced, parts)
+    if fit.rank < len(fit.beta):
+        open_ones = np.abs(fit.directions[-1])
+        names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
+        raise undetermined(f"the payload's {', '.join(names)}" if names else "the arm's parameters")
     phi, beta_bare = fit.beta[:10], fit.beta[10:] if bare else known
     residuals = joint_residuals(reduced[0], beta_bare + B @ phi)
 
@@ -212,6 +207,9 @@ def identify_payload(
             f"the identified mass is {phi[0]:.3g} kg, with a deviation of {np.sqrt(covariance[0, 0]):.2g} "
             "kg: the recordings show no payload at the flange"
         )
+    if C is not None:
+        D = by_scales(reduced, weighted_parts, fit)[:10]
+        covariance = covariance + D @ C @ D.T
     values, J = payload_values(phi)
     return PayloadEstimate(
         robot=model.robot,
@@ -220,7 +218,62 @@ def identify_payload(
         residuals=residuals,
         without=joint_residuals(reduced[0], beta_bare),
         bare=bool(bare),
-        findings=tuple(finding for one in measured for finding in one.findings),
+        scaled=C is not None,
+        findings=run_findings(loaded_runs + bare_runs),
+    )
+
+
+def arm_runs(
+    robot: Robot,
+    loaded: Sequence[Source],
+    bare: Sequence[Source],
+    filtering: Filtering | None,
+    start: float | None,
+    end: float | None,
+    min_speed: float | None,
+    torque_sensors: bool,
+) -> tuple[TorqueModel, list[Measurements], list[Measurements]]:
+    """Return the model of the arm without a payload, and the measurements with and without the load.
+
+    The arguments are those of `identify_payload`.
+    """
+    if not loaded:
+        raise ValueError("expected a recording with the payload, got none")
+    if not bare:
+        robot.require_inertia()
+    arm = identifiable(robot.with_payload(None))
+    if torque_sensors:
+        require_sensors([*loaded, *bare])
+    kinds = () if torque_sensors else friction_of(arm)
+    model = TorqueModel(arm, friction=kinds, torque_sensors=torque_sensors)
+    with_it, without_it = (
+        [part.between(start, end) for one in sources for part in measured_sources(one, arm, filtering)]
+        for sources in (loaded, bare)
+    )
+    measured = with_it + without_it
+    if not bare and all(one.ideal for one in measured):
+        drives = Drives(np.ones(robot.n), np.zeros(robot.n))  # which is what was simulated
+        model = TorqueModel(arm.with_drives("rigid", drives))
+    model = with_exact_motors(model, measured)
+    model_without_load = model.without_load
+    speed = chosen_min_speed(model_without_load, measured) if min_speed is None else min_speed
+    moving = [without_rest(one, model.robot, speed) for one in measured]
+    if model_without_load is not model:
+        of_robot = model_without_load.base.K @ model_without_load.parameters.values
+        moving = [with_load(model_without_load, of_robot, one) for one in moving]
+    return model, moving[: len(with_it)], moving[len(with_it) :]
+
+
+def run_findings(measured: Sequence[Measurements]) -> tuple[Finding, ...]:
+    """Return the findings of all recordings."""
+    return tuple(finding for one in measured for finding in one.findings)
+
+
+def undetermined(what: str) -> IdentificationError:
+    """Return the error that the recordings do not determine something, with what would."""
+    return IdentificationError(
+        f"the recordings do not determine {what}: expected runs in which all of the last joints turn "
+        "and the flange is tilted in several directions"
     )
 
 
@@ -234,24 +287,33 @@ def flange_columns(model: TorqueModel) -> Floats:
     return columns
 
 
-def _fitted(reduced: Sequence[Triangles], parts: Sequence[Part], oversampling: float) -> Fit:
-    """Fit the unknowns (m,) of all parts together to their reduced equations."""
+def fitted_parts(reduced: Sequence[Triangles], parts: Sequence[Part]) -> tuple[Fit, list[Part]]:
+    """Fit the unknowns (m,) of all parts together to their reduced equations.
+
+    Returns:
+        The fit, whose rank may be too small, and the parts with their weights in it.
+    """
+    oversampling = max(one.oversampling for one in reduced)
+    weighted = [
+        part._replace(weight=float(np.sqrt(oversampling / one.oversampling)))
+        for part, one in zip(parts, reduced, strict=True)
+    ]
     rows = []
-    for one, part in zip(reduced, parts, strict=True):
+    for one, part in zip(reduced, weighted, strict=True):
         columns = one.R[:, :, :-1]
         right = one.R[:, :, -1] - columns @ part.known
         rows.append(np.concatenate([columns @ part.columns, right[..., None]], axis=-1) * part.weight)
     counts = np.sum([one.counts for one in reduced], axis=0)
-    fit = fitted(Triangles(np.concatenate(rows, axis=1), counts, oversampling))
-    if fit.rank < len(fit.beta):
-        open_ones = np.abs(fit.directions[-1])
-        names = [NAMES[k] for k in np.flatnonzero(open_ones[:10] > 0.1 * open_ones.max())]
-        unknown = f"the payload's {', '.join(names)}" if names else "the arm's parameters"
-        raise IdentificationError(
-            f"the recordings do not determine {unknown}: expected runs in which all of the last joints turn "
-            "and the flange is tilted in several directions"
-        )
-    return fit
+    return fitted(Triangles(np.concatenate(rows, axis=1), counts, oversampling)), weighted
+
+
+def by_scales(reduced: Sequence[Triangles], parts: Sequence[Part], fit: Fit) -> Floats:
+    """Return the derivative (m, n) of fitted unknowns by the relative scales of the joints' torques."""
+    products = np.zeros((len(fit.beta), len(fit.weights)))
+    for one, part in zip(reduced, parts, strict=True):
+        columns = one.R[:, :, :-1] @ part.columns
+        products += np.einsum("jkm,jk->mj", columns, one.R[:, :, -1]) * (part.weight * fit.weights) ** 2
+    return fit.spread @ (fit.spread.T @ products)
 
 
 def payload_values(phi: Floats) -> tuple[Floats, Floats]:

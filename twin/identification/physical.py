@@ -210,7 +210,8 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     pi = np.concatenate([(start + payload).ravel(), known[links:]])
     positive, offsets = links + np.flatnonzero(~_offsets(model)[links:]), np.flatnonzero(_offsets(model))
     sizes, lower_bounds = _sizes(found, R)
-    pi[positive] = np.where(known > 0, np.maximum(known, lower_bounds / UNCERTAINTY), sizes)[positive]
+    unseen = np.maximum(sizes, FINEST)  # rotors and friction in front of torque sensors have the size 0
+    pi[positive] = np.where(known > 0, np.maximum(known, lower_bounds / UNCERTAINTY), unseen)[positive]
     spans = np.maximum(sizes, np.abs(known))
     spans[model.sections.drives][DRIVE.index("offset") :: len(DRIVE)] = found.residuals.torque_rms
     pi, deviations = _minimum(pi, payload, positive, offsets, spans[offsets], R, base.columns, base.K)

@@ -75,7 +75,8 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
         facts.pop("unphysical", None)
     else:
         _set_links(facts, robot, bodies)
-    _set_drives(facts, robot, solution.found.springs)
+    if not solution.found.model.torque_sensors:
+        _set_drives(facts, robot, solution.found.springs)
     _set_torques(facts, robot)
     text = file_text(facts, _comment(solution))
     beside, made = path.with_name(f"{facts['name']}.urdf"), not path.parent.exists()

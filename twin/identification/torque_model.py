@@ -250,12 +250,15 @@ class TorqueModel:
         both_sides: whether coupled drives have inertia and friction on both sides.
         friction: further friction, by kind (a name of `FRICTION`) and index of the drive.
         apart: whether the motors of elastic joints are seen exactly, so that rotors differ from links.
+        torque_sensors: whether sensors behind the gears measure the torques, so that no torque depends on the
+            rotors and the friction of drives; an offset is the zero of a joint's sensor.
     """
 
     robot: Robot
     both_sides: bool = False
     friction: tuple[tuple[str, int], ...] = ()
     apart: bool = False
+    torque_sensors: bool = False
 
     @cached_property
     def parameters(self) -> DynamicParameters:
@@ -329,6 +332,10 @@ class TorqueModel:
         as the joints unless `motor` is given.
         """
         Y, drives = dynamics_regressor(self.robot, q, qd, qdd, qd_friction), self.robot.active_drives
+        if self.torque_sensors and drives is not None:
+            part = self.sections.drives
+            Y[..., part] = 0.0
+            Y[..., part.start + DRIVE.index("offset") : part.stop : len(DRIVE)] = np.eye(self.robot.n)
         if motor is not None and drives is not None:
             of_motor = np.repeat(np.array(drives.friction_at) == MOTOR, len(DRIVE))
             of_motor[:: len(DRIVE)] = True  # rotors

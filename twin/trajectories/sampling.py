@@ -217,8 +217,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         samples: N samples of n joints.
 
     Raises:
-        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. A position
-            beyond twice a joint's range is likely to be in degrees, and the message says so.
+        LimitError: of the earliest sample outside, the joint, the time, the value and the limit. The first
+            position beyond twice a joint's range comes before all others: it is likely to be in degrees.
         ValueError: samples of another number of joints.
 
     Example:
@@ -240,7 +240,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
     bad = outside.any(axis=1) | beyond.any(axis=1) | fast.any(axis=1)
     if not bad.any():
         return
-    k = int(np.argmax(bad))
+    far = far_outside(robot, q).any(axis=-1)  # tells more than the speed that it leads to before
+    k = int(np.argmax(far if far.any() else bad))
     where = f" at t = {samples.t[k]:.6g} s (sample {k})"
     check_position(robot, q[k], where)
     joint = int(np.argmax(fast[k]))

@@ -59,7 +59,7 @@ def test_user_controller_has_whole_run_limit_if_it_compiles(tmp_path):
     limits = {}
     for law in ("Spring", "Spoken"):
         controller = f"{tmp_path}/laws.py:{law}"
-        run = tasks.run("joint_tracking", robot="irb1400", controller=controller, duration=0.3)
+        run = tasks.run("joint_tracking", robot="irb1400", controller=controller, duration=2.0)
         metrics = {metric.name: metric for metric in agreement_metrics(run)}
         assert all(metric.passes for metric in metrics.values())
         assert metrics["samples not replayed"].limit == 0

@@ -40,7 +40,7 @@ def found(folder):
 
 
 def test_what_is_written_passes_its_tests_outside_the_house(folder):
-    """All kinds side by side; the robot is built as the builder builds it."""
+    """All kinds side by side; `urdf.build` builds the robot."""
     for kind in KINDS:
         before = found(folder)
         assert main(["new", kind, f"swing_{kind}"]) == 0

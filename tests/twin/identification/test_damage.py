@@ -10,7 +10,8 @@ from scenarios.shell.command_line import main
 from tests.support import damage
 from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.identification.alternatives import alternatives
-from twin.identification.measurements import differences, filtered_measurements
+from twin.identification.filters import differences
+from twin.identification.measurements import filtered_measurements
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.even_time import with_even_times
 

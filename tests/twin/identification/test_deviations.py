@@ -17,8 +17,8 @@ from twin.errors import IdentificationError, IdentificationWarning
 from twin.identification import Filtering, check_bias, filtered_measurements
 from twin.identification.deviations import Part, block_covariance, weighted_residuals
 from twin.identification.excitation import stored_excitation
+from twin.identification.filters import differences
 from twin.identification.least_squares import fitted, triangles
-from twin.identification.measurements import differences
 from twin.identification.near_rest import chosen_min_speed, speed_weights, without_rest
 from twin.identification.payload import identify_payload
 from twin.identification.torque_model import TorqueModel

@@ -284,6 +284,30 @@ def test_the_command_line(log, found, tmp_path, monkeypatch, capsys):
     assert document["validation"] is not None
 
 
+def test_the_picture_has_all_samples_and_the_residuals_that_count(linear, motion, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    from scenarios.identification.report import Report
+
+    t, q, tau = motion
+    noisy = tau + 0.5 * np.random.default_rng(1).normal(size=tau.shape)
+    settings = {"filtering": Filtering(10.0), "min_speed": 0.1, "deviations": "white"}
+    found = twin.identify(linear, twin.logs.torque_recording(t, q, noisy), split=4.0, **settings)
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    Report(found).draw(tmp_path / "fit.png")
+    above, below = drawn[0].axes[0], drawn[0].axes[2]  # row by row: fitted, validation
+    measured, predicted = (line.get_ydata() for line in above.lines)
+    (rest,) = (line.get_ydata() for line in below.lines)
+    np.testing.assert_array_equal(measured, noisy[:, 0])
+    np.testing.assert_allclose(measured - predicted, rest, rtol=0, atol=1e-9)
+    (fitted,) = found.measured
+    counted = fitted.used[:, 0] & (fitted.weights[:, 0] > 0.5)
+    np.testing.assert_allclose(below.get_ylim()[1], 1.1 * np.max(np.abs(rest[counted])), rtol=1e-9)
+    assert 0.5 < np.mean(counted) < 0.8
+    assert np.max(np.abs(rest)) > 2 * below.get_ylim()[1]  # steps of friction, which do not count
+
+
 def test_wrong_use_of_the_command_line_is_one_sentence(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.csv").write_text("t,q1\n0,1\n")

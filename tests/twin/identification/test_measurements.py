@@ -10,7 +10,8 @@ from scipy.signal import sosfiltfilt
 import twin
 from twin.errors import IdentificationError, RecordingError, RobotError
 from twin.identification import Filtering, filtered_measurements
-from twin.identification.measurements import LowPass, chosen_cutoff, differences, equations
+from twin.identification.filters import LowPass, chosen_cutoff, differences
+from twin.identification.measurements import equations
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.columns import header_options
 from twin.robot.drives.drives import Drives

@@ -223,13 +223,15 @@ def test_position_and_speed_are_checked_on_both_sides(joint):
 
 def test_the_earliest_sample_is_named_nan_is_outside_and_degrees_are_suspected_far_outside():
     q, qd = np.zeros((4, 6)), np.zeros((4, 6))
-    q[3, 0], qd[1, 5], qd[2, 0] = 9.0, 99.0, 99.0
+    q[3, 0], qd[1, 5], qd[2, 0] = 4.0, 99.0, 99.0
+    in_degrees = np.where(q, 30.0, 0.0)
     outside = (
         r"^joint_4 would be at 206\.265 deg \(3\.6 rad\) at t = 0 s \(sample 0\), "
         r"its range is -200 deg \(-3\.49066 rad\) to 200 deg \(3\.49066 rad\)$"
     )
     for samples, told in (
         (samples_at(q, qd), r"joint_6 would move .*\(sample 1\)"),
+        (samples_at(in_degrees, qd), r"joint_1 would be .*\(sample 3\).* are these degrees\?"),
         (samples_at([0, np.nan, 0, 0, 0, 0]), "joint_2 would be at nan"),
         (samples_at([4.0, -34.07, 19.54, 7.62, 38.93, 56.38]), r"joint_1 would be .* are these degrees\?"),
         (samples_at([0, 0, 0, 3.6, 0, 0]), outside),

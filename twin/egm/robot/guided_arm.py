@@ -96,7 +96,7 @@ class GuidedArm:
 
     @property
     def plant(self) -> str:
-        """What simulates the arm: PyBullet, or the analytic model."""
+        """Simulator of the arm: PyBullet, or the analytic model."""
         return "PyBullet" if isinstance(self.simulation, Simulation) else "analytic model"
 
     @property

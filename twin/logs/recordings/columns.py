@@ -184,6 +184,8 @@ UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "time": {"s": 1.0, "ms": 1e3},
         "length": {"m": 1.0, "mm": 1e3},
         "angle": {"rad": 1.0, "deg": 180.0 / np.pi, "°": 180.0 / np.pi},
+        "speed": {"m/s": 1.0, "mm/s": 1e3},
+        "angular speed": {"rad/s": 1.0, "deg/s": 180.0 / np.pi, "°/s": 180.0 / np.pi},
         "torque": {"Nm": 1.0, "N m": 1.0, "N": 1.0, "mNm": 1e3, "mN m": 1e3},
         "number": {"1": 1.0},
     }
@@ -296,6 +298,8 @@ def header_options(
         "time": time_unit,
         "length": length_unit,
         "angle": angle_unit,
+        "speed": f"{length_unit}/s",
+        "angular speed": f"{angle_unit}/s",
         "torque": torque_unit,
         "number": "1",
     }

@@ -16,7 +16,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.errors import RecordingError
 from twin.logs.recordings.finding import Finding
-from twin.logs.recordings.torque_recording import FEWEST, TorqueRecording
+from twin.logs.recordings.torque_recording import FEWEST, FURTHER, TorqueRecording
 
 GAP = 5.0
 """Number of periods without a sample that divides a recording."""
@@ -106,7 +106,7 @@ def _resampled(part: TorqueRecording, t: Floats, period: float) -> TorqueRecordi
     even = t[0] + period * np.arange(int((t[-1] - t[0]) / period) + 1)
     smooth = {
         name: CubicSpline(t, values)(even)
-        for name in ("q", "q_ref", "q_motor")
+        for name in ("q", *FURTHER)
         if (values := getattr(part, name)) is not None
     }
     return replace(part, t=even, tau=PchipInterpolator(t, part.tau)(even), **smooth)

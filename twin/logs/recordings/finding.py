@@ -1,4 +1,4 @@
-"""What is wrong with a recording: findings, each with a name, its joints and one sentence."""
+"""Faults of a recording: findings, each with a name, its joints and one sentence."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

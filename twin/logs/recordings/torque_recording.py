@@ -3,10 +3,11 @@
     t, q1, ..., qn, tau1, ..., taun
 
 Columns `qref1`, ..., `qrefn` are the positions that the controller was to reach, if the table has them.
-Columns `qm1`, ..., `qmn` are the positions of the motors, where a second encoder sees the joints.  The units
-are seconds, radians and newton metres, unless the name of a column contains another one (`q1[deg]`,
-`tau1[mNm]`).  The names that `irb-twin export` writes are accepted, too.  Gears convert angles and torques of
-motors to those of the joints, `theta_m = N q` and `tau = N^T tau_m`.
+Columns `qm1`, ..., `qmn` are the positions of the motors, where a second encoder sees the joints.  Columns
+`qd1`, ..., `qdn` are measured speeds.  The units are seconds, radians and newton metres, unless the name of a
+column contains another one (`q1[deg]`, `tau1[mNm]`).  The names that `irb-twin export` writes are accepted,
+too.  Gears convert angles, speeds and torques of motors to those of the joints, `theta_m = N q` and
+`tau = N^T tau_m`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ from twin.robot.robot import Robot
 MOTOR_SIDES = ("positions", "torques", "both")
 """Quantities of a file that may refer to the motors."""
 
+FURTHER = ("q_ref", "q_motor", "qd")
+"""Names of the series (N, n) that a recording may have beside positions and torques."""
+
+COLUMNS: dict[str, str] = dict(zip(FURTHER, ("qref", "qm", "qd"), strict=True))
+"""Names of their columns, without the number of the joint."""
+
 FEWEST = 10
 """Smallest number of samples of a recording."""
 
@@ -54,6 +61,7 @@ class TorqueRecording:
         name: name of the file, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad]; `None` if unknown.
         q_motor: (N, n) angles of the motors in joint units, in [rad]; `None` if only one side is measured.
+        qd: (N, n) measured speeds of the joints, in [rad/s]; `None` if only positions are measured.
         findings: what was found wrong while the columns were read, such as encoders that wrap.
     """
 
@@ -63,11 +71,12 @@ class TorqueRecording:
     name: str = "the recording"
     q_ref: Floats | None = None
     q_motor: Floats | None = None
+    qd: Floats | None = None
     findings: tuple[Finding, ...] = ()
 
     def rows(self, part: slice) -> TorqueRecording:
         """Return some rows of the recording."""
-        motion = {name: getattr(self, name) for name in ("q_ref", "q_motor")}
+        motion = {name: getattr(self, name) for name in FURTHER}
         motion = {name: None if values is None else values[part] for name, values in motion.items()}
         return replace(self, t=self.t[part], q=self.q[part], tau=self.tau[part], **motion)
 
@@ -107,6 +116,7 @@ def torque_recording(
     name: str = "the recording",
     q_ref: ArrayLike | None = None,
     q_motor: ArrayLike | None = None,
+    qd: ArrayLike | None = None,
 ) -> TorqueRecording:
     """Create a recording from arrays and validate it.
 
@@ -117,6 +127,7 @@ def torque_recording(
         name: name of the recording, for messages.
         q_ref: (N, n) joint angles that the controller was to reach, in [rad], if they are known.
         q_motor: (N, n) angles of the motors in joint units, in [rad], if they are measured as well.
+        qd: (N, n) speeds of the joints, in [rad/s], if they are measured as well.
 
     Raises:
         ValueError: arrays of wrong shape.
@@ -135,17 +146,19 @@ def torque_recording(
         raise ValueError(
             f"expected t of shape (N,), q and tau of shape (N, n), got {t.shape}, {q.shape} and {tau.shape}"
         )
-    reference, motor = (
-        None if values is None else np.array(real_array(values, what))
-        for values, what in ((q_ref, "q_ref"), (q_motor, "q_motor"))
-    )
-    for what, values in (("q_ref", reference), ("q_motor", motor)):
-        if values is not None and values.shape != q.shape:
+    further: dict[str, Floats] = {
+        what: np.array(real_array(values, what))
+        for what, values in zip(FURTHER, (q_ref, q_motor, qd), strict=True)
+        if values is not None
+    }
+    for what, values in further.items():
+        if values.shape != q.shape:
             raise ValueError(f"expected {what} of shape {q.shape}, got {values.shape}")
     if len(t) < FEWEST:
         raise RecordingError(f"{name}: expected at least {FEWEST} samples, got {len(t)}")
-    for what, values in (("t", t), ("q", q), ("tau", tau), ("qref", reference), ("qm", motor)):
-        if values is not None and not np.all(np.isfinite(values)):
+    named = {COLUMNS[what]: values for what, values in further.items()}
+    for what, values in {"t": t, "q": q, "tau": tau, **named}.items():
+        if not np.all(np.isfinite(values)):
             where = np.argwhere(~np.isfinite(values))[0].tolist()
             label = what + "".join(str(joint + 1) for joint in where[1:])
             raise RecordingError(
@@ -157,7 +170,7 @@ def torque_recording(
             f"{name}: time goes from {t[k]:.9g} s to {t[k + 1]:.9g} s at sample {k + 2}; "
             "expected rising times"
         )
-    return TorqueRecording(t, q, tau, name, reference, motor)
+    return TorqueRecording(t, q, tau, name, further.get("q_ref"), further.get("q_motor"), further.get("qd"))
 
 
 def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None = None) -> TorqueRecording:
@@ -196,7 +209,8 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
     options = _expanded(form.reading or header_options(), robot.n)
     series = _read_series(path, robot, form, options)
     t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
-    q, tau, q_ref, q_motor = series["q"], series["tau"], series.get("qref"), series.get("qm")
+    q, tau = series["q"], series["tau"]
+    q_ref, q_motor, qd = (series.get(name) for name in COLUMNS.values())
     revolute = [kind != "prismatic" for kind in robot.joint_kinds]
     if form.gains is not None:
         gains = real_array(form.gains, "gains")
@@ -214,7 +228,7 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
                 q_motor = np.linalg.solve(N, q_motor.T).T
             else:
                 q = np.linalg.solve(N, q.T).T
-                q_ref = None if q_ref is None else np.linalg.solve(N, q_ref.T).T
+                q_ref, qd = (None if one is None else np.linalg.solve(N, one.T).T for one in (q_ref, qd))
         if side != "positions":
             tau = tau @ N
     if form.q_offset is not None:
@@ -223,14 +237,14 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
             raise ValueError(f"expected q_offset of shape ({robot.n},), got {offset.shape}")
         q = q + offset
         q_ref, q_motor = (None if one is None else one + offset for one in (q_ref, q_motor))
-    recording = torque_recording(t, q, tau, str(path), q_ref, q_motor)
+    recording = torque_recording(t, q, tau, str(path), q_ref, q_motor, qd)
     return replace(recording, findings=tuple(findings))
 
 
 def _read_series(
     path: str | Path, robot: Robot, form: TableForm, options: HeaderOptions
 ) -> dict[str, Floats]:
-    """Return the columns of a recording by quantity: t (N, 1), q, tau (N, n), and qref and qm if present."""
+    """Return the columns of a recording by quantity: t (N, 1), q, tau (N, n), and qref, qm, qd if present."""
     kinds = joint_quantities(robot.n, robot)
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
     table = open_table(path)
@@ -239,8 +253,10 @@ def _read_series(
         columns["t"] = [ColumnRequest("t", "time")]
     positions = [ColumnRequest(f"q{k + 1}", kind) for k, kind in enumerate(kinds)]
     columns["q"] = _select_naming(table, positions, "q", robot, options)
-    for name in ("qref", "qm"):
-        further = [ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(kinds)]
+    speeds = ["speed" if kind == "length" else "angular speed" for kind in kinds]
+    for name in COLUMNS.values():
+        quantities = speeds if name == "qd" else kinds
+        further = [ColumnRequest(f"{name}{k + 1}", kind) for k, kind in enumerate(quantities)]
         if all(column_indices(table.header, one, options) for one in further):
             columns[name] = further
     if form.torques is None:
@@ -274,7 +290,7 @@ def _read_columns(
 
 
 def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
-    """Replace the `*` in the mapped names `q*`, `tau*`, `qref*` and `qm*` by the number of each joint."""
+    """Replace the `*` in the mapped names `q*`, `tau*` and those of `COLUMNS` by the number of each joint."""
     columns = {}
     for standard, in_file in options.columns.items():
         if not standard.endswith("*"):
@@ -294,11 +310,11 @@ def _expanded(options: HeaderOptions, n: int) -> HeaderOptions:
         for k in range(1, n + 1):
             columns[standard.replace("*", str(k))] = in_file.replace("*", str(k))
     for name in columns:
-        known = re.fullmatch(r"t|(?:q|tau|qref|qm)([1-9]\d*)", name)
+        known = re.fullmatch(r"t|(?:q|tau|qref|qm|qd)([1-9]\d*)", name)
         if known is None or int(known[1] or 1) > n:
             raise ValueError(
                 f"expected the keys of columns to be among t, q1 to q{n}, tau1 to tau{n}, qref1 to "
-                f"qref{n} and qm1 to qm{n}, got {name!r}"
+                f"qref{n}, qm1 to qm{n} and qd1 to qd{n}, got {name!r}"
             )
     return HeaderOptions(columns, options.units)
 
