@@ -19,7 +19,7 @@ ORDER = (
     "twin.logs.recordings", "twin.trajectories", "twin.rapid", "twin.engine.window", "twin.engine",
     "twin.logs", "twin.views", "twin.cell", "twin.control", "twin.learning", "twin.sweeps",
     "twin.identification.drives", "twin.identification", "twin.egm.wire", "twin.egm.guidance",
-    "twin.egm.robot", "twin.egm.mirror", "twin.egm", "twin.abb", "controllers", "scenarios.options",
+    "twin.egm.robot", "twin.egm.mirror", "twin.egm", "twin.abb", "twin.abb.rws", "controllers", "scenarios.options",
     "scenarios.metric", "scenarios.setup", "scenarios.class_rules", "scenarios.bench",
     "scenarios.judging", "scenarios.scenario", "scenarios", "scenarios.running", "scenarios.report",
     "scenarios.shell", "scenarios.cell", "scenarios.rapid", "scenarios.sweeps", "scenarios.learning",

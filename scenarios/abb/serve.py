@@ -16,6 +16,7 @@ from scenarios.shell.settings import LAWS, LawSettings, setup_of
 from twin.errors import WrongUse
 
 FILES = "files"
+SERVICES = "Robot Web Services"
 NETWORK = "network and files of the programs"
 
 
@@ -40,6 +41,8 @@ class ServeAbb(Command):
   irb-twin abb serve --robot irb140 --load T_ROB1=server.mod --bind 127.0.0.1
   irb-twin abb serve --load T_ROB1=motion.mod,lib.sys T_STATE=state.mod,lib.sys --log session.npz
   irb-twin abb serve station.toml --duration 60 -- pytest tests/
+  irb-twin abb serve station.toml --rws 8080
+  irb-twin abb serve station.toml --rws 8443 --omnicore --certificate server.pem
 """
     besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
 
@@ -68,6 +71,26 @@ class ServeAbb(Command):
     allow: tuple[str, ...] = option((), "hosts beside this machine to which programs may connect", "HOST")
     home: str | None = option(
         None, "folder that stands for HOME:, RAMDISK: and TEMP: (default: a fresh one)", "DIR"
+    )
+    rws: int | None = option(
+        None,
+        "local port of Robot Web Services: version 1.0 over HTTP; user `Default User`, password `robotics`; "
+        'the programs then wait for a client that starts them, unless the station has start = "auto"',
+        "PORT",
+        group=SERVICES,
+    )
+    listen: str | None = option(
+        None,
+        "local address of the services (default 127.0.0.1); another one lets everybody who reaches it and "
+        "knows the public password move the arm, and read and write the files of --home",
+        "ADDRESS",
+    )
+    omnicore: bool = option(False, "version 2.0 of the services over TLS, as OmniCore has it")
+    certificate: Path | None = option(
+        None, "PEM file with private key and certificate for --omnicore (default: one is made)", "FILE"
+    )
+    strict: bool = option(
+        False, "limits of a controller: 70 sessions, 20 requests a second, a second until motors are on"
     )
     log: Path | None = output_file(".npz", "write the last two minutes of the motion", group=FILES)
     laws: LawSettings = section(LawSettings, LAWS)
@@ -105,8 +128,12 @@ class ServeAbb(Command):
             "network": station.network(self.bind, self.allow), "limits": limits_of(self.share, 0.0, ()),
             "forever": (self.cycle or station.cycle) == "forever",
         }  # fmt: skip
+        services = self._services(station, home)
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
-        serving = Serving(station, setup, print_line, client, self.duration, start, given)
+        starts = station.start == "auto" or (station.start is None and services is None)
+        serving = Serving(
+            station, setup, print_line, client, self.duration, start, given, services=services, starts=starts
+        )
         with graceful_stop(serving.stopping.set) as interrupt:
             served = serving.serve()
         files, page, log = Files(), console(), served.log
@@ -124,6 +151,33 @@ class ServeAbb(Command):
             return served.client if served.client > 0 else 1
         judged = not (served.faults or served.error or (log is not None and saturated(log)))
         return 0 if complete and judged else 1
+
+    def _services(self, station: Any, home: Path) -> Any:
+        """Return the function that starts Robot Web Services, None without them."""
+        if self.rws is None:
+            if self.omnicore or self.certificate or self.strict or self.listen:
+                raise WrongUse("--listen, --omnicore, --certificate and --strict need --rws PORT")
+            return None
+        if not 0 <= self.rws <= 65535:
+            raise WrongUse(f"--rws {self.rws}: expected a port from 0, a free one, to 65535")
+        if self.certificate and not self.omnicore:
+            raise WrongUse("--certificate needs --omnicore, version 1.0 has no TLS")
+        from twin.abb.rws.cabinet import Cabinet
+        from twin.abb.rws.certificate import tls_context
+        from twin.abb.rws.server import RobotWebServices
+
+        tls = tls_context(self.certificate) if self.omnicore else None
+        address = self.listen or "127.0.0.1", self.rws
+
+        def start(controller: Any) -> Any:
+            try:
+                return RobotWebServices(
+                    Cabinet(controller, home, 2 if self.omnicore else 1, self.strict), address, tls
+                )
+            except OSError as error:
+                raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
+
+        return start
 
     def _station(self) -> Any:
         from dataclasses import replace

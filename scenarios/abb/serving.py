@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
     from twin.abb.controller import Line, VirtualController
+    from twin.abb.rws.server import RobotWebServices
     from twin.logs.log import Log
     from twin.robot.robot import Payload
 
@@ -96,6 +97,8 @@ class Serving:
         print_line: function that prints a line.
         client: command of a client; the session lasts as long as it does.
         given: arguments of `VirtualController`.
+        services: function that starts Robot Web Services of the controller, if they are wanted.
+        starts: whether the programs start by themselves.
         stopping: set when the session is to end.
     """
 
@@ -106,6 +109,8 @@ class Serving:
     duration: float | None = None
     start: Any = None
     given: dict[str, Any] = field(default_factory=dict)
+    services: Callable[[VirtualController], RobotWebServices] | None = None
+    starts: bool = True
     stopping: Event = field(default_factory=Event)
 
     def serve(self) -> Served:
@@ -114,23 +119,31 @@ class Serving:
         Raises:
             TwinError, ValueError, OSError: a module, the robot or the client's command is invalid.
         """
-        from twin.abb.real_time import run_by_the_clock
+        from twin.abb.real_time import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
-        controller, process, error = self._controller(printer), None, ""
+        controller, process, services, error = self._controller(printer), None, None, ""
         lateness = Lateness()
         try:
+            rehearse(controller.robot, controller.arm.q, controller.limits)  # clients find cycles that run
+            if self.services is not None:
+                services = self.services(controller)
+                printer(f"Robot Web Services: {services.url}")
             if self.client:
                 process = _started(self.client)
-            controller.start()
+            if self.starts:
+                controller.start()
 
             def stopping() -> bool:
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            lateness = run_by_the_clock(controller, stopping, self.duration, to_end=not self.client)
+            to_end = not self.client and services is None
+            lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
+            if services is not None:
+                services.close()
             controller.close()
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()

@@ -19,9 +19,9 @@ SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
 
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
-    "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
+    "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
 }  # fmt: skip
-TASK = {"modules": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
+TASK = {"modules?": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
 SIGNAL = {
     "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
     "inverted?": "any",
@@ -36,6 +36,8 @@ class Station:
     Attributes:
         tasks: tables of the tasks by their names.
         signals: tables of the signals by their names.
+        start: whether the programs start by themselves (auto), or wait for a client (manual); None for
+            manual with Robot Web Services, and auto without.
         ports: local ports by those that programs name.
         folder: folder from which the paths of the file begin.
     """
@@ -49,6 +51,7 @@ class Station:
     bind: str = "127.0.0.1"
     allow: tuple[str, ...] = ()
     cycle: str = "forever"
+    start: str | None = None
     io: str | None = None
     folder: Path = Path()
 
@@ -88,7 +91,7 @@ class Station:
         ][:1]
         found = []
         for name, one in self.tasks.items():
-            [task] = tasks_of(*(self.folder / module for module in one["modules"]))
+            [task] = tasks_of(*(self.folder / module for module in one.get("modules", ())))
             modules = [module for file in task.files for module in read_source(file).modules]
             found.append(
                 TaskSettings(
@@ -133,6 +136,7 @@ def _check(content: dict[str, Any]) -> None:
 
     check_table("", content, STATION, 0)
     _one_of("cycle", content.get("cycle", "forever"), ("once", "forever"))
+    _one_of("start", content.get("start", "auto"), ("auto", "manual"))
     for name, one in _tables(content, "tasks"):
         check_table(name, one, TASK, 0)
         _one_of(f"{name}.kind", one.get("kind", "NORMAL"), KINDS)

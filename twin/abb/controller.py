@@ -7,6 +7,7 @@ moves to the end of the cycle.  Tasks therefore see the arm where the cycle begi
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from twin.abb.event_log import EventLog
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder
@@ -42,6 +44,9 @@ CYCLE = 4e-3
 MOST_MARKS = 100_000
 """Largest number of lines whose beginnings are known for the log; the last ones are kept."""
 
+
+ANSWERING = 1e-3
+"""Longest time of a cycle for calls of other threads, in [s]; the next cycle answers the others."""
 
 T = TypeVar("T")
 
@@ -85,7 +90,10 @@ class VirtualController:
         motion: motion of the arm.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
-        running: whether the execution runs.
+        events: event log.
+        motors: whether the motors are on.
+        mode: AUTO, or MANR for manual mode with reduced speed.
+        running: whether the execution was started, and not stopped since; see `executing`.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
         held: whether StopMove stopped the arm.
@@ -129,7 +137,9 @@ class VirtualController:
         self.network = Network() if network is None else network
         self.outputs = outputs or {}
         self.forever, self.virtual, self._on_line = forever, virtual, on_line
-        self.running = self.held = False
+        self.events = EventLog()
+        self.motors, self.mode = True, "AUTO"
+        self.running = self.held = self._executed = False
         self.override, self.era = 1.0, 0
         self.motion = Motion(arm.q, arm.period)
         self.kinematics = Arm(robot, arm.q)
@@ -170,7 +180,7 @@ class VirtualController:
         declared = [
             (task.interpreter.shared, item, (item.name.lower(), item.type.lower(), len(item.dimensions)))
             for task in self.tasks.values()
-            for module in task.settings.modules
+            for module in task.modules
             for item in module.items
             if isinstance(item, st.Data) and item.kind == "PERS" and not item.scope
         ]
@@ -198,7 +208,12 @@ class VirtualController:
     @property
     def has_ended(self) -> bool:
         """Whether all normal tasks have ended."""
-        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if not one.is_background)
+        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if one.is_started)
+
+    @property
+    def executing(self) -> bool:
+        """Whether the execution runs, and a normal task has not ended."""
+        return self.running and not self.has_ended
 
     def report(self, task: str, sentence: str) -> None:
         """Report what happened."""
@@ -211,19 +226,36 @@ class VirtualController:
         """Start the execution, or continue on the path.
 
         Raises:
-            RapidError: a task has a fault: the program pointer must be moved first.
+            RapidError: the motors are off, or a task has no program, or a fault: the program pointer must be
+                moved first.
         """
+        if not self.motors:
+            raise RapidError("the execution starts while the motors are on", "refusal")
+        for task in self.tasks.values():
+            if task.is_started and not task.has_program:
+                raise RapidError(
+                    f"the task {task.settings.name} has no procedure {task.settings.entry}", "refusal"
+                )
         for name, fault in self.faults:
             raise RapidError(
-                f"the task {name} stopped with a fault: move its program pointer to main; {fault}"
+                f"the task {name} stopped with a fault: move its program pointer to main; {fault}", "refusal"
             )
         self.running = True
         for task in self.tasks.values():
-            task.start()
+            if task.is_started:
+                task.start()
 
     def stop(self) -> None:
         """Stop the execution; the arm stops on its path."""
         self.running = False
+
+    def set_motors(self, on: bool) -> None:
+        """Switch the motors on or off; the execution stops when they are switched off."""
+        if on != self.motors:
+            self.motors = on
+            self.events.add(10011 if on else 10010)
+        if not on:
+            self.stop()
 
     def to_main(self) -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
@@ -231,13 +263,38 @@ class VirtualController:
         Raises:
             RapidError: the execution runs, or the arm has not stopped yet.
         """
-        if self.running or not self.motion.rests:
+        if self.executing or not self.motion.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
+        self.running = False
         self.clear_path()
         for task in self.tasks.values():
             if not task.is_background:
                 task.to_entry()
         self.held = False
+        self.events.add(10002)
+
+    def load(self, task: Task, module: st.Module, replaces: bool) -> None:
+        """Load a module into a task, see `Task.load`.
+
+        Raises:
+            RapidError: the execution runs, or `Task.load` refuses.
+        """
+        self._change_modules(lambda: task.load(module, replaces))
+        self._share_persistents()
+
+    def unload(self, task: Task, module: st.Module) -> None:
+        """Remove a module of a task, whose program pointer moves to the entry.
+
+        Raises:
+            RapidError: the execution runs.
+        """
+        self._change_modules(lambda: task.unload(module))
+
+    def _change_modules(self, change: Callable[[], None]) -> None:
+        if self.executing or not self.motion.rests:
+            raise RapidError("modules change while the execution is stopped and the arm rests", "refusal")
+        self.clear_path()
+        change()
 
     def clear_path(self) -> None:
         """Forget all moves that are not made."""
@@ -278,7 +335,8 @@ class VirtualController:
         return result.result()
 
     def _answer_calls(self) -> None:
-        while self._calls:
+        end = time.perf_counter() + ANSWERING
+        while self._calls and time.perf_counter() < end:
             function, result = self._calls.popleft()
             if result.set_running_or_notify_cancel():
                 try:
@@ -301,7 +359,7 @@ class VirtualController:
         self.signals.advance(self.t)
         self._write_outputs()
         for task in self.tasks.values():
-            if self.running or task.is_background:
+            if task.is_background or (self.running and task.is_active):
                 task.interpreter.interrupts.advance(self.t)
                 task.turn()
         stopped = self.held or not self.running or bool(self.faults)
@@ -311,6 +369,9 @@ class VirtualController:
             self._marks.append((round(self.t / self.arm.period), move.file, move.line))
             self._change_load(path.payload(k))
         self.arm.move(self.motion.samples(self._samples))
+        if self.executing != self._executed:
+            self._executed = not self._executed
+            self.events.add(10150 if self._executed else 10151)
 
     def _change_load(self, payload: Payload | None) -> None:
         if not same_payload(payload, self._payload):
@@ -322,10 +383,10 @@ class VirtualController:
             return
         rests, faulty = self.motion.rests, bool(self.faults)
         states: dict[str, float] = {
-            "MotorOn": 1.0, "AutoOn": 1.0,
-            "CycleOn": float(self.running), "TaskExecuting": float(self.running),
+            "MotorOn": float(self.motors), "AutoOn": float(self.mode == "AUTO"),
+            "CycleOn": float(self.executing), "TaskExecuting": float(self.executing),
             "RobotNotMoving": float(rests), "ExecutionError": float(faulty), "EmergencyStop": 0.0,
-            "MotionPossible": float(self.running and not faulty),
+            "MotionPossible": float(self.executing and not faulty),
         }  # fmt: skip
         for name, state in self.outputs.items():
             self.signals.write(name, states[state])
@@ -341,7 +402,8 @@ class VirtualController:
     def close(self) -> None:
         """End all tasks, and close their sockets."""
         with self._cycling:
-            self._answer_calls()
+            while self._calls:
+                self._answer_calls()
         for task in self.tasks.values():
             task.close()
             with suppress(AttributeError):  # of a task that could not be loaded

@@ -12,7 +12,7 @@ from twin.rapid import functions, instructions
 from twin.rapid.arguments import Arguments
 from twin.rapid.functions import Function, with_recorder
 from twin.rapid.moves import Instruction
-from twin.rapid.values import NUM, PREDEFINED, Record
+from twin.rapid.values import NUM, PREDEFINED, STRING, Record
 
 if TYPE_CHECKING:
     from twin.abb.live_recorder import LiveRecorder
@@ -86,6 +86,14 @@ def _write(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.controller.report(recorder.task.settings.name, f"{given.name}: {given.texts()}")
 
 
+def _error_write(recorder: LiveRecorder, given: Arguments) -> None:
+    """Write a line, and an event with five arguments: a header, a reason, and three more."""
+    texts = [given.value(k, STRING) for k in range(len(given))]
+    code, type_ = (80003, 1) if "i" in given else (80002, 2) if "w" in given else (80001, 3)
+    recorder.controller.events.add(code, *texts, *[""] * (5 - len(texts)), type=type_)
+    _write(recorder, given)
+
+
 def _stop(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.finish()
     controller = recorder.controller
@@ -120,7 +128,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
             ("StopMoveReset", "", _start_move), ("ClearPath", "", _clear_path),
             ("StorePath", "", _store_path), ("RestoPath", "", _restore_path),
             ("PulseDO", "Signal", _at_the_arm(_pulse)),
-            ("TPWrite", "String", _write), ("ErrWrite", "", _write), ("ErrLog", "", _write),
+            ("TPWrite", "String", _write), ("ErrWrite", "", _error_write), ("ErrLog", "", _write),
             ("Stop", "", _stop), ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
             ("SpeedRefresh", "Override", _speed),
         )

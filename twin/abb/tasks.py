@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
-from twin.rapid.expressions import Cell
+from twin.rapid.expressions import USER_DATA, Cell, RoutineOf, Scope
 from twin.rapid.program import Interpreter
 from twin.rapid.recorder import Left, Stopped
+from twin.rapid.signals import signals_of
 
 if TYPE_CHECKING:
     from twin.abb.controller import VirtualController
@@ -65,6 +66,9 @@ class TaskInterpreter(Interpreter):
         self._end_long_turn = task.end_long_turn
         self.step_limit = 2**62
         self.interrupts.ever = deque(maxlen=0)  # type: ignore[assignment]  # of a check; it grows
+        self._note_initial_values()
+
+    def _note_initial_values(self) -> None:
         names = [self.shared, *(scope.local for scope in self.scopes)]
         cells = [cell for one in names for cell in one.values() if isinstance(cell, Cell)]
         self._initial = [(cell, cell.pending) for cell in cells if cell.kind == "VAR"]
@@ -77,6 +81,37 @@ class TaskInterpreter(Interpreter):
     def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
         """Return the function that a loop calls in each round, which ends a long turn of an empty loop."""
         return self._end_long_turn
+
+    def add_module(self, module: st.Module) -> None:
+        """Add a module.
+
+        Raises:
+            RapidError: a name of it is declared already; nothing is changed then.
+        """
+        for item in module.items:
+            if not isinstance(item, (st.RecordType, st.Alias)) and item.scope != "LOCAL":
+                found = self.shared.get(item.name.lower())
+                is_persistent = isinstance(item, st.Data) and item.kind == "PERS"
+                if found is not None and not is_persistent and item.name.lower() not in USER_DATA:
+                    raise RapidError(
+                        f"{item.name} is declared in another module already", "name", module.file, item.line
+                    )
+                if item.name.lower() in USER_DATA:
+                    self.shared.pop(item.name.lower(), None)
+        scope = Scope(self.shared, module.file)
+        self._declare_types(module, scope)
+        self._declare_items(module, scope)
+        self.scopes.append(scope)
+        self.signals.names |= set(signals_of([module], self.signals.types))
+        self._note_initial_values()
+
+    def remove_module(self, module: st.Module, k: int) -> None:
+        """Remove module number `k`."""
+        for item in module.items:
+            if not isinstance(item, (st.RecordType, st.Alias)) and item.scope != "LOCAL":
+                self.shared.pop(item.name.lower(), None)
+        del self.scopes[k]
+        self._note_initial_values()
 
     def begin_again(self) -> None:
         """Forget all interrupts, and give variables their initial values."""
@@ -96,10 +131,12 @@ class Task:
         fault: fault that ended the program.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
+        modules: its modules.
+        is_active: whether a start of the execution starts the task.
     """
 
     def __init__(self, controller: VirtualController, settings: TaskSettings) -> None:
-        self.settings = settings
+        self.settings, self.modules, self.is_active = settings, list(settings.modules), True
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
         self._controller = controller
@@ -118,6 +155,47 @@ class Task:
     def is_background(self) -> bool:
         """Whether the task runs whether or not the execution does."""
         return self.settings.kind != "NORMAL"
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the task starts and stops with the execution."""
+        return self.is_active and not self.is_background
+
+    @property
+    def has_program(self) -> bool:
+        """Whether the procedure to begin with is there."""
+        return isinstance(self.interpreter.shared.get(self.settings.entry.lower()), RoutineOf)
+
+    def load(self, module: st.Module, replaces: bool) -> None:
+        """Load a module; the program pointer moves to the entry if one of this name was there.
+
+        Raises:
+            RapidError: the module is there already, or declares a name of another one.
+        """
+        before = self.module(module.name)
+        if before is not None and not replaces:
+            raise RapidError(f"the module {module.name} is loaded already", "refusal")
+        if before is not None:
+            self.unload(before)
+        try:
+            self.interpreter.add_module(module)
+        except RapidError:
+            if before is not None:
+                self.interpreter.add_module(before)
+                self.modules.append(before)
+            raise
+        self.modules.append(module)
+
+    def unload(self, module: st.Module) -> None:
+        """Remove a module; the program pointer moves to the entry."""
+        self.to_entry()
+        k = self.modules.index(module)
+        self.interpreter.remove_module(module, k)
+        del self.modules[k]
+
+    def module(self, name: str) -> st.Module | None:
+        """Return the module of a name, None if there is none."""
+        return next((one for one in self.modules if one.name.lower() == name.lower()), None)
 
     # ------------------------------------------------------------------------- in the controller's thread
 
@@ -222,20 +300,23 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._await_turn()
+            self._await_run(self._await_turn)
             while True:
                 self._run_once()
-                try:
-                    self.hand_over()
-                except Left:  # between two runs
-                    self.state = "ended"
-                    self.hand_over()
+                self._await_run(self.hand_over)
         except Closed:
             pass
         except BaseException as error:  # a mistake of ours, which the controller's thread raises
             self._error = error
         finally:
             self._back.release()
+
+    def _await_run(self, wait: Callable[[], None]) -> None:
+        try:
+            wait()
+        except Left:  # the program pointer was moved between two runs
+            self.state = "ended"
+            self.hand_over()
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
@@ -250,6 +331,7 @@ class Task:
             )
             self.state, self.fault = "faulty", fault
             self._controller.report(self.settings.name, str(fault))
+            self._controller.events.add_fault(self.settings.name, fault)
             return
         again = end.restarts if isinstance(end, Left) else self._controller.forever or self.is_background
         if not again:

@@ -292,12 +292,16 @@ class Interpreter(Evaluator):
         if cell.kind == "CONST":
             raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
+        self.write(cell, statement.target.name, value)
+
+    def write(self, cell: Cell | Part, name: str, value: Any) -> None:
+        """Write a value into a data object of a name, which may cause interrupts."""
         before = self.read(cell)
         cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
         if cell.kind == "PERS":
             for interrupts in self.watching:
                 if interrupts.causes:
-                    interrupts.changed("persistent", statement.target.name, before, cell.value)
+                    interrupts.changed("persistent", name, before, cell.value)
 
     def _call(self, statement: st.Call) -> None:
         name = statement.name
