@@ -324,12 +324,16 @@ class VirtualController:
         """
         result: Future[T] = Future()
         self._calls.append((function, result))
-        if self._cycling.acquire(blocking=False):
-            try:
-                self._answer_calls()
-            finally:
-                self._cycling.release()
-        wait([result], timeout)
+        end = time.monotonic() + timeout
+        while True:  # the cycle that runs now may be the last one
+            if self._cycling.acquire(blocking=False):
+                try:
+                    self._answer_calls()
+                finally:
+                    self._cycling.release()
+            left = end - time.monotonic()
+            if wait([result], min(2 * CYCLE, max(left, 0.0))).done or left < 0.0:
+                break
         if result.cancel():
             raise TwinError(f"the controller began no cycle within {timeout:g} s")
         return result.result()
@@ -369,6 +373,8 @@ class VirtualController:
             self._marks.append((round(self.t / self.arm.period), move.file, move.line))
             self._change_load(path.payload(k))
         self.arm.move(self.motion.samples(self._samples))
+        if self.has_ended and any(one.is_started for one in self.tasks.values()):
+            self.running = False
         if self.executing != self._executed:
             self._executed = not self._executed
             self.events.add(10150 if self._executed else 10151)

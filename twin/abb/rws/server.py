@@ -286,10 +286,12 @@ class _Handler(BaseHTTPRequestHandler):
         subscription = self.services.subscriptions.find(number, session.name)
         self.close_connection = True
         session.kept += 1
+        subscription.is_open = True
         try:
             serve_events(self.request, self.path, self.headers.items(), subscription, self.cabinet.version)
         finally:
             session.kept -= 1
+            subscription.is_open = False
 
     def _media(self) -> str:
         return (JSON if self.as_json else XML)[self.cabinet.version]

@@ -149,6 +149,11 @@ class Subscriptions:
         self._wake.set()
         return new
 
+    @property
+    def all(self) -> list[Subscription]:
+        """All subscriptions."""
+        return list(self._subscriptions.values())
+
     def find(self, text: str, session: str) -> Subscription:
         """Return the subscription of a session by its number.
 
@@ -168,7 +173,7 @@ class Subscriptions:
 
     def remove_of(self, is_ended: Callable[[str], bool]) -> None:
         """End the subscriptions of sessions that have ended."""
-        for one in list(self._subscriptions.values()):
+        for one in self.all:
             if is_ended(one.session):
                 self.remove(one)
 
@@ -189,7 +194,7 @@ class Subscriptions:
 
     def _look(self) -> None:
         """Look at the watched resources, from where the last look ended, and put events into the queues."""
-        watched = [(one, each) for one in list(self._subscriptions.values()) for each in one.watched]
+        watched = [(one, each) for one in self.all for each in one.watched]
         end = time.perf_counter() + LOOKING
         for _ in range(len(watched)):
             self._next = (self._next + 1) % len(watched)

@@ -27,7 +27,8 @@ def _system(cabinet: Cabinet, request: Request) -> Answer:
         "major": version[0], "minor": "15", "build": "0", "revision": "0",
         "title": f"RobotWare {version[:4]}", "type": "", "description": "irb-twin virtual controller",
         "date": "2026-01-01", "version": version, "name": cabinet.name, "rwversion": version,
-        "rwversionname": version, "sysid": "{00000000-0000-0000-0000-000000000001}", "starttm": "2026-01-01 T 00:00:00",
+        "rwversionname": version, "sysid": "{00000000-0000-0000-0000-000000000001}",
+        "starttm": "2026-01-01 T 00:00:00",
     }  # fmt: skip
     return Answer([Item(kind, "system", fields), *(Item(option, one, {"option": one}) for one in OPTIONS)])
 
