@@ -6,12 +6,14 @@ moves to the end of the cycle.  Tasks therefore see the arm where the cycle begi
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.program import same_payload
 from twin.egm.robot.session import whole_periods
-from twin.errors import RapidError
+from twin.errors import RapidError, TwinError
 from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
@@ -39,6 +41,9 @@ CYCLE = 4e-3
 
 MOST_MARKS = 100_000
 """Largest number of lines whose beginnings are known for the log; the last ones are kept."""
+
+
+T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -131,6 +136,8 @@ class VirtualController:
         self._samples = whole_periods(CYCLE, arm.period)
         self._payload: Payload | None = None
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
+        self._calls: deque[tuple[Callable[[], Any], Future]] = deque()
+        self._cycling = threading.RLock()
         self.tasks: dict[str, Task] = {}
         if len(moving := [one.name for one in tasks if one.moves]) > 1:
             raise RapidError(f"the tasks {', '.join(moving)} move the arm: expected one", "refusal")
@@ -245,6 +252,40 @@ class VirtualController:
 
     # ---------------------------------------------------------------------------------------------- cycles
 
+    def call(self, function: Callable[[], T], timeout: float = 5.0) -> T:
+        """Return the result of a function that is called between the turns of tasks, for other threads.
+
+        The thread of the cycles calls it at the beginning of the next cycle; while none runs, the present
+        thread does at once.  It must be short, and must not wait for a task.
+
+        Args:
+            function: function without arguments; what it raises is raised here.
+            timeout: time in which a cycle must begin, in [s].
+
+        Raises:
+            TwinError: no cycle began in this time; the function is not called later.
+        """
+        result: Future[T] = Future()
+        self._calls.append((function, result))
+        if self._cycling.acquire(blocking=False):
+            try:
+                self._answer_calls()
+            finally:
+                self._cycling.release()
+        wait([result], timeout)
+        if result.cancel():
+            raise TwinError(f"the controller began no cycle within {timeout:g} s")
+        return result.result()
+
+    def _answer_calls(self) -> None:
+        while self._calls:
+            function, result = self._calls.popleft()
+            if result.set_running_or_notify_cancel():
+                try:
+                    result.set_result(function())
+                except BaseException as error:
+                    result.set_exception(error)
+
     def cycle(self) -> None:
         """Run a cycle.
 
@@ -252,6 +293,11 @@ class VirtualController:
             DivergenceError: the motion of the arm diverged.
             TwinError: the window was closed.
         """
+        with self._cycling:
+            self._answer_calls()
+            self._cycle()
+
+    def _cycle(self) -> None:
         self.signals.advance(self.t)
         self._write_outputs()
         for task in self.tasks.values():
@@ -294,6 +340,8 @@ class VirtualController:
 
     def close(self) -> None:
         """End all tasks, and close their sockets."""
+        with self._cycling:
+            self._answer_calls()
         for task in self.tasks.values():
             task.close()
             with suppress(AttributeError):  # of a task that could not be loaded

@@ -1,5 +1,6 @@
 """Virtual controller, cycle by cycle: tasks, motion on the path, signals, interrupts."""
 
+import threading
 from collections import deque
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from scenarios.rapid.program import RapidProgram
 from scenarios.setup import Setup
-from twin.errors import RapidError
+from twin.errors import RapidError, TwinError
 from twin.rapid.signals import Connection, Signals
 
 
@@ -288,3 +289,39 @@ def test_a_long_chain_in_parts_is_the_chain_planned_at_once(cell, tmp_path):
     N = len(planned.t)
     assert N > 15_000
     assert np.abs(live.log.q[:N] - planned.q).max() < 1e-9
+
+
+def test_other_threads_are_called_between_the_turns_of_tasks(cell):
+    live = cell(T_ROB1="WHILE TRUE DO Incr n; ENDWHILE")
+    shared = live.controller.tasks["t_rob1"].interpreter.shared
+    live.controller.cycle()
+    assert live.controller.call(lambda: shared["n"].value) > 0.0  # at once while no cycle runs
+    with pytest.raises(ZeroDivisionError):
+        live.controller.call(lambda: 1 / 0)
+    read, done = [], threading.Event()
+
+    def client():
+        while len(set(read)) < 10:
+            read.append(live.controller.call(lambda: shared["n"].value))
+        done.set()
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    while not done.is_set():
+        live.controller.cycle()
+    thread.join()
+    assert read == sorted(read)
+    caught = []
+
+    def late():
+        try:
+            live.controller.call(lambda: caught.append("called"), timeout=0.05)
+        except TwinError as error:
+            caught.append(str(error))
+
+    with live.controller._cycling:  # as a cycle that lasts
+        thread = threading.Thread(target=late)
+        thread.start()
+        thread.join()
+    live.controller.cycle()
+    assert caught == ["the controller began no cycle within 0.05 s"]
