@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.egm.serving import run_rows, stream_rows
 from scenarios.setup import Setup
 from twin.egm.robot.pace import Lateness
 from twin.errors import RapidError, TwinError, WrongUse
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from scenarios.abb.station import Station
     from twin.abb.controller import Line, VirtualController
     from twin.abb.rws.server import RobotWebServices
+    from twin.egm.robot.session import EgmResult
     from twin.logs.log import Log
     from twin.robot.robot import Payload
 
@@ -42,6 +44,7 @@ class Served:
         faults: names of tasks with the faults that ended them.
         error: reason for a premature end, "" without one.
         client: exit status of the client's command, 0 without one.
+        egm: result of EGM.
         log: log of the end of the motion, None before the first cycle.
         plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
     """
@@ -51,6 +54,7 @@ class Served:
     faults: Sequence[tuple[str, RapidError]]
     error: str
     client: int
+    egm: EgmResult
     log: Log | None
     plant: str
 
@@ -149,7 +153,10 @@ class Serving:
             controller.arm.close()
             printer.close()
         log = controller.log(self.setup.T_flange_tool)
-        return Served(controller.t, lateness, controller.faults, error, status, log, controller.arm.plant)
+        return Served(
+            controller.t, lateness, controller.faults, error, status, controller.egm.done, log,
+            controller.arm.plant,
+        )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
         from twin.abb.controller import VirtualController
@@ -222,6 +229,8 @@ def rows(served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
     if late.restarts:
         found["clock restarts"] = str(late.restarts)
+    if served.egm.sent:
+        found |= stream_rows(served.egm) | run_rows(served.egm)
     if served.faults:
         found["ended with a fault"] = ", ".join(name for name, _ in served.faults)
     if log is not None:

@@ -70,7 +70,7 @@ class WebServices:
     def _run(self):
         while not self._closing.is_set():
             self.controller.cycle()
-            time.sleep(1e-3 if self.controller.executing or not self.controller.motion.rests else 1e-2)
+            time.sleep(1e-3 if self.controller.executing or not self.controller.rests else 1e-2)
 
     def __enter__(self):
         return self

@@ -143,7 +143,8 @@ class Task:
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._until: Callable[[], bool] | None = None
         self._error: BaseException | None = None
-        self._closing = self._leaving = False
+        self._closing = False
+        self._raising: Exception | None = None  # in the task's thread, at its next turn
         self._end = 0.0
         self._left = 0
         self.recorder: LiveRecorder
@@ -201,7 +202,7 @@ class Task:
 
     def turn(self) -> None:
         """Let the task run until it waits, or until its time is over."""
-        if not self._leaving and (self.state != "running" or (self._until and not self._until())):
+        if self._raising is None and (self.state != "running" or (self._until and not self._until())):
             return
         self._until = None
         self._give()
@@ -221,15 +222,19 @@ class Task:
     def to_entry(self) -> None:
         """Move the program pointer to the entry; the routines that run are left by their UNDO handlers."""
         if self.state == "running":
-            self._leaving = True
+            self._raising = Left("the program pointer was moved")
             for _ in range(1000):  # handlers may wait
                 self.turn()
                 if self.state != "running":
                     break
-            self._leaving = False
+            self._raising = None
         self.state, self.fault = "ready", None
         self.interpreter.begin_again()
         self.recorder.close_sockets()
+
+    def fail(self, error: RapidError) -> None:
+        """End the program with a fault at the next turn, unless a handler of the program gets it."""
+        self._raising = error
 
     def close(self) -> None:
         """End the thread."""
@@ -242,7 +247,7 @@ class Task:
     def end_long_turn(self) -> None:
         """End the turn if its time is over."""
         self._left -= 1
-        if self._left < 0 if self._controller.virtual else time.perf_counter() > self._end:
+        if self._left < 0 if self._controller.pace.virtual else time.perf_counter() > self._end:
             self.recorder.begin()
             self.hand_over()
 
@@ -251,6 +256,7 @@ class Task:
 
         Raises:
             Left: the program pointer was moved to the entry.
+            RapidError: the program has a fault, see `fail`.
         """
         self._until = until
         self._back.release()
@@ -260,9 +266,9 @@ class Task:
         self._go.acquire()
         if self._closing:
             raise Closed
-        if self._leaving:
-            self._leaving = False
-            raise Left("the program pointer was moved")
+        if (error := self._raising) is not None:
+            self._raising = None
+            raise error
 
     def wait(self, is_there: Callable[[], bool]) -> None:
         """Wait for a condition that the controller's thread may look at; traps run meanwhile."""
@@ -287,7 +293,7 @@ class Task:
 
     def aside(self, work: Callable[[], T]) -> T:
         """Return the result of work that the arm's cycles do not wait for, and that uses no shared data."""
-        if self._controller.virtual:
+        if self._controller.pace.virtual:
             return work()
         done = threading.Event()
         self._until = done.is_set

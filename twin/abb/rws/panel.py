@@ -127,7 +127,7 @@ def _cycle(cabinet: Cabinet, request: Request) -> Answer:
 def _to_main(cabinet: Cabinet, request: Request) -> Answer:
     controller, end = cabinet.controller, time.monotonic() + STOPPING
     cabinet.check_master(request)
-    while not cabinet.call(lambda: controller.executing or controller.motion.rests):
+    while not cabinet.call(lambda: controller.executing or controller.rests):
         if time.monotonic() > end:  # the arm stops in cycles that do not come
             break
         time.sleep(2e-3)
