@@ -21,6 +21,7 @@ from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder
 from twin.abb.motion import Motion
+from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
 from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
@@ -83,12 +84,13 @@ class VirtualController:
         robot: nominal arm, without a payload.
         signals: signals of the cell.
         motion: motion of the arm.
+        supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
         running: whether the execution runs.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
-        held: whether StopMove stopped the arm.
+        held: whether StopMove, or the supervision, stopped the arm.
         era: number of times that the path was cleared.
         virtual: whether time is the number of cycles, and the tasks are not measured by the clock.
 
@@ -101,6 +103,7 @@ class VirtualController:
         outputs: names of outputs by the state of the controller that they have, see `SYSTEM_OUTPUTS`.
         home: folder that stands for HOME:.
         network: network of the sockets.
+        supervision: what watches the arm; by default its drives are watched.
         on_line: function that is called with every line, in the thread of the cycles or of a task.
 
     Raises:
@@ -119,6 +122,7 @@ class VirtualController:
         limits: Limits | None = None,
         home: Path | None = None,
         network: Network | None = None,
+        supervision: Supervision | None = None,
         forever: bool = True,
         virtual: bool = False,
         on_line: Callable[[Line], object] | None = None,
@@ -127,6 +131,7 @@ class VirtualController:
         self.signals = Signals({}) if signals is None else signals
         self.limits = Limits(0.9) if limits is None else limits
         self.network = Network() if network is None else network
+        self.supervision = Supervision() if supervision is None else supervision
         self.outputs = outputs or {}
         self.forever, self.virtual, self._on_line = forever, virtual, on_line
         self.running = self.held = False
@@ -311,6 +316,17 @@ class VirtualController:
             self._marks.append((round(self.t / self.arm.period), move.file, move.line))
             self._change_load(path.payload(k))
         self.arm.move(self.motion.samples(self._samples))
+        for sentence in self.supervision.look(self.arm):
+            self.report("", sentence)
+            if self.supervision.stops:
+                self._stop_by_supervision(sentence)
+
+    def _stop_by_supervision(self, sentence: str) -> None:
+        """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
+        self.held = True
+        for task in self.tasks.values():
+            if task.settings.moves and task.state == "running":
+                task.error = RapidError(sentence, "supervision", number="err_coll_stop")
 
     def _change_load(self, payload: Payload | None) -> None:
         if not same_payload(payload, self._payload):

@@ -94,6 +94,7 @@ class Task:
         settings: its settings.
         state: ready (program pointer at the entry), running, ended, or faulty.
         fault: fault that ended the program.
+        error: error that the program is to raise at its next statement, or at once in a wait.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
     """
@@ -102,6 +103,7 @@ class Task:
         self.settings = settings
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
+        self.error: RapidError | None = None
         self._controller = controller
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._until: Callable[[], bool] | None = None
@@ -149,7 +151,7 @@ class Task:
                 if self.state != "running":
                     break
             self._leaving = False
-        self.state, self.fault = "ready", None
+        self.state, self.fault, self.error = "ready", None, None
         self.interpreter.begin_again()
         self.recorder.close_sockets()
 
@@ -162,7 +164,9 @@ class Task:
     # ------------------------------------------------------------------------------- in the task's thread
 
     def end_long_turn(self) -> None:
-        """End the turn if its time is over."""
+        """End the turn if its time is over, and raise the error that came meanwhile."""
+        if self.error is not None:
+            self._attend()
         self._left -= 1
         if self._left < 0 if self._controller.virtual else time.perf_counter() > self._end:
             self.recorder.begin()
@@ -190,22 +194,28 @@ class Task:
         """Wait for a condition that the controller's thread may look at; traps run meanwhile."""
         interrupts = self.interpreter.interrupts
         while True:
-            if interrupts.due:
-                self.interpreter.run_traps()
+            self._attend()
             if is_there():
                 return
             self.recorder.begin()
-            self.hand_over(lambda: is_there() or interrupts.due)
+            self.hand_over(lambda: is_there() or interrupts.due or self.error is not None)
 
     def poll(self, is_there: Callable[[], bool]) -> None:
         """Wait for a condition that is looked at in every turn, because it may call routines of the task."""
         while True:
-            if self.interpreter.interrupts.due:
-                self.interpreter.run_traps()
+            self._attend()
             if is_there():
                 return
             self.recorder.begin()
             self.hand_over()
+
+    def _attend(self) -> None:
+        """Raise the error that came meanwhile, and run the traps that are due."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        if self.interpreter.interrupts.due:
+            self.interpreter.run_traps()
 
     def aside(self, work: Callable[[], T]) -> T:
         """Return the result of work that the arm's cycles do not wait for, and that uses no shared data."""
