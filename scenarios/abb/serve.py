@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +27,9 @@ class ServeAbb(Command):
     The programs of the station's tasks run side by side and move an arm of the twin: a controller, drives,
     and the arm in PyBullet at 1 kHz. Sockets of the programs are sockets of this machine, so that the client
     of a real controller connects to them. What the arm cannot do is a fault here, too.
+
+    On a terminal, commands are typed while it runs: stop, start, speed 50, main, set di1 1, answer 2, status,
+    quit; help explains them. With --commands they are read from any standard input.
 
     After `--` stands the command of a client, such as `pytest tests/`: the session lasts as long as it runs.
 
@@ -65,6 +70,14 @@ class ServeAbb(Command):
     )
     supervise: bool = option(False, "stop the arm before a collision, and where a drive lacks torque")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
+    operator: str | None = option(
+        None,
+        "answers of the operator in order, as 2,yes, or part=2 for questions with this text",
+        "ANSWERS",
+    )
+    commands: bool = option(
+        False, "read commands although the standard input is no terminal, or has a client"
+    )
     duration: float | None = option(None, "end after this time (default: until Ctrl-C)", "SECONDS")
     bind: str | None = option(
         None,
@@ -100,6 +113,7 @@ class ServeAbb(Command):
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
         from twin.cell.cell import load_cell
+        from twin.rapid.operator_panel import Operator
         from twin.rapid.signals import input_values
 
         try:
@@ -112,6 +126,7 @@ class ServeAbb(Command):
         given = {
             "signals": station.cell_signals(inputs), "home": home,
             "network": station.network(self.bind, self.allow), "limits": limits_of(self.share, 0.0, ()),
+            "operator": Operator([one.strip() for one in self.operator.split(",")] if self.operator else ()),
             "forever": (self.cycle or station.cycle) == "forever",
         }  # fmt: skip
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
@@ -120,6 +135,9 @@ class ServeAbb(Command):
             station, setup, print_line, client, self.duration, start, given,
             None if cell is None else load_cell(cell), self.supervise,
         )  # fmt: skip
+        if self.commands or (not client and sys.stdin is not None and sys.stdin.isatty()):
+            serving.client_input = subprocess.DEVNULL
+            serving.ready.add_done_callback(lambda ready: self._read_commands(serving))
         with graceful_stop(serving.stopping.set) as interrupt:
             served = serving.serve()
         files, page, log = Files(), console(), served.log
@@ -138,6 +156,13 @@ class ServeAbb(Command):
             print_to_stderr(f"{client[0]} ended with status {served.client}")
             return served.client if served.client > 0 else 1
         return 0 if complete and served.is_good else 1
+
+    def _read_commands(self, serving: Any) -> None:
+        from scenarios.abb.background import RunningController
+        from scenarios.abb.commands import Commands, read_commands
+
+        running = RunningController(serving, serving.ready.result())
+        read_commands(Commands(running, serving.stopping.set), print_line)
 
     def _station(self) -> Any:
         from dataclasses import replace

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 MOST_WAITING, PRINTED = 1000, 0.2
 """Largest number of lines that wait to be printed, and time for them at the end of the session, in [s]."""
+
+MOST_LINES = 10_000
+"""Largest number of lines that a session remembers."""
 
 PATIENCE = 2.0
 """Time in which a client's command must end after it was asked to, in [s]."""
@@ -112,6 +117,10 @@ class Serving:
         given: arguments of `VirtualController`.
         cell: what stands around the arm, None if it has only itself.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
+        is_background: whether the session goes on when its programs have ended.
+        client_input: standard input of the client's command, as for `subprocess.Popen`.
+        lines: the last lines.
+        ready: the virtual controller, from the time when it runs.
         stopping: set when the session is to end.
     """
 
@@ -124,7 +133,11 @@ class Serving:
     given: dict[str, Any] = field(default_factory=dict)
     cell: Cell | None = None
     supervise: bool = False
+    is_background: bool = False
+    client_input: int | None = None
     stopping: Event = field(default_factory=Event)
+    ready: Future[VirtualController] = field(default_factory=Future)
+    lines: deque[Line] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
     _unjudged: str = ""
 
     def __post_init__(self) -> None:
@@ -144,13 +157,16 @@ class Serving:
         lateness = Lateness()
         try:
             if self.client:
-                process = _started(self.client)
+                process = _started(self.client, self.client_input)
             controller.start()
 
             def stopping() -> bool:
+                if not self.ready.done():  # after the first cycle: everything is compiled
+                    self.ready.set_result(controller)
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            lateness = run_by_the_clock(controller, stopping, self.duration, to_end=not self.client)
+            to_end = not (self.client or self.is_background)
+            lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
@@ -176,6 +192,10 @@ class Serving:
         def controller_for(payload: Payload | None) -> Controller:
             return setup.control_law(setup.controller_model(plant.with_payload(payload)))
 
+        def on_line(line: Line) -> None:
+            self.lines.append(line)
+            printer(_text(line))
+
         start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
         arm = GuidedArm(
             plant, controller_for(plant.payload), start, sensors=setup.sensors, time_step=setup.time_step,
@@ -189,7 +209,7 @@ class Serving:
                 tasks,
                 outputs=self.station.outputs,
                 supervision=Supervision(self._clearance(plant), stops=self.supervise),
-                on_line=lambda line: printer(_text(line)),
+                on_line=on_line,
                 **self.given,
             )
         except BaseException:
@@ -218,9 +238,9 @@ def _text(line: Line) -> str:
     return f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}"
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen:
+def _started(command: Sequence[str], standard_input: int | None) -> subprocess.Popen:
     try:
-        return subprocess.Popen(list(command))
+        return subprocess.Popen(list(command), stdin=standard_input)
     except OSError as error:
         raise WrongUse(f"cannot run {command[0]}: {error.strerror or error}") from None
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
-from twin.abb.live_recorder import LiveRecorder
+from twin.abb.live_recorder import LiveRecorder, Question
 from twin.abb.motion import Motion
 from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
@@ -32,6 +32,7 @@ from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import Cell
+from twin.rapid.operator_panel import Operator
 from twin.rapid.planning import Limits
 from twin.rapid.signals import Signals
 from twin.rapid.targets import Arm
@@ -70,11 +71,13 @@ class Network:
         bind: local address of all sockets, whatever address a program names.
         allow: hosts beside this machine to which programs may connect.
         ports: local ports by those that programs name.
+        free: whether all other ports are free ones of this machine; `VirtualController.ports` has them.
     """
 
     bind: str = "127.0.0.1"
     allow: tuple[str, ...] = ()
     ports: Mapping[int, int] = field(default_factory=dict)
+    free: bool = False
 
 
 class VirtualController:
@@ -91,6 +94,9 @@ class VirtualController:
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
         held: whether StopMove, or the supervision, stopped the arm.
+        operator: answers of the operator that were given before.
+        questions: questions that wait for an answer, by the names of their tasks.
+        ports: local ports on which programs listen, by those that they name.
         era: number of times that the path was cleared.
         virtual: whether time is the number of cycles, and the tasks are not measured by the clock.
 
@@ -103,6 +109,7 @@ class VirtualController:
         outputs: names of outputs by the state of the controller that they have, see `SYSTEM_OUTPUTS`.
         home: folder that stands for HOME:.
         network: network of the sockets.
+        operator: answers of the operator; others are waited for.
         supervision: what watches the arm; by default its drives are watched.
         on_line: function that is called with every line, in the thread of the cycles or of a task.
 
@@ -123,6 +130,7 @@ class VirtualController:
         home: Path | None = None,
         network: Network | None = None,
         supervision: Supervision | None = None,
+        operator: Operator | None = None,
         forever: bool = True,
         virtual: bool = False,
         on_line: Callable[[Line], object] | None = None,
@@ -132,6 +140,9 @@ class VirtualController:
         self.limits = Limits(0.9) if limits is None else limits
         self.network = Network() if network is None else network
         self.supervision = Supervision() if supervision is None else supervision
+        self.operator = Operator(()) if operator is None else operator
+        self.questions: dict[str, Question] = {}
+        self.ports: dict[int, int] = {}
         self.outputs = outputs or {}
         self.forever, self.virtual, self._on_line = forever, virtual, on_line
         self.running = self.held = False
@@ -230,19 +241,41 @@ class VirtualController:
         """Stop the execution; the arm stops on its path."""
         self.running = False
 
-    def to_main(self) -> None:
+    def to_main(self, routine: str = "") -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
 
+        Args:
+            routine: procedure without arguments with which the task that moves the arm begins, once; its
+                entry if this is empty.
+
         Raises:
-            RapidError: the execution runs, or the arm has not stopped yet.
+            RapidError: the execution runs, the arm has not stopped yet, or there is no such procedure.
         """
         if self.running or not self.motion.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
+        if routine:
+            for task in self._moving():
+                task.interpreter.procedure(routine)
         self.clear_path()
         for task in self.tasks.values():
             if not task.is_background:
-                task.to_entry()
+                task.to_entry(routine if task.settings.moves else "")
         self.held = False
+
+    def _moving(self) -> list[Task]:
+        """Return the task that moves the arm, if there is one."""
+        return [task for task in self.tasks.values() if task.settings.moves]
+
+    def answer(self, text: str) -> None:
+        """Give an answer to the question that waits longest.
+
+        Raises:
+            RapidError: no task asks.
+        """
+        waiting = [one for one in self.questions.values() if one.answer is None]
+        if not waiting:
+            raise RapidError("no task asks the operator")
+        waiting[0].answer = text
 
     def clear_path(self) -> None:
         """Forget all moves that are not made."""
@@ -324,8 +357,8 @@ class VirtualController:
     def _stop_by_supervision(self, sentence: str) -> None:
         """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
         self.held = True
-        for task in self.tasks.values():
-            if task.settings.moves and task.state == "running":
+        for task in self._moving():
+            if task.state == "running":
                 task.error = RapidError(sentence, "supervision", number="err_coll_stop")
 
     def _change_load(self, payload: Payload | None) -> None:

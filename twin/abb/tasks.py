@@ -111,6 +111,7 @@ class Task:
         self._closing = self._leaving = False
         self._end = 0.0
         self._left = 0
+        self._begin = settings.entry
         self.recorder: LiveRecorder
         self.interpreter: TaskInterpreter
         self._thread = threading.Thread(target=self._run, name=settings.name, daemon=True)
@@ -142,8 +143,12 @@ class Task:
         if self.state in ("ready", "ended"):
             self.state = "running"
 
-    def to_entry(self) -> None:
-        """Move the program pointer to the entry; the routines that run are left by their UNDO handlers."""
+    def to_entry(self, routine: str = "") -> None:
+        """Move the program pointer to the entry; the routines that run are left by their UNDO handlers.
+
+        Args:
+            routine: procedure with which the program begins once, in place of the entry.
+        """
         if self.state == "running":
             self._leaving = True
             for _ in range(1000):  # handlers may wait
@@ -152,6 +157,7 @@ class Task:
                     break
             self._leaving = False
         self.state, self.fault, self.error = "ready", None, None
+        self._begin = routine or self.settings.entry
         self.interpreter.begin_again()
         self.recorder.close_sockets()
 
@@ -232,14 +238,15 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._await_turn()
+            wait: Callable[[], None] = self._await_turn
             while True:
-                self._run_once()
                 try:
-                    self.hand_over()
+                    wait()
                 except Left:  # between two runs
                     self.state = "ended"
-                    self.hand_over()
+                else:
+                    self._run_once()
+                wait = self.hand_over
         except Closed:
             pass
         except BaseException as error:  # a mistake of ours, which the controller's thread raises
@@ -249,8 +256,9 @@ class Task:
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
+        begin, self._begin = self._begin, self.settings.entry
         try:
-            end: Stopped = self.interpreter.run_program(self.settings.entry)
+            end: Stopped = self.interpreter.run_program(begin)
             self.recorder.finish()
         except Stopped as stopped:
             end = stopped
