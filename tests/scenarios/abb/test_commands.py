@@ -117,7 +117,7 @@ def test_an_invalid_module_and_a_fault_are_told(station):
         assert "1 / 0" in controller.faults["T_ROB1"]
     assert not controller.served.is_good
     (station.parent / "cell.mod").write_text("MODULE M\nPROC main()\nIF\nENDPROC\nENDMODULE")
-    with pytest.raises(RapidError, match="cell.mod, line 5"), serving(station):
+    with pytest.raises(RapidError, match=r"cell\.mod, line 5"), serving(station):
         pass
 
 
