@@ -68,7 +68,7 @@ class RunningController:
     def stop(self) -> None:
         """Stop the execution, and wait until the arm rests on its path."""
         self.controller.call(self.controller.stop)
-        self.wait_until(lambda: self.controller.motion.rests)
+        self.wait_until(lambda: self.controller.rests)
 
     def to_main(self, routine: str = "") -> None:
         """Move the program pointers to the entries, or that of the task with the arm to a routine.

@@ -65,7 +65,7 @@ def _status(running: RunningController, words: list[str]) -> str:
 
     def read() -> str:
         execution = "runs" if controller.running else "is stopped"
-        arm = "rests" if controller.motion.rests else "moves"
+        arm = "rests" if controller.rests else "moves"
         tasks = ", ".join(f"{one.settings.name} {one.state}" for one in controller.tasks.values())
         signals = ", ".join(
             f"{name} = {value:g}" for name, value in sorted(controller.signals.values.items())

@@ -9,15 +9,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from scenarios.egm.addresses import SIGNALLED
+from scenarios.egm.addresses import SIGNALLED, address
 from scenarios.options import argument, option, output_file, positive, section
 from scenarios.rapid.given import INPUTS
 from scenarios.shell.output import Files, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
+from twin.egm.wire.channel import Address
 from twin.errors import WrongUse
 
 FILES = "files"
+EGM = "EGM of the programs"
+LIMIT = 60.0
+"""Default limit of the real time for an answer in lockstep, in [s]."""
+
 NETWORK = "network and files of the programs"
 
 
@@ -49,6 +54,7 @@ class ServeAbb(Command):
   irb-twin abb serve --robot irb140 --load T_ROB1=server.mod --bind 127.0.0.1
   irb-twin abb serve --load T_ROB1=motion.mod,lib.sys T_STATE=state.mod,lib.sys --log session.npz
   irb-twin abb serve station.toml --duration 60 -- pytest tests/
+  irb-twin abb serve --load T_ROB1=guided.mod --egm 127.0.0.1:6520 --cycle once --lockstep
 """
     besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
 
@@ -90,13 +96,41 @@ class ServeAbb(Command):
     home: str | None = option(
         None, "folder that stands for HOME:, RAMDISK: and TEMP: (default: a fresh one)", "DIR"
     )
+    egm: Address | None = option(
+        None,
+        "address of the client of EGM for all devices that the station does not name (default "
+        "127.0.0.1:6510)",
+        "HOST:PORT",
+        read=address,
+        group=EGM,
+    )
+    lag: float | None = option(
+        None,
+        "delay until an answer of EGM acts, beside its cycle (default 12: real controllers take 10 to 50 ms)",
+        "MS",
+    )
+    lockstep: bool = option(
+        False,
+        "virtual time: cycles follow each other without a clock, and after each message of EGM the "
+        "controller waits for exactly one answer; two runs are equal to the bit",
+    )
+    limit: float | None = option(
+        None,
+        "with --lockstep: longest real time for an answer; then the session ends with status 1 (default 60)",
+        "SECONDS",
+    )
     log: Path | None = output_file(".npz", "write the last two minutes of the motion", group=FILES)
     laws: LawSettings = section(LawSettings, LAWS)
 
     def run(self, call: Call) -> int:
         """Run the session, write the log and print the table."""
-        if self.duration is not None:
-            positive(self.duration, "duration", "s")
+        for value, what in ((self.duration, "duration"), (self.limit, "--limit")):
+            if value is not None:
+                positive(value, what, "s")
+        if self.limit is not None and not self.lockstep:
+            raise WrongUse("--limit requires --lockstep")
+        if self.lockstep and call.settings.get("gui", False):
+            raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
         station = self._station()
         settings = {"drives": station.drives or "rigid", **call.settings}
         setup = setup_of(
@@ -113,6 +147,7 @@ class ServeAbb(Command):
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
         from twin.cell.cell import load_cell
+        from twin.egm.robot.pace import Lockstep
         from twin.rapid.operator_panel import Operator
         from twin.rapid.signals import input_values
 
@@ -128,6 +163,8 @@ class ServeAbb(Command):
             "network": station.network(self.bind, self.allow), "limits": limits_of(self.share, 0.0, ()),
             "operator": Operator([one.strip() for one in self.operator.split(",")] if self.operator else ()),
             "forever": (self.cycle or station.cycle) == "forever",
+            "egm": station.egm_devices(self.egm, self.lag),
+            "pace": Lockstep(self.limit or LIMIT, self.limit or LIMIT) if self.lockstep else None,
         }  # fmt: skip
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
         cell = station.cell_file(self.cell)

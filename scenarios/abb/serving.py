@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scenarios.cell.clearance import setup_in
+from scenarios.egm.serving import run_rows, stream_rows
 from scenarios.setup import Setup
 from twin.egm.robot.pace import Lateness
 from twin.errors import CellError, RapidError, TwinError, WrongUse
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from twin.abb.supervision import Supervision
     from twin.cell.cell import Cell
     from twin.cell.clearance import Clearance
+    from twin.egm.robot.session import EgmResult
     from twin.logs.log import Log
     from twin.robot.robot import Payload, Robot
 
@@ -50,6 +52,7 @@ class Served:
         faults: names of tasks with the faults that ended them.
         error: reason for a premature end, "" without one.
         client: exit status of the client's command, 0 without one.
+        egm: result of EGM.
         log: log of the end of the motion, None before the first cycle.
         plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
         supervision: what watched the arm.
@@ -61,6 +64,7 @@ class Served:
     faults: Sequence[tuple[str, RapidError]]
     error: str
     client: int
+    egm: EgmResult
     log: Log | None
     plant: str
     supervision: Supervision
@@ -176,8 +180,8 @@ class Serving:
             printer.close()
         log = controller.log(self.setup.T_flange_tool)
         return Served(
-            controller.t, lateness, controller.faults, error, status, log, controller.arm.plant,
-            controller.supervision, self._unjudged,
+            controller.t, lateness, controller.faults, error, status, controller.egm.done, log,
+            controller.arm.plant, controller.supervision, self._unjudged,
         )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
@@ -274,6 +278,8 @@ def rows(served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
     if late.restarts:
         found["clock restarts"] = str(late.restarts)
+    if served.egm.sent:
+        found |= stream_rows(served.egm) | run_rows(served.egm)
     if served.faults:
         found["ended with a fault"] = ", ".join(name for name, _ in served.faults)
     seen = served.supervision

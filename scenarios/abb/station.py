@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import WrongUse, near
+from twin.errors import EgmError, WrongUse, near
 
 if TYPE_CHECKING:
     from twin.abb.controller import Network
+    from twin.abb.egm import EgmDevices
     from twin.abb.tasks import TaskSettings
     from twin.rapid.signals import Signals
 
@@ -20,7 +21,9 @@ SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
     "cell?": "text", "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
+    "egm?": "any",
 }  # fmt: skip
+EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
 TASK = {"modules": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
 SIGNAL = {
     "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
@@ -37,12 +40,14 @@ class Station:
         tasks: tables of the tasks by their names.
         signals: tables of the signals by their names.
         ports: local ports by those that programs name.
+        egm: table of the clients of EGM.
         folder: folder from which the paths of the file begin.
     """
 
     tasks: Mapping[str, Mapping[str, Any]]
     signals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     ports: Mapping[str, int] = field(default_factory=dict)
+    egm: Mapping[str, Any] = field(default_factory=dict)
     robot: str | None = None
     drives: str | None = None
     home: str | None = None
@@ -130,6 +135,30 @@ class Station:
         ports = {int(name): port for name, port in self.ports.items()}
         return Network(bind or self.bind, (*self.allow, *allow), ports)
 
+    def egm_devices(self, to: tuple[str, int] | None, lag: float | None) -> EgmDevices:
+        """Return the clients of EGM, with an address and a lag of a user.
+
+        Raises:
+            WrongUse: an address or a parameter is wrong.
+        """
+        from argparse import ArgumentTypeError
+
+        from scenarios.egm.addresses import address
+        from twin.abb.egm import EgmDevices
+        from twin.egm.guidance.settings import GuidanceSettings
+
+        given = dict(self.egm)
+        try:
+            found: dict[str, Any] = {"parameters": GuidanceSettings(**given.get("parameters", {}))}
+            found["named"] = {name.lower(): address(one) for name, one in given.get("devices", {}).items()}
+            if to is not None or "to" in given:
+                found["to"] = to or address(given["to"])
+        except (ArgumentTypeError, EgmError, TypeError) as error:
+            raise WrongUse(f"[egm]: {error}") from None
+        if lag is not None or "lag" in given:
+            found["lag"] = given["lag"] if lag is None else lag
+        return EgmDevices(**found)
+
 
 def _check(content: dict[str, Any]) -> None:
     """Raise `FactsError` for an unknown key or a wrong value."""
@@ -146,6 +175,7 @@ def _check(content: dict[str, Any]) -> None:
         _one_of(f"{name}.type", one["type"], SIGNAL_TYPES)
         if "state" in one:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
+    check_table("egm", content.get("egm", {}), EGM, 0)
     for name, port in _tables(content, "ports"):
         if not (name[6:].isdigit() and isinstance(port, int) and 0 <= port <= 65535):
             raise FactsError(f"{name}: expected numbers, as 5000 = 15000, got {port!r}")

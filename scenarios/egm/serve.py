@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scenarios.egm.addresses import SIGNALLED, address, addresses, bind_address
 from scenarios.options import option, output_file, positive, section
-from scenarios.rapid import given
 from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
 from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.robot.session import LAG
 from twin.egm.wire.channel import HOST, PORT, Address
 from twin.errors import WrongUse
 
@@ -26,28 +25,7 @@ LIMIT = 60.0
 
 WIRE, SESSION = "connection", "duration and timing"
 GUIDANCE = "guidance (arguments of EGMAct and EGMRun in RAPID, and system parameters)"
-PROGRAM = "program in RAPID (moves as in `irb-twin run FILE.mod`)"
 FILES = "files (with several robots: one log per robot, named after it)"
-
-
-@dataclass(frozen=True)
-class ProgramOptions:
-    """Program that leads the session."""
-
-    program: Path | None = option(
-        None,
-        "module file, or folder with the modules of a task: its moves are made, and its EGM instructions "
-        "guide the arm; what they do not set is taken from the options above",
-        "FILE",
-    )
-    main: str = option("main", "procedure to begin with", "NAME")
-    inputs: str | None = option(None, given.INPUTS, "NAME=VALUE")
-    operator: str | None = option(None, given.OPERATOR, "ANSWERS")
-    signal_delay: float = option(0.0, given.SIGNAL_DELAY, "S")
-    home: str | None = option(None, given.HOME, "DIR")
-    io: str | None = option(None, given.IO, "EIO.cfg")
-    share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
-    settling: float = option(0.0, "rest at every stop, in s", "S")
 
 
 class Serve(Command):
@@ -73,7 +51,6 @@ class Serve(Command):
   irb-twin egm serve --mode pose --tool 0,0,0.1 --log session.npz
   irb-twin egm serve --mode path --path seam.csv --drives rigid
   irb-twin egm serve --robot irb140 irb1600 --to 127.0.0.1:6510 127.0.0.1:6511
-  irb-twin egm serve --program guided.mod --to 127.0.0.1:6510
   irb-twin egm serve --lockstep --runs 1 --wait 10 --limit 60 --json session.json
 """
     besides = ("controller", "robot", "reference", "close_window")
@@ -113,9 +90,9 @@ class Serve(Command):
         "SECONDS",
     )
     lag: float = option(
-        0.0,
-        "additional delay of answers, rounded up to whole cycles; real controllers have 10 to 20 ms "
-        "(default 0)",
+        LAG,
+        "delay until an answer acts, beside its cycle, rounded up to whole cycles (default 12: real "
+        "controllers take 10 to 50 ms)",
         "MS",
     )
     duration: float | None = option(
@@ -145,7 +122,6 @@ class Serve(Command):
         None, "path in path mode: poses over time, as for the scenario pose_path", "FILE.csv", group=GUIDANCE
     )
     guidance: GuidanceSettings = section(GuidanceSettings, GUIDANCE)
-    program: ProgramOptions = section(ProgramOptions, PROGRAM)
     log: Path | None = output_file(".npz", "write the last two minutes of motion and messages", group=FILES)
     json: Path | None = output_file(".json", "write the last 1000 events and the values of the table")
     laws: LawSettings = section(LawSettings, LAWS)
@@ -194,28 +170,12 @@ class Serve(Command):
                 positive(value, what, "s")
         if not 0.0 <= self.pause < float("inf"):
             raise WrongUse(f"--pause {self.pause:g}: expected 0 s or more")
-        if self.program.program is not None:
-            self._check_program(settings)
         if self.limit is not None and not self.lockstep:
             raise WrongUse("--limit requires --lockstep")
         if self.lockstep and settings.get("gui", False):
             raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
         if self.bind is not None and self.bind.port and len(self.robot) > 1:
             raise WrongUse(f"--bind {self.bind}: several robots cannot share a port; omit the port")
-
-    def _check_program(self, settings: dict[str, Any]) -> None:
-        """Check the options that a program excludes."""
-        chosen = {
-            "--runs": self.runs is not None,
-            "--path": self.path is not None,
-            "--payload": settings.get("payload") is not None,
-            "--tool": settings.get("tool") is not None,
-            "--mode": self.guidance.mode != "joint",
-        }
-        if wrong := [name for name, is_given in chosen.items() if is_given]:
-            raise WrongUse(f"{wrong[0]} is not valid with --program: the program states it")
-        if len(self.robot) > 1:
-            raise WrongUse("--program leads one robot")
 
     def jobs(self, settings: dict[str, Any]) -> list[Job]:
         """Return one job per robot, with the settings of arm and control loop.
@@ -233,12 +193,11 @@ class Serve(Command):
             logs = logs if self.log is None else list(apart(self.log, [(label,) for label in labels]))
         plan = SessionPlan(self.runs, self.pause, self.wait, self.lag, self.duration)
         limit = (self.limit or LIMIT) if self.lockstep else None
-        program = None if self.program.program is None else self.program
         setups = [setup_of(settings | {"robot": robot}, self.controller, self.laws) for robot in self.robot]
         return [
             Job(
                 label, setup, self.guidance, client, plan, bind=self.bind, start=self.start,
-                path=self.path, limit=limit, log=log, program=program,
+                path=self.path, limit=limit, log=log,
             )
             for label, setup, client, log in zip(labels, setups, to, logs, strict=True)
         ]  # fmt: skip
@@ -246,8 +205,6 @@ class Serve(Command):
 
 def passed(job: Job, served: Served) -> bool:
     """Return whether a robot completed all requested runs without a fault and its log was written."""
-    if job.program is not None:  # it handles faults of EGM, or ends with one
-        return not (served.error or served.unwritten)
     done = job.plan.runs is None or served.result.completed == job.plan.runs
     return done and not (served.error or served.result.faults or served.unwritten)
 

@@ -24,16 +24,13 @@ from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.engine.client import engine_installed
-from twin.errors import DivergenceError, RapidError, TwinError, describe_error
-from twin.robot.robot import Payload, Robot
+from twin.errors import DivergenceError, TwinError, describe_error
+from twin.robot.robot import Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from controllers import Controller
-    from scenarios.egm.serve import ProgramOptions
-    from twin.egm.robot.program import GuidedProgram
     from twin.egm.robot.robot import EgmRobot
 
 
@@ -52,7 +49,6 @@ class Job:
         path: path in path mode.
         limit: limit of the real time for an answer in lockstep, in [s]; `None` to run by the clock.
         log: file for the log of motion and messages; `None` for no log.
-        program: program that leads the session, if any.
     """
 
     label: str
@@ -65,7 +61,6 @@ class Job:
     path: Path | None = None
     limit: float | None = None
     log: Path | None = None
-    program: ProgramOptions | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +117,8 @@ class Serving:
 
         job = self._job
         plant = job.setup.load_robot()
-        try:
-            with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
-                arm = self._make_robot(plant)
-        except RapidError as fault:  # before the first activation of EGM
-            return Served(str(fault))
+        with nullcontext() if job.limit is None else virtual_time(limit=job.limit):
+            arm = self._make_robot(plant)
         with self._lock:
             self._robot = arm
             if self._stopped:
@@ -136,7 +128,7 @@ class Serving:
         try:
             arm.run()
         except TwinError as fault:
-            error, refused = str(fault), not isinstance(fault, (DivergenceError, RapidError))
+            error, refused = str(fault), not isinstance(fault, DivergenceError)
         return self._result(plant, arm.result, error, refused)
 
     def _make_robot(self, plant: Robot) -> EgmRobot:
@@ -145,32 +137,12 @@ class Serving:
         job, setup = self._job, self._job.setup
         start = None if job.start is None else named_pose(plant, job.start)
 
-        def controller_for(payload: Payload | None) -> Controller:
-            return setup.control_law(setup.controller_model(plant.with_payload(payload)))
-
-        program = None if job.program is None else self._program(job.program, plant, controller_for)
         return EgmRobot(
-            plant, controller_for(plant.payload), job.settings,
-            job.plan, program=program, to=job.to, bind=job.bind, start=start, path=job.path,
+            plant, setup.control_law(setup.controller_model(plant)), job.settings,
+            job.plan, to=job.to, bind=job.bind, start=start, path=job.path,
             T_flange_tool=setup.T_flange_tool, sensors=setup.sensors,
             time_step=setup.time_step, steps_per_period=setup.steps_per_period,
             gui=setup.gui, on_event=lambda event: self._print_line(f"{event.t:9.3f} s  {event.sentence}"),
-        )  # fmt: skip
-
-    def _program(
-        self, given: ProgramOptions, plant: Robot, controller_for: Callable[[Payload | None], Controller]
-    ) -> GuidedProgram:
-        """Return the program that leads the session."""
-        from scenarios.rapid.given import arguments
-        from twin.egm.robot.program import GuidedProgram
-        from twin.rapid.planning import Limits
-        from twin.rapid.programs import read
-
-        assert given.program is not None
-        limits = Limits(given.share, given.settling)
-        return GuidedProgram(
-            read(given.program), plant, controller_for, self._job.settings, limits,
-            main=given.main, **arguments(given, given.program),
         )  # fmt: skip
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
@@ -238,7 +210,6 @@ def settings_of(job: Job, result: EgmResult) -> dict[str, object]:
     settings |= {"to": str(job.to), "bind": job.bind and str(job.bind), "start": job.start, "path": job.path}
     settings |= {name: getattr(job.plan, name) for name in ("duration", "wait", "runs", "pause", "lag")}
     settings |= {"limit": job.limit, "plant": result.plant}
-    settings |= {} if job.program is None else asdict(job.program)
     return {name: json_value(value) for name, value in settings.items()}
 
 
@@ -259,18 +230,9 @@ def rows(job: Job, served: Served) -> dict[str, str]:
     result = served.result
     if not result.sent:
         return {"messages sent": "0"}
-    counts, late = result.counts, result.lateness
+    late = result.lateness
     arm = {} if result.plant == "PyBullet" else {"simulated by": f"{result.plant}: PyBullet is not installed"}
-    lost = {
-        "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
-        "dropped": counts.dropped,
-        "undecodable": counts.broken, "of other senders": result.strangers,
-    }  # fmt: skip
-    found = arm | {
-        "messages sent": f"{result.sent}" + f", {result.unsent} failed" * bool(result.unsent),
-        "answers taken": f"{counts.taken}" + f", {counts.unused} ignored in pauses" * bool(counts.unused),
-        "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
-    }
+    found = arm | stream_rows(result)
     if job.limit is not None:
         found["time"] = "virtual"
     else:
@@ -279,15 +241,34 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         found["lateness: median, 99 %, worst"] = f"{', '.join(times)} ms"
         if late.restarts:
             found["clock restarts"] = str(late.restarts)
-    found["completed runs"] = f"{result.completed} of {result.runs}"
-    named = (f"{fault.number} {fault.name}" if fault.number else fault.name for fault in result.faults)
-    for fault, number in Counter(named).items():
-        found[f"fault {fault}"] = str(number)
+    found |= run_rows(result)
     if served.tau_peak is not None and served.tau_max is not None:
         for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
             share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
             found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
     return found
+
+
+def stream_rows(result: EgmResult) -> dict[str, str]:
+    """Return the numbers of messages and answers for a table, as texts."""
+    counts = result.counts
+    lost = {
+        "repeated": counts.again, "overtaken": counts.old, "skipped": counts.skipped,
+        "dropped": counts.dropped,
+        "undecodable": counts.broken, "of other senders": result.strangers,
+    }  # fmt: skip
+    return {
+        "messages sent": f"{result.sent}" + f", {result.unsent} failed" * bool(result.unsent),
+        "answers taken": f"{counts.taken}" + f", {counts.unused} ignored in pauses" * bool(counts.unused),
+        "answers lost": ", ".join(f"{count} {why}" for why, count in lost.items() if count) or "none",
+    }
+
+
+def run_rows(result: EgmResult) -> dict[str, str]:
+    """Return the numbers of runs and faults for a table, as texts."""
+    found = {"completed runs": f"{result.completed} of {result.runs}"}
+    named = (f"{fault.number} {fault.name}" if fault.number else fault.name for fault in result.faults)
+    return found | {f"fault {fault}": str(number) for fault, number in Counter(named).items()}
 
 
 def write_json(jobs: Sequence[Job], results: Sequence[Served], path: Path) -> None:

@@ -24,7 +24,10 @@ class Wire:
 
     Attributes:
         messages: messages of the robot.
+        to, port: what a virtual controller prints.
     """
+
+    to, port = "the client", 0
 
     def __init__(self, answer: Answer) -> None:
         self.messages: list = []
@@ -119,7 +122,7 @@ def session(robot, wire, settings=None, *, law=None, start=None, T_flange_tool=N
     settings = GuidanceSettings(**BRISK) if settings is None else settings
     tool = np.eye(4) if T_flange_tool is None else T_flange_tool
     of_plan = [name for name in options if name in SessionPlan.__dataclass_fields__]
-    plan = SessionPlan(**{name: options.pop(name) for name in of_plan})
+    plan = SessionPlan(**{"lag": 0.0, **{name: options.pop(name) for name in of_plan}})
     law = controllers.make("computed_torque", robot) if law is None else law
     guidance = make_guidance(robot, settings, tool, path)
     start = np.zeros(robot.n) if start is None else start

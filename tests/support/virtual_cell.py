@@ -3,6 +3,7 @@
 import numpy as np
 
 import controllers
+from tests.support.egm_wires import CycleByCycle
 from twin.abb.controller import VirtualController
 from twin.abb.tasks import TaskSettings
 from twin.egm.robot.guided_arm import GuidedArm
@@ -32,7 +33,7 @@ class VirtualCell:
 
         self.lines = []
         self.controller = VirtualController(
-            GuidedArm(robot, law(None), start), robot, law, settings, virtual=True, forever=forever,
+            GuidedArm(robot, law(None), start), robot, law, settings, pace=CycleByCycle(), forever=forever,
             on_line=self.lines.append, **more,
         )  # fmt: skip
         self.controller.start()

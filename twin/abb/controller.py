@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from twin.abb.egm import Egm, EgmDevices
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder, Question
@@ -25,7 +26,7 @@ from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
 from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
-from twin.egm.robot.program import same_payload
+from twin.egm.robot.pace import Pace, RealTime
 from twin.egm.robot.session import whole_periods
 from twin.errors import RapidError, TwinError
 from twin.logs.log import Log
@@ -98,7 +99,9 @@ class VirtualController:
         questions: questions that wait for an answer, by the names of their tasks.
         ports: local ports on which programs listen, by those that they name.
         era: number of times that the path was cleared.
-        virtual: whether time is the number of cycles, and the tasks are not measured by the clock.
+        egm: EGM of its programs.
+        pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
+        samples: number of samples of the arm in a cycle.
 
     Args:
         arm: the arm, at rest.
@@ -111,6 +114,8 @@ class VirtualController:
         network: network of the sockets.
         operator: answers of the operator; others are waited for.
         supervision: what watches the arm; by default its drives are watched.
+        egm: clients of EGM.
+        pace: timing of the cycles, by default by the clock.
         on_line: function that is called with every line, in the thread of the cycles or of a task.
 
     Raises:
@@ -131,8 +136,9 @@ class VirtualController:
         network: Network | None = None,
         supervision: Supervision | None = None,
         operator: Operator | None = None,
+        egm: EgmDevices | None = None,
         forever: bool = True,
-        virtual: bool = False,
+        pace: Pace | None = None,
         on_line: Callable[[Line], object] | None = None,
     ) -> None:
         self.arm, self.robot, self._controller_for = arm, robot, controller_for
@@ -144,12 +150,14 @@ class VirtualController:
         self.questions: dict[str, Question] = {}
         self.ports: dict[int, int] = {}
         self.outputs = outputs or {}
-        self.forever, self.virtual, self._on_line = forever, virtual, on_line
+        self.forever, self._on_line = forever, on_line
+        self.pace: Pace = RealTime(CYCLE) if pace is None else pace
         self.running = self.held = False
         self.override, self.era = 1.0, 0
         self.motion = Motion(arm.q, arm.period)
         self.kinematics = Arm(robot, arm.q)
-        self._samples = whole_periods(CYCLE, arm.period)
+        self.samples = whole_periods(CYCLE, arm.period)
+        self.egm = Egm(self, EgmDevices() if egm is None else egm)
         self._payload: Payload | None = None
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
         self._calls: deque[tuple[Callable[[], Any], Future]] = deque()
@@ -207,6 +215,16 @@ class VirtualController:
         return self.arm.t
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether the arm stops, or stands, although a program may want to move it."""
+        return self.held or not self.running or bool(self.faults)
+
+    @property
+    def rests(self) -> bool:
+        """Whether the arm makes no move, and no client guides it."""
+        return self.motion.rests and not (self.egm.session is not None and self.egm.session.moves)
+
+    @property
     def faults(self) -> list[tuple[str, RapidError]]:
         """Tasks that ended with a fault, with it."""
         return [(one.settings.name, one.fault) for one in self.tasks.values() if one.fault is not None]
@@ -251,11 +269,12 @@ class VirtualController:
         Raises:
             RapidError: the execution runs, the arm has not stopped yet, or there is no such procedure.
         """
-        if self.running or not self.motion.rests:
+        if self.running or not self.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
         if routine:
             for task in self._moving():
                 task.interpreter.procedure(routine)
+        self.egm.close()
         self.clear_path()
         for task in self.tasks.values():
             if not task.is_background:
@@ -342,13 +361,12 @@ class VirtualController:
             if self.running or task.is_background:
                 task.interpreter.interrupts.advance(self.t)
                 task.turn()
-        stopped = self.held or not self.running or bool(self.faults)
-        self.motion.goal = 0.0 if stopped else self.override
+        self.motion.goal = 0.0 if self.is_stopped else self.override
         for path, k in self.motion.begun():
             move = path.segments[k].move
-            self._marks.append((round(self.t / self.arm.period), move.file, move.line))
-            self._change_load(path.payload(k))
-        self.arm.move(self.motion.samples(self._samples))
+            self.mark(move.file, move.line)
+            self.change_load(path.payload(k))
+        self.egm.move(self.samples)
         for sentence in self.supervision.look(self.arm):
             self.report("", sentence)
             if self.supervision.stops:
@@ -359,9 +377,26 @@ class VirtualController:
         self.held = True
         for task in self._moving():
             if task.state == "running":
-                task.error = RapidError(sentence, "supervision", number="err_coll_stop")
+                task.fail(RapidError(sentence, "path", number="err_coll_stop"))
 
-    def _change_load(self, payload: Payload | None) -> None:
+    def next_cycle(self, stopping: Callable[[], bool]) -> bool:
+        """Wait until the next cycle begins; return False if a stop was requested.
+
+        In virtual time it waits for the answer of a client of EGM alone.
+        """
+        session = self.egm.session
+        if isinstance(self.pace, RealTime):
+            return self.pace.next_cycle(stopping)
+        if session is None or not session.is_due:
+            return not stopping()
+        return self.pace.wait(session.inbox, session.send_again, stopping)
+
+    def mark(self, file: str, line: int) -> None:
+        """Note that the motion of a line begins now, for the log."""
+        self._marks.append((round(self.t / self.arm.period), file, line))
+
+    def change_load(self, payload: Payload | None) -> None:
+        """Change the payload of the arm, and its controller."""
         if not same_payload(payload, self._payload):
             self._payload = payload
             self.arm.change_load(payload, self._controller_for(payload))
@@ -369,7 +404,7 @@ class VirtualController:
     def _write_outputs(self) -> None:
         if not self.outputs:
             return
-        rests, faulty = self.motion.rests, bool(self.faults)
+        rests, faulty = self.rests, bool(self.faults)
         states: dict[str, float] = {
             "MotorOn": 1.0, "AutoOn": 1.0,
             "CycleOn": float(self.running), "TaskExecuting": float(self.running),
@@ -380,8 +415,8 @@ class VirtualController:
             self.signals.write(name, states[state])
 
     def log(self, T_flange_tool: Floats) -> Log | None:
-        """Return the log of the end of the motion, with the lines of the moves."""
-        log = self.arm.log(T_flange_tool, {})
+        """Return the log of the end of the motion, with the lines of the moves and the messages of EGM."""
+        log = self.arm.log(T_flange_tool, self.egm.arrays())
         if log is None:
             return None
         samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
@@ -391,7 +426,16 @@ class VirtualController:
         """End all tasks, and close their sockets."""
         with self._cycling:
             self._answer_calls()
+        self.egm.close_channels()
         for task in self.tasks.values():
             task.close()
             with suppress(AttributeError):  # of a task that could not be loaded
                 task.recorder.close_sockets()
+
+
+def same_payload(one: Payload | None, other: Payload | None) -> bool:
+    """Return whether two payloads are equal."""
+    if one is None or other is None:
+        return one is other
+    pairs = ((one.com, other.com), (one.inertia, other.inertia))
+    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from twin.abb import sockets
+from twin.abb.egm import Leader
+from twin.abb.egm_instructions import EgmInstructions
 from twin.errors import RapidError
 from twin.rapid import functions, instructions
 from twin.rapid.arguments import Arguments
@@ -181,9 +183,15 @@ FUNCTIONS: dict[str, Function] = {
 
 def instructions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as the interpreter of a task calls them."""
-    return instructions.instructions_for(recorder, {**instructions.INSTRUCTIONS, **INSTRUCTIONS})
+    found = instructions.instructions_for(recorder, {**instructions.INSTRUCTIONS, **INSTRUCTIONS})
+    return {**found, **_egm(recorder).instructions()}
 
 
 def functions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], Any]]:
     """Return the functions by their names in lower case, as the interpreter of a task calls them."""
-    return functions.functions_for(recorder, {**functions.FUNCTIONS, **FUNCTIONS})
+    found = functions.functions_for(recorder, {**functions.FUNCTIONS, **FUNCTIONS})
+    return {**found, **_egm(recorder).functions()}
+
+
+def _egm(recorder: LiveRecorder) -> EgmInstructions:
+    return EgmInstructions(recorder.controller.egm.devices.parameters, Leader(recorder), recorder)

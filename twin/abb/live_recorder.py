@@ -119,6 +119,12 @@ class LiveRecorder(Recorder):
         if self.arm is None:
             raise RapidError(f"{move.name}: the task {self.task.settings.name} moves no arm", "refusal")
         motion = self.controller.motion
+        if self.controller.egm.guides:
+            raise RapidError(f"{move.name} while EGM guides the arm: EGMStop must stand before it", "value")
+        if not is_guided(move):
+            self._refuse_guided_moves()
+        elif not self.guided_moves:
+            self.finish()
         if not self.events and not motion.paths:
             self.arm.q = motion.q.copy()
         self.arm.move(move)
@@ -126,21 +132,37 @@ class LiveRecorder(Recorder):
         self.moves += 1
         if self.arm.warnings:  # remarks of a check; they would grow
             self.arm.warnings.clear()
+        if is_guided(move):
+            return
         if move.stops:
             self.finish()
         elif len(self.events) >= MOST_AHEAD:
             self._plan()
             self.task.wait(lambda: motion.ahead <= MOST_AHEAD // 2)
 
+    @property
+    def guided_moves(self) -> list[Move]:
+        """Collected moves that a client will correct: EGMMoveL, EGMMoveC."""
+        return [one for one in self.events if isinstance(one, Move) and is_guided(one)]
+
+    def _refuse_guided_moves(self) -> None:
+        if self.guided_moves:
+            raise RapidError("the last EGMMove must end in a fine point", "value")
+
     def begin(self) -> None:
         """Let the arm begin with the collected moves before the task waits, because no other may follow."""
-        if self.events and self.arm is not None:
+        if self.events and self.arm is not None and not self.guided_moves:
             self._plan()
 
     def finish(self) -> None:
-        """Make all moves of the task, and wait until the arm has made them."""
+        """Make all moves of the task, and wait until the arm has made them.
+
+        Raises:
+            RapidError: a move cannot keep the limits, or its corner leads to no further EGMMove.
+        """
         if self.arm is None:
             return
+        self._refuse_guided_moves()
         if self.events:
             self.interrupt_corner("")
             self._plan()
@@ -213,3 +235,8 @@ class LiveRecorder(Recorder):
         for one in list(self.sockets):
             one.close()
         self.sockets.clear()
+
+
+def is_guided(move: Move) -> bool:
+    """Return whether a client corrects a move: EGMMoveL or EGMMoveC."""
+    return move.name.lower().startswith("egm")

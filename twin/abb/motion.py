@@ -151,6 +151,10 @@ class Motion:
         self.paths[-1] = new
         return True
 
+    def rest(self, q: Floats) -> None:
+        """Rest at q (n,), in [rad], where something else moved the arm."""
+        self.q, self._before = q.copy(), q.copy()
+
     def clear(self) -> None:
         """Forget all paths; the arm must be at rest."""
         self.paths.clear()

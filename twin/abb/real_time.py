@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from twin.abb.controller import CYCLE, VirtualController
-from twin.egm.robot.pace import Lateness, RealTime, garbage_collection_frozen
+from twin.abb.controller import VirtualController
+from twin.egm.robot.pace import Lateness, garbage_collection_frozen
 from twin.rapid.language import parse
 from twin.rapid.planning import Limits
 from twin.rapid.programs import check, interpret
@@ -52,17 +52,17 @@ def run_by_the_clock(
         TwinError: the window was closed.
     """
     rehearse(controller.robot, controller.arm.q, controller.limits)
-    pace, interval = RealTime(CYCLE), sys.getswitchinterval()
+    pace, interval = controller.pace, sys.getswitchinterval()
     sys.setswitchinterval(SWITCH)
     try:
-        with garbage_collection_frozen(True):
+        with garbage_collection_frozen(not pace.virtual):
             pace.begin()
             while duration is None or controller.t < duration - 1e-9:
-                if to_end and controller.has_ended:
+                if to_end and controller.has_ended and controller.rests:
                     break
                 pace.sending()
                 controller.cycle()
-                if not pace.next_cycle(stopping):
+                if not controller.next_cycle(stopping):
                     break
     finally:
         sys.setswitchinterval(interval)

@@ -94,7 +94,6 @@ class Task:
         settings: its settings.
         state: ready (program pointer at the entry), running, ended, or faulty.
         fault: fault that ended the program.
-        error: error that the program is to raise at its next statement, or at once in a wait.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
     """
@@ -103,12 +102,12 @@ class Task:
         self.settings = settings
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
-        self.error: RapidError | None = None
         self._controller = controller
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._until: Callable[[], bool] | None = None
         self._error: BaseException | None = None
-        self._closing = self._leaving = False
+        self._closing = False
+        self._raising: Exception | None = None  # in the task's thread, at its next turn
         self._end = 0.0
         self._left = 0
         self._begin = settings.entry
@@ -126,7 +125,7 @@ class Task:
 
     def turn(self) -> None:
         """Let the task run until it waits, or until its time is over."""
-        if not self._leaving and (self.state != "running" or (self._until and not self._until())):
+        if self._raising is None and (self.state != "running" or (self._until and not self._until())):
             return
         self._until = None
         self._give()
@@ -150,16 +149,19 @@ class Task:
             routine: procedure with which the program begins once, in place of the entry.
         """
         if self.state == "running":
-            self._leaving = True
+            self._raising = Left("the program pointer was moved")
             for _ in range(1000):  # handlers may wait
                 self.turn()
                 if self.state != "running":
                     break
-            self._leaving = False
-        self.state, self.fault, self.error = "ready", None, None
+        self.state, self.fault, self._raising = "ready", None, None
         self._begin = routine or self.settings.entry
         self.interpreter.begin_again()
         self.recorder.close_sockets()
+
+    def fail(self, error: RapidError) -> None:
+        """End the program with a fault at the next turn, unless a handler of the program gets it."""
+        self._raising = error
 
     def close(self) -> None:
         """End the thread."""
@@ -170,11 +172,9 @@ class Task:
     # ------------------------------------------------------------------------------- in the task's thread
 
     def end_long_turn(self) -> None:
-        """End the turn if its time is over, and raise the error that came meanwhile."""
-        if self.error is not None:
-            self._attend()
+        """End the turn if its time is over."""
         self._left -= 1
-        if self._left < 0 if self._controller.virtual else time.perf_counter() > self._end:
+        if self._left < 0 if self._controller.pace.virtual else time.perf_counter() > self._end:
             self.recorder.begin()
             self.hand_over()
 
@@ -183,6 +183,7 @@ class Task:
 
         Raises:
             Left: the program pointer was moved to the entry.
+            RapidError: the program has a fault, see `fail`.
         """
         self._until = until
         self._back.release()
@@ -192,40 +193,34 @@ class Task:
         self._go.acquire()
         if self._closing:
             raise Closed
-        if self._leaving:
-            self._leaving = False
-            raise Left("the program pointer was moved")
+        if (error := self._raising) is not None:
+            self._raising = None
+            raise error
 
     def wait(self, is_there: Callable[[], bool]) -> None:
         """Wait for a condition that the controller's thread may look at; traps run meanwhile."""
         interrupts = self.interpreter.interrupts
         while True:
-            self._attend()
+            if interrupts.due:
+                self.interpreter.run_traps()
             if is_there():
                 return
             self.recorder.begin()
-            self.hand_over(lambda: is_there() or interrupts.due or self.error is not None)
+            self.hand_over(lambda: is_there() or interrupts.due)
 
     def poll(self, is_there: Callable[[], bool]) -> None:
         """Wait for a condition that is looked at in every turn, because it may call routines of the task."""
         while True:
-            self._attend()
+            if self.interpreter.interrupts.due:
+                self.interpreter.run_traps()
             if is_there():
                 return
             self.recorder.begin()
             self.hand_over()
 
-    def _attend(self) -> None:
-        """Raise the error that came meanwhile, and run the traps that are due."""
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
-        if self.interpreter.interrupts.due:
-            self.interpreter.run_traps()
-
     def aside(self, work: Callable[[], T]) -> T:
         """Return the result of work that the arm's cycles do not wait for, and that uses no shared data."""
-        if self._controller.virtual:
+        if self._controller.pace.virtual:
             return work()
         done = threading.Event()
         self._until = done.is_set
@@ -244,6 +239,8 @@ class Task:
                     wait()
                 except Left:  # between two runs
                     self.state = "ended"
+                except RapidError as error:
+                    self._end_with(error)
                 else:
                     self._run_once()
                 wait = self.hand_over
@@ -254,6 +251,10 @@ class Task:
         finally:
             self._back.release()
 
+    def _end_with(self, fault: RapidError) -> None:
+        self.state, self.fault = "faulty", fault
+        self._controller.report(self.settings.name, str(fault))
+
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
         begin, self._begin = self._begin, self.settings.entry
@@ -263,11 +264,8 @@ class Task:
         except Stopped as stopped:
             end = stopped
         except (RapidError, RecursionError) as error:
-            fault = (
-                error if isinstance(error, RapidError) else RapidError("calls are nested too deep", "value")
-            )
-            self.state, self.fault = "faulty", fault
-            self._controller.report(self.settings.name, str(fault))
+            deep = RapidError("calls are nested too deep", "value")
+            self._end_with(error if isinstance(error, RapidError) else deep)
             return
         again = end.restarts if isinstance(end, Left) else self._controller.forever or self.is_background
         if not again:

@@ -12,7 +12,6 @@ from .mirror.recording import Recording as Recording
 from .mirror.recording import StreamLog as StreamLog
 from .robot.pace import Lateness as Lateness
 from .robot.pace import virtual_time as virtual_time
-from .robot.program import GuidedProgram as GuidedProgram
 from .robot.robot import EgmRobot as EgmRobot
 from .robot.session import EgmResult as EgmResult
 from .robot.session import EgmState as EgmState

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.abb.station import SIGNAL, STATION, TASK, Station
+from scenarios.abb.station import EGM, SIGNAL, STATION, TASK, Station
 from scenarios.shell.command_line import main
+from tests.support.egm_serving import Guiding
 from twin.abb.controller import SYSTEM_OUTPUTS
+from twin.egm import EgmClient
 from twin.errors import WrongUse
 
 GOOD = """MODULE M
@@ -57,6 +59,52 @@ def test_the_new_station_serves_its_client(tmp_path):
     assert "T_WATCH: TPWrite: parts: 1" in done.stdout
 
 
+GUIDED = """MODULE Guided
+VAR egmident id;
+CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+PROC main()
+  MoveAbsJ a, v1000, fine, tool0;
+  EGMGetId id;
+  EGMSetupUC ROB_1, id, "default", "UCdevice" \\Joint \\CommTimeout:=1;
+  EGMActJoint id \\Tool:=tool0 \\MaxSpeedDeviation:=90;
+  EGMRunJoint id, EGM_STOP_HOLD \\J1\\J2\\J3\\J4\\J5\\J6 \\CondTime:=0.1 \\RampInTime:=0.02;
+  EGMReset id;
+  MoveAbsJ a, v1000, fine, tool0;
+ENDPROC
+ENDMODULE
+"""
+
+
+def guided(tmp_path, change, *words):
+    """Serve a program with EGM for a client that turns all joints, in lockstep; return the status."""
+    station = '[egm.devices]\nUCdevice = "127.0.0.1:{}"\n[tasks.T_ROB1]\nmodules = ["guided.mod"]\n'
+    with EgmClient(port=0) as client, Guiding(client, change):
+        file = folder_with(tmp_path, station.format(client.port), guided=GUIDED)
+        return main(["abb", "serve", str(file), "--cycle", "once", "--lockstep", *words])
+
+
+def test_a_client_of_egm_guides_the_arm_of_a_program(tmp_path, capsys):
+    logs = [tmp_path / name for name in ("a.npz", "b.npz")]
+    for log in logs:
+        assert guided(tmp_path, 8.0, "--log", str(log)) == 0
+    out = capsys.readouterr().out
+    assert "joint guidance 1 is guided by 127.0.0.1" in out
+    assert "1 of 1" in out
+    assert "cycles late" not in out
+    first, second = map(twin.Log.load, logs)
+    assert np.degrees(first.q[-1]) == pytest.approx([0, 0, 0, 0, 30, 0], abs=1e-9)
+    assert [*dict.fromkeys(first.program.line.tolist())] == [5, 9, 11]
+    assert first.arrays["egm_taken"].sum() > 50
+    np.testing.assert_array_equal(first.q, second.q)  # equal to the bit
+
+
+def test_a_fault_of_egm_without_a_handler_is_one_of_the_program(tmp_path, capsys):
+    assert guided(tmp_path, 270.0) == 1
+    out, err = capsys.readouterr()
+    assert "guided.mod, line 9: Joint Out of Range: " in err
+    assert "fault 50027 Joint Out of Range" in out
+
+
 def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
     folder_with(tmp_path, good=GOOD, bad=GOOD.replace("TPWrite", "WaitTime 1 / 0; TPWrite"))
     load = ["abb", "serve", "--load", f"T_ROB1={tmp_path / 'good.mod'}"]
@@ -80,6 +128,8 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
         (["station.toml", "--home", "no_folder"], "--home no_folder: expected a folder"),
         (["station.toml", "--", "no_such_command_here"], "cannot run no_such_command_here"),
         (["station.toml", "--duration", "-1"], "duration"),
+        (["station.toml", "--limit", "3"], "--limit requires --lockstep"),
+        (["station.toml", "--lockstep", "--gui"], "--gui requires real time"),
     ],
 )
 def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, sentence):
@@ -100,6 +150,7 @@ def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, senten
         ("[signals.di1]\ntype = 'DX'", "signals.di1.type: unknown 'DX'"),
         ("[signals.do1]\ntype = 'DO'\nstate = 'Motor'", "signals.do1.state: unknown 'Motor'.*MotorOn"),
         ("[ports]\n5000 = 'x'", "ports.5000: expected numbers"),
+        ("[egm]\nport = 6510", "unknown key 'port'"),
         ("[tasks", "is not a TOML file"),
         ("tasks = 1", "tasks: expected tables"),
         ("[tasks]\nT_ROB1 = 1", r"expected a table \[tasks.T_ROB1\]"),
@@ -108,6 +159,20 @@ def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, senten
 def test_a_wrong_station_says_where(tmp_path, text, sentence):
     with pytest.raises(WrongUse, match=sentence):
         Station.read(folder_with(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[egm]\nto = 'here'", r"\[egm\]: expected HOST:PORT"),
+        ("[egm.devices]\nUCdevice = '1.2.3.4'", r"\[egm\]: expected HOST:PORT"),
+        ("[egm.parameters]\nposition_gain = 30", r"\[egm\]: position_gain is 30"),
+        ("[egm.parameters]\ngain = 3", r"\[egm\]: .*'gain'"),
+    ],
+)
+def test_wrong_clients_of_egm_say_what_is_valid(tmp_path, text, sentence):
+    with pytest.raises(WrongUse, match=sentence):
+        Station.read(folder_with(tmp_path, text)).egm_devices(None, None)
 
 
 def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
@@ -121,7 +186,7 @@ def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
 def test_the_guide_explains_every_key_of_a_station():
     text = (Path(twin.__file__).parents[1] / "docs/guides/abb_controller_live.md").read_text(encoding="utf-8")
     rows = "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
-    for table in (STATION, TASK, SIGNAL):
+    for table in (STATION, EGM, TASK, SIGNAL):
         for key in table:
             assert f"`{key.rstrip('?')}`" in rows or f"`[{key.rstrip('?')}" in rows, key
     assert all(state in rows for state in SYSTEM_OUTPUTS)

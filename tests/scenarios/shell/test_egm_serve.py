@@ -67,55 +67,6 @@ def test_run_with_a_fault_exits_with_1(client, capsys):
     assert "0 of 1" in out
 
 
-GUIDED = """MODULE Guided
-VAR egmident id;
-CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
-PROC main()
-  MoveAbsJ a, v1000, fine, tool0;
-  EGMGetId id;
-  EGMSetupUC ROB_1, id, "default", "UCdevice" \\Joint \\CommTimeout:=1;
-  EGMActJoint id \\Tool:=tool0;
-  EGMRunJoint id, EGM_STOP_HOLD \\J1\\J2\\J3\\J4\\J5\\J6;
-  MoveAbsJ a, v1000, fine, tool0;
-ENDPROC
-ENDMODULE
-"""
-
-
-@pytest.fixture
-def program(tmp_path):
-    path = tmp_path / "guided.mod"
-    path.write_text(GUIDED)
-    return path
-
-
-def test_program_leads_the_session(client, program, tmp_path, capsys):
-    log, file = tmp_path / "a.npz", tmp_path / "a.json"
-    with Guiding(client, 8.0):
-        assert serve(client, "--program", program, "--lockstep", "--log", log, "--json", file) == 0
-    assert "1 of 1" in capsys.readouterr().out
-    made = Log.load(log)
-    assert np.degrees(made.q[-1]) == pytest.approx([0, 0, 0, 0, 30, 0], abs=1e-9)
-    assert [*dict.fromkeys(made.program.line.tolist())] == [5, 9, 10]
-    assert json.loads(file.read_text())["robots"][0]["settings"]["program"] == str(program)
-
-
-def test_program_with_an_unhandled_fault_exits_with_1_and_its_line(client, program, capsys):
-    with Guiding(client, 270.0):
-        assert serve(client, "--program", program, "--lockstep") == 1
-    assert "guided.mod, line 9: Joint Out of Range: " in capsys.readouterr().err
-    program.write_text(GUIDED.replace("EGMGetId id", "MoveL id"))
-    assert serve(client, "--program", program, "--lockstep") == 1
-    assert "guided.mod, line 6: argument 1 of MoveL" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("words", ["--runs 2", "--payload 3", "--tool 0.1", "--mode pose"])
-def test_program_excludes_what_it_states_itself(words, client, program, capsys):
-    assert serve(client, "--program", program, *words.split()) == 2
-    told = f"{words.split()[0]} is not valid with --program: the program states it"
-    assert told in capsys.readouterr().err
-
-
 def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
     def full(self, path):
         raise OSError(28, "No space left on device")
@@ -244,7 +195,7 @@ def test_bind_address_may_lack_its_port(text, host, port):
 )
 def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
     """An interrupted run does not count as completed."""
-    job = SimpleNamespace(plan=SessionPlan(runs=runs), program=None)
+    job = SimpleNamespace(plan=SessionPlan(runs=runs))
     assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import rapid_programs
 from twin.abb.motion import Motion, Path
+from twin.egm.robot.pace import RealTime
 from twin.rapid.planning import Limits
 
 POINTS = "".join(
@@ -61,7 +62,7 @@ def test_a_path_is_not_extended_where_the_arm_brakes_for_its_end(abb_robot, path
 
 def test_a_path_that_is_cleared_while_it_is_planned_is_not_made(cell, monkeypatch):
     live = cell(T_ROB1="MoveAbsJ c, v1000, fine, tool0; WaitTime 100;")
-    live.controller.virtual = False  # plans are made aside
+    live.controller.pace = RealTime(4e-3)  # plans are made aside
     planned = Path.planned
     begun, cleared, done = (threading.Event() for _ in range(3))
 

@@ -34,7 +34,8 @@ def lockstep(robot, *targets, meanwhile=lambda arm: None):
     """Guide several robots at the same time, one to each target, and return their results."""
     with egm.virtual_time(20.0), ExitStack() as stack, ThreadPoolExecutor() as pool:
         clients = [stack.enter_context(egm.EgmClient(0)) for _ in targets]
-        robots = [stack.enter_context(made(robot, client.port)) for client in clients]
+        plan = egm.SessionPlan(lag=0.0)
+        robots = [stack.enter_context(made(robot, client.port, plan)) for client in clients]
         ends = [pool.submit(guided, *pair) for pair in zip(clients, targets, strict=True)]
         meanwhile(robots[0])
         for end in ends:

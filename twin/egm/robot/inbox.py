@@ -79,6 +79,7 @@ class Inbox:
         every_answer: whether answers without effect are queued too, as lockstep requires.
         notify: callback with a kind and a sentence, called once per kind of irregularity; for undecodable
             datagrams once per instruction.
+        counts: counts that are continued.
     """
 
     def __init__(
@@ -89,8 +90,10 @@ class Inbox:
         lag: int = 0,
         every_answer: bool = False,
         notify: Callable[[str, str], None] = lambda kind, sentence: None,
+        counts: AnswerCounts | None = None,
     ) -> None:
-        self.channel, self.counts, self.capacity = channel, AnswerCounts(), QUEUE + lag
+        self.channel, self.capacity = channel, QUEUE + lag
+        self.counts = AnswerCounts() if counts is None else counts
         self._joints, self._mode, self._lag, self._every_answer = joints, mode, lag, every_answer
         self._notify, self._reported = notify, set[str]()
         self._waiting: deque[_Waiting] = deque()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from twin.egm.guidance.run import make_guidance
 from twin.egm.guidance.settings import GuidanceSettings
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import garbage_collection_frozen, make_pace
-from twin.egm.robot.program import GuidedProgram, ProgramSession
 from twin.egm.robot.session import EgmResult, EgmState, Event, Session, SessionPlan, whole_periods
 from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.values import require_turning_joints
@@ -61,8 +59,6 @@ class EgmRobot:
             wrist is singular.  In path mode the default is the start of the path.
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m]; the flange itself by default.
         path: path in path mode, see `make_guidance`.
-        program: RAPID program that leads the session: its settings replace `settings` and `path`, and the
-            controller is that for no payload.
         sensors: sensors between motors and controller; by default the controller gets the exact motor state.
         time_step: time step of the engine, in [s].
         steps_per_period: engine steps per control period; the control period must divide the cycle.
@@ -87,7 +83,6 @@ class EgmRobot:
         start: ArrayLike | None = None,
         T_flange_tool: ArrayLike | None = None,
         path: str | Path | Recording | None = None,
-        program: GuidedProgram | None = None,
         sensors: Sensors | None = None,
         time_step: float = 1e-3,
         steps_per_period: int = 1,
@@ -99,15 +94,9 @@ class EgmRobot:
         self._settings = GuidanceSettings() if settings is None else settings
         self._tool = checked_tool(T_flange_tool)
         self._plan = SessionPlan() if plan is None else plan
-        self._program, self._path_start = program, None
-        if program is None:
-            self._guidance: Guidance | None = make_guidance(robot, self._settings, self._tool, path)
-            self._path_start = getattr(self._guidance, "start", None)  # only in path mode
-        else:
-            self._guidance = None
+        self._guidance: Guidance = make_guidance(robot, self._settings, self._tool, path)
+        self._path_start = getattr(self._guidance, "start", None)  # only in path mode
         self._start = self._start_position(start)
-        if program is not None:
-            self._settings = program.settings(self._start)
         whole_periods(self._settings.cycle, time_step * whole_steps(steps_per_period))
         self._sensors, self._steps = sensors, (time_step, steps_per_period)
         self._gui, self._on_event = gui, on_event
@@ -128,7 +117,7 @@ class EgmRobot:
             q = self._path_start
         else:
             q = np.zeros(robot.n)
-            if self._settings.mode == "pose" and self._program is None:
+            if self._settings.mode == "pose":
                 q[4:5] = BENT_WRIST
             q = np.clip(q, robot.q_min, robot.q_max)
         check_position(robot, q, " at the start")
@@ -180,7 +169,7 @@ class EgmRobot:
 
     @property
     def settings(self) -> GuidanceSettings:
-        """Settings of the guidance; with a program those of its first activation."""
+        """Settings of the guidance."""
         return self._settings
 
     @property
@@ -218,8 +207,7 @@ class EgmRobot:
                 steps_per_period=steps_per_period, gui=self._gui, keep=self._plan.keep,
             )  # fmt: skip
             arm.show_tool(self._tool)
-            make = Session if self._program is None else partial(ProgramSession, program=self._program)
-            self._session = make(
+            self._session = Session(
                 arm, self._settings, self._guidance, self._channel, self._pace, self._plan,
                 partner=str(self.to), T_flange_tool=self._tool, start=self._path_start,
                 on_event=self._on_event,

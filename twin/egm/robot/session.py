@@ -40,6 +40,9 @@ from twin.logs.log import Log
 MAX_EVENTS = 1000
 """Largest number of events, and of faults, in a result; the last ones are stored."""
 
+LAG = 12.0
+"""Default delay until an answer acts, in [ms]: real controllers take 10 to 50 ms by reports of users."""
+
 FOLLOWING_ERROR = np.deg2rad(5.0)
 """Largest distance between measured and commanded joint angle, in [rad]; a larger one stops the arm.  The
 manual states no value; this one is ours."""
@@ -114,7 +117,7 @@ class SessionPlan:
         runs: number of instructions, including those with a fault; `None` for no limit.
         pause: time between the end of an instruction and the next one, in [s].
         wait: longest wait for the first answer of an instruction, in [s]; `None` for no limit.
-        lag: additional delay of answers, in [ms], rounded up to whole cycles.
+        lag: delay until an answer acts, beside its cycle, in [ms], rounded up to whole cycles.
         duration: duration of the session, in [s]; `None` for no limit.
         keep: duration of the log, which contains the end of the session, in [s].
     """
@@ -122,7 +125,7 @@ class SessionPlan:
     runs: int | None = None
     pause: float = 1.0
     wait: float | None = None
-    lag: float = 0.0
+    lag: float = LAG
     duration: float | None = None
     keep: float = 120.0
 
@@ -172,12 +175,15 @@ class Session:
         T_flange_tool: (4, 4) pose of the tool on the flange, in [m].
         start: (n,) position at which every instruction must begin, in [rad]; by default the present one.
         on_event: callback for every event.
+        motion: reference of the arm without guidance; by default it rests, or moves to the start of the path.
+        done: result of a session before, which is continued.
     """
 
     def __init__(
         self, arm: GuidedArm, settings: GuidanceSettings, guidance: Guidance | None, channel: UdpChannel,
         pace: Pace, plan: SessionPlan, *, partner: str, T_flange_tool: Floats, start: Floats | None = None,
-        on_event: Callable[[Event], object] | None = None,
+        on_event: Callable[[Event], object] | None = None, motion: RobotMotion | None = None,
+        done: EgmResult | None = None,
     ) -> None:  # fmt: skip
         self.arm, self.settings, self.channel, self.pace, self.plan = arm, settings, channel, pace, plan
         self._guidance, self._partner, self._tool, self._start = guidance, partner, T_flange_tool, start
@@ -186,13 +192,17 @@ class Session:
         self._T_wobj_base = np.linalg.inv(work_object(settings))
         self.state, self._on_event = EgmState.CONNECTED, on_event
         lag = math.ceil(plan.lag / 1000.0 / self._cycle - 1e-9)
-        self.inbox = Inbox(channel, arm.robot.n, settings.mode, lag, pace.virtual, self._emit)
-        self._events, self._faults = deque[Event](maxlen=MAX_EVENTS), deque[Fault](maxlen=MAX_EVENTS)
-        self.done = EgmResult(self._events, self._faults, counts=self.inbox.counts, plant=arm.plant)
+        self.done = EgmResult(plant=arm.plant) if done is None else done
+        self._events = deque(self.done.events, MAX_EVENTS)
+        self._faults = deque(self.done.faults, MAX_EVENTS)
+        self.done.events, self.done.faults = self._events, self._faults
+        self.inbox = Inbox(
+            channel, arm.robot.n, settings.mode, lag, pace.virtual, self._emit, self.done.counts
+        )
         self._record = StreamRecord(arm.robot.n, settings.mode, round(plan.keep / self._cycle))
         self._run: Run | None = None
         self._phase, self._failed = Phase.FINISHED, False
-        self._robot_motion = RobotMotion(arm.robot, arm.q, arm.period)
+        self._robot_motion = RobotMotion(arm.robot, arm.q, arm.period) if motion is None else motion
         self._until = 0  # first cycle after the pause
         self._waited = 0  # cycle in which the instruction began to wait
         self._numbered_from = 0  # cycle of message 0
@@ -237,7 +247,7 @@ class Session:
 
     def _advance(self) -> bool:
         """Run a cycle and wait for the next one; return whether there is one."""
-        return self._run_cycle() and self.pace.wait(self.inbox, self._send_again, self._stopping)
+        return self._run_cycle() and self.pace.wait(self.inbox, self.send_again, self._stopping)
 
     def rehearse(self) -> None:
         """Execute once everything that is compiled or loaded at first use."""
@@ -277,19 +287,30 @@ class Session:
         """
         with self._lock:
             self.pace.sending()
-            self._send()
+            taken = self._exchange()
             if self._over:
                 return False
-            self.pace.sent(self.inbox)
-            taken = self._take()
-            if self._run is not None:
-                self._supervise(self._run)
-            self._move()
-            self._record.add(self._t, self._message, taken)
-            if self._run is not None:
-                self._update_instruction(self._run)
-            self._prepare_cycle()
+            self._move(self._samples)
+            self._complete(taken)
             return self.plan.duration is None or self.inbox.cycle * self._cycle < self.plan.duration - 1e-9
+
+    def _exchange(self) -> SensorMessage | None:
+        """Send a message, and take the next answer, if any; return the one that guides the robot."""
+        self._send()
+        if self._over:
+            return None
+        self.pace.sent(self.inbox)
+        taken = self._take()
+        if self._run is not None:
+            self._supervise(self._run)
+        return taken
+
+    def _complete(self, taken: SensorMessage | None) -> None:
+        """End a cycle after the motion of the arm, and prepare the next one."""
+        self._record.add(self._t, self._message, taken)
+        if self._run is not None:
+            self._update_instruction(self._run)
+        self._prepare_cycle()
 
     def _prepare_cycle(self) -> None:
         """Prepare the message of the next cycle before it is due."""
@@ -326,7 +347,7 @@ class Session:
         self._emit("waiting", f"{self._name} waits for the first answer from {self._partner}")
 
     def _new_run(self, q: Floats) -> Run:
-        assert self._guidance is not None, "a program sets the guidance before its instruction begins"
+        assert self._guidance is not None, "an instruction of a program sets it before"
         return Run(self.arm.robot, self.settings, self._guidance, q, self.arm.period)
 
     @property
@@ -357,7 +378,8 @@ class Session:
             wrench=arm.push() if self.settings.force else None,
         )
 
-    def _send_again(self) -> None:
+    def send_again(self) -> None:
+        """Send the message of this cycle again."""
         self.channel.send(self._sent_last)
 
     def _send(self) -> None:
@@ -428,12 +450,12 @@ class Session:
             "(CommTimeout)" + f"; {broken} datagrams could not be decoded" * (broken > 0),
         )  # fmt: skip
 
-    def _move(self) -> None:
-        """Move the arm to the end of the cycle; after a divergence place it at its commanded position."""
+    def _move(self, count: int) -> None:
+        """Move the arm by `count` samples; after a divergence place it at its commanded position."""
         run = self._run
         source = self._robot_motion if run is None else run
         try:
-            self.arm.move(source.samples(self._samples))
+            self.arm.move(source.samples(count))
         except DivergenceError as error:
             if run is None:
                 raise

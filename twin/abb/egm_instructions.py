@@ -1,14 +1,14 @@
 """Instructions for EGM in a RAPID program, as settings of the guidance.
 
-`EGMSetupUC` sets the mode and CommTimeout, `EGMAct...` and `EGMRun...` the other settings; what they do not
-set is a system parameter.  A program has one mode and one SampleRate, because they are those of its session.
+`EGMSetupUC` sets the mode, the device and CommTimeout, `EGMAct...` and `EGMRun...` the other settings; what
+they do not set is a system parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from twin.arrays import Floats
 from twin.egm.guidance.settings import GuidanceSettings
@@ -16,11 +16,13 @@ from twin.errors import EgmError, RapidError
 from twin.rapid.arguments import Arguments
 from twin.rapid.frames import frame_of
 from twin.rapid.moves import MOVES
-from twin.rapid.recorder import Recorder
 from twin.rapid.targets import object_frame, payload_of, tool_frame
-from twin.rapid.values import NUM, PREDEFINED, STATES
-from twin.robot.robot import Payload
+from twin.rapid.values import NUM, PREDEFINED, STATES, STRING
 from twin.rotations.rotations import pose_vector
+
+if TYPE_CHECKING:
+    from twin.abb.egm import Leader
+    from twin.abb.live_recorder import LiveRecorder
 
 MODES = {"Joint": "joint", "Pose": "pose", "PathCorr": "path"}
 """Guidance modes by the switch of `EGMSetupUC`."""
@@ -44,30 +46,19 @@ MOST = 1e9
 """Largest number of a setting; programs write larger ones for infinity."""
 
 
-class Leader(Protocol):
-    """Robot that executes a program with a client.
+@dataclass(eq=False)
+class Identity:
+    """Value of an egmident that EGMSetupUC has set up.
 
     Attributes:
-        guided: whether an instruction guides the arm at present.
+        settings: settings of EGMSetupUC.
+        device: name of the device in lower case.
+        active: settings of the last EGMAct, None before.
     """
 
-    guided: bool
-
-    def activate(self, settings: GuidanceSettings, T_flange_tool: Floats, payload: Payload | None) -> None:
-        """Prepare guidance; the arm first makes the moves before."""
-        ...
-
-    def guide(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
-        """Guide the arm, to the end unless it does not wait; return a fault, "" for none."""
-        ...
-
-    def guide_along(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
-        """Guide the arm along the moves since the last stop; return a fault, "" for none."""
-        ...
-
-    def stop(self, settings: GuidanceSettings) -> str:
-        """Stop the guidance; return a fault, "" for none."""
-        ...
+    settings: GuidanceSettings
+    device: str
+    active: GuidanceSettings | None = None
 
 
 class EgmInstructions:
@@ -75,14 +66,12 @@ class EgmInstructions:
 
     Args:
         parameters: system parameters, and settings that a program does not set.
-        leader: robot that executes them.
-        recorder: results of the program.
+        leader: what they do.
+        recorder: recorder of the task.
     """
 
-    def __init__(self, parameters: GuidanceSettings, leader: Leader, recorder: Recorder) -> None:
+    def __init__(self, parameters: GuidanceSettings, leader: Leader, recorder: LiveRecorder) -> None:
         self._parameters, self._leader, self._recorder = parameters, leader, recorder
-        self._set_up: dict[str, GuidanceSettings] = {}  # by the identity's name
-        self._activated: dict[str, GuidanceSettings] = {}
 
     def instructions(self) -> Mapping[str, Callable[[Arguments], None]]:
         """Return the instructions as an interpreter calls them."""
@@ -95,7 +84,7 @@ class EgmInstructions:
             "egmactjoint": self._act_joint, "egmactpose": self._act_pose, "egmactmove": self._act_move,
             "egmrunjoint": self._run_joint, "egmrunpose": self._run_pose, "egmstop": self._stop,
             "egmmovel": self._move("MoveL"), "egmmovec": self._move("MoveC"),
-            "egmstreamstart": ignore, "egmstreamstop": ignore,
+            "egmstreamstart": self._start_stream, "egmstreamstop": self._stop_stream,
         }  # fmt: skip
 
     def functions(self) -> Mapping[str, Callable[[Arguments], Any]]:
@@ -105,12 +94,29 @@ class EgmInstructions:
     # ------------------------------------------------------------------------------ identity and setup
 
     def _reset(self, given: Arguments) -> None:
-        self._set_up.pop(given.name_of(0).lower(), None)
-        self._activated.pop(given.name_of(0).lower(), None)
+        if given.opaque(0, Identity, None) is not None:
+            self._leader.reset()
+            given.cell(0).value = None
+
+    def _start_stream(self, given: Arguments) -> None:
+        found = self._found(given)
+        changes = {"mode": "joint", **self._numbers(given, {"samplerate": "sample_rate"})}
+        self._leader.stream(self._changed(given, found.settings, changes), found.device)
+
+    def _stop_stream(self, given: Arguments) -> None:
+        if not self._leader.guided:
+            self._leader.reset()
+
+    def _found(self, given: Arguments) -> Identity:
+        found = given.opaque(0, Identity, None)
+        if found is None:
+            raise RapidError(f"{given.name} needs EGMSetupUC of {given.name_of(0)} before", "value")
+        return found
 
     def _state(self, given: Arguments) -> float:
-        name = "connected" if given.name_of(0).lower() in self._set_up else "disconnected"
-        return float(STATES.index(f"egm_state_{'running' if self._leader.guided else name}"))
+        found = given.opaque(0, Identity, None)
+        state = "disconnected" if found is None else "running" if self._leader.guided else "connected"
+        return float(STATES.index(f"egm_state_{state}"))
 
     def _setup(self, given: Arguments) -> None:
         modes = [mode for word, mode in MODES.items() if word.lower() in given]
@@ -119,7 +125,8 @@ class EgmInstructions:
         changes: dict[str, Any] = {"mode": modes[0]}
         if "commtimeout" in given:
             changes["comm_timeout"] = min(given.value("commtimeout", NUM), MOST)
-        self._set_up[given.name_of(1).lower()] = self._changed(given, self._parameters, changes)
+        settings = self._changed(given, self._parameters, changes)
+        given.cell(1).value = Identity(settings, given.value(3, STRING).lower())
 
     def _changed(
         self, given: Arguments, settings: GuidanceSettings, changes: Mapping[str, Any]
@@ -139,17 +146,18 @@ class EgmInstructions:
     # ------------------------------------------------------------------------------------- activation
 
     def _activate(self, given: Arguments, mode: str, changes: dict[str, Any]) -> None:
-        name = given.name_of(0).lower()
-        if name not in self._set_up or self._set_up[name].mode != mode:
+        found = given.opaque(0, Identity, None)
+        if found is None or found.settings.mode != mode:
             word = next(word for word, one in MODES.items() if one == mode)
             raise RapidError(f"{given.name} needs EGMSetupUC of {given.name_of(0)} with \\{word}", "value")
         tool = given.optional("tool", "tooldata", PREDEFINED["tool0"].value)
         tool = tool.changed(tload=given.optional("tload", "loaddata", tool["tload"]))
         if "wobj" in given:
             changes["wobj"] = _frame_text(object_frame(given.value("wobj", "wobjdata")))
-        settings = self._changed(given, self._set_up[name], {**changes, **self._numbers(given, ACT_NUMBERS)})
-        self._activated[name] = settings
-        self._leader.activate(settings, tool_frame(tool), payload_of(tool, self._recorder.settings.load))
+        settings = self._changed(given, found.settings, {**changes, **self._numbers(given, ACT_NUMBERS)})
+        found.active = settings
+        payload = payload_of(tool, self._recorder.settings.load)
+        self._leader.activate(settings, tool_frame(tool), payload, found.device)
 
     def _act_joint(self, given: Arguments) -> None:
         windows = [self._window(given, word) if word in given else 0.5 for word in JOINTS]
@@ -210,23 +218,23 @@ class EgmInstructions:
                 raise RapidError(f"\\NoCorr of {given.name} is not supported", "refusal")
             given.required = given.required[1:]
             MOVES[name].run(self._recorder, given)
-            if self._recorder.events[-1].stops:  # type: ignore[union-attr]  # the move above
-                self._report(given, self._leader.guide_along(settings, given.interpreter.place))
+            moves = self._recorder.guided_moves
+            if moves[-1].stops:
+                self._report(given, self._leader.guide_along(settings, moves, given.interpreter.place))
 
         return run
 
     def _stop(self, given: Arguments) -> None:
-        name = given.name_of(0).lower()
-        if name not in self._activated:
+        active = self._found(given).active
+        if active is None:
             raise RapidError(f"{given.name}: EGM of {given.name_of(0)} is not active", "value")
         changes = {**self._numbers(given, RUN_NUMBERS), "stop": self._stop_mode(given)}
-        settings = self._changed(given, self._activated[name], changes)
+        settings = self._changed(given, active, changes)
         if fault := self._leader.stop(settings):  # of an instruction with \NoWaitCond, which no handler gets
             raise RapidError(fault, "refusal")
 
     def _settings(self, given: Arguments, mode: str, changes: Mapping[str, Any]) -> GuidanceSettings:
-        name = given.name_of(0).lower()
-        settings = self._activated.get(name)
+        settings = self._found(given).active
         if settings is None or settings.mode != mode:
             raise RapidError(f"{given.name} needs an EGMAct instruction for {mode} guidance before", "value")
         return self._changed(given, settings, changes)
