@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,11 +34,18 @@ class ServeAbb(Command):
     and the arm in PyBullet at 1 kHz. Sockets of the programs are sockets of this machine, so that the client
     of a real controller connects to them. What the arm cannot do is a fault here, too.
 
+    On a terminal, commands are typed while it runs: stop, start, speed 50, main, set di1 1, answer 2, status,
+    quit; help explains them. With --commands they are read from any standard input.
+
     After `--` stands the command of a client, such as `pytest tests/`: the session lasts as long as it runs.
 
-    The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, a drive
-    lacked the torque that its controller demanded, or the log could not be written; 2 for wrong use. Ctrl-C
-    ends the session with its table, its log and status 130.
+    What the arm does is judged as it happens: a drive that lacks the torque that its controller demands, and
+    an arm that comes nearer than a margin to itself, its tool or its cell. Each is a line, and with
+    --supervise an error ERR_COLL_STOP that stops the arm on its path.
+
+    The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, one of
+    these things happened, or the log could not be written; 2 for wrong use. Ctrl-C ends the session with its
+    table, its log and status 130.
     """
 
     runs_client = True
@@ -65,7 +74,19 @@ class ServeAbb(Command):
         None, "whether a program begins again (default forever)"
     )
     inputs: str | None = option(None, INPUTS, "NAME=VALUE")
+    cell: Path | None = option(
+        None, "what stands around the arm, see the guide on cells (default: the arm alone)", "CELL.toml"
+    )
+    supervise: bool = option(False, "stop the arm before a collision, and where a drive lacks torque")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
+    operator: str | None = option(
+        None,
+        "answers of the operator in order, as 2,yes, or part=2 for questions with this text",
+        "ANSWERS",
+    )
+    commands: bool = option(
+        False, "read commands although the standard input is no terminal, or has a client"
+    )
     duration: float | None = option(None, "end after this time (default: until Ctrl-C)", "SECONDS")
     bind: str | None = option(
         None,
@@ -142,13 +163,15 @@ class ServeAbb(Command):
             return self._serve(station, setup, call.client, fresh)
 
     def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
-        from scenarios.abb.serving import Serving, log_settings, rows, saturated
+        from scenarios.abb.serving import Serving, log_settings, rows
         from scenarios.rapid.check import limits_of
         from scenarios.report.tables import plain_table
         from scenarios.running.provenance import stamped
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
+        from twin.cell.cell import load_cell
         from twin.egm.robot.pace import Lockstep
+        from twin.rapid.operator_panel import Operator
         from twin.rapid.signals import input_values
 
         try:
@@ -161,6 +184,7 @@ class ServeAbb(Command):
         given = {
             "signals": station.cell_signals(inputs), "home": home,
             "network": station.network(self.bind, self.allow), "limits": limits_of(self.share, 0.0, ()),
+            "operator": Operator([one.strip() for one in self.operator.split(",")] if self.operator else ()),
             "forever": (self.cycle or station.cycle) == "forever",
             "egm": station.egm_devices(self.egm, self.lag),
             "pace": Lockstep(self.limit or LIMIT, self.limit or LIMIT) if self.lockstep else None,
@@ -168,14 +192,21 @@ class ServeAbb(Command):
         services = self._services(station, home)
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
         starts = station.start == "auto" or (station.start is None and services is None)
+        cell = station.cell_file(self.cell)
         serving = Serving(
-            station, setup, print_line, client, self.duration, start, given, services=services, starts=starts
-        )
+            station, setup, print_line, client, self.duration, start, given,
+            None if cell is None else load_cell(cell), self.supervise, services=services, starts=starts,
+        )  # fmt: skip
+        if self.commands or (not client and sys.stdin is not None and sys.stdin.isatty()):
+            serving.client_input = subprocess.DEVNULL
+            serving.ready.add_done_callback(lambda ready: self._read_commands(serving))
         with graceful_stop(serving.stopping.set) as interrupt:
             served = serving.serve()
         files, page, log = Files(), console(), served.log
         if log is not None:
-            files.write(self.log, lambda draft: stamped(log, log_settings(setup, self.file)).save(draft))
+            files.write(
+                self.log, lambda draft: stamped(log, log_settings(serving.setup, self.file)).save(draft)
+            )
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
             if sentence:
@@ -186,8 +217,14 @@ class ServeAbb(Command):
         if served.client:
             print_to_stderr(f"{client[0]} ended with status {served.client}")
             return served.client if served.client > 0 else 1
-        judged = not (served.faults or served.error or (log is not None and saturated(log)))
-        return 0 if complete and judged else 1
+        return 0 if complete and served.is_good else 1
+
+    def _read_commands(self, serving: Any) -> None:
+        from scenarios.abb.background import RunningController
+        from scenarios.abb.commands import Commands, read_commands
+
+        running = RunningController(serving, serving.ready.result())
+        read_commands(Commands(running, serving.stopping.set), print_line)
 
     def _services(self, station: Any, home: Path) -> Any:
         """Return the function that starts Robot Web Services, None without them."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,22 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.cell.clearance import setup_in
 from scenarios.egm.serving import run_rows, stream_rows
 from scenarios.setup import Setup
 from twin.egm.robot.pace import Lateness
-from twin.errors import RapidError, TwinError, WrongUse
+from twin.errors import CellError, RapidError, TwinError, WrongUse
 
 if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
     from twin.abb.controller import Line, VirtualController
     from twin.abb.rws.server import RobotWebServices
+    from twin.abb.supervision import Supervision
+    from twin.cell.cell import Cell
+    from twin.cell.clearance import Clearance
     from twin.egm.robot.session import EgmResult
     from twin.logs.log import Log
-    from twin.robot.robot import Payload
+    from twin.robot.robot import Payload, Robot
 
 MOST_WAITING, PRINTED = 1000, 0.2
 """Largest number of lines that wait to be printed, and time for them at the end of the session, in [s]."""
+
+MOST_LINES = 10_000
+"""Largest number of lines that a session remembers."""
 
 PATIENCE = 2.0
 """Time in which a client's command must end after it was asked to, in [s]."""
@@ -47,6 +56,8 @@ class Served:
         egm: result of EGM.
         log: log of the end of the motion, None before the first cycle.
         plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
+        supervision: what watched the arm.
+        unjudged: why distances were not judged, "" if they were.
     """
 
     t: float
@@ -57,6 +68,14 @@ class Served:
     egm: EgmResult
     log: Log | None
     plant: str
+    supervision: Supervision
+    unjudged: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no task had a fault, no drive lacked torque, and the arm came near nothing."""
+        seen = self.supervision
+        return not (self.faults or self.error or seen.saturations or seen.collisions)
 
 
 class LinePrinter:
@@ -103,6 +122,12 @@ class Serving:
         given: arguments of `VirtualController`.
         services: function that starts Robot Web Services of the controller, if they are wanted.
         starts: whether the programs start by themselves.
+        cell: what stands around the arm, None if it has only itself.
+        supervise: whether the arm stops before a collision, and where a drive lacks torque.
+        is_background: whether the session goes on when its programs have ended.
+        client_input: standard input of the client's command, as for `subprocess.Popen`.
+        lines: the last lines.
+        ready: the virtual controller, from the time when it runs.
         stopping: set when the session is to end.
     """
 
@@ -113,9 +138,20 @@ class Serving:
     duration: float | None = None
     start: Any = None
     given: dict[str, Any] = field(default_factory=dict)
+    cell: Cell | None = None
+    supervise: bool = False
     services: Callable[[VirtualController], RobotWebServices] | None = None
     starts: bool = True
+    is_background: bool = False
+    client_input: int | None = None
     stopping: Event = field(default_factory=Event)
+    ready: Future[VirtualController] = field(default_factory=Future)
+    lines: deque[Line] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
+    _unjudged: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cell is not None:
+            self.setup = setup_in(self.cell, self.setup, declares_loads=True)
 
     def serve(self) -> Served:
         """Run the session.
@@ -134,14 +170,16 @@ class Serving:
                 services = self.services(controller)
                 printer(f"Robot Web Services: {services.url}")
             if self.client:
-                process = _started(self.client)
+                process = _started(self.client, self.client_input)
             if self.starts:
                 controller.start()
 
             def stopping() -> bool:
+                if not self.ready.done():  # after the first cycle: everything is compiled
+                    self.ready.set_result(controller)
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            to_end = not self.client and services is None
+            to_end = not (self.client or self.is_background or services)
             lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
@@ -155,11 +193,12 @@ class Serving:
         log = controller.log(self.setup.T_flange_tool)
         return Served(
             controller.t, lateness, controller.faults, error, status, controller.egm.done, log,
-            controller.arm.plant,
+            controller.arm.plant, controller.supervision, self._unjudged,
         )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
         from twin.abb.controller import VirtualController
+        from twin.abb.supervision import Supervision
         from twin.egm.robot.guided_arm import GuidedArm
 
         setup = self.setup
@@ -168,6 +207,10 @@ class Serving:
 
         def controller_for(payload: Payload | None) -> Controller:
             return setup.control_law(setup.controller_model(plant.with_payload(payload)))
+
+        def on_line(line: Line) -> None:
+            self.lines.append(line)
+            printer(_text(line))
 
         start = np.clip(np.zeros(plant.n), plant.q_min, plant.q_max) if self.start is None else self.start
         arm = GuidedArm(
@@ -181,21 +224,39 @@ class Serving:
                 controller_for,
                 tasks,
                 outputs=self.station.outputs,
-                on_line=lambda line: printer(_text(line)),
+                supervision=Supervision(self._clearance(plant), stops=self.supervise),
+                on_line=on_line,
                 **self.given,
             )
         except BaseException:
             arm.close()
             raise
 
+    def _clearance(self, robot: Robot) -> Clearance | None:
+        """Return the distances of an arm; None, and a reason, for one without shapes, unless a cell is given.
+
+        Raises:
+            CellError: the cell does not fit the robot, or a package for distances is missing.
+        """
+        from twin.cell.cell import Cell
+        from twin.cell.clearance import Clearance
+
+        try:
+            return Clearance(robot, self.cell or Cell.empty())
+        except CellError as error:
+            if self.cell is not None:
+                raise
+            self._unjudged = str(error)
+            return None
+
 
 def _text(line: Line) -> str:
     return f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}"
 
 
-def _started(command: Sequence[str]) -> subprocess.Popen:
+def _started(command: Sequence[str], standard_input: int | None) -> subprocess.Popen:
     try:
-        return subprocess.Popen(list(command))
+        return subprocess.Popen(list(command), stdin=standard_input)
     except OSError as error:
         raise WrongUse(f"cannot run {command[0]}: {error.strerror or error}") from None
 
@@ -233,6 +294,13 @@ def rows(served: Served) -> dict[str, str]:
         found |= stream_rows(served.egm) | run_rows(served.egm)
     if served.faults:
         found["ended with a fault"] = ", ".join(name for name, _ in served.faults)
+    seen = served.supervision
+    if seen.nearest is not None:
+        found["smallest distance"] = f"{seen.nearest.text}, {seen.nearest.names}, at {seen.nearest_at:.3f} s"
+        found["times nearer than a margin"] = str(seen.collisions)
+    elif served.unjudged:
+        found["distances"] = f"not judged: {served.unjudged}"
+    found["times that a drive lacked torque"] = str(seen.saturations)
     if log is not None:
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
         peaks = np.abs(log.tau).max(axis=0)

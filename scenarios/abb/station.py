@@ -20,8 +20,8 @@ SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
 
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
-    "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
-    "egm?": "any",
+    "cell?": "text", "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any",
+    "signals?": "any", "egm?": "any",
 }  # fmt: skip
 EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
 TASK = {"modules?": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
@@ -58,6 +58,7 @@ class Station:
     cycle: str = "forever"
     start: str | None = None
     io: str | None = None
+    cell: str | None = None
     folder: Path = Path()
 
     @staticmethod
@@ -120,6 +121,10 @@ class Station:
                 follower = Connection(name, float(one.get("delay", 0.0)), bool(one.get("inverted", False)))
                 found.connections.setdefault(one["follows"].lower(), []).append(follower)
         return found
+
+    def cell_file(self, given: Path | None) -> Path | None:
+        """Return the file of what stands around the arm: that of a user, or of the station, or None."""
+        return given or (None if self.cell is None else self.folder / self.cell)
 
     @property
     def outputs(self) -> dict[str, str]:

@@ -19,11 +19,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from twin.abb.egm import Egm, EgmDevices
-from twin.abb.event_log import EventLog
+from twin.abb.event_log import ERROR, WARNING, EventLog
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
-from twin.abb.live_recorder import LiveRecorder
+from twin.abb.live_recorder import LiveRecorder, Question
 from twin.abb.motion import Motion
+from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
 from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
@@ -34,6 +35,7 @@ from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import Cell
+from twin.rapid.operator_panel import Operator
 from twin.rapid.planning import Limits
 from twin.rapid.signals import Signals
 from twin.rapid.targets import Arm
@@ -75,11 +77,13 @@ class Network:
         bind: local address of all sockets, whatever address a program names.
         allow: hosts beside this machine to which programs may connect.
         ports: local ports by those that programs name.
+        free: whether all other ports are free ones of this machine; `VirtualController.ports` has them.
     """
 
     bind: str = "127.0.0.1"
     allow: tuple[str, ...] = ()
     ports: Mapping[int, int] = field(default_factory=dict)
+    free: bool = False
 
 
 class VirtualController:
@@ -89,6 +93,7 @@ class VirtualController:
         robot: nominal arm, without a payload.
         signals: signals of the cell.
         motion: motion of the arm.
+        supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
         events: event log.
@@ -97,7 +102,10 @@ class VirtualController:
         running: whether the execution was started, and not stopped since; see `executing`.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
-        held: whether StopMove stopped the arm.
+        held: whether StopMove, or the supervision, stopped the arm.
+        operator: answers of the operator that were given before.
+        questions: questions that wait for an answer, by the names of their tasks.
+        ports: local ports on which programs listen, by those that they name.
         era: number of times that the path was cleared.
         egm: EGM of its programs.
         pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
@@ -112,6 +120,8 @@ class VirtualController:
         outputs: names of outputs by the state of the controller that they have, see `SYSTEM_OUTPUTS`.
         home: folder that stands for HOME:.
         network: network of the sockets.
+        operator: answers of the operator; others are waited for.
+        supervision: what watches the arm; by default its drives are watched.
         egm: clients of EGM.
         pace: timing of the cycles, by default by the clock.
         on_line: function that is called with every line, in the thread of the cycles or of a task.
@@ -132,6 +142,8 @@ class VirtualController:
         limits: Limits | None = None,
         home: Path | None = None,
         network: Network | None = None,
+        supervision: Supervision | None = None,
+        operator: Operator | None = None,
         egm: EgmDevices | None = None,
         forever: bool = True,
         pace: Pace | None = None,
@@ -141,6 +153,10 @@ class VirtualController:
         self.signals = Signals({}) if signals is None else signals
         self.limits = Limits(0.9) if limits is None else limits
         self.network = Network() if network is None else network
+        self.supervision = Supervision() if supervision is None else supervision
+        self.operator = Operator(()) if operator is None else operator
+        self.questions: dict[str, Question] = {}
+        self.ports: dict[int, int] = {}
         self.outputs = outputs or {}
         self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
@@ -278,20 +294,27 @@ class VirtualController:
         if not on:
             self.stop()
 
-    def to_main(self) -> None:
+    def to_main(self, routine: str = "") -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
 
+        Args:
+            routine: procedure without arguments with which the task that moves the arm begins, once; its
+                entry if this is empty.
+
         Raises:
-            RapidError: the execution runs, or the arm has not stopped yet.
+            RapidError: the execution runs, the arm has not stopped yet, or there is no such procedure.
         """
         if self.executing or not self.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
         self.running = False
+        if routine:
+            for task in self._moving():
+                task.interpreter.procedure(routine)
         self.egm.close()
         self.clear_path()
         for task in self.tasks.values():
             if not task.is_background:
-                task.to_entry()
+                task.to_entry(routine if task.settings.moves else "")
         self.held = False
         self.events.add(10002)
 
@@ -317,6 +340,21 @@ class VirtualController:
             raise RapidError("modules change while the execution is stopped and the arm rests", "refusal")
         self.clear_path()
         change()
+
+    def _moving(self) -> list[Task]:
+        """Return the task that moves the arm, if there is one."""
+        return [task for task in self.tasks.values() if task.settings.moves]
+
+    def answer(self, text: str) -> None:
+        """Give an answer to the question that waits longest.
+
+        Raises:
+            RapidError: no task asks.
+        """
+        waiting = [one for one in self.questions.values() if one.answer is None]
+        if not waiting:
+            raise RapidError("no task asks the operator")
+        waiting[0].answer = text
 
     def clear_path(self) -> None:
         """Forget all moves that are not made."""
@@ -394,11 +432,23 @@ class VirtualController:
             self.mark(move.file, move.line)
             self.change_load(path.payload(k))
         self.egm.move(self.samples)
+        for sentence in self.supervision.look(self.arm):
+            self.report("", sentence)
+            self.events.add(50204, type=ERROR if self.supervision.stops else WARNING, sentence=sentence)
+            if self.supervision.stops:
+                self._stop_by_supervision(sentence)
         if self.has_ended and self.rests and any(one.is_started for one in self.tasks.values()):
             self.running = False
         if self.executing != self._executed:
             self._executed = not self._executed
             self.events.add(10150 if self._executed else 10151)
+
+    def _stop_by_supervision(self, sentence: str) -> None:
+        """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
+        self.held = True
+        for task in self._moving():
+            if task.state == "running":
+                task.fail(RapidError(sentence, "path", number="err_coll_stop"))
 
     def next_cycle(self, stopping: Callable[[], bool]) -> bool:
         """Wait until the next cycle begins; return False if a stop was requested.

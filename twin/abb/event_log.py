@@ -19,7 +19,7 @@ EVENTS = {
     10002: "Program pointer has been reset", 10010: "Motors OFF state", 10011: "Motors ON state",
     10015: "Manual mode selected", 10017: "Automatic mode confirmed", 10140: "Speed adjusted",
     10150: "Program started", 10151: "Program stopped", 40223: "Execution error", 50027: "Joint Out of Range",
-    50050: "Position outside reach", 50056: "Joint collision", 50055: "Joint load too high",
+    50050: "Position outside reach", 50204: "Motion supervision",
 }  # fmt: skip
 """Titles of events by their codes: 10xxx operation, 4xxxx programs, 5xxxx motion (general knowledge)."""
 

@@ -96,6 +96,11 @@ def _error_write(recorder: LiveRecorder, given: Arguments) -> None:
     _write(recorder, given)
 
 
+def _message_box(recorder: LiveRecorder, given: Arguments) -> None:
+    texts = " ".join(given.value(k, STRING) for k in range(len(given)))
+    given.give("result", functions.ask_number(recorder, given, texts, *functions.buttons(given)))
+
+
 def _stop(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.finish()
     controller = recorder.controller
@@ -131,7 +136,8 @@ INSTRUCTIONS: dict[str, Instruction] = {
             ("StorePath", "", _store_path), ("RestoPath", "", _restore_path),
             ("PulseDO", "Signal", _at_the_arm(_pulse)),
             ("TPWrite", "String", _write), ("ErrWrite", "", _error_write), ("ErrLog", "", _write),
-            ("Stop", "", _stop), ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
+            ("UIMsgBox", "", _message_box), ("Stop", "", _stop),
+            ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
             ("SpeedRefresh", "Override", _speed),
         )
     },
@@ -170,6 +176,7 @@ FUNCTIONS: dict[str, Function] = {
     "CSpeedOverride": _of(lambda recorder: 100.0 * recorder.controller.override),
     "GetSysInfo": with_recorder("", _system),  # type: ignore[arg-type]
     "GetTaskName": _of(lambda recorder: recorder.task.settings.name),
+    "UIClientExist": _of(lambda recorder: True),
     "TaskRunMec": _of(lambda recorder: recorder.arm is not None),
     "TaskRunRob": _of(lambda recorder: recorder.arm is not None),
     "OpMode": _of(lambda recorder: PREDEFINED["op_auto"].value),

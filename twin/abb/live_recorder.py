@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twin.abb.motion import Path
@@ -23,6 +24,15 @@ MOST_AHEAD = 10
 """Moves without a stop that are collected before the arm begins with them; others are added later (ours)."""
 
 
+@dataclass
+class Question:
+    """Question of a program to the operator: its text, the texts of keys, and the answer when it comes."""
+
+    text: str
+    keys: tuple[str, ...]
+    answer: str | None = None
+
+
 class LiveRecorder(Recorder):
     """Recorder of a task that follows the cycles of a virtual controller.
 
@@ -34,7 +44,7 @@ class LiveRecorder(Recorder):
 
     def __init__(self, controller: VirtualController, task: Task, files: Files) -> None:
         arm = Arm(controller.robot, controller.motion.q) if task.settings.moves else None
-        super().__init__(arm, controller.signals, files=files)
+        super().__init__(arm, controller.signals, operator=controller.operator, files=files)
         self.controller, self.task = controller, task
         self.sockets: set[RapidSocket] = set()
         self._stored: list[tuple[list, list]] = []
@@ -69,6 +79,29 @@ class LiveRecorder(Recorder):
         self.task.poll(lambda: is_there() or self.controller.t >= end - 1e-9)
         if not is_there():
             given.report_time_out(given.value("maxtime", NUM))
+
+    def ask(self, given: Arguments, question: str, keys: Sequence[str] = ()) -> str | None:
+        r"""Return an answer that was given before, or wait for that of a person, `\MaxTime` at most."""
+        if (answer := super().ask(given, question)) is not None:
+            return answer
+        name, most = self.task.settings.name, given.optional("maxtime", NUM, float("inf"))
+        asked = self.controller.questions[name] = Question(question, tuple(keys))
+        choices = f" ({', '.join(keys)})" if keys else ""
+        self.controller.report(name, f"{given.name} asks: {question}{choices}")
+        end = self.controller.t + most
+        try:
+            self.task.wait(lambda: asked.answer is not None or self.controller.t >= end - 1e-9)
+        finally:
+            del self.controller.questions[name]
+        if asked.answer is None:
+            if "breakflag" not in given:
+                given.interpreter.raise_error("err_tp_maxtime", f"{given.name} had no answer in {most:g} s")
+            given.give("breakflag", given.interpreter.error_number("err_tp_maxtime"))
+        return asked.answer or "0"
+
+    def refuse_answer(self, sentence: str) -> None:
+        """Report that an answer is refused."""
+        self.controller.report(self.task.settings.name, sentence)
 
     def _settle(self) -> None:
         """Make the moves before a wait; a trap, or a program that stopped the arm, does not wait for it."""

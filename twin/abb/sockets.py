@@ -120,7 +120,7 @@ def _put(recorder: LiveRecorder, given: Arguments, which: int, made: RapidSocket
 def _bind(recorder: LiveRecorder, given: Arguments) -> None:
     found, network = _found(given, 0, "created"), recorder.controller.network
     port = int(given.value(2, NUM))
-    local = network.ports.get(port, port)
+    local = network.ports.get(port, 0 if network.free else port)
     try:
         found.socket.bind((network.bind, local))
     except (OSError, OverflowError) as error:
@@ -129,9 +129,8 @@ def _bind(recorder: LiveRecorder, given: Arguments) -> None:
             "err_sock_addr_inuse", f"cannot listen on port {local} of {network.bind} ({reason})"
         )
     found.status = "bound"
-    recorder.controller.report(
-        recorder.task.settings.name, f"port {port} is {network.bind}:{found.socket.getsockname()[1]}"
-    )
+    recorder.controller.ports[port] = local = found.socket.getsockname()[1]
+    recorder.controller.report(recorder.task.settings.name, f"port {port} is {network.bind}:{local}")
 
 
 def _listen(recorder: LiveRecorder, given: Arguments) -> None:

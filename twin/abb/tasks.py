@@ -147,6 +147,7 @@ class Task:
         self._raising: Exception | None = None  # in the task's thread, at its next turn
         self._end = 0.0
         self._left = 0
+        self._begin = settings.entry
         self.recorder: LiveRecorder
         self.interpreter: TaskInterpreter
         self._thread = threading.Thread(target=self._run, name=settings.name, daemon=True)
@@ -219,16 +220,20 @@ class Task:
         if self.state in ("ready", "ended"):
             self.state = "running"
 
-    def to_entry(self) -> None:
-        """Move the program pointer to the entry; the routines that run are left by their UNDO handlers."""
+    def to_entry(self, routine: str = "") -> None:
+        """Move the program pointer to the entry; the routines that run are left by their UNDO handlers.
+
+        Args:
+            routine: procedure with which the program begins once, in place of the entry.
+        """
         if self.state == "running":
             self._raising = Left("the program pointer was moved")
             for _ in range(1000):  # handlers may wait
                 self.turn()
                 if self.state != "running":
                     break
-            self._raising = None
-        self.state, self.fault = "ready", None
+        self.state, self.fault, self._raising = "ready", None, None
+        self._begin = routine or self.settings.entry
         self.interpreter.begin_again()
         self.recorder.close_sockets()
 
@@ -306,10 +311,17 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._await_run(self._await_turn)
+            wait: Callable[[], None] = self._await_turn
             while True:
-                self._run_once()
-                self._await_run(self.hand_over)
+                try:
+                    wait()
+                except Left:  # between two runs
+                    self.state = "ended"
+                except RapidError as error:
+                    self._end_with(error)
+                else:
+                    self._run_once()
+                wait = self.hand_over
         except Closed:
             pass
         except BaseException as error:  # a mistake of ours, which the controller's thread raises
@@ -317,27 +329,22 @@ class Task:
         finally:
             self._back.release()
 
-    def _await_run(self, wait: Callable[[], None]) -> None:
-        try:
-            wait()
-        except Left:  # the program pointer was moved between two runs
-            self.state = "ended"
-            self.hand_over()
+    def _end_with(self, fault: RapidError) -> None:
+        self.state, self.fault = "faulty", fault
+        self._controller.report(self.settings.name, str(fault))
+        self._controller.events.add_fault(self.settings.name, fault)
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
+        begin, self._begin = self._begin, self.settings.entry
         try:
-            end: Stopped = self.interpreter.run_program(self.settings.entry)
+            end: Stopped = self.interpreter.run_program(begin)
             self.recorder.finish()
         except Stopped as stopped:
             end = stopped
         except (RapidError, RecursionError) as error:
-            fault = (
-                error if isinstance(error, RapidError) else RapidError("calls are nested too deep", "value")
-            )
-            self.state, self.fault = "faulty", fault
-            self._controller.report(self.settings.name, str(fault))
-            self._controller.events.add_fault(self.settings.name, fault)
+            deep = RapidError("calls are nested too deep", "value")
+            self._end_with(error if isinstance(error, RapidError) else deep)
             return
         again = end.restarts if isinstance(end, Left) else self._controller.forever or self.is_background
         if not again:

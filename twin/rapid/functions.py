@@ -131,7 +131,7 @@ def _ui_entry(recorder: Recorder, given: Arguments) -> float:
 
 
 def _ui_alpha(recorder: Recorder, given: Arguments) -> str:
-    answer = recorder.operator.answer(_message(given))
+    answer = recorder.ask(given, _message(given))
     if answer is None:
         answer = given.optional("initstring", STRING, "")
         recorder.assume(given.interpreter.place, f"{given.name}: the operator enters {text_of(answer)}")
@@ -187,15 +187,12 @@ def ask_number(
         RapidError: the answer is no number, and no key.
     """
     place = given.interpreter.place
-    answer = recorder.operator.answer(question)
     by_text = {text.lower(): number for text, number in (keys or {}).items()}
-    if answer is not None:
+    while (answer := recorder.ask(given, question, tuple(keys or ()))) is not None:
         try:
             return by_text[answer.lower()] if answer.lower() in by_text else float(answer)
         except ValueError:
-            raise RapidError(
-                f"{given.name}: expected a number from the operator, got {answer!r}", "value"
-            ) from None
+            recorder.refuse_answer(f"{given.name}: expected a number from the operator, got {answer!r}")
     repeated = recorder.operator.times_asked((place, given.name, question), recorder.moves)
     if repeated > MOST_QUESTIONS:
         raise Stopped(f"the program waits in the menu of line {place[1]}: --operator")

@@ -100,8 +100,8 @@ def _write(recorder: Recorder, given: Arguments) -> None:
 def _read_key(recorder: Recorder, given: Arguments) -> None:
     question = given.value(1, STRING)
     keys = {text: k - 1.0 for k in range(2, len(given)) if (text := given.value(k, STRING))}
-    given.cell(0).value = ask_number(recorder, given, question, min(keys.values(), default=1.0), keys)
     given.give("breakflag", 0.0)
+    given.cell(0).value = ask_number(recorder, given, question, min(keys.values(), default=1.0), keys)
 
 
 def _read_number(recorder: Recorder, given: Arguments) -> None:

@@ -458,6 +458,23 @@ class Interpreter(Evaluator):
         """Raise an error of the controller, such as `err_udpuc_comm`, for the handlers of the program."""
         raise _Raised(self.error_number(name), *self.place, sentence)
 
+    def procedure(self, name: str) -> RoutineOf:
+        """Return a procedure to begin with.
+
+        Raises:
+            RapidError: there is none of this name.
+        """
+        found = self.shared.get(name.lower())
+        if isinstance(found, RoutineOf) and found.routine.kind == "PROC":
+            return found
+        procedures = sorted(
+            one.routine.name
+            for one in self.shared.values()
+            if isinstance(one, RoutineOf) and one.routine.kind == "PROC"
+        )
+        listed = ", ".join(procedures) or "none"
+        raise RapidError(f"there is no procedure {name} to begin with; the modules have: {listed}", "name")
+
     def run_program(self, main: str = "main") -> Stopped:
         """Run a procedure of the modules from its beginning to its end.
 
@@ -467,17 +484,7 @@ class Interpreter(Evaluator):
         Raises:
             RapidError: a fault; the message states file and line.
         """
-        found = self.shared.get(main.lower())
-        if not isinstance(found, RoutineOf) or found.routine.kind != "PROC":
-            procedures = sorted(
-                one.routine.name
-                for one in self.shared.values()
-                if isinstance(one, RoutineOf) and one.routine.kind == "PROC"
-            )
-            listed = ", ".join(procedures) or "none"
-            raise RapidError(
-                f"there is no procedure {main} to begin with; the modules have: {listed}", "name"
-            )
+        found = self.procedure(main)
         try:
             self.run_routine(*found)
         except Stopped as end:

@@ -292,6 +292,18 @@ class Recorder:
                 signals.may_become(one, value)
             return
 
+    def ask(self, given: Arguments, question: str, keys: Sequence[str] = ()) -> str | None:
+        """Return the operator's answer to a question, which may be the text of a key; None without one."""
+        return self.operator.answer(question)
+
+    def refuse_answer(self, sentence: str) -> None:
+        """Refuse an answer of the operator.
+
+        Raises:
+            RapidError: always; on a live controller the operator is asked again.
+        """
+        raise RapidError(sentence, "value")
+
     def stop_move(self, place: tuple[str, int]) -> None:
         """Stop at the end of the last move (StopMove)."""
         self.stopped_at = place

@@ -1,0 +1,230 @@
+"""Virtual controller in the background of a script or of tests, which command it and read what it did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from scenarios.abb.station import Station
+from scenarios.setup import Setup
+from twin.errors import RapidError, TwinError
+
+if TYPE_CHECKING:
+    from scenarios.abb.serving import Served, Serving
+    from twin.abb.controller import Line, VirtualController
+    from twin.logs.log import Log
+
+POLL = 5e-3
+"""Time between two looks at a condition, in [s]."""
+
+
+class Signals:
+    """Signals of a running controller by their names, as `signals["di1"] = 1`."""
+
+    def __init__(self, controller: VirtualController) -> None:
+        self._controller = controller
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a signal, 0 if nothing set it."""
+        signals = self._controller.signals
+        return self._controller.call(lambda: signals.values.get(name.lower(), 0.0))
+
+    def __setitem__(self, name: str, value: float) -> None:
+        """Change a signal, as a sensor or another machine does."""
+        signals = self._controller.signals
+        self._controller.call(lambda: signals.write(name, float(value)))
+
+
+class RunningController:
+    """Virtual controller that runs by the clock in another thread.
+
+    Each method and each signal acts between two turns of the programs.
+
+    Attributes:
+        controller: the controller; what belongs to its programs is read and changed by its `call`.
+        signals: signals by their names.
+    """
+
+    def __init__(self, serving: Serving, controller: VirtualController) -> None:
+        self._serving, self.controller = serving, controller
+        self.signals = Signals(controller)
+        self._served: Served | None = None
+
+    def start(self) -> None:
+        """Start the execution, or continue on the path.
+
+        Raises:
+            RapidError: a task has a fault.
+        """
+        self.controller.call(self.controller.start)
+
+    def stop(self) -> None:
+        """Stop the execution, and wait until the arm rests on its path."""
+        self.controller.call(self.controller.stop)
+        self.wait_until(lambda: self.controller.rests)
+
+    def to_main(self, routine: str = "") -> None:
+        """Move the program pointers to the entries, or that of the task with the arm to a routine.
+
+        Raises:
+            RapidError: the execution runs, or there is no such routine.
+        """
+        self.controller.call(lambda: self.controller.to_main(routine))
+
+    def answer(self, text: str) -> None:
+        """Answer a question of a program to the operator.
+
+        Raises:
+            RapidError: no program asks.
+        """
+        self.controller.call(lambda: self.controller.answer(text))
+
+    @property
+    def speed(self) -> float:
+        """Share of the programmed speed, in [%]."""
+        return 100.0 * self.controller.override
+
+    @speed.setter
+    def speed(self, percent: float) -> None:
+        if not 0 <= percent <= 100:
+            raise RapidError(f"a speed of {percent:g} %, expected 0 to 100")
+        self.controller.override = percent / 100.0
+
+    def value(self, task: str, name: str) -> Any:
+        """Return the value of data that is not local: a number, a truth value, a text, or a `Record`.
+
+        Raises:
+            RapidError: there is no such task or data.
+        """
+        from twin.rapid.expressions import Cell
+
+        def read() -> Any:
+            found = self.controller.tasks.get(task.lower())
+            if found is None:
+                known = ", ".join(one.settings.name for one in self.controller.tasks.values())
+                raise RapidError(f"there is no task {task}: known are {known}", "name")
+            cell = found.interpreter.shared.get(name.lower())
+            if not isinstance(cell, Cell):
+                raise RapidError(f"the task {task} has no data {name}", "name")
+            return found.interpreter.read(cell)
+
+        return self.controller.call(read)
+
+    def wait_until(self, condition: Callable[[], Any], timeout: float = 10.0) -> None:
+        """Wait until a condition holds, which is looked at between the turns of the programs.
+
+        Raises:
+            TwinError: it did not hold within a time in [s], or the session has ended.
+        """
+        end = time.monotonic() + timeout
+        while not self.controller.call(condition):
+            if time.monotonic() > end:
+                last = "; ".join(f"{line.task}: {line.sentence}" for line in self.lines[-5:])
+                raise TwinError(f"waited {timeout:g} s in vain; the last lines: {last or 'none'}")
+            time.sleep(POLL)
+
+    @property
+    def ports(self) -> dict[int, int]:
+        """Local ports on which programs listen, by those that the programs name."""
+        return dict(self.controller.ports)
+
+    @property
+    def lines(self) -> list[Line]:
+        """The last lines of the programs and the controller."""
+        return list(self._serving.lines)
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """Faults by the names of their tasks."""
+        return {name: str(fault) for name, fault in self.controller.faults}
+
+    @property
+    def served(self) -> Served:
+        """Result after the end of the session, with the faults and what the supervision saw.
+
+        Raises:
+            TwinError: the session has not ended.
+        """
+        if self._served is None:
+            raise TwinError("the session has not ended: read its result behind the with statement")
+        return self._served
+
+    @property
+    def log(self) -> Log | None:
+        """Log after the end of the session."""
+        return self.served.log
+
+
+@contextmanager
+def serving(
+    station: str | Path | Station,
+    *,
+    setup: Setup | None = None,
+    home: Path | None = None,
+    supervise: bool = False,
+    operator: Sequence[str] = (),
+) -> Iterator[RunningController]:
+    """Run a virtual controller in the background, for instance in a fixture of pytest.
+
+    The ports of the station's table are kept, and all others are free ones, which `ports` has.
+
+    Args:
+        station: the station, or its file.
+        setup: robot, controller and drives; by default those of the station, with computed torque.
+        home: folder of HOME:, by default that of the station, or a fresh one.
+        supervise: whether the arm stops before a collision, and where a drive lacks torque.
+        operator: answers of the operator.
+
+    Yields:
+        The running controller; its log and its result are there behind the with statement.
+
+    Raises:
+        TwinError: the station is invalid, or the session ended by an error.
+    """
+    from scenarios.abb.serving import Serving
+    from twin.cell.cell import load_cell
+    from twin.rapid.operator_panel import Operator
+
+    if not isinstance(station, Station):
+        station = Station.read(Path(station))
+    cell = station.cell_file(None)
+    with TemporaryDirectory(prefix="irb-twin-home-") as fresh:
+        given = {
+            "signals": station.cell_signals({}),
+            "home": home or (station.folder / station.home if station.home else Path(fresh)),
+            "network": replace(station.network(None, ()), free=True),
+            "operator": Operator(operator), "forever": station.cycle == "forever",
+        }  # fmt: skip
+        chosen = setup or Setup(station.robot or "irb140", drives=station.drives or "rigid")
+        session = Serving(
+            station, chosen, lambda line: None, given=given, cell=None if cell is None else load_cell(cell),
+            supervise=supervise, is_background=True,
+        )  # fmt: skip
+        result: Future[Served] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(session.serve())
+            except BaseException as error:
+                result.set_exception(error)
+                if not session.ready.done():
+                    session.ready.set_exception(error)
+
+        thread = Thread(target=run, name="virtual controller", daemon=True)
+        thread.start()
+        running = RunningController(session, session.ready.result())
+        try:
+            yield running
+        finally:
+            session.stopping.set()
+            thread.join()
+        running._served = result.result()
+        if running._served.error:
+            raise TwinError(running._served.error)

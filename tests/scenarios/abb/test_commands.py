@@ -1,0 +1,148 @@
+"""Commands for a running virtual controller: from Python, as lines of text, and at the terminal."""
+
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from scenarios.abb.background import serving
+from scenarios.abb.commands import WORDS, Commands
+from scenarios.shell.command_line import main
+from twin.errors import RapidError, TwinError
+
+STATION = """
+robot = "irb140"
+[tasks.T_ROB1]
+modules = ["cell.mod"]
+[tasks.T_SERVER]
+kind = "SEMISTATIC"
+modules = ["server.mod"]
+[signals]
+di_part = { type = "DI" }
+"""
+CELL = """MODULE M
+PERS num parts := 0;
+CONST jointtarget a := [[12,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+CONST jointtarget b := [[-5,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
+VAR num key;
+PROC main()
+WaitDI di_part, 1;
+MoveAbsJ a, v300, fine, tool0;
+TPReadFK key, "Is it good?", "Yes", "No", stEmpty, stEmpty, stEmpty;
+parts := parts + key;
+MoveAbsJ b, v300, fine, tool0;
+WaitDI di_part, 0;
+ENDPROC
+PROC service()
+parts := 100;
+Stop;
+ENDPROC
+ENDMODULE
+"""
+SERVER = """MODULE M
+VAR socketdev server;
+VAR socketdev client;
+PROC main()
+SocketCreate server; SocketBind server, "192.168.125.1", 1025; SocketListen server;
+SocketAccept server, client \\Time:=WAIT_MAX; SocketSend client \\Str:="here";
+SocketClose client; SocketClose server;
+ENDPROC
+ENDMODULE
+"""
+
+
+@pytest.fixture
+def station(tmp_path):
+    for name, text in (("station.toml", STATION), ("cell.mod", CELL), ("server.mod", SERVER)):
+        (tmp_path / name).write_text(text)
+    return tmp_path / "station.toml"
+
+
+def test_a_fixture_commands_the_controller_and_reads_its_log(station):
+    said = []
+    with serving(station) as controller:
+        commands = Commands(controller, lambda: said.append("quit"))
+        controller.wait_until(lambda: controller.ports)
+        with socket.create_connection(("127.0.0.1", controller.ports[1025]), timeout=5.0) as client:
+            assert client.recv(10) == b"here"
+        controller.signals["di_part"] = 1
+        controller.wait_until(lambda: not controller.controller.motion.rests)
+        assert commands.run("stop") == "stopped"
+        assert commands.run("status").startswith(
+            "the execution is stopped, speed 100 %, the arm rests; T_ROB1"
+        )
+        assert commands.run("speed 80%") == "speed 80 %"
+        assert commands.run("start") == "started"
+        controller.wait_until(lambda: controller.controller.questions)
+        assert "T_ROB1 asks: Is it good?" in commands.run("status")
+        assert any("TPReadFK asks: Is it good? (Yes, No)" in line.sentence for line in controller.lines)
+        assert commands.run("answer perhaps") == ""
+        controller.wait_until(lambda: "expected a number from the operator" in controller.lines[-2].sentence)
+        controller.wait_until(lambda: controller.controller.questions)
+        controller.answer("no")
+        controller.wait_until(lambda: controller.value("T_ROB1", "parts") == 2.0)
+        assert "moves while the execution is stopped" in commands.run("main")
+        controller.stop()
+        assert "there is no procedure nothing to begin with" in commands.run("main nothing")
+        assert commands.run("main service") == "the program pointer is at service"
+        controller.start()
+        controller.wait_until(lambda: not controller.controller.running)
+        assert controller.value("T_ROB1", "parts") == 100.0
+        assert commands.run("set di_part 0") == "di_part = 0"
+        for line, answer in (
+            ("answer 1", "no task asks the operator"), ("speed 200", "a speed of 200 %, expected 0 to 100"),
+            ("speed", "expected speed PERCENT"), ("set di1", "expected set SIGNAL VALUE"),
+            ("set di1 x", "expected a number, got 'x'"), ("stat", "unknown command 'stat'"),
+        ):  # fmt: skip
+            assert commands.run(line).startswith(answer), line
+        assert all(word in commands.run("help") for word in (*WORDS, "quit"))
+        assert commands.run("quit") == "ending"
+        with pytest.raises(TwinError, match=r"waited 0\.02 s in vain; the last lines: "):
+            controller.wait_until(lambda: False, timeout=0.02)
+        with pytest.raises(RapidError, match="has no data nothing"):
+            controller.value("T_ROB1", "nothing")
+        with pytest.raises(TwinError, match="the session has not ended"):
+            assert controller.log
+    assert said == ["quit"]
+    assert controller.served.is_good
+    assert np.degrees(controller.log.q[:, 0]).max() == pytest.approx(12.0, abs=1e-3)
+
+
+def test_an_invalid_module_and_a_fault_are_told(station):
+    (station.parent / "cell.mod").write_text(CELL.replace("WaitDI di_part, 1;", "key := 1 / 0;"))
+    with serving(station) as controller:
+        controller.wait_until(lambda: controller.faults)
+        assert "1 / 0" in controller.faults["T_ROB1"]
+    assert not controller.served.is_good
+    (station.parent / "cell.mod").write_text("MODULE M\nPROC main()\nIF\nENDPROC\nENDMODULE")
+    with pytest.raises(RapidError, match=r"cell\.mod, line 5"), serving(station):
+        pass
+
+
+def test_commands_come_from_the_standard_input(station):
+    command = [sys.executable, "-m", "scenarios", "abb", "serve", str(station), "--commands"]
+    done = subprocess.run(
+        command,
+        input="set di_part 1\nstatus\nquit\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "di_part = 1\n" in done.stdout
+    assert "the execution runs, speed 100 %" in done.stdout
+    assert "ending\n" in done.stdout
+
+
+def test_answers_of_the_operator_are_given_before(station, capsys):
+    (station.parent / "cell.mod").write_text(
+        CELL.replace("parts + key;", "parts + key; TPWrite ValToStr(key);")
+    )
+    words = ["abb", "serve", str(station), "--cycle", "once", "--inputs", "di_part=1@0.1"]
+    assert main([*words, "--operator", "good=yes", "--duration", "1.2"]) == 0
+    out = capsys.readouterr().out
+    assert "TPWrite: 1" in out
+    assert "asks" not in out
