@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -38,6 +39,9 @@ MOST_WAITING, PRINTED = 1000, 0.2
 
 MOST_LINES = 10_000
 """Largest number of lines that a session remembers."""
+
+SERVICES = "IRB_TWIN_RWS"
+"""Variable with the address of Robot Web Services in the environment of a client's command."""
 
 PATIENCE = 2.0
 """Time in which a client's command must end after it was asked to, in [s]."""
@@ -170,7 +174,7 @@ class Serving:
                 services = self.services(controller)
                 printer(f"Robot Web Services: {services.url}")
             if self.client:
-                process = _started(self.client, self.client_input)
+                process = _started(self.client, self.client_input, services and services.url)
             if self.starts:
                 controller.start()
 
@@ -254,9 +258,10 @@ def _text(line: Line) -> str:
     return f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}"
 
 
-def _started(command: Sequence[str], standard_input: int | None) -> subprocess.Popen:
+def _started(command: Sequence[str], standard_input: int | None, services: str | None) -> subprocess.Popen:
+    environment = os.environ if services is None else {**os.environ, SERVICES: services}
     try:
-        return subprocess.Popen(list(command), stdin=standard_input)
+        return subprocess.Popen(list(command), stdin=standard_input, env=environment)
     except OSError as error:
         raise WrongUse(f"cannot run {command[0]}: {error.strerror or error}") from None
 
