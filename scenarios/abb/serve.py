@@ -33,9 +33,13 @@ class ServeAbb(Command):
 
     After `--` stands the command of a client, such as `pytest tests/`: the session lasts as long as it runs.
 
-    The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, a drive
-    lacked the torque that its controller demanded, or the log could not be written; 2 for wrong use. Ctrl-C
-    ends the session with its table, its log and status 130.
+    What the arm does is judged as it happens: a drive that lacks the torque that its controller demands, and
+    an arm that comes nearer than a margin to itself, its tool or its cell. Each is a line, and with
+    --supervise an error ERR_COLL_STOP that stops the arm on its path.
+
+    The exit status is that of the client's command if it is not 0; 1 if a task ended with a fault, one of
+    these things happened, or the log could not be written; 2 for wrong use. Ctrl-C ends the session with its
+    table, its log and status 130.
     """
 
     runs_client = True
@@ -62,6 +66,10 @@ class ServeAbb(Command):
         None, "whether a program begins again (default forever)"
     )
     inputs: str | None = option(None, INPUTS, "NAME=VALUE")
+    cell: Path | None = option(
+        None, "what stands around the arm, see the guide on cells (default: the arm alone)", "CELL.toml"
+    )
+    supervise: bool = option(False, "stop the arm before a collision, and where a drive lacks torque")
     share: float = option(0.9, "share used of the torque beside gravity and friction, 0 to 1")
     duration: float | None = option(None, "end after this time (default: until Ctrl-C)", "SECONDS")
     bind: str | None = option(
@@ -119,12 +127,13 @@ class ServeAbb(Command):
             return self._serve(station, setup, call.client, fresh)
 
     def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
-        from scenarios.abb.serving import Serving, log_settings, rows, saturated
+        from scenarios.abb.serving import Serving, log_settings, rows
         from scenarios.rapid.check import limits_of
         from scenarios.report.tables import plain_table
         from scenarios.running.provenance import stamped
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
+        from twin.cell.cell import load_cell
         from twin.egm.robot.pace import Lockstep
         from twin.rapid.signals import input_values
 
@@ -143,12 +152,18 @@ class ServeAbb(Command):
             "pace": Lockstep(self.limit or LIMIT, self.limit or LIMIT) if self.lockstep else None,
         }  # fmt: skip
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
-        serving = Serving(station, setup, print_line, client, self.duration, start, given)
+        cell = station.cell_file(self.cell)
+        serving = Serving(
+            station, setup, print_line, client, self.duration, start, given,
+            None if cell is None else load_cell(cell), self.supervise,
+        )  # fmt: skip
         with graceful_stop(serving.stopping.set) as interrupt:
             served = serving.serve()
         files, page, log = Files(), console(), served.log
         if log is not None:
-            files.write(self.log, lambda draft: stamped(log, log_settings(setup, self.file)).save(draft))
+            files.write(
+                self.log, lambda draft: stamped(log, log_settings(serving.setup, self.file)).save(draft)
+            )
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
             if sentence:
@@ -159,8 +174,7 @@ class ServeAbb(Command):
         if served.client:
             print_to_stderr(f"{client[0]} ended with status {served.client}")
             return served.client if served.client > 0 else 1
-        judged = not (served.faults or served.error or (log is not None and saturated(log)))
-        return 0 if complete and judged else 1
+        return 0 if complete and served.is_good else 1
 
     def _station(self) -> Any:
         from dataclasses import replace

@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scenarios.cell.clearance import setup_in
 from scenarios.egm.serving import run_rows, stream_rows
 from scenarios.setup import Setup
 from twin.egm.robot.pace import Lateness
-from twin.errors import RapidError, TwinError, WrongUse
+from twin.errors import CellError, RapidError, TwinError, WrongUse
 
 if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
     from twin.abb.controller import Line, VirtualController
+    from twin.abb.supervision import Supervision
+    from twin.cell.cell import Cell
+    from twin.cell.clearance import Clearance
     from twin.egm.robot.session import EgmResult
     from twin.logs.log import Log
-    from twin.robot.robot import Payload
+    from twin.robot.robot import Payload, Robot
 
 MOST_WAITING, PRINTED = 1000, 0.2
 """Largest number of lines that wait to be printed, and time for them at the end of the session, in [s]."""
@@ -46,6 +50,8 @@ class Served:
         egm: result of EGM.
         log: log of the end of the motion, None before the first cycle.
         plant: what simulated the arm: PyBullet, or, if it is not installed, the analytic model.
+        supervision: what watched the arm.
+        unjudged: why distances were not judged, "" if they were.
     """
 
     t: float
@@ -56,6 +62,14 @@ class Served:
     egm: EgmResult
     log: Log | None
     plant: str
+    supervision: Supervision
+    unjudged: str
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no task had a fault, no drive lacked torque, and the arm came near nothing."""
+        seen = self.supervision
+        return not (self.faults or self.error or seen.saturations or seen.collisions)
 
 
 class LinePrinter:
@@ -100,6 +114,8 @@ class Serving:
         print_line: function that prints a line.
         client: command of a client; the session lasts as long as it does.
         given: arguments of `VirtualController`.
+        cell: what stands around the arm, None if it has only itself.
+        supervise: whether the arm stops before a collision, and where a drive lacks torque.
         stopping: set when the session is to end.
     """
 
@@ -110,7 +126,14 @@ class Serving:
     duration: float | None = None
     start: Any = None
     given: dict[str, Any] = field(default_factory=dict)
+    cell: Cell | None = None
+    supervise: bool = False
     stopping: Event = field(default_factory=Event)
+    _unjudged: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cell is not None:
+            self.setup = setup_in(self.cell, self.setup, declares_loads=True)
 
     def serve(self) -> Served:
         """Run the session.
@@ -142,11 +165,12 @@ class Serving:
         log = controller.log(self.setup.T_flange_tool)
         return Served(
             controller.t, lateness, controller.faults, error, status, controller.egm.done, log,
-            controller.arm.plant,
+            controller.arm.plant, controller.supervision, self._unjudged,
         )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
         from twin.abb.controller import VirtualController
+        from twin.abb.supervision import Supervision
         from twin.egm.robot.guided_arm import GuidedArm
 
         setup = self.setup
@@ -168,12 +192,30 @@ class Serving:
                 controller_for,
                 tasks,
                 outputs=self.station.outputs,
+                supervision=Supervision(self._clearance(plant), stops=self.supervise),
                 on_line=lambda line: printer(_text(line)),
                 **self.given,
             )
         except BaseException:
             arm.close()
             raise
+
+    def _clearance(self, robot: Robot) -> Clearance | None:
+        """Return the distances of an arm; None, and a reason, for one without shapes, unless a cell is given.
+
+        Raises:
+            CellError: the cell does not fit the robot, or a package for distances is missing.
+        """
+        from twin.cell.cell import Cell
+        from twin.cell.clearance import Clearance
+
+        try:
+            return Clearance(robot, self.cell or Cell.empty())
+        except CellError as error:
+            if self.cell is not None:
+                raise
+            self._unjudged = str(error)
+            return None
 
 
 def _text(line: Line) -> str:
@@ -220,6 +262,13 @@ def rows(served: Served) -> dict[str, str]:
         found |= stream_rows(served.egm) | run_rows(served.egm)
     if served.faults:
         found["ended with a fault"] = ", ".join(name for name, _ in served.faults)
+    seen = served.supervision
+    if seen.nearest is not None:
+        found["smallest distance"] = f"{seen.nearest.text}, {seen.nearest.names}, at {seen.nearest_at:.3f} s"
+        found["times nearer than a margin"] = str(seen.collisions)
+    elif served.unjudged:
+        found["distances"] = f"not judged: {served.unjudged}"
+    found["times that a drive lacked torque"] = str(seen.saturations)
     if log is not None:
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
         peaks = np.abs(log.tau).max(axis=0)

@@ -20,7 +20,7 @@ SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
 
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
-    "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
+    "cell?": "text", "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
     "egm?": "any",
 }  # fmt: skip
 EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
@@ -55,6 +55,7 @@ class Station:
     allow: tuple[str, ...] = ()
     cycle: str = "forever"
     io: str | None = None
+    cell: str | None = None
     folder: Path = Path()
 
     @staticmethod
@@ -117,6 +118,10 @@ class Station:
                 follower = Connection(name, float(one.get("delay", 0.0)), bool(one.get("inverted", False)))
                 found.connections.setdefault(one["follows"].lower(), []).append(follower)
         return found
+
+    def cell_file(self, given: Path | None) -> Path | None:
+        """Return the file of what stands around the arm: that of a user, or of the station, or None."""
+        return given or (None if self.cell is None else self.folder / self.cell)
 
     @property
     def outputs(self) -> dict[str, str]:

@@ -22,6 +22,7 @@ from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder
 from twin.abb.motion import Motion
+from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
 from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
@@ -84,12 +85,13 @@ class VirtualController:
         robot: nominal arm, without a payload.
         signals: signals of the cell.
         motion: motion of the arm.
+        supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
         running: whether the execution runs.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
-        held: whether StopMove stopped the arm.
+        held: whether StopMove, or the supervision, stopped the arm.
         era: number of times that the path was cleared.
         egm: EGM of its programs.
         pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
@@ -106,6 +108,7 @@ class VirtualController:
         network: network of the sockets.
         egm: clients of EGM.
         pace: timing of the cycles, by default by the clock.
+        supervision: what watches the arm; by default its drives are watched.
         on_line: function that is called with every line, in the thread of the cycles or of a task.
 
     Raises:
@@ -125,6 +128,7 @@ class VirtualController:
         home: Path | None = None,
         network: Network | None = None,
         egm: EgmDevices | None = None,
+        supervision: Supervision | None = None,
         forever: bool = True,
         pace: Pace | None = None,
         on_line: Callable[[Line], object] | None = None,
@@ -133,6 +137,7 @@ class VirtualController:
         self.signals = Signals({}) if signals is None else signals
         self.limits = Limits(0.9) if limits is None else limits
         self.network = Network() if network is None else network
+        self.supervision = Supervision() if supervision is None else supervision
         self.outputs = outputs or {}
         self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
@@ -329,6 +334,17 @@ class VirtualController:
             self.mark(move.file, move.line)
             self.change_load(path.payload(k))
         self.egm.move(self.samples)
+        for sentence in self.supervision.look(self.arm):
+            self.report("", sentence)
+            if self.supervision.stops:
+                self._stop_by_supervision(sentence)
+
+    def _stop_by_supervision(self, sentence: str) -> None:
+        """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
+        self.held = True
+        for task in self.tasks.values():
+            if task.settings.moves and task.state == "running":
+                task.fail(RapidError(sentence, "supervision", number="err_coll_stop"))
 
     def next_cycle(self, stopping: Callable[[], bool]) -> bool:
         """Wait until the next cycle begins; return False if a stop was requested.
