@@ -448,7 +448,7 @@ class VirtualController:
         self.held = True
         for task in self._moving():
             if task.state == "running":
-                task.fail(RapidError(sentence, "path", number="err_coll_stop"))
+                task.fail(RapidError(sentence, "supervision", number="err_coll_stop"))
 
     def next_cycle(self, stopping: Callable[[], bool]) -> bool:
         """Wait until the next cycle begins; return False if a stop was requested.
