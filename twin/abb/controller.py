@@ -6,18 +6,16 @@ moves to the end of the cycle.  Tasks therefore see the arm where the cycle begi
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
+from twin.abb.calls import Calls, T
 from twin.abb.egm import Egm, EgmDevices
 from twin.abb.event_log import ERROR, WARNING, EventLog
 from twin.abb.home import HomeFiles
@@ -30,7 +28,7 @@ from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import Pace, RealTime
 from twin.egm.robot.session import whole_periods
-from twin.errors import RapidError, TwinError
+from twin.errors import RapidError
 from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
@@ -46,12 +44,6 @@ CYCLE = 4e-3
 
 MOST_MARKS = 100_000
 """Largest number of lines whose beginnings are known for the log; the last ones are kept."""
-
-
-ANSWERING = 1e-3
-"""Longest time of a cycle for calls of other threads, in [s]; the next cycle answers the others."""
-
-T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -173,8 +165,7 @@ class VirtualController:
         self.egm = Egm(self, EgmDevices() if egm is None else egm)
         self._payload: Payload | None = None
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
-        self._calls: deque[tuple[Callable[[], Any], Future]] = deque()
-        self._cycling = threading.RLock()
+        self._calls = Calls()
         self.tasks: dict[str, Task] = {}
         if len(moving := [one.name for one in tasks if one.moves]) > 1:
             raise RapidError(f"the tasks {', '.join(moving)} move the arm: expected one", "refusal")
@@ -382,31 +373,7 @@ class VirtualController:
         Raises:
             TwinError: no cycle began in this time; the function is not called later.
         """
-        result: Future[T] = Future()
-        self._calls.append((function, result))
-        end = time.monotonic() + timeout
-        while True:  # the cycle that runs now may be the last one
-            if self._cycling.acquire(blocking=False):
-                try:
-                    self._answer_calls()
-                finally:
-                    self._cycling.release()
-            left = end - time.monotonic()
-            if wait([result], min(2 * CYCLE, max(left, 0.0))).done or left < 0.0:
-                break
-        if result.cancel():
-            raise TwinError(f"the controller began no cycle within {timeout:g} s")
-        return result.result()
-
-    def _answer_calls(self) -> None:
-        end = time.perf_counter() + ANSWERING
-        while self._calls and time.perf_counter() < end:
-            function, result = self._calls.popleft()
-            if result.set_running_or_notify_cancel():
-                try:
-                    result.set_result(function())
-                except BaseException as error:
-                    result.set_exception(error)
+        return self._calls.call(function, timeout)
 
     def cycle(self) -> None:
         """Run a cycle.
@@ -415,8 +382,8 @@ class VirtualController:
             DivergenceError: the motion of the arm diverged.
             TwinError: the window was closed.
         """
-        with self._cycling:
-            self._answer_calls()
+        with self._calls.lock:
+            self._calls.answer()
             self._cycle()
 
     def _cycle(self) -> None:
@@ -495,9 +462,9 @@ class VirtualController:
 
     def close(self) -> None:
         """End all tasks, and close their sockets."""
-        with self._cycling:
+        with self._calls.lock:
             while self._calls:
-                self._answer_calls()
+                self._calls.answer()
         self.egm.close_channels()
         for task in self.tasks.values():
             task.close()

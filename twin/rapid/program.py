@@ -66,7 +66,6 @@ class Interpreter(Evaluator):
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
         interrupts: interrupts and their traps.
-        watching: interrupts of all tasks that a change of a persistent may cause.
         running_clocks: clocks that run, by the identities of their data objects.
     """
 
@@ -293,15 +292,6 @@ class Interpreter(Evaluator):
             raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
         self.write(cell, statement.target.name, value)
-
-    def write(self, cell: Cell | Part, name: str, value: Any) -> None:
-        """Write a value into a data object of a name, which may cause interrupts."""
-        before = self.read(cell)
-        cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
-        if cell.kind == "PERS":
-            for interrupts in self.watching:
-                if interrupts.causes:
-                    interrupts.changed("persistent", name, before, cell.value)
 
     def _call(self, statement: st.Call) -> None:
         name = statement.name
