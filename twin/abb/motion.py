@@ -175,6 +175,7 @@ class Motion:
         if off <= NEAR_PATH:
             self._stored.pop()
             self.paths, self.t = paths, t
+            self.rate = 0.0  # the arm rests here
         return off
 
     @property
