@@ -18,9 +18,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from twin.abb.egm import Egm, EgmDevices
+from twin.abb.events import Event
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder, Question
+from twin.abb.messages import MOST_MESSAGES, Message, Queue, queue_of
 from twin.abb.motion import Motion
 from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
@@ -45,6 +47,9 @@ CYCLE = 4e-3
 MOST_MARKS = 100_000
 """Largest number of lines whose beginnings are known for the log; the last ones are kept."""
 
+
+MOST_EVENTS = 1000
+"""Largest number of events that are remembered."""
 
 T = TypeVar("T")
 
@@ -98,6 +103,9 @@ class VirtualController:
         operator: answers of the operator that were given before.
         questions: questions that wait for an answer, by the names of their tasks.
         ports: local ports on which programs listen, by those that they name.
+        home: folder that stands for HOME:, None without one.
+        queues: queues of messages by their names in lower case: one of each task, and those of clients.
+        events: the last events of the controller.
         era: number of times that the path was cleared.
         egm: EGM of its programs.
         pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
@@ -149,7 +157,9 @@ class VirtualController:
         self.operator = Operator(()) if operator is None else operator
         self.questions: dict[str, Question] = {}
         self.ports: dict[int, int] = {}
-        self.outputs = outputs or {}
+        self.queues: dict[str, Queue] = {queue_of(one.name).lower(): Queue() for one in tasks}
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.outputs, self.home = outputs or {}, home
         self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
         self.running = self.held = False
@@ -238,6 +248,24 @@ class VirtualController:
         """Report what happened."""
         if self._on_line is not None:
             self._on_line(Line(self.t, task, sentence))
+
+    def enter(self, event: Event) -> None:
+        """Remember an event, and let the traps run that wait for such ones."""
+        self.events.append(event)
+        for task in self.tasks.values():
+            task.interpreter.interrupts.changed("event", "", None, event)
+
+    def send(self, queue: str, message: Message) -> bool:
+        """Put a message into a queue, for a task or a client; return whether it has room."""
+        waiting = self.queues[queue.lower()]
+        if len(waiting) >= MOST_MESSAGES:
+            return False
+        waiting.append(message)
+        for task in self.tasks.values():
+            if queue_of(task.settings.name).lower() == queue.lower():
+                kind = f"{message.type}{{{message.dimensions}}}"
+                task.interpreter.interrupts.changed("message", kind, None, message)
+        return True
 
     # ------------------------------------------------------------------------------------------- execution
 
@@ -358,8 +386,10 @@ class VirtualController:
         self.signals.advance(self.t)
         self._write_outputs()
         for task in self.tasks.values():
-            if self.running or task.is_background:
-                task.interpreter.interrupts.advance(self.t)
+            interrupts = task.interpreter.interrupts
+            interrupts.stopped = not (self.running or task.is_background)
+            interrupts.advance(self.t)
+            if not interrupts.stopped:
                 task.turn()
         self.motion.goal = 0.0 if self.is_stopped else self.override
         for path, k in self.motion.begun():
@@ -367,6 +397,9 @@ class VirtualController:
             self.mark(move.file, move.line)
             self.change_load(path.payload(k))
         self.egm.move(self.samples)
+        due, self.motion.due = self.motion.due, []
+        for trigger in due:
+            trigger.act()
         for sentence in self.supervision.look(self.arm):
             self.report("", sentence)
             if self.supervision.stops:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from twin.abb.events import of_fault
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import Cell
@@ -77,6 +78,12 @@ class TaskInterpreter(Interpreter):
     def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
         """Return the function that a loop calls in each round, which ends a long turn of an empty loop."""
         return self._end_long_turn
+
+    def _skip_unknown(self, name: str, statement: st.Call) -> None:
+        """Raise ERR_REFUNKPRC for the handler of this routine, or skip a procedure that is not there."""
+        if self.handles_errors:
+            self.raise_error("err_refunkprc", f"there is no procedure {name}")
+        super()._skip_unknown(name, statement)
 
     def begin_again(self) -> None:
         """Forget all interrupts, and give variables their initial values."""
@@ -254,6 +261,7 @@ class Task:
     def _end_with(self, fault: RapidError) -> None:
         self.state, self.fault = "faulty", fault
         self._controller.report(self.settings.name, str(fault))
+        self._controller.enter(of_fault(self._controller.t, self.settings.name, fault))
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
