@@ -17,10 +17,12 @@ import numpy as np
 
 from twin.abb.calls import Calls, T
 from twin.abb.egm import Egm, EgmDevices
-from twin.abb.event_log import ERROR, WARNING, EventLog
+from twin.abb.event_log import EventLog, event
+from twin.abb.events import ERROR, STATE, WARNING, Event
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder, Question
+from twin.abb.messages import MOST_MESSAGES, Message, Queue, queue_of
 from twin.abb.motion import Motion
 from twin.abb.supervision import Supervision
 from twin.abb.tasks import Task, TaskInterpreter, TaskSettings
@@ -88,7 +90,6 @@ class VirtualController:
         supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
-        events: event log.
         motors: whether the motors are on.
         mode: AUTO, or MANR for manual mode with reduced speed.
         running: whether the execution was started, and not stopped since; see `executing`.
@@ -98,6 +99,9 @@ class VirtualController:
         operator: answers of the operator that were given before.
         questions: questions that wait for an answer, by the names of their tasks.
         ports: local ports on which programs listen, by those that they name.
+        home: folder that stands for HOME:, None without one.
+        queues: queues of messages by their names in lower case: one of each task, and those of clients.
+        events: the last events of the controller.
         era: number of times that the path was cleared.
         egm: EGM of its programs.
         pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
@@ -149,15 +153,13 @@ class VirtualController:
         self.operator = Operator(()) if operator is None else operator
         self.questions: dict[str, Question] = {}
         self.ports: dict[int, int] = {}
-        self.outputs = outputs or {}
+        self.queues: dict[str, Queue] = {queue_of(one.name).lower(): Queue() for one in tasks}
+        self.outputs, self.home = outputs or {}, home
         self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
         self.events = EventLog()
         self.motors, self.mode = True, "AUTO"
         self.running = self.held = self._executed = False
-        self.forever, self._on_line = forever, on_line
-        self.pace: Pace = RealTime(CYCLE) if pace is None else pace
-        self.running = self.held = False
         self.override, self.era = 1.0, 0
         self.motion = Motion(arm.q, arm.period)
         self.kinematics = Arm(robot, arm.q)
@@ -172,7 +174,7 @@ class VirtualController:
         try:
             for settings in tasks:
                 self.tasks[settings.name.lower()] = self._loaded(settings, HomeFiles(home))
-            self._share_persistents()
+            self.share_persistents()
         except BaseException:
             self.close()
             raise
@@ -193,7 +195,7 @@ class VirtualController:
             raise
         return task
 
-    def _share_persistents(self) -> None:
+    def share_persistents(self) -> None:
         """Make persistents of one name and type one data object of all tasks."""
         declared = [
             (task.interpreter.shared, item, (item.name.lower(), item.type.lower(), len(item.dimensions)))
@@ -248,6 +250,28 @@ class VirtualController:
         if self._on_line is not None:
             self._on_line(Line(self.t, task, sentence))
 
+    def enter(self, event: Event) -> None:
+        """Remember an event, and let the traps run that wait for such ones."""
+        self.events.append(event)
+        for task in self.tasks.values():
+            task.interpreter.interrupts.changed("event", "", None, event)
+
+    def note(self, code: int, *texts: str, type_: int = STATE) -> None:
+        """Remember an event of the controller itself by its code."""
+        self.enter(event(self.t, code, *texts, type_=type_))
+
+    def send(self, queue: str, message: Message) -> bool:
+        """Put a message into a queue, for a task or a client; return whether it has room."""
+        waiting = self.queues[queue.lower()]
+        if len(waiting) >= MOST_MESSAGES:
+            return False
+        waiting.append(message)
+        for task in self.tasks.values():
+            if queue_of(task.settings.name).lower() == queue.lower():
+                kind = f"{message.type}{{{message.dimensions}}}"
+                task.interpreter.interrupts.changed("message", kind, None, message)
+        return True
+
     # ------------------------------------------------------------------------------------------- execution
 
     def start(self) -> None:
@@ -281,7 +305,7 @@ class VirtualController:
         """Switch the motors on or off; the execution stops when they are switched off."""
         if on != self.motors:
             self.motors = on
-            self.events.add(10011 if on else 10010)
+            self.note(10011 if on else 10010)
         if not on:
             self.stop()
 
@@ -307,30 +331,7 @@ class VirtualController:
             if not task.is_background:
                 task.to_entry(routine if task.settings.moves else "")
         self.held = False
-        self.events.add(10002)
-
-    def load(self, task: Task, module: st.Module, replaces: bool) -> None:
-        """Load a module into a task, see `Task.load`.
-
-        Raises:
-            RapidError: the execution runs, or `Task.load` refuses.
-        """
-        self._change_modules(lambda: task.load(module, replaces))
-        self._share_persistents()
-
-    def unload(self, task: Task, module: st.Module) -> None:
-        """Remove a module of a task, whose program pointer moves to the entry.
-
-        Raises:
-            RapidError: the execution runs.
-        """
-        self._change_modules(lambda: task.unload(module))
-
-    def _change_modules(self, change: Callable[[], None]) -> None:
-        if self.executing or not self.rests:
-            raise RapidError("modules change while the execution is stopped and the arm rests", "refusal")
-        self.clear_path()
-        change()
+        self.note(10002)
 
     def _moving(self) -> list[Task]:
         """Return the task that moves the arm, if there is one."""
@@ -390,8 +391,10 @@ class VirtualController:
         self.signals.advance(self.t)
         self._write_outputs()
         for task in self.tasks.values():
-            if task.is_background or (self.running and task.is_active):
-                task.interpreter.interrupts.advance(self.t)
+            interrupts = task.interpreter.interrupts
+            interrupts.stopped = not (task.is_background or (self.running and task.is_active))
+            interrupts.advance(self.t)
+            if not interrupts.stopped:
                 task.turn()
         self.motion.goal = 0.0 if self.is_stopped else self.override
         for path, k in self.motion.begun():
@@ -399,16 +402,19 @@ class VirtualController:
             self.mark(move.file, move.line)
             self.change_load(path.payload(k))
         self.egm.move(self.samples)
+        due, self.motion.due = self.motion.due, []
+        for trigger in due:
+            trigger.act()
         for sentence in self.supervision.look(self.arm):
             self.report("", sentence)
-            self.events.add(50204, type=ERROR if self.supervision.stops else WARNING, sentence=sentence)
+            self.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
             if self.supervision.stops:
                 self._stop_by_supervision(sentence)
         if self.has_ended and self.rests and any(one.is_started for one in self.tasks.values()):
             self.running = False
         if self.executing != self._executed:
             self._executed = not self._executed
-            self.events.add(10150 if self._executed else 10151)
+            self.note(10150 if self._executed else 10151)
 
     def _stop_by_supervision(self, sentence: str) -> None:
         """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""

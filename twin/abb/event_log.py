@@ -7,64 +7,63 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from twin.errors import RapidError
+from twin.abb.events import STATE, USER, Event
 
 MOST_EVENTS = 1000
 """Largest number of events that are kept; the last ones are."""
 
-INFORMATION, WARNING, ERROR = 1, 2, 3
-"""Types of events, as clients know them."""
-
-EVENTS = {
+TITLES = {
     10002: "Program pointer has been reset", 10010: "Motors OFF state", 10011: "Motors ON state",
     10015: "Manual mode selected", 10017: "Automatic mode confirmed", 10140: "Speed adjusted",
-    10150: "Program started", 10151: "Program stopped", 40223: "Execution error", 50027: "Joint Out of Range",
-    50050: "Position outside reach", 50204: "Motion supervision",
+    10150: "Program started", 10151: "Program stopped", 50204: "Motion supervision",
 }  # fmt: skip
-"""Titles of events by their codes: 10xxx operation, 4xxxx programs, 5xxxx motion (general knowledge)."""
-
-CODES_OF_FAULTS = {"target": 50050, "path": 50027}
-"""Codes of faults of programs by their kinds, see `RapidError`; others are 40223."""
+"""Titles of events of the controller itself by their codes (general knowledge)."""
 
 
-class Event(NamedTuple):
-    """Event: its number, time in [s] since 1970, type, code, title, arguments, and a sentence on it."""
+def event(t: float, code: int, *texts: str, type_: int = STATE) -> Event:
+    """Return an event of the controller itself, at a time in [s]."""
+    return Event(t, "", *divmod(code, 10_000), type_, TITLES[code], texts)
+
+
+class Entry(NamedTuple):
+    """Event in the log, with its number, and its time in [s] since 1970."""
 
     number: int
     t: float
-    type: int
-    code: int
-    title: str
-    arguments: tuple[str, ...]
-    sentence: str
+    event: Event
+
+    @property
+    def code(self) -> int:
+        """Code of the event, with its domain as the first digit."""
+        return 10_000 * self.event.domain + self.event.number
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Arguments, as clients know them: those of ErrWrite are five, with its header as the first one."""
+        if self.event.domain != USER:
+            return self.event.texts
+        return (self.event.title, *self.event.texts, "", "", "", "")[:5]
 
 
 class EventLog:
     """Events of a virtual controller, the last `MOST_EVENTS` of them; it is never empty."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self._entries: deque[Entry] = deque(maxlen=MOST_EVENTS)
         self._count = 0
-        self.add(10017)
-        self.add(10011)
+        for code in (10017, 10011):
+            self.append(event(0.0, code))
 
-    def __iter__(self) -> Iterator[Event]:
+    def __iter__(self) -> Iterator[Entry]:
         """Iterate over the events, the newest first."""
-        return iter(tuple(self._events)[::-1])
+        return iter(tuple(self._entries)[::-1])
 
     @property
-    def last(self) -> Event:
+    def last(self) -> Entry:
         """The newest event."""
-        return self._events[-1]
+        return self._entries[-1]
 
-    def add(self, code: int, *arguments: str, type: int = INFORMATION, sentence: str = "") -> None:
-        """Add an event; its title is that of its code, otherwise its first argument."""
+    def append(self, new: Event) -> None:
+        """Add an event."""
         self._count += 1
-        title = EVENTS.get(code) or (arguments[0] if arguments else f"Event {code}")
-        text = sentence or " ".join(arguments) or title
-        self._events.append(Event(self._count, time.time(), type, code, title, arguments, text))
-
-    def add_fault(self, task: str, fault: RapidError) -> None:
-        """Add the fault that ended a task."""
-        code = CODES_OF_FAULTS.get(fault.kind, 40223)
-        self.add(code, task, f"{fault.file}:{fault.line}", type=ERROR, sentence=f"Task {task}: {fault}")
+        self._entries.append(Entry(self._count, time.time(), new))

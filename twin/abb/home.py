@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from twin.rapid.files import Files
@@ -33,21 +34,36 @@ class HomeFiles(Files):
         """Open a file, see `Files.open`; return whether it is there and may be used so."""
         if self._home is None:
             return super().open(number, name, mode)
-        plain = name.replace("\\", "/").rpartition(":")[2].lstrip("/")
+        plain = self.plain(name)
         path = self._place(plain)
         if path is None:
             return False
         self.written.pop(plain, None)  # the folder has it
-        if mode != "read":
+        if mode not in ("read", "binary"):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.open("w" if mode == "write" else "a", encoding="latin-1").close()
             except OSError:
                 return False
         opened = super().open(number, name, mode)
-        if mode != "read":
-            self.written.pop(plain, None)
+        self.written.pop(plain, None)
         return opened
+
+    def work(self, function: Callable[..., object], *names: str) -> str:
+        """Call a function with paths of files or folders; return why that is not possible, or "".
+
+        Args:
+            function: function of paths, such as `os.remove`.
+            names: names with folders, such as `HOME:/parts/a.txt`.
+        """
+        paths = [self._place(self.plain(name)) for name in names]
+        if None in paths:
+            return "it is not in the folder of HOME:"
+        try:
+            function(*paths)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
     def write(self, number: int, text: str) -> None:
         """Write into an open file."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from twin.abb import sockets
+from twin.abb import events, messages, sockets, triggers
 from twin.abb.egm import Leader
 from twin.abb.egm_instructions import EgmInstructions
+from twin.abb.home import HomeFiles
 from twin.errors import RapidError
 from twin.rapid import functions, instructions
 from twin.rapid.arguments import Arguments
 from twin.rapid.functions import Function, with_recorder
 from twin.rapid.moves import Instruction
-from twin.rapid.values import NUM, PREDEFINED, STRING, Record
+from twin.rapid.values import NUM, PREDEFINED, STRING, Double, Record
 
 if TYPE_CHECKING:
     from twin.abb.live_recorder import LiveRecorder
@@ -88,17 +91,25 @@ def _write(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.controller.report(recorder.task.settings.name, f"{given.name}: {given.texts()}")
 
 
-def _error_write(recorder: LiveRecorder, given: Arguments) -> None:
-    """Write a line, and an event with five arguments: a header, a reason, and three more."""
-    texts = [given.value(k, STRING) for k in range(len(given))]
-    code, type_ = (80003, 1) if "i" in given else (80002, 2) if "w" in given else (80001, 3)
-    recorder.controller.events.add(code, *texts, *[""] * (5 - len(texts)), type=type_)
-    _write(recorder, given)
-
-
 def _message_box(recorder: LiveRecorder, given: Arguments) -> None:
     texts = " ".join(given.value(k, STRING) for k in range(len(given)))
     given.give("result", functions.ask_number(recorder, given, texts, *functions.buttons(given)))
+
+
+def _of_files(work: Callable[..., object]) -> Callable[[LiveRecorder, Arguments], None]:
+    """Return an instruction that works on files by their names."""
+
+    def run(recorder: LiveRecorder, given: Arguments) -> None:
+        assert isinstance(recorder.files, HomeFiles)
+        names = [given.value(k, STRING) for k in range(len(given))]
+        if reason := recorder.files.work(work, *names):
+            given.interpreter.raise_error("err_fileacc", f"{given.name} {', '.join(names)}: {reason}")
+
+    return run
+
+
+def _wait_rob(recorder: LiveRecorder, given: Arguments) -> None:
+    recorder.finish()
 
 
 def _stop(recorder: LiveRecorder, given: Arguments) -> None:
@@ -128,6 +139,9 @@ INSTRUCTIONS: dict[str, Instruction] = {
         if name in OUTPUTS
     },
     **sockets.INSTRUCTIONS,
+    **messages.INSTRUCTIONS,
+    **events.INSTRUCTIONS,
+    **triggers.INSTRUCTIONS,
     **{
         name: Instruction(tuple(arguments.split()), run)  # type: ignore[arg-type]
         for name, arguments, run in (
@@ -135,7 +149,10 @@ INSTRUCTIONS: dict[str, Instruction] = {
             ("StopMoveReset", "", _start_move), ("ClearPath", "", _clear_path),
             ("StorePath", "", _store_path), ("RestoPath", "", _restore_path),
             ("PulseDO", "Signal", _at_the_arm(_pulse)),
-            ("TPWrite", "String", _write), ("ErrWrite", "", _error_write), ("ErrLog", "", _write),
+            ("TPWrite", "String", _write), ("ErrLog", "", _write), ("WaitRob", "", _wait_rob),
+            ("RemoveFile", "", _of_files(os.remove)), ("RemoveDir", "", _of_files(os.rmdir)),
+            ("MakeDir", "", _of_files(os.mkdir)), ("RenameFile", "", _of_files(os.rename)),
+            ("CopyFile", "", _of_files(shutil.copyfile)),
             ("UIMsgBox", "", _message_box), ("Stop", "", _stop),
             ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
             ("SpeedRefresh", "Override", _speed),
@@ -164,6 +181,31 @@ def _system(recorder: LiveRecorder, given: Arguments) -> str:
     return "RobotWare_6.0_virtual" if "swversion" in given else ""
 
 
+def _next_unit(recorder: LiveRecorder, given: Arguments) -> bool:
+    """Give the one mechanical unit, the arm, at the first call."""
+    number = given.cell(0)
+    if number.value:
+        return False
+    number.value, given.cell(1).value = 1.0, "ROB_1"
+    for name, value in (("tcprob", True), ("noofaxes", float(recorder.controller.robot.n)), ("active", True)):
+        given.give(name, value)
+    return True
+
+
+def _motor(recorder: LiveRecorder, given: Arguments) -> float:
+    """Return the angle of a motor, in [rad]; that of its joint for an arm whose drives are unknown."""
+    controller, axis = recorder.controller, int(given.value(0, NUM))
+    if not 1 <= axis <= controller.robot.n:
+        given.interpreter.raise_error("err_axis_par", f"there is no axis {axis}")
+    drives, q = controller.robot.drives, controller.arm.q
+    return float((q if drives is None else drives.ratio * (drives.coupling @ q))[axis - 1])
+
+
+def _space(recorder: LiveRecorder, given: Arguments) -> float:
+    usage = shutil.disk_usage(recorder.controller.home or ".")
+    return Double(usage.total if "total" in given else usage.free)
+
+
 def _of(compute: Callable[[LiveRecorder], Any]) -> Function:
     return with_recorder("", lambda recorder, given: compute(recorder))  # type: ignore[arg-type]
 
@@ -174,6 +216,10 @@ FUNCTIONS: dict[str, Function] = {
     "CJointT": with_recorder("", _joints),  # type: ignore[arg-type]
     "IsStopMoveAct": _of(lambda recorder: recorder.controller.held),
     "CSpeedOverride": _of(lambda recorder: 100.0 * recorder.controller.override),
+    "GetNextMechUnit": with_recorder("ListNumber UnitName", _next_unit),  # type: ignore[arg-type]
+    "ReadMotor": with_recorder("Axis", _motor),  # type: ignore[arg-type]
+    "FSSize": with_recorder("", _space),  # type: ignore[arg-type]
+    "RMQGetSlotName": with_recorder("Slot", messages.slot_name),  # type: ignore[arg-type]
     "GetSysInfo": with_recorder("", _system),  # type: ignore[arg-type]
     "GetTaskName": _of(lambda recorder: recorder.task.settings.name),
     "UIClientExist": _of(lambda recorder: True),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twin.abb.motion import Path
+from twin.abb.triggers import Trigger, triggers_of
 from twin.errors import RapidError
 from twin.rapid.arguments import Arguments
 from twin.rapid.cut_corners import groups_of
@@ -110,6 +111,16 @@ class LiveRecorder(Recorder):
 
     # --------------------------------------------------------------------------------------------- moves
 
+    def triggers(self, given: Arguments, place: Mapping[str, int]) -> tuple[Trigger, ...]:
+        """Return what happens on the way of a move: its triggers, and the output at its end."""
+        if "Value" in place:
+            signal, value = given.signal(place["Signal"]), given.value(place["Value"], NUM)
+            return (Trigger(lambda: self.signals.write(signal, value)),)
+        return triggers_of(given, place)
+
+    def set_at_target(self, signal: str, value: float) -> None:
+        """Do nothing: a trigger sets the output."""
+
     def add(self, move: Move) -> None:
         """Make a move, or collect it if the arm does not stop at its end.
 
@@ -203,8 +214,13 @@ class LiveRecorder(Recorder):
         planned = self.task.aside(
             lambda: [Path.planned(controller.robot, one, controller.limits) for one in groups]
         )
-        if era == controller.era:
-            motion.paths.extend(path for path in planned if path is not None)
+        if era != controller.era:
+            return
+        for group, path in zip(groups, planned, strict=True):
+            if path is None:  # it leads nowhere
+                motion.due += [one for segment in group for one in segment.move.triggers]
+            else:
+                motion.paths.append(path)
 
     def forget_moves(self) -> None:
         """Forget the moves that were collected and not planned."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from twin.abb.triggers import Timed, Trigger, timed
 from twin.arrays import Floats
 from twin.rapid.cut_corners import stops
 from twin.rapid.planning import REST, Begin, Limits, plan_chain
@@ -40,6 +42,7 @@ class Path:
             begin behind their corners.
         open: whether the last move does not stop by itself, so that further moves may follow.
         begun: number of moves that have begun.
+        waiting: what happens on the way and has not happened yet.
     """
 
     segments: list[Segment]
@@ -49,6 +52,7 @@ class Path:
     straight: list[tuple[int, float, int]]
     open: bool
     begun: int = 0
+    waiting: list[Timed] = field(default_factory=list)
 
     @staticmethod
     def planned(robot: Robot, segments: list[Segment], limits: Limits, begin: Begin = REST) -> Path | None:
@@ -63,7 +67,9 @@ class Path:
         straight = [(k, at, i) for (k, i), at in zip(chain.straight, chain.at, strict=True)]
         duration = chain.motion.duration + limits.settling
         is_open = not stops(segments[-1])
-        return Path(segments, chain.motion, tuple(chain.starts.tolist()), duration, straight, is_open)
+        starts = tuple(chain.starts.tolist())
+        waiting = timed(robot, segments, chain.motion, starts)
+        return Path(segments, chain.motion, starts, duration, straight, is_open, waiting=waiting)
 
     def payload(self, k: int) -> Payload | None:
         """Return the payload of a move."""
@@ -101,6 +107,7 @@ class Motion:
         t: time on the first path, in [s].
         rate: present speed of the clock on the path, 0 to 1; it changes by 1 in `RAMP`.
         goal: rate that is wanted.
+        due: what is to happen now.
 
     Args:
         q: (n,) joint angles at the beginning, at rest, in [rad].
@@ -112,6 +119,7 @@ class Motion:
         self.paths: deque[Path] = deque()
         self._stored: list[tuple[deque[Path], float, Floats]] = []
         self.t, self.rate, self.goal = 0.0, 1.0, 1.0
+        self.due: list[Trigger] = []
 
     @property
     def rests(self) -> bool:
@@ -147,6 +155,17 @@ class Motion:
             if place - rest.place > limit or not abs(speed - before) <= SAME_SPEED * before:
                 return False
             self.t = t
+            # What counts from the beginning of a move is due where it was; what counts from its end moves.
+            kept = [
+                one._replace(t=new.motion.speed_and_time(path.motion.place(one.t) - rest.place)[1])
+                for one in path.waiting
+                if one.trigger.from_start
+            ]
+            added = [
+                one for one in new.waiting
+                if one.k >= len(rest.segments) or (not one.trigger.from_start and one.t > t)
+            ]  # fmt: skip
+            new.waiting = kept + added
         new.begun = max(path.begun - rest.first, 0)
         self.paths[-1] = new
         return True
@@ -193,9 +212,12 @@ class Motion:
                 self.t += self.rate * self._period
                 times.append(self.t)
                 if self.t >= path.duration * (1.0 - 1e-12):
+                    self._pass(path, math.inf)
                     self.paths.popleft()
                     self.t = 0.0
                     break
+            else:
+                self._pass(path, self.t)
             targets[k : k + len(times)] = path.motion(np.minimum(times, path.motion.duration))[0]
             k += len(times)
         if not self.paths:
@@ -203,6 +225,12 @@ class Motion:
         targets[k:] = targets[k - 1]
         before, self._before, self.q = self._before, targets[-2].copy(), targets[-1].copy()
         return semi_implicit_from_positions(targets[:-1], self._period, before=before, after=targets[-1])
+
+    def _pass(self, path: Path, t: float) -> None:
+        """Take note of what happens until a time on a path."""
+        if path.waiting:
+            self.due += [one.trigger for one in path.waiting if one.t <= t]
+            path.waiting = [one for one in path.waiting if one.t > t]
 
     def _change_rate(self) -> None:
         step = self._period / RAMP

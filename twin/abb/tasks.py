@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from twin.abb.events import of_fault
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import USER_DATA, Cell, RoutineOf, Scope
@@ -117,6 +118,12 @@ class TaskInterpreter(Interpreter):
         del self.scopes[k]
         self._note_initial_values()
 
+    def _skip_unknown(self, name: str, statement: st.Call) -> None:
+        """Raise ERR_REFUNKPRC for the handler of this routine, or skip a procedure that is not there."""
+        if self.handles_errors:
+            self.raise_error("err_refunkprc", f"there is no procedure {name}")
+        super()._skip_unknown(name, statement)
+
     def begin_again(self) -> None:
         """Forget all interrupts, and give variables their initial values."""
         self.interrupts.__init__()
@@ -172,33 +179,6 @@ class Task:
     def has_program(self) -> bool:
         """Whether the procedure to begin with is there."""
         return isinstance(self.interpreter.shared.get(self.settings.entry.lower()), RoutineOf)
-
-    def load(self, module: st.Module, replaces: bool) -> None:
-        """Load a module; the program pointer moves to the entry if one of this name was there.
-
-        Raises:
-            RapidError: the module is there already, or declares a name of another one.
-        """
-        before = self.module(module.name)
-        if before is not None and not replaces:
-            raise RapidError(f"the module {module.name} is loaded already", "refusal")
-        if before is not None:
-            self.unload(before)
-        try:
-            self.interpreter.add_module(module)
-        except RapidError:
-            if before is not None:
-                self.interpreter.add_module(before)
-                self.modules.append(before)
-            raise
-        self.modules.append(module)
-
-    def unload(self, module: st.Module) -> None:
-        """Remove a module; the program pointer moves to the entry."""
-        self.to_entry()
-        k = self.modules.index(module)
-        self.interpreter.remove_module(module, k)
-        del self.modules[k]
 
     def module(self, name: str) -> st.Module | None:
         """Return the module of a name, None if there is none."""
@@ -337,7 +317,7 @@ class Task:
     def _end_with(self, fault: RapidError) -> None:
         self.state, self.fault = "faulty", fault
         self._controller.report(self.settings.name, str(fault))
-        self._controller.events.add_fault(self.settings.name, fault)
+        self._controller.enter(of_fault(self._controller.t, self.settings.name, fault))
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""

@@ -12,6 +12,9 @@ from twin.rapid.moves import Instruction
 from twin.rapid.recorder import Recorder
 from twin.rapid.values import NUM, STRING, text_of
 
+MOST_RAW_BYTES = 1024
+"""Largest number of raw bytes."""
+
 
 def file_key(given: Arguments) -> int:
     """Return the identity of the data object of a file."""
@@ -38,9 +41,10 @@ def _open(recorder: Recorder, given: Arguments) -> None:
     cell = given.required[1:]
     inner = Arguments(given.interpreter, given.name, cell)
     mode = "write" if "write" in given else "append" if "append" in given else "read"
+    mode = "binary" if mode == "read" and "bin" in given else mode
     if not recorder.files.open(file_key(inner), name, mode):
         raise RapidError(f"Open: the folder of --home has no file {name}", number="err_fileopen")
-    if mode == "read" and not recorder.files.has_home:
+    if mode in ("read", "binary") and not recorder.files.has_home:
         recorder.assume(given.interpreter.place, f"Open: {name} is empty (--home DIR has it)")
 
 
@@ -64,7 +68,18 @@ def _write(recorder: Recorder, given: Arguments) -> None:
 def _write_bytes(recorder: Recorder, given: Arguments) -> None:
     key = open_file(recorder, given)
     value = given.interpreter.evaluate(given.expression(1))
-    recorder.files.write(key, value.decode("latin-1") if isinstance(value, bytes) else text_of(value))
+    if isinstance(value, list):  # bytes as numbers (WriteBin)
+        value = bytes(int(one) & 255 for one in value[: int(given.value(2, NUM))])
+    if isinstance(value, bytes):
+        value = value[: int(given.optional("noofbytes", NUM, float(len(value))))].decode("latin-1")
+    recorder.files.write(key, value if isinstance(value, str) else text_of(value))
+
+
+def _read_bytes(recorder: Recorder, given: Arguments) -> None:
+    text = recorder.files.characters(open_file(recorder, given), MOST_RAW_BYTES)
+    given.cell(1).value = text.encode("latin-1")
+    if not text:
+        raise RapidError(f"{given.name}: the file is at its end", number="err_ranybin_eof")
 
 
 def _read_nothing(recorder: Recorder, given: Arguments) -> None:
@@ -103,7 +118,7 @@ def _start(given: Arguments, which: int, most: int) -> int:
 def _pack(recorder: Recorder, given: Arguments) -> None:
     value = given.interpreter.evaluate(given.expression(0))
     raw = _bytes(given, 1)
-    start = _start(given, 2, 1024)
+    start = _start(given, 2, MOST_RAW_BYTES)
     new = strings.packed(value, _form(given))
     new = new[::-1] if "network" in given and not isinstance(value, str) else new
     raw = raw.ljust(start, b"\0")
@@ -136,10 +151,11 @@ INSTRUCTIONS = {
     "Rewind": Instruction(("IODevice",), _rewind),
     "Write": Instruction(("IODevice", "String"), _write),
     **dict.fromkeys(
-        ("WriteBin", "WriteStrBin", "WriteAnyBin", "WriteRawBytes"),
-        Instruction(("IODevice", "Data"), _write_bytes),
+        ("WriteStrBin", "WriteAnyBin", "WriteRawBytes"), Instruction(("IODevice", "Data"), _write_bytes)
     ),
-    **dict.fromkeys(("ReadAnyBin", "ReadRawBytes"), Instruction(("IODevice", "Data"), _read_nothing)),
+    "WriteBin": Instruction(("IODevice", "Buffer", "NChar"), _write_bytes),
+    "ReadRawBytes": Instruction(("IODevice", "RawData"), _read_bytes),
+    "ReadAnyBin": Instruction(("IODevice", "Data"), _read_nothing),
     **dict.fromkeys(
         ("MakeDir", "RemoveDir", "RemoveFile", "RenameFile", "CopyFile", "OpenDir", "CloseDir"),
         Instruction((), _remove),

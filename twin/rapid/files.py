@@ -21,16 +21,27 @@ class Files:
         self._open: dict[int, _Opened] = {}
         self.written: dict[str, list[str]] = {}
 
+    @staticmethod
+    def plain(name: str) -> str:
+        """Return a name such as `HOME:/parts/a.txt` without its volume, as `parts/a.txt`."""
+        return name.replace("\\", "/").rpartition(":")[2].lstrip("/")
+
+    def size(self, name: str) -> int | None:
+        """Return the number of bytes of a file, None if there is none."""
+        name = self.plain(name)
+        text = "".join(self.written[name]) if name in self.written else self._read(name)
+        return None if text is None or (not self.has_home and name not in self.written) else len(text)
+
     def open(self, number: int, name: str, mode: str) -> bool:
         """Open a file for reading or writing; return whether it is there.
 
         Args:
             number: identity of the file's data object.
             name: name with folders, such as `HOME:/parts/a.txt`.
-            mode: read, write or append.
+            mode: read, binary (read as it is), write or append.
         """
-        name = name.replace("\\", "/").rpartition(":")[2].lstrip("/")
-        if mode != "read":
+        name = self.plain(name)
+        if mode not in ("read", "binary"):
             if mode == "write" or name not in self.written:
                 self.written[name] = []
             self._open[number] = _Opened(name, "", 0)
@@ -38,6 +49,8 @@ class Files:
         text = "".join(self.written[name]) if name in self.written else self._read(name)
         if text is None:
             return False
+        if mode == "read":
+            text = text.replace("\r\n", "\n")
         self._open[number] = _Opened(name, text, 0)
         return True
 
@@ -47,7 +60,7 @@ class Files:
         path = (self._home / name).resolve()
         if not path.is_relative_to(self._home.resolve()) or not path.is_file():
             return None
-        return path.read_bytes().decode("latin-1").replace("\r\n", "\n")
+        return path.read_bytes().decode("latin-1")
 
     def is_open(self, number: int) -> bool:
         """Return whether a file is open."""
@@ -76,13 +89,12 @@ class Files:
         text, opened.at = opened.text[opened.at : end], end + 1
         return text
 
-    def byte(self, number: int) -> float:
-        """Return the next byte of a file, -1 at its end."""
+    def characters(self, number: int, count: int) -> str:
+        """Return the next characters of a file, one for each byte; fewer, or none, at its end."""
         opened = self._open[number]
-        if opened.at >= len(opened.text):
-            return -1.0
-        opened.at += 1
-        return float(ord(opened.text[opened.at - 1]))
+        text = opened.text[opened.at : opened.at + count]
+        opened.at += len(text)
+        return text
 
 
 class _Opened:

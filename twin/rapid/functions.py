@@ -224,7 +224,23 @@ def _read_number(recorder: Recorder, given: Arguments) -> float:
 
 
 def _read_byte(recorder: Recorder, given: Arguments) -> float:
-    return recorder.files.byte(open_file(recorder, given))
+    character = recorder.files.characters(open_file(recorder, given), 1)
+    return float(ord(character)) if character else PREDEFINED["eof_bin"].value
+
+
+def _read_characters(recorder: Recorder, given: Arguments) -> str:
+    return recorder.files.characters(open_file(recorder, given), int(given.value(1, NUM))) or "EOF"
+
+
+def _is_file(recorder: Recorder, given: Arguments) -> bool:
+    return recorder.files.size(given.value(0, STRING)) is not None
+
+
+def _file_size(recorder: Recorder, given: Arguments) -> float:
+    size = recorder.files.size(given.value(0, STRING))
+    if size is None:
+        given.interpreter.raise_error("err_fileacc", f"{given.name}: there is no such file")
+    return float(size)
 
 
 # ---------------------------------------------------------------------------------------------- the arm
@@ -412,10 +428,11 @@ FUNCTIONS: dict[str, Function] = {
     # files
     "ReadStr": with_recorder("IODevice", _read_line),
     "ReadNum": with_recorder("IODevice", _read_number),
+    "ReadStrBin": with_recorder("IODevice NoOfChars", _read_characters),
     "ReadBin": with_recorder("IOChannel", _read_byte),
     "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.opaque(0, bytes, b"")))),
-    "IsFile": constant(False),
-    "FileSize": constant(0.0),
+    "IsFile": with_recorder("Path", _is_file),
+    "FileSize": with_recorder("Path", _file_size),
     "FSSize": constant(1e9),
     # the controller
     "ClkRead": with_recorder("Clock", _clk_read),

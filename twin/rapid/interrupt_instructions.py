@@ -26,24 +26,25 @@ def _number(given: Arguments, which: int) -> int:
     return number
 
 
-def _watch(
+def watch(
     given: Arguments, which: int, name: str, kind: str, fires: Callable[[Any, Any], bool], period: float = 0.0
 ) -> None:
     """Watch a cause of the interrupt that stands as an argument."""
     recorder = given.interpreter.recorder
     at = recorder.now() + period
-    single = "single" in given or "singlesafe" in given
-    cause = Cause(_number(given, which), name, kind, given.interpreter.place, single, fires, period, at)
+    single, safe = "single" in given or "singlesafe" in given, "singlesafe" in given
+    number = _number(given, which)
+    cause = Cause(number, name, kind, given.interpreter.place, single, safe, fires, period, at)
     given.interpreter.interrupts.watch(cause)
 
 
 def _digital(recorder: Recorder, given: Arguments) -> None:
     wanted = given.value(1, NUM)
-    _watch(given, 2, given.signal(0), "signal", lambda before, after: wanted in (EDGE, after))
+    watch(given, 2, given.signal(0), "signal", lambda before, after: wanted in (EDGE, after))
 
 
 def _group(recorder: Recorder, given: Arguments) -> None:
-    _watch(given, 1, given.signal(0), "signal", lambda before, after: True)
+    watch(given, 1, given.signal(0), "signal", lambda before, after: True)
 
 
 def _analog(recorder: Recorder, given: Arguments) -> None:
@@ -55,22 +56,22 @@ def _analog(recorder: Recorder, given: Arguments) -> None:
         7.0: lambda value: True,
     }  # fmt: skip
     test = holds.get(condition, lambda value: True)
-    _watch(given, 5, given.signal(0), "signal", lambda before, after: test(after) and not test(before))
+    watch(given, 5, given.signal(0), "signal", lambda before, after: test(after) and not test(before))
 
 
 def _timer(recorder: Recorder, given: Arguments) -> None:
     period = given.value(0, NUM)
     if not period >= 0.01:
         raise RapidError(f"{given.name} of {period:g} s, expected at least 0.01")
-    _watch(given, 1, f"ITimer {period:g} s", "timer", lambda before, after: True, period)
+    watch(given, 1, f"ITimer {period:g} s", "timer", lambda before, after: True, period)
 
 
 def _persistent(recorder: Recorder, given: Arguments) -> None:
-    _watch(given, 1, given.name_of(0), "persistent", lambda before, after: before != after)
+    watch(given, 1, given.name_of(0), "persistent", lambda before, after: before != after)
 
 
 def _elsewhere(recorder: Recorder, given: Arguments) -> None:
-    _watch(given, len(given) - 1, given.name, "elsewhere", lambda before, after: False)
+    watch(given, len(given) - 1, given.name, "elsewhere", lambda before, after: False)
 
 
 def _change(what: str) -> Callable[[Recorder, Arguments], None]:

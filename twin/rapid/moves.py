@@ -96,6 +96,7 @@ def move(kind: str, names: str, *, process: str = "") -> Instruction:
                 duration=given.optional("t", NUM, None),
                 settings=settings,
                 routine=given.interpreter.routine,
+                triggers=recorder.triggers(given, place),
             )
         )
         _act_at_target(recorder, given, place, target)
@@ -108,7 +109,7 @@ def _act_at_target(recorder: Recorder, given: Arguments, place: dict[str, int], 
     if "Value" in place:
         signal = given.signal(place["Signal"])
         recorder.note(given.interpreter.place, f"{given.name} {signal} (logged)")
-        recorder.signals.write(signal, given.value(place["Value"], NUM))
+        recorder.set_at_target(signal, given.value(place["Value"], NUM))
     if "ProcName" in place:
         given.interpreter.call_procedure(given.value(place["ProcName"], STRING))
     if "SearchPoint" in place:

@@ -255,7 +255,7 @@ class Interpreter(Evaluator):
         """Run the traps whose causes came."""
         interrupts, place = self.interrupts, self.place
         while interrupts.due:
-            number = interrupts.pending.popleft()
+            number, interrupts.present = interrupts.pending.popleft()
             self.shared["intno"] = Cell(NUM, 0, "CONST", float(number))
             interrupts.running = True
             try:
@@ -410,6 +410,10 @@ class Interpreter(Evaluator):
             raise RapidError(f"there is no trap {statement.trap}", "name")
         cell = self.cell(statement.interrupt)
         self.read(cell)
+        if cell.value in self.interrupts.traps:
+            if self.interrupts.traps[cell.value] is not trap:
+                self.raise_error("err_alrdcnt", f"{statement.interrupt.name} is connected already")
+            return
         cell.value = float(self.interrupts.connect(trap))
 
     def _placeholder(self, statement: st.Placeholder) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twin.errors import RapidError
 from twin.rapid.files import Files
@@ -77,6 +77,7 @@ class Move:
         duration: time of the move in s (`\T`), None if the speed counts.
         settings: settings of the motion.
         routine: name of the routine with the instruction.
+        triggers: what happens on the way on a live controller, see `twin.abb.triggers.Trigger`.
     """
 
     file: str
@@ -92,6 +93,7 @@ class Move:
     duration: float | None = None
     settings: Settings = field(default_factory=Settings)
     routine: str = ""
+    triggers: tuple[Any, ...] = ()
 
     @property
     def stops(self) -> bool:
@@ -252,6 +254,14 @@ class Recorder:
         self.events.append(move)
         self.moves += 1
         self._after_event()
+
+    def triggers(self, given: Arguments, place: Mapping[str, int]) -> tuple[Any, ...]:
+        """Return what happens on the way of a move, by the places of its arguments: nothing in a check."""
+        return ()
+
+    def set_at_target(self, signal: str, value: float) -> None:
+        """Set the output of a move that ends (MoveLDO)."""
+        self.signals.write(signal, value)
 
     def wait(
         self, given: Arguments, name: str, is_there: Callable[[], bool], wanted: list[tuple[str, float]]

@@ -95,7 +95,7 @@ def state_of(interpreter: Interpreter) -> Hashable:
     last = () if recorder.arm is not None or not recorder.moves else _frozen(recorder.last_target)
     return (
         values, tuple(sorted(recorder.signals.values.items())), arm, last, recorder.operator.left,
-        tuple(interpreter.interrupts.pending), _frozen(list(recorder.settings)),
+        tuple(number for number, _ in interpreter.interrupts.pending), _frozen(list(recorder.settings)),
     )  # fmt: skip
 
 

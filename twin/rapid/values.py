@@ -156,6 +156,7 @@ RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "tasks": (("taskname", STRING),),
     "egm_minmax": (("min", NUM), ("max", NUM)),
     "listitem": (("image", STRING), ("text", STRING)),
+    "rmqheader": (("datatype", STRING), ("ndim", NUM), ("dim1", NUM), ("dim2", NUM), ("dim3", NUM)),
 }
 """Components of the predefined records, as pairs of name and type."""
 
@@ -178,7 +179,7 @@ ALIASES = {
 
 OPAQUE = frozenset(
     _split(
-        "clock iodev socketdev rawbytes rmqslot rmqmessage rmqheader egmident syncident triggdata "
+        "clock iodev socketdev rawbytes rmqslot rmqmessage egmident syncident triggdata "
         "trapdata mecunit signaldi signaldo signalai signalao signalgi signalgo wzstationary wztemporary "
         "shapedata corrdescr taskid motsetdata restartdata datapos stoppointdata uishownum "
         "triggios triggiosdnum triggstrgo paridnum loadidnum errnum_list dir testsignal cammdev cameradev "
@@ -326,7 +327,9 @@ NUMBERS = {
     "aio_outside": 6, "aio_always": 7, "opc_read_write": 0, "usint": 1,
     "uint": 2, "udint": 4, "ulint": 8, "sint": -1, "int": -2, "dint": -4,
     "lint": -8, "lt": 1, "lteq": 2, "eq": 3, "noteq": 4, "gteq": 5, "gt": 6, "opadd": 1, "opsub": 2,
-    "opmult": 3, "opdiv": 4, "opmod": 5,
+    "common_err": 0, "op_state": 1, "system_err": 2, "hardware_err": 3, "program_err": 4, "motion_err": 5,
+    "io_com_err": 7, "user_def_err": 8, "process_err": 11, "cfg_err": 12, "type_all": 0, "type_state": 1,
+    "type_warn": 2, "type_err": 3, "opmult": 3, "opdiv": 4, "opmod": 5,
 }  # fmt: skip
 """Constants whose numbers programs use, by their names."""
 

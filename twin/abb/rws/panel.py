@@ -71,7 +71,7 @@ def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     if mode != cabinet.controller.mode:
         cabinet.controller.mode = mode
         cabinet.controller.stop()
-        cabinet.controller.events.add(10017 if mode == "AUTO" else 10015)
+        cabinet.controller.note(10017 if mode == "AUTO" else 10015)
     return DONE
 
 
@@ -84,7 +84,7 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
     if not 0.0 <= ratio <= 100.0:
         raise Refused(400, ARGUMENT, "speed-ratio: expected a number from 0 to 100")
     cabinet.controller.override = ratio / 100.0
-    cabinet.controller.events.add(10140, f"{ratio:.0f}")
+    cabinet.controller.note(10140, f"{ratio:.0f}")
     return DONE
 
 

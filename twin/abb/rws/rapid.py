@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from twin.abb import modules
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import (
     ARGUMENT,
@@ -106,7 +107,7 @@ def _load(cabinet: Cabinet, request: Request) -> Answer:
     def load() -> None:
         _check_stopped(cabinet)
         for module in source.modules:
-            cabinet.controller.load(task, module, replaces)
+            modules.load(cabinet.controller, task, module, replaces)
 
     cabinet.call(load)
     return DONE
@@ -124,7 +125,7 @@ def _unload(cabinet: Cabinet, request: Request) -> Answer:
     if module is None:
         known = ", ".join(one.name for one in task.modules) or "none"
         raise Refused(404, NO_SYMBOL, f"the task {task.settings.name} has no module {name}, it has {known}")
-    cabinet.controller.unload(task, module)
+    modules.unload(cabinet.controller, task, module)
     return DONE
 
 

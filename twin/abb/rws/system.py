@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from functools import lru_cache
 
-from twin.abb.event_log import Event
+from twin.abb.event_log import Entry
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import NO_ADDRESS, NO_RESOURCE, Answer, Item, Refused, Request
 from twin.robot.robot import Robot
@@ -104,15 +104,18 @@ def _instances(cabinet: Cabinet, request: Request) -> Answer:
 # --------------------------------------------------------------------------------------------- event log
 
 
-def _event(event: Event) -> Item:
-    t = time.strftime("%Y-%m-%d T  %H:%M:%S", time.localtime(event.t))  # clients expect two blanks
+def _event(entry: Entry) -> Item:
+    event, t = (
+        entry.event,
+        time.strftime("%Y-%m-%d T  %H:%M:%S", time.localtime(entry.t)),
+    )  # clients expect two blanks
     fields = {
-        "msgtype": str(event.type), "code": str(event.code), "src-name": "irb-twin", "tstamp": t,
-        "title": event.title, "desc": event.sentence, "conseqs": "", "causes": "", "actions": "",
-        "argc": str(len(event.arguments)),
-        "argv": [Item("", fields={"type": "STRING", "value": one}) for one in event.arguments],
+        "msgtype": str(event.type), "code": str(entry.code), "src-name": "irb-twin", "tstamp": t,
+        "title": event.title, "desc": " ".join(event.texts) or event.title, "conseqs": "", "causes": "", "actions": "",
+        "argc": str(len(entry.arguments)),
+        "argv": [Item("", fields={"type": "STRING", "value": one}) for one in entry.arguments],
     }  # fmt: skip
-    return Item("elog-message-li", f"/rw/elog/0/{event.number}", fields)
+    return Item("elog-message-li", f"/rw/elog/0/{entry.number}", fields)
 
 
 def _event_log(cabinet: Cabinet, request: Request) -> Answer:
