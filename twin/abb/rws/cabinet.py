@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +43,6 @@ class Cabinet:
         version: 1 for RobotWare 6, 2 for OmniCore.
         strict: whether motors are on a second after they are asked for, as those of a controller.
         name: name of the system.
-        queues: queues of messages by their names.
         masters: identities of the sessions that have mastership, by the domains.
         turning_on: timer of motors that will be on soon.
     """
@@ -54,7 +52,6 @@ class Cabinet:
     version: int = 1
     strict: bool = False
     name: str = "irb-twin"
-    queues: dict[str, deque[dict[str, str]]] = field(default_factory=dict)
     masters: dict[str, str] = field(default_factory=dict)
     turning_on: threading.Timer | None = None
 

@@ -19,6 +19,7 @@ from typing import Any
 from twin.abb.rws import panel
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.exchange import ARGUMENT, HELD, NO_ADDRESS, Item, Refused, item_xml, page_xml, segments
+from twin.abb.rws.queues import fields_of, queue_at
 from twin.abb.rws.rapid import symbol
 from twin.abb.rws.signals import signal_name, signal_text
 from twin.errors import TwinError
@@ -54,22 +55,31 @@ class Watched:
     text: Callable[[Any], str] = str
     value: Any = None
 
-    def changes(self) -> Iterator[tuple[str, str]]:
-        """Yield the path and the text of a change since the last look."""
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the path and the texts of a change since the last look."""
         if (value := self.read()) != self.value:
             self.value = value
-            yield self.path, self.text(value)
+            yield self.path, {self.field: self.text(value)}
 
 
 class WatchedLog(Watched):
     """Event log that is watched: each new event has a path of its own."""
 
-    def changes(self) -> Iterator[tuple[str, str]]:
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the paths and numbers of the events since the last look."""
         last = self.read()
         for number in range(self.value + 1, last + 1):
-            yield f"{self.path}/{number}", str(number)
+            yield f"{self.path}/{number}", {self.field: str(number)}
         self.value = last
+
+
+class WatchedQueue(Watched):
+    """Queue of messages that is watched: a message is taken out of it by its event."""
+
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the path and the texts of each message."""
+        for message in self.read():
+            yield self.path, fields_of(message)
 
 
 @dataclass
@@ -199,8 +209,8 @@ class Subscriptions:
         for _ in range(len(watched)):
             self._next = (self._next + 1) % len(watched)
             one, each = watched[self._next]
-            for path, text in each.changes():
-                one.put(event(each, path, text))
+            for path, texts in each.changes():
+                one.put(event(each.kind, path, texts))
             if time.perf_counter() > end:
                 break
 
@@ -212,9 +222,9 @@ class Subscriptions:
         self._thread.join(2.0)
 
 
-def event(watched: Watched, path: str, text: str) -> bytes:
+def event(kind: str, path: str, texts: dict[str, str]) -> bytes:
     """Return an event in XML, on one line, the path before the value, as clients search for them."""
-    item = item_xml(Item(watched.kind, path, {watched.field: text}))
+    item = item_xml(Item(kind, path, texts))
     head, _, rest = item.partition(">")
     link = f'<a href="{escape(path)}" rel="self"/>'
     return page_xml(f"<ul>{head}>{link}{rest}</ul>", "state", "")
@@ -250,4 +260,9 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
     if parts[:2] == ("rw", "elog"):
         return WatchedLog("/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.events.last.number)
+    if parts[:2] == ("rw", "dipc") and len(parts) == 3:
+        queue = queue_at(cabinet, parts[2])
+        return WatchedQueue(
+            path, "dipc-msg-ev", "dipc-data", lambda: [queue.popleft() for _ in range(len(queue))]
+        )
     raise Refused(404, NO_ADDRESS, f"{path} cannot be watched")

@@ -111,7 +111,8 @@ def _event(entry: Entry) -> Item:
     )  # clients expect two blanks
     fields = {
         "msgtype": str(event.type), "code": str(entry.code), "src-name": "irb-twin", "tstamp": t,
-        "title": event.title, "desc": " ".join(event.texts) or event.title, "conseqs": "", "causes": "", "actions": "",
+        "title": event.title, "desc": " ".join(event.texts) or event.title,
+        "conseqs": "", "causes": "", "actions": "",
         "argc": str(len(entry.arguments)),
         "argv": [Item("", fields={"type": "STRING", "value": one}) for one in entry.arguments],
     }  # fmt: skip

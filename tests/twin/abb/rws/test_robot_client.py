@@ -196,6 +196,45 @@ def test_tasks_are_activated_and_deactivated(client):
     client.stop()
 
 
+def test_messages_go_to_a_task_and_back(abb_robot, tmp_path):
+    body = """
+    VAR rmqslot slot; VAR rmqmessage message; VAR num n; VAR string s;
+    PROC main()
+      RMQReadWait message; RMQGetMsgData message, n;
+      RMQFindSlot slot, "answers";
+      n := 2 * n; RMQSendMessage slot, n \\UserDef:=7;
+      RMQReadWait message; RMQGetMsgData message, s;
+      RMQSendMessage slot, s;
+      WaitTime 60;
+    ENDPROC
+    ENDMODULE"""
+    with WebServices(abb_robot, tmp_path, {"T_ROB1": f"MODULE M {body}"}) as served:
+        client = RWS(served.url)
+        assert client.try_create_ipc_queue("answers")
+        assert not client.try_create_ipc_queue("Answers")
+        client.start(cycle="once")
+        client.send_ipc_message("RMQ_T_ROB1", "num;21", "answers", userdef=3)
+        [message] = client.read_ipc_message("answers", timeout=10)
+        assert (message.data, message.userdef, message.queue_name) == ("num;42", "7", "RMQ_T_ROB1")
+        assert client.read_ipc_message("answers") == []
+        heard = []
+        kind = SubscriptionResourceType.IpcQueue
+        wanted = SubscriptionResourceRequest(kind, SubscriptionResourcePriority.Medium, "answers")
+        subscription = client.subscribe([wanted], heard.append)
+        wait_until(lambda: any(one.is_open for one in served.services.subscriptions.all))
+        client.send_ipc_message("RMQ_T_ROB1", "a <b>", "answers")
+        wait_until(lambda: heard)
+        assert heard[0].data == "string;&quot;a &lt;b&gt;&quot;"  # the client does not decode XML
+        for target, data, sentence in (
+            ("none", "num;1", "no queue none"), ("RMQ_T_ROB1", "num;TRUE", "expected num"),
+            ("RMQ_T_ROB1", "num;f(1)", "a value as RAPID writes it"),
+        ):  # fmt: skip
+            with pytest.raises(ABBException, match=sentence):
+                client.send_ipc_message(target, data, "answers")
+        subscription.close()
+        client.close()
+
+
 def test_events_come_within_20_ms(served, client):
     kind, medium = SubscriptionResourceType, SubscriptionResourcePriority.Medium
     wanted = [
