@@ -193,8 +193,7 @@ class Motion:
         off = float(np.max(np.abs(self.q - q)))
         if off <= NEAR_PATH:
             self._stored.pop()
-            self.paths, self.t = paths, t
-            self.rate = 0.0  # the arm rests here
+            self.paths, self.t, self.rate = paths, t, 0.0  # it was stopped in motion
         return off
 
     @property

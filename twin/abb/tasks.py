@@ -72,7 +72,11 @@ class TaskInterpreter(Interpreter):
 
     def run(self, statement: Any) -> None:
         """Run one statement."""
-        self._end_long_turn()
+        try:
+            self._end_long_turn()
+        except RapidError as error:  # see `Task.fail`
+            error.file, error.line = self.place
+            raise
         super().run(statement)
 
     def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
@@ -101,6 +105,7 @@ class Task:
         settings: its settings.
         state: ready (program pointer at the entry), running, ended, or faulty.
         fault: fault that ended the program.
+        error: error that the program is to raise at its next turn, wherever it waits.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
     """
@@ -109,12 +114,12 @@ class Task:
         self.settings = settings
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
+        self.error: Exception | None = None
         self._controller = controller
         self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
         self._until: Callable[[], bool] | None = None
         self._error: BaseException | None = None
         self._closing = False
-        self._raising: Exception | None = None  # in the task's thread, at its next turn
         self._end = 0.0
         self._left = 0
         self._begin = settings.entry
@@ -132,7 +137,7 @@ class Task:
 
     def turn(self) -> None:
         """Let the task run until it waits, or until its time is over."""
-        if self._raising is None and (self.state != "running" or (self._until and not self._until())):
+        if self.error is None and (self.state != "running" or (self._until and not self._until())):
             return
         self._until = None
         self._give()
@@ -156,19 +161,19 @@ class Task:
             routine: procedure with which the program begins once, in place of the entry.
         """
         if self.state == "running":
-            self._raising = Left("the program pointer was moved")
+            self.error = Left("the program pointer was moved")
             for _ in range(1000):  # handlers may wait
                 self.turn()
                 if self.state != "running":
                     break
-        self.state, self.fault, self._raising = "ready", None, None
+        self.state, self.fault, self.error = "ready", None, None
         self._begin = routine or self.settings.entry
         self.interpreter.begin_again()
         self.recorder.close_sockets()
 
     def fail(self, error: RapidError) -> None:
-        """End the program with a fault at the next turn, unless a handler of the program gets it."""
-        self._raising = error
+        """Raise an error in the program at its next turn, wherever it waits."""
+        self.error = error
 
     def close(self) -> None:
         """End the thread."""
@@ -190,7 +195,7 @@ class Task:
 
         Raises:
             Left: the program pointer was moved to the entry.
-            RapidError: the program has a fault, see `fail`.
+            RapidError: an error of the controller, see `fail`.
         """
         self._until = until
         self._back.release()
@@ -200,8 +205,8 @@ class Task:
         self._go.acquire()
         if self._closing:
             raise Closed
-        if (error := self._raising) is not None:
-            self._raising = None
+        error, self.error = self.error, None
+        if error is not None:
             raise error
 
     def wait(self, is_there: Callable[[], bool]) -> None:

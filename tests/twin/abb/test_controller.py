@@ -166,7 +166,7 @@ PROC unused()"""
     live = cell(T_ROB1=body.replace("StorePath;", "StorePath; StartMove;"), options={"start": np.zeros(6)})
     live.run()
     assert live.controller.faults == []
-    assert live.texts == ["aside", "there"]
+    assert live.texts == ["aside", "there"]  # and no drive lacked torque
     assert np.degrees(live.log.q[:, 0]).max() == pytest.approx(20.0, abs=1e-3)
     assert np.degrees(live.controller.arm.q)[0] == pytest.approx(-30.0, abs=1e-3)
     assert np.abs(np.diff(live.log.q, axis=0)).max() < 0.006
