@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scenarios.cell.clearance import setup_in
-from scenarios.egm.serving import run_rows, stream_rows
+from scenarios.egm.serving import largest_torques, run_rows, stream_rows, torque_rows
 from scenarios.setup import Setup
 from twin.egm.robot.pace import Lateness
 from twin.errors import CellError, RapidError, TwinError, WrongUse
@@ -308,10 +308,7 @@ def rows(served: Served) -> dict[str, str]:
     found["times that a drive lacked torque"] = str(seen.saturations)
     if log is not None:
         found["samples at a torque limit"] = f"{saturated(log)} of {len(log.t)}"
-        peaks = np.abs(log.tau).max(axis=0)
-        for name, tau, most in zip(log.robot.joint_names, peaks, log.robot.tau_max, strict=True):
-            share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
-            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
+        found |= torque_rows(log.robot.joint_names, *largest_torques(log))
     return found
 
 

@@ -25,6 +25,7 @@ from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.engine.client import engine_installed
 from twin.errors import DivergenceError, TwinError, describe_error
+from twin.robot.drives.motors import MotorLimits, motor_side
 from twin.robot.robot import Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from twin.egm.robot.robot import EgmRobot
+    from twin.logs.log import Log
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Served:
         unwritten: reason why the log could not be written; empty if it was.
         result: result of the session, without its log.
         tau_peak: (n,) largest motor torques at the joints in the last two minutes, in [N m].
-        tau_max: (n,) torque limits at the joints, in [N m].
+        tau_share: (n,) largest shares of the torques of the motors, which may be coupled, at standstill.
         joints: names of the joints.
     """
 
@@ -82,7 +84,7 @@ class Served:
     unwritten: str = ""
     result: EgmResult = field(default_factory=EgmResult)
     tau_peak: NDArray | None = None
-    tau_max: NDArray | None = None
+    tau_share: NDArray | None = None
     joints: tuple[str, ...] = ()
 
 
@@ -147,13 +149,13 @@ class Serving:
 
     def _result(self, plant: Robot, result: EgmResult, error: str, refused: bool) -> Served:
         """Write the log, and return the result without it."""
-        log, files, peak = result.log, Files(), None
+        log, files, peak, share = result.log, Files(), None, None
         settings = settings_of(self._job, result)
         if log is not None:
-            peak = np.max(np.abs(log.tau), axis=0)
+            peak, share = largest_torques(log)
             files.write(self._job.log, lambda draft: stamped(log, settings).save(draft))
         result, unwritten = replace(result, log=None), "".join(files.faults)
-        return Served(error, refused, unwritten, result, peak, plant.tau_max, plant.joint_names)
+        return Served(error, refused, unwritten, result, peak, share, plant.joint_names)
 
 
 def serve_in_processes(
@@ -242,11 +244,26 @@ def rows(job: Job, served: Served) -> dict[str, str]:
         if late.restarts:
             found["clock restarts"] = str(late.restarts)
     found |= run_rows(result)
-    if served.tau_peak is not None and served.tau_max is not None:
-        for name, tau, most in zip(served.joints, served.tau_peak, served.tau_max, strict=True):
-            share = f" ({tau / most:.0%})" if np.isfinite(most) and most > 0 else ""
-            found[f"{name}, largest torque of the last 2 min"] = f"{tau:.3g} N m{share}"
+    if served.tau_peak is not None and served.tau_share is not None:
+        found |= torque_rows(served.joints, served.tau_peak, served.tau_share)
     return found
+
+
+def largest_torques(log: Log) -> tuple[NDArray, NDArray]:
+    """Return the largest torques at the joints (n,), in [N m], and the largest shares of the motors (n,)."""
+    motors = MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
+    torque = np.abs(motor_side(motors.coupling, 1, log.tau))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(torque == 0.0, 0.0, torque / motors.limits[0])
+    return np.abs(log.tau).max(axis=0), share.max(axis=0)
+
+
+def torque_rows(joints: Sequence[str], peaks: NDArray, shares: NDArray) -> dict[str, str]:
+    """Return the largest torques for a table, as texts."""
+    return {
+        f"{name}, largest torque of the last 2 min": f"{peak:.3g} N m (motor {share:.0%})"
+        for name, peak, share in zip(joints, peaks, shares, strict=True)
+    }
 
 
 def stream_rows(result: EgmResult) -> dict[str, str]:

@@ -237,7 +237,7 @@ class Egm:
 
 
 class Leader:
-    """What the EGM instructions of a task do.
+    """EGM of a task: its instructions as commands to the virtual controller.
 
     Args:
         recorder: recorder of the task.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from twin.errors import RapidError
+from twin.errors import RapidError, TwinError
 from twin.rapid.arguments import Arguments
 from twin.rapid.interrupt_instructions import watch
 from twin.rapid.moves import Instruction
@@ -22,7 +23,7 @@ PROGRAM, MOTION, USER = 4, 5, 8
 REACH = (MOTION, 50, "Position outside reach")
 CODES = {
     "err_coll_stop": (MOTION, 204, "Motion supervision"), "err_roblimit": REACH, "target": REACH,
-    "": (PROGRAM, 229, "Unhandled error"),
+    "other": (PROGRAM, 229, "Unhandled error"),
 }  # fmt: skip
 """Domain, number and title of faults by their error or kind; from memory, not checked on a controller."""
 
@@ -50,9 +51,10 @@ class Event(NamedTuple):
 
 
 def of_fault(t: float, task: str, fault: RapidError) -> Event:
-    """Return the event of a fault that ended the program of a task."""
-    domain, number, title = CODES.get(fault.number) or CODES.get(fault.kind) or CODES[""]
-    return Event(t, task, domain, number, ERROR, title, (task, str(fault)))
+    """Return the event of a fault that ended the program of a task; its texts are task, place and reason."""
+    domain, number, title = CODES.get(fault.number) or CODES.get(fault.kind) or CODES["other"]
+    place = f"{PurePath(fault.file).name} line {fault.line}"
+    return Event(t, task, domain, number, ERROR, title, (task, place, TwinError.__str__(fault)))
 
 
 def _write(recorder: LiveRecorder, given: Arguments) -> None:

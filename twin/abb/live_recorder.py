@@ -1,4 +1,4 @@
-"""What the instructions of a task use while it lives: moves are made, waits last, and notes are lines."""
+"""Recorder of a task that lives: moves are made, waits last, and notes are lines."""
 
 from __future__ import annotations
 

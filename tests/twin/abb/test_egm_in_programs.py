@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+import controllers
 import twin
 from tests.support.egm_wires import Wire
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
@@ -217,6 +218,25 @@ def test_grip_load_between_two_runs_changes_the_payload(abb_robot, tmp_path):
     assert [part.robot.payload.mass for part in parts(log)] == [1.0, 4.0]
     assert np.max(np.abs(log.q - log.q_ref)) < 1e-12
     assert log.model_residual() < 1e-10
+
+
+def test_changes_of_the_load_before_the_log_are_forgotten(abb_robot):
+    from twin.egm.robot.guided_arm import GuidedArm, standing_samples
+
+    def law(payload):
+        return controllers.make("computed_torque", abb_robot.with_payload(payload), period=1e-3)
+
+    arm = GuidedArm(abb_robot, law(None), np.zeros(6), keep=0.02)
+    payloads = [None, *(twin.Payload(mass, np.array([0, 0, 0.05]), np.zeros((3, 3))) for mass in (1.0, 2.0))]
+    for k in range(12):
+        arm.change_load(payloads[k % 3], law(payloads[k % 3]))
+        arm.move(standing_samples(np.zeros(6), 4))
+        assert len(arm._loads) <= 7
+    log = arm.log(np.eye(4), {})
+    arm.close()
+    masses = [0.0 if part.robot.payload is None else part.robot.payload.mass for part in parts(log)]
+    assert masses == [1.0, 2.0, 0.0, 1.0, 2.0]  # the last 20 samples
+    assert log.model_residual() < 1e-9
 
 
 MISUSES = {

@@ -71,7 +71,8 @@ class GuidedArm:
         self.period = time_step * steps_per_period
         self._sensors = None if sensors is None else RunningSensors(sensors, robot.n)
         self._motors = MotorLimits.of(robot.active_drives, robot.tau_max)
-        self._log = RunningLog(max(1, round(keep / self.period)))
+        self._capacity = max(1, round(keep / self.period))
+        self._log = RunningLog(self._capacity)
         self._k = 0
         self._loads = [LoadChange(0, robot.payload, None)]
         self.simulation: Simulation | AnalyticPlant
@@ -111,7 +112,8 @@ class GuidedArm:
         if isinstance(self._controller, ControlLaw) and isinstance(controller, ControlLaw):
             controller.memory[:] = self._controller.memory
         self._controller = controller
-        self._loads.append(LoadChange(self._k, payload, None))
+        first = self._k - self._capacity  # of the log
+        self._loads = [*self._loads_since(first), LoadChange(self._k, payload, None)]
 
     def put(self, q: Floats) -> None:
         """Place the arm at rest in q (n,), in [rad], and reset controller and sensors."""
@@ -176,11 +178,15 @@ class GuidedArm:
         if log is None or len(self._loads) == 1:
             return log
         first = round(log.t[0] / self.period)
-        before = [change for change in self._loads if change.sample <= first][-1:]
-        after = [change for change in self._loads if change.sample > first]
-        changes = [change._replace(sample=max(change.sample - first, 0)) for change in (*before, *after)]
+        since = self._loads_since(first)
+        changes = [change._replace(sample=max(change.sample - first, 0)) for change in since]
         robot = log.robot.with_payload(changes[0].payload)
         return replace(log, robot=robot, payloads=Payloads.of(changes, len(log.t)))
+
+    def _loads_since(self, sample: int) -> list[LoadChange]:
+        """Return the changes of the load from a sample on, and the one that is effective there."""
+        before = [change for change in self._loads if change.sample <= sample][-1:]
+        return [*before, *(change for change in self._loads if change.sample > sample)]
 
     def close(self) -> None:
         """End the simulation and close its window."""
