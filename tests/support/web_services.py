@@ -46,18 +46,19 @@ class WebServices:
         folder: empty folder for modules and files.
         modules: texts of modules by the names of their tasks.
         version: version of the services.
-        more: `strict` and `tls` of the services.
+        strict, tls: of the services.
+        given: further arguments of the controller; `settings` of its tasks in place of modules.
     """
 
-    def __init__(self, robot, folder, modules=None, version=1, strict=False, tls=None):
+    def __init__(self, robot, folder, modules=None, version=1, strict=False, tls=None, **given):
         modules_folder, self.home = folder / "modules", folder / "home"
         modules_folder.mkdir()
         self.home.mkdir()
         for name, text in (modules or {"T_ROB1": PROGRAM}).items():
             (modules_folder / f"{name}.mod").write_text(text)
-        self.cell = VirtualCell(
-            robot, tasks_of_folder(modules_folder), starts=False, signals=signals(), home=self.home
-        )
+        settings = given.pop("settings", None) or tasks_of_folder(modules_folder)
+        given = {"signals": signals(), "home": self.home, **given}
+        self.cell = VirtualCell(robot, settings, starts=False, **given)
         self.controller = self.cell.controller
         self.services = RobotWebServices(
             Cabinet(self.controller, self.home, version, strict), ("127.0.0.1", 0), tls

@@ -345,7 +345,7 @@ def test_a_fault_of_a_program_is_an_event_and_resetpp_clears_it(served, client):
     fault = next(one for one in events if one["msgtype"] == "3")
     assert "1 / 0" in fault["desc"]
     assert fault["code"] == "40229"
-    assert "m.mod, line" in fault["desc"]
+    assert "m.mod line" in fault["desc"]
     sentence = refused(client.request("POST", f"{execution}=start", "cycle=once"))[2]
     assert "stopped with a fault: move its program pointer to main" in sentence
     assert client.post(f"{execution}=resetpp") == 204
