@@ -60,6 +60,8 @@ class WebServices:
         given = {"signals": signals(), "home": self.home, **given}
         self.cell = VirtualCell(robot, settings, starts=False, **given)
         self.controller = self.cell.controller
+        for _ in range(2):  # which compiles and loads everything
+            self.controller.cycle()
         self.services = RobotWebServices(
             Cabinet(self.controller, self.home, version, strict), ("127.0.0.1", 0), tls
         )

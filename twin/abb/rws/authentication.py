@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
 
+from twin.abb.rws.exchange import Code, Refused
+
 USERS = {"Default User": "robotics", "Admin": "robotics"}
 """Passwords by user, as every new controller has them."""
 
@@ -24,10 +26,6 @@ MOST_SESSIONS, STRICT_SESSIONS, STRICT_RATE = 1000, 70, 20
 """Sessions that are kept, those of a controller, and its requests in a second (public notes)."""
 
 MOST_NONCES = 10_000
-
-
-class TooMany(Exception):
-    """More sessions, or more requests in a second, than a controller allows."""
 
 
 @dataclass
@@ -84,7 +82,7 @@ class Sessions:
             if self._strict:
                 session.times = [*(t for t in session.times if now - t < 1.0), now]
                 if len(session.times) > STRICT_RATE:
-                    raise TooMany(f"more than {STRICT_RATE} requests in a second")
+                    raise Refused(Code.HELD, f"more than {STRICT_RATE} requests in a second", 503)
             session.used = now
             self._sessions.move_to_end(name)
             return session
@@ -93,7 +91,7 @@ class Sessions:
         """Return a new session.
 
         Raises:
-            TooMany: a controller would not give a further one.
+            Refused: a controller would not give a further one.
         """
         with self._lock:
             now = time.monotonic()
@@ -101,7 +99,7 @@ class Sessions:
                 if now - session.used > IDLE and not session.kept:
                     self._end(session)
             if self._strict and len(self._sessions) >= STRICT_SESSIONS:
-                raise TooMany(f"a controller has {STRICT_SESSIONS} sessions")
+                raise Refused(Code.HELD, f"a controller has {STRICT_SESSIONS} sessions", 503)
             if len(self._sessions) >= MOST_SESSIONS:
                 self._end(next(iter(self._sessions.values())))
             session = Session(secrets.token_hex(16), str(secrets.randbits(62)), now)

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from twin.abb.rws.exchange import (
-    EXECUTION,
-    HELD,
-    MASTERSHIP_MISSING,
-    MODE_REJECTED,
-    NO_ADDRESS,
-    Answer,
-    Refused,
-    Request,
-)
+from twin.abb.rws.exchange import Answer, Code, Refused, Request
 from twin.errors import RapidError
 
 if TYPE_CHECKING:
@@ -26,8 +17,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 1.0
-"""Time in [s] in which a cycle must answer; C++ clients give up after 0.4 s to 1 s."""
+PATIENCE = 5.0
+"""Time in [s] in which a cycle must answer; C++ clients give up after 0.4 s to 1 s, others wait."""
 
 DOMAINS = "edit", "cfg", "motion", "rapid"
 """Domains of mastership: `edit` and `motion` in version 2.0, the others in version 1.0."""
@@ -64,7 +55,7 @@ class Cabinet:
         try:
             return self.controller.call(function, PATIENCE)
         except RapidError as error:
-            raise Refused(403, EXECUTION, str(error)) from None
+            raise Refused(Code.EXECUTION, str(error)) from None
 
     def task(self, name: str) -> Task:
         """Return the task of a name.
@@ -75,7 +66,7 @@ class Cabinet:
         found = self.controller.tasks.get(name.lower())
         if found is None:
             known = ", ".join(one.settings.name for one in self.controller.tasks.values())
-            raise Refused(404, NO_ADDRESS, f"there is no task {name}, expected {known}")
+            raise Refused(Code.NO_ADDRESS, f"there is no task {name}, expected {known}")
         return found
 
     def check_master(self, request: Request, domain: str = "edit") -> None:
@@ -86,14 +77,14 @@ class Cabinet:
         domain = domain if self.version == 2 else {"edit": "rapid"}.get(domain, domain)
         master = self.masters.get(domain)
         if master is not None and master != request.session:
-            raise Refused(403, HELD, f"another session has the mastership of {domain}")
+            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
         if self.version == 2 and master is None and request.query.get("mastership") != "implicit":
-            raise Refused(403, MASTERSHIP_MISSING, f"the command needs the mastership of {domain}")
+            raise Refused(Code.MASTERSHIP_MISSING, f"the command needs the mastership of {domain}")
 
     def check_automatic(self) -> None:
         """Raise `Refused` in manual mode, where starting needs the pendant."""
         if self.controller.mode != "AUTO":
-            raise Refused(403, MODE_REJECTED, "the command needs automatic mode")
+            raise Refused(Code.MODE_REJECTED, "the command needs automatic mode")
 
     def forget_session(self, session: str) -> None:
         """Release the mastership of a session."""

@@ -6,14 +6,24 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-MASTERSHIP_MISSING, MODE_REJECTED, HELD = -1073445859, -1073445860, -1073445862
-NO_ADDRESS, ARGUMENT, REJECTED = -1073445866, -1073445879, -1073445881
-EXECUTION, NO_SYMBOL, NO_RESOURCE, SYNTAX = -1073442809, -1073442816, -1073414146, -1073442803
-"""Codes of errors, by public notes on controllers; clients show the sentence and look at the status."""
+
+class Code(IntEnum):
+    """Codes of errors, by public notes on controllers; clients show the sentence and look at the status."""
+
+    MASTERSHIP_MISSING, MODE_REJECTED, HELD = -1073445859, -1073445860, -1073445862
+    NO_ADDRESS, ARGUMENT, REJECTED = -1073445866, -1073445879, -1073445881
+    EXECUTION, NO_SYMBOL, NO_RESOURCE, SYNTAX = -1073442809, -1073442816, -1073414146, -1073442803
+
+
+STATUSES = {
+    Code.NO_ADDRESS: 404, Code.NO_SYMBOL: 404, Code.NO_RESOURCE: 404, Code.ARGUMENT: 400, Code.SYNTAX: 400
+}  # fmt: skip
+"""HTTP statuses of codes; others are 403."""
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML cannot have."""
@@ -23,14 +33,14 @@ class Refused(Exception):
     """Request that is refused.
 
     Args:
-        status: HTTP status.
         code: code of the error.
         sentence: what was wrong.
+        status: HTTP status, by default that of the code.
     """
 
-    def __init__(self, status: int, code: int, sentence: str) -> None:
+    def __init__(self, code: Code, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
-        self.status, self.code = status, code
+        self.code, self.status = code, status or STATUSES.get(code, 403)
 
 
 @dataclass
@@ -65,7 +75,7 @@ class Request:
         """
         found = dict(self.form).get(name, default)
         if found is None:
-            raise Refused(400, ARGUMENT, f"the body lacks {name}")
+            raise Refused(Code.ARGUMENT, f"the body lacks {name}")
         return found
 
 
@@ -163,7 +173,7 @@ def page_xml(body: str, kind: str, address: str, **links: str) -> bytes:
     ).encode("ascii", "xmlcharrefreplace")
 
 
-def answer_xml(answer: Answer, address: str) -> bytes:
+def answer_xml(answer: Answer, address: str, version: int) -> bytes:
     """Return an answer in XML."""
     body = "".join(item_xml(one) for one in answer.items)
     return page_xml(f"<ul>{body}</ul>", "state", address, self=answer.link, next=answer.following)
@@ -197,7 +207,7 @@ def answer_json(answer: Answer, address: str, version: int) -> bytes:
 
 def refusal(refused: Refused, address: str, as_json: bool, version: int) -> bytes:
     """Return the body of a refusal."""
-    code, sentence = str(refused.code), str(refused)
+    code, sentence = f"{refused.code:d}", str(refused)
     if not as_json:
         spans = f'<span class="code">{code}</span><span class="msg">{_text(sentence)}</span>'
         return page_xml(spans, "status", address)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twin.abb.home import place_in
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import DONE, NO_RESOURCE, REJECTED, Answer, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
 
 DEVICES = "home", "ramdisk", "temp"
 
@@ -26,10 +26,10 @@ def place(cabinet: Cabinet, name: str) -> Path:
     if not colon or "/" in device:
         device, _, rest = plain.partition("/")
     if device.lstrip("$").lower() not in DEVICES:
-        raise Refused(404, NO_RESOURCE, f"expected HOME:, RAMDISK: or TEMP: before a path, got {name!r}")
+        raise Refused(Code.NO_RESOURCE, f"expected HOME:, RAMDISK: or TEMP: before a path, got {name!r}")
     path = place_in(cabinet.home, rest.lstrip("/"))
     if path is None:
-        raise Refused(403, REJECTED, f"{name!r} leaves the folder of the controller")
+        raise Refused(Code.REJECTED, f"{name!r} leaves the folder of the controller")
     return path
 
 
@@ -57,14 +57,14 @@ def _listed(path: Path) -> Item:
 
 
 def _missing(request: Request) -> Refused:
-    return Refused(404, NO_RESOURCE, f"there is no {request.part['path']}")
+    return Refused(Code.NO_RESOURCE, f"there is no {request.part['path']}")
 
 
 def _write(cabinet: Cabinet, request: Request) -> Answer:
     """Write a file, which appears whole."""
     path = _at(cabinet, request)
     if path.is_dir():
-        raise Refused(400, NO_RESOURCE, f"{request.part['path']} is a folder")
+        raise Refused(Code.NO_RESOURCE, f"{request.part['path']} is a folder", 400)
     existed = path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _write(cabinet: Cabinet, request: Request) -> Answer:
             file.write(request.body)
         os.replace(draft, path)
     except OSError as error:
-        raise Refused(403, REJECTED, f"{request.part['path']}: {error.strerror}") from None
+        raise Refused(Code.REJECTED, f"{request.part['path']}: {error.strerror}") from None
     return Answer(status=200 if existed else 201)
 
 
@@ -81,7 +81,7 @@ def _delete(cabinet: Cabinet, request: Request) -> Answer:
     path = _at(cabinet, request)
     try:
         if path == cabinet.home.resolve():
-            raise Refused(403, REJECTED, "the folder of the controller stays")
+            raise Refused(Code.REJECTED, "the folder of the controller stays")
         if path.is_dir():
             shutil.rmtree(path)
         else:
@@ -89,12 +89,6 @@ def _delete(cabinet: Cabinet, request: Request) -> Answer:
     except OSError:
         raise _missing(request) from None
     return DONE
-
-
-def _make_folder(cabinet: Cabinet, request: Request) -> Answer:
-    path = place(cabinet, f"{request.part['path']}/{request.given('fs-newname')}")
-    path.mkdir(parents=True, exist_ok=True)
-    return Answer(status=201)
 
 
 ROUTES = (
@@ -107,7 +101,4 @@ ROUTES = (
     Route("GET", "fileservice/{path...}", _read, waits=True),
     Route("PUT", "fileservice/{path...}", _write, waits=True),
     Route("DELETE", "fileservice/{path...}", _delete, waits=True),
-    Route(
-        "POST", "fileservice/{path...}", _make_folder, "fs-create", "fileservice/{path...}/create", waits=True
-    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import ARGUMENT, EXECUTION, NO_ADDRESS, Answer, Item, Refused, Request
+from twin.abb.rws.exchange import Answer, Code, Item, Refused, Request
 from twin.abb.rws.rapid import symbols_of
 from twin.abb.rws.system import ARM
 from twin.rapid.values import PREDEFINED, Record, copied, text_of
@@ -21,7 +21,7 @@ def _number(value: float) -> str:
 
 def _check_unit(request: Request) -> None:
     if request.part["unit"].upper() != ARM:
-        raise Refused(404, NO_ADDRESS, f"there is no mechanical unit {request.part['unit']}, expected {ARM}")
+        raise Refused(Code.NO_ADDRESS, f"there is no mechanical unit {request.part['unit']}, expected {ARM}")
 
 
 def _units(cabinet: Cabinet, request: Request) -> Answer:
@@ -61,7 +61,7 @@ def _robtarget(cabinet: Cabinet, request: Request) -> Answer:
     _check_unit(request)
     coordinate = request.query.get("coordinate", "").lower()
     if coordinate not in COORDINATES:
-        raise Refused(400, ARGUMENT, f"coordinate: expected Base, World, Tool or Wobj, got {coordinate!r}")
+        raise Refused(Code.ARGUMENT, f"coordinate: expected Base, World, Tool or Wobj, got {coordinate!r}")
 
     def state() -> tuple[np.ndarray, Record, Record]:
         tool = _frame(cabinet, request, "tool", "tooldata", "tool0")
@@ -91,12 +91,7 @@ def _frame(cabinet: Cabinet, request: Request, name: str, type_: str, default: s
             is_named = one.declaration.name.lower() == wanted.lower()
             if is_named and one.cell.type == type_ and not one.cell.dimensions:
                 return copied(task.interpreter.read(one.cell))
-    raise Refused(400, ARGUMENT, f"{name}: there is no {type_} {wanted}")
-
-
-def _teleport(cabinet: Cabinet, request: Request) -> Answer:
-    """Refuse to put the arm elsewhere at once: the engine's arm moves under torques only."""
-    raise Refused(403, EXECUTION, "the arm of the twin moves by torques only: use a program")
+    raise Refused(Code.ARGUMENT, f"{name}: there is no {type_} {wanted}")
 
 
 UNIT = "rw/motionsystem/mechunits/{unit}"
@@ -106,5 +101,4 @@ ROUTES = (
     Route("GET", UNIT, _unit),
     Route("GET", f"{UNIT}/jointtarget", _jointtarget),
     Route("GET", f"{UNIT}/robtarget", _robtarget, waits=True),
-    Route("POST", f"{UNIT}/position", _teleport),
 )

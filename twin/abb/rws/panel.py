@@ -6,7 +6,7 @@ import threading
 import time
 
 from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
-from twin.abb.rws.exchange import ARGUMENT, DONE, HELD, Answer, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
 
 TURNING_ON = 1.0
 """Time in [s] in which the motors of a controller are on (general knowledge), with `--strict`."""
@@ -61,7 +61,7 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
 def _checked(request: Request, name: str, known: tuple[str, ...], default: str | None = None) -> str:
     value = request.given(name, default)
     if value not in known:
-        raise Refused(400, ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        raise Refused(Code.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
     return value
 
 
@@ -82,7 +82,7 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
     except ValueError:
         ratio = -1.0
     if not 0.0 <= ratio <= 100.0:
-        raise Refused(400, ARGUMENT, "speed-ratio: expected a number from 0 to 100")
+        raise Refused(Code.ARGUMENT, "speed-ratio: expected a number from 0 to 100")
     cabinet.controller.override = ratio / 100.0
     cabinet.controller.note(10140, f"{ratio:.0f}")
     return DONE
@@ -98,7 +98,7 @@ def _start(cabinet: Cabinet, request: Request) -> Answer:
     cabinet.check_automatic()
     cycle = _checked(request, "cycle", CYCLES, "asis")
     if controller.executing:
-        raise Refused(403, EXECUTION_RUNS[0], EXECUTION_RUNS[1])
+        raise Refused(Code.EXECUTION, "the execution runs already")
     before = controller.forever
     controller.forever = before if cycle == "asis" else cycle == "forever"
     try:
@@ -107,9 +107,6 @@ def _start(cabinet: Cabinet, request: Request) -> Answer:
         controller.forever = before
         raise
     return DONE
-
-
-EXECUTION_RUNS = -1073442809, "the execution runs already"
 
 
 def _stop(cabinet: Cabinet, request: Request) -> Answer:
@@ -141,26 +138,15 @@ def _to_main(cabinet: Cabinet, request: Request) -> Answer:
 def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
     domain = request.part.get("domain")
     if domain is not None and domain not in DOMAINS:
-        raise Refused(404, ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}")
+        raise Refused(Code.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404)
     return DOMAINS if domain is None else (domain,)
-
-
-def _masterships(cabinet: Cabinet, request: Request) -> Answer:
-    def item(domain: str) -> Item:
-        holder = cabinet.masters.get(domain)
-        holds = {"mastership": "nomaster" if holder is None else "remote"}
-        return Item(
-            "msh-resource-li", domain, holds | {"mastershipheldbyme": _truth(holder == request.session)}
-        )
-
-    return Answer([item(domain) for domain in _domains(cabinet, request)])
 
 
 def _request_mastership(cabinet: Cabinet, request: Request) -> Answer:
     domains = _domains(cabinet, request)
     for domain in domains:
         if cabinet.masters.get(domain, request.session) != request.session:
-            raise Refused(403, HELD, f"another session has the mastership of {domain}")
+            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
     cabinet.masters.update(dict.fromkeys(domains, request.session))
     return DONE
 
@@ -170,10 +156,6 @@ def _release_mastership(cabinet: Cabinet, request: Request) -> Answer:
         if cabinet.masters.get(domain) == request.session:
             del cabinet.masters[domain]
     return DONE
-
-
-def _truth(value: bool) -> str:
-    return "TRUE" if value else "FALSE"
 
 
 def _user(cabinet: Cabinet, request: Request) -> Answer:
@@ -205,8 +187,6 @@ ROUTES = (
     Route("POST", "rw/rapid/execution", _stop, "stop"),
     Route("POST", "rw/rapid/execution", _to_main, "resetpp", waits=True),
     Route("POST", "rw/rapid/execution", _cycle, "setcycle", "rw/rapid/execution/cycle"),
-    Route("GET", "rw/mastership", _masterships),
-    Route("GET", "rw/mastership/{domain}", _masterships),
     Route("POST", "rw/mastership", _request_mastership),
     Route("POST", "rw/mastership", _request_mastership, "request"),
     Route("POST", "rw/mastership/{domain}", _request_mastership, "request"),

@@ -7,17 +7,7 @@ from typing import Any, NamedTuple
 
 from twin.abb import modules
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import (
-    ARGUMENT,
-    DONE,
-    EXECUTION,
-    NO_SYMBOL,
-    SYNTAX,
-    Answer,
-    Item,
-    Refused,
-    Request,
-)
+from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
 from twin.abb.rws.files import place
 from twin.abb.tasks import Task
 from twin.errors import RapidError
@@ -71,7 +61,7 @@ def _activate(on: bool) -> Any:
 
 def _check_stopped(cabinet: Cabinet) -> None:
     if cabinet.controller.executing:
-        raise Refused(403, EXECUTION, "the execution runs")
+        raise Refused(Code.EXECUTION, "the execution runs")
 
 
 # -------------------------------------------------------------------------------------------- modules
@@ -100,9 +90,9 @@ def _load(cabinet: Cabinet, request: Request) -> Answer:
     try:
         source = read_source(path)
     except OSError:
-        raise Refused(404, NO_SYMBOL, f"there is no file {request.given('modulepath')}") from None
+        raise Refused(Code.NO_SYMBOL, f"there is no file {request.given('modulepath')}") from None
     except RapidError as error:
-        raise Refused(400, SYNTAX, _without_folder(cabinet, str(error))) from None
+        raise Refused(Code.SYNTAX, _without_folder(cabinet, str(error))) from None
 
     def load() -> None:
         _check_stopped(cabinet)
@@ -124,7 +114,7 @@ def _unload(cabinet: Cabinet, request: Request) -> Answer:
     module = task.module(name)
     if module is None:
         known = ", ".join(one.name for one in task.modules) or "none"
-        raise Refused(404, NO_SYMBOL, f"the task {task.settings.name} has no module {name}, it has {known}")
+        raise Refused(Code.NO_SYMBOL, f"the task {task.settings.name} has no module {name}, it has {known}")
     modules.unload(cabinet.controller, task, module)
     return DONE
 
@@ -167,14 +157,14 @@ def symbol(cabinet: Cabinet, path: str) -> Symbol:
     """
     names = path.split("/")
     if len(names) not in (2, 3):
-        raise Refused(404, NO_SYMBOL, f"expected TASK/module/name or TASK/name, got {path}")
+        raise Refused(Code.NO_SYMBOL, f"expected TASK/module/name or TASK/name, got {path}")
     task = cabinet.task(names[0])
     module, name = names[1].lower() if len(names) == 3 else "", names[-1].lower()
     for one in symbols_of(task):
         is_there = one.module.name.lower() == module if module else one.declaration.scope != "LOCAL"
         if is_there and one.declaration.name.lower() == name:
             return one
-    raise Refused(404, NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}")
+    raise Refused(Code.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}")
 
 
 def _data(cabinet: Cabinet, request: Request) -> Answer:
@@ -190,18 +180,18 @@ def _set_data(cabinet: Cabinet, request: Request) -> Answer:
         found = symbol(cabinet, request.part["symbol"])
         cell, interpreter = found.cell, found.task.interpreter
         if cell.kind == "CONST":
-            raise Refused(403, ARGUMENT, f"{found.declaration.name} is constant")
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is constant", 403)
         try:
             new = interpreter.types.converted(value, cell.type, cell.dimensions)
         except RapidError as error:
-            raise Refused(400, ARGUMENT, f"{found.declaration.name}: {error}") from None
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name}: {error}") from None
         if cell.dimensions and _shape(new, cell.dimensions) != _shape(
             interpreter.read(cell), cell.dimensions
         ):
             sizes = "x".join(map(str, _shape(interpreter.read(cell), cell.dimensions)))
-            raise Refused(400, ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
         if cell.type == STRING and not cell.dimensions and len(new) > LONGEST_STRING:
-            raise Refused(400, ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
+            raise Refused(Code.ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
         interpreter.write(cell, found.declaration.name, new)
 
     cabinet.call(write)
@@ -228,7 +218,7 @@ def literal(text: str) -> Any:
             raise ValueError("more than a value")
         return _literal(modules[0].items[0].initial)
     except (RapidError, ValueError, AttributeError, RecursionError):
-        raise Refused(400, SYNTAX, f"expected a value as RAPID writes it, got {text[:80]!r}") from None
+        raise Refused(Code.SYNTAX, f"expected a value as RAPID writes it, got {text[:80]!r}") from None
 
 
 def _literal(node: Any) -> Any:
@@ -273,7 +263,7 @@ def _search(cabinet: Cabinet, request: Request) -> Answer:
     kind, type_ = request.given("symtyp", "any"), request.given("dattyp", "").lower()
     part = request.given("regexp", "").lower().strip("^$.*")
     if kind not in (*SYMBOLS, "any", "udef"):
-        raise Refused(400, ARGUMENT, f"symtyp: expected per, var, con or any, got {kind!r}")
+        raise Refused(Code.ARGUMENT, f"symtyp: expected per, var, con or any, got {kind!r}")
     tasks = [cabinet.task(block[0])] if block else list(cabinet.controller.tasks.values())
 
     def matching() -> list[Symbol]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from twin.abb.rws import files, motion, panel, queues, rapid, signals, system
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import ARGUMENT, NO_ADDRESS, Answer, Refused, Request
+from twin.abb.rws.exchange import Answer, Code, Refused, Request
 from twin.errors import TwinError
 
 ROUTES: tuple[Route, ...] = tuple(
@@ -42,17 +42,17 @@ def serve(cabinet: Cabinet, request: Request) -> Answer:
     version, path = cabinet.version, "/".join(request.path)
     known = list(_matching(version, path))
     if not known:
-        raise Refused(404, NO_ADDRESS, f"there is no resource /{path}")
+        raise Refused(Code.NO_ADDRESS, f"there is no resource /{path}")
     routes = [one for one in known if one[0].method == request.method]
     if not routes:
         methods = ", ".join(sorted({route.method for route, _ in known}))
-        raise Refused(405, ARGUMENT, f"/{path} takes {methods}")
+        raise Refused(Code.ARGUMENT, f"/{path} takes {methods}", 405)
     action = request.query.get("action", "")
     if version == 1 and request.method == "POST":
         given = [one for one in routes if one[0].action == action]
         if not given:
             actions = ", ".join(route.action for route, _ in routes if route.action) or "none"
-            raise Refused(400, ARGUMENT, f"/{path}: expected the action {actions}, got {action!r}")
+            raise Refused(Code.ARGUMENT, f"/{path}: expected the action {actions}, got {action!r}")
         routes = given
     route, request.part = routes[0]
     try:
@@ -60,4 +60,4 @@ def serve(cabinet: Cabinet, request: Request) -> Answer:
             return route.run(cabinet, request)
         return cabinet.call(lambda: route.run(cabinet, request))
     except TwinError as error:  # no cycle began
-        raise Refused(503, NO_ADDRESS, str(error)) from None
+        raise Refused(Code.NO_ADDRESS, str(error), 503) from None

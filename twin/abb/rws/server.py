@@ -19,13 +19,11 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
 
-from twin.abb.rws.authentication import Session, Sessions, TooMany
+from twin.abb.rws.authentication import Session, Sessions
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.exchange import (
-    ARGUMENT,
-    HELD,
-    REJECTED,
     Answer,
+    Code,
     Refused,
     Request,
     answer_json,
@@ -159,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request of any method."""
-        self.cabinet, self.cookies = self.services.cabinet, ()
+        self.cabinet, self.cookies, self.unread = self.services.cabinet, [], 0
         scheme = "http" if self.services.tls is None else "https"
         host = self.headers.get("Host", "")
         known = host if HOST.fullmatch(host) else f"127.0.0.1:{self.services.port}"
@@ -170,13 +168,13 @@ class _Handler(BaseHTTPRequestHandler):
         accepted = self.headers.get("Accept", "*/*").replace(" ", "")
         self.as_json = self.query.get("json") == "1" if version == 1 else JSON[2] in accepted
         try:
-            path = segments(target.path)
-            session = self._session()
-            body = self._body()
+            self.unread = self._size()
+            path, session, body = segments(target.path), self._session(), self._body()
             if version == 2:
                 self._check_media(path, accepted)
             self._serve(path, session, body)
         except Refused as refused:
+            self._drain()
             content = refusal(refused, self.address, self.as_json, version)
             self._send(refused.status, content, self._media())
 
@@ -184,31 +182,37 @@ class _Handler(BaseHTTPRequestHandler):
 
     # ------------------------------------------------------------------------------------------- request
 
-    def _body(self) -> bytes:
-        """Return the body, whose size is checked before it is read.
+    def _size(self) -> int:
+        """Return the size of the body.
 
         Raises:
-            Refused: it is too large, or its size is unknown.
+            Refused: it is unknown.
         """
         text = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (text.isascii() and text.isdigit()):
             self.close_connection = True
-            raise Refused(411, ARGUMENT, "expected a Content-Length")
-        size = int(text)
-        if size > MOST_BODY:
-            self._drain(size)
-            raise Refused(413, ARGUMENT, f"a body of {size} bytes, the limit is {MOST_BODY}")
-        body = self.rfile.read(size)
-        if len(body) < size:
+            raise Refused(Code.ARGUMENT, "expected a Content-Length", 411)
+        return int(text)
+
+    def _body(self) -> bytes:
+        """Return the body, whose size is checked before it is read."""
+        if self.unread > MOST_BODY:
+            raise Refused(Code.ARGUMENT, f"a body of {self.unread} bytes, the limit is {MOST_BODY}", 413)
+        body = self.rfile.read(self.unread)
+        if len(body) < self.unread:
             raise ConnectionError("the client is gone")
+        self.unread = 0
         return body
 
-    def _drain(self, size: int) -> None:
-        """Read a body without keeping it, for a time at most."""
-        self.close_connection = True
+    def _drain(self) -> None:
+        """Read a body without keeping it, or the next request would begin with it; for a time at most."""
         end = time.monotonic() + DRAINING
-        while size > 0 and time.monotonic() < end and (part := self.rfile.read(min(size, 2**16))):
-            size -= len(part)
+        self.close_connection |= self.unread > MOST_BODY
+        while self.unread > 0 and (part := self.rfile.read(min(self.unread, 2**16))):
+            self.unread -= len(part)
+            if time.monotonic() > end:
+                self.close_connection = True
+                return
 
     def _session(self) -> Session:
         """Return the session of the request: that of its cookies, or a new one for the right password.
@@ -217,39 +221,24 @@ class _Handler(BaseHTTPRequestHandler):
             Refused: the password is wrong or missing, or there are too many sessions.
         """
         sessions = self.services.sessions
-        try:
-            session = sessions.of_cookies(self.headers.get("Cookie", ""))
-            if session is not None:
-                return session
-            if sessions.is_right(self.headers.get("Authorization", ""), self.command):
-                session = sessions.begin()
-                self.cookies = (
-                    f"-http-session-={session.name}; path=/; httponly",
-                    f"ABBCX={session.number}; path=/; httponly",
-                )
-                return session
-        except TooMany as error:
-            self._drain_rest()
-            raise Refused(503, HELD, str(error)) from None
-        self._drain_rest()  # otherwise the next request on the connection would begin with the body
-        self.challenge = sessions.challenge()
-        raise Refused(401, REJECTED, "expected the name and the password of a user")
-
-    def _drain_rest(self) -> None:
-        text = self.headers.get("Content-Length", "0")
-        size = int(text) if text.isascii() and text.isdigit() else 0
-        closing = self.close_connection
-        self._drain(size)
-        self.close_connection = closing or size > MOST_BODY
+        session = sessions.of_cookies(self.headers.get("Cookie", ""))
+        if session is None:
+            if not sessions.is_right(self.headers.get("Authorization", ""), self.command):
+                self.challenge = sessions.challenge()
+                raise Refused(Code.REJECTED, "expected the name and the password of a user", 401)
+            session = sessions.begin()
+            named = {"-http-session-": session.name, "ABBCX": session.number}
+            self.cookies = [f"{name}={value}; path=/; httponly" for name, value in named.items()]
+        return session
 
     def _check_media(self, path: tuple[str, ...], accepted: str) -> None:
         """Raise `Refused` for types of version 2.0 that are not those of a controller (public notes)."""
         if path[:1] not in (("fileservice",), ("poll",)) and not (JSON[2] in accepted or XML[2] in accepted):
-            raise Refused(406, ARGUMENT, f"Accept: expected {JSON[2]} or {XML[2]}")
+            raise Refused(Code.ARGUMENT, f"Accept: expected {JSON[2]} or {XML[2]}", 406)
         given = self.headers.get("Content-Type", "").replace(" ", "")
         expected = {"POST": (FORM,), "PUT": CONTENT}.get(self.command)
         if expected and given not in expected:
-            raise Refused(415, ARGUMENT, f"Content-Type: expected {' or '.join(expected)}")
+            raise Refused(Code.ARGUMENT, f"Content-Type: expected {' or '.join(expected)}", 415)
 
     # -------------------------------------------------------------------------------------------- answer
 
@@ -274,13 +263,13 @@ class _Handler(BaseHTTPRequestHandler):
             new = subscriptions.add(request.session, request.form)
             link = f"{self.address.replace('http', 'ws', 1)}/poll/{new.number}"
             # one client looks for the address in XML even where it asks for JSON
-            xml = answer_xml(Answer(link=link), self.address)
+            xml = answer_xml(Answer(link=link), self.address, self.cabinet.version)
             self._send(201, xml, XML[self.cabinet.version], {"Location": link})
         elif request.method == "DELETE" and len(request.path) == 2:
             subscriptions.remove(subscriptions.find(request.path[1], request.session))
             self._answer(Answer())
         else:
-            raise Refused(405, ARGUMENT, "expected POST /subscription or DELETE /subscription/NUMBER")
+            raise Refused(Code.ARGUMENT, "expected POST /subscription or DELETE /subscription/NUMBER", 405)
 
     def _serve_events(self, number: str, session: Session) -> None:
         subscription = self.services.subscriptions.find(number, session.name)
@@ -298,20 +287,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, answer: Answer) -> None:
         version = self.cabinet.version
-        if answer.content is not None:
-            self._send(answer.status, answer.content, "application/octet-stream", answer.headers)
-            return
-        if answer.status == 204:
-            self._send(204, b"", "", answer.headers)
+        if answer.content is not None or answer.status == 204:
+            self._send(answer.status, answer.content or b"", "application/octet-stream", answer.headers)
             return
         if version == 2 and answer.page:
             answer = self._page(answer)
-        if self.as_json:
-            self._send(
-                answer.status, answer_json(answer, self.address, version), JSON[version], answer.headers
-            )
-        else:
-            self._send(answer.status, answer_xml(answer, self.address), XML[version], answer.headers)
+        write = answer_json if self.as_json else answer_xml
+        self._send(answer.status, write(answer, self.address, version), self._media(), answer.headers)
 
     def _page(self, answer: Answer) -> Answer:
         """Return a page of a list, with the address of the next one."""
@@ -332,9 +314,7 @@ class _Handler(BaseHTTPRequestHandler):
         lines += [f"Set-Cookie: {cookie}" for cookie in self.cookies]
         if status == 401:
             lines.append(f"WWW-Authenticate: {self.challenge}")
-        if media:
-            lines.append(f"Content-Type: {media}")
         if status != 204:
-            lines.append(f"Content-Length: {len(content)}")
+            lines += [f"Content-Type: {media}", f"Content-Length: {len(content)}"]
         lines.append(f"Connection: {'close' if self.close_connection else 'keep-alive'}")
         self.wfile.write("\r\n".join((*lines, "", "")).encode("latin-1", "replace") + content)

@@ -18,7 +18,7 @@ from typing import Any
 
 from twin.abb.rws import panel
 from twin.abb.rws.cabinet import Cabinet
-from twin.abb.rws.exchange import ARGUMENT, HELD, NO_ADDRESS, Item, Refused, item_xml, page_xml, segments
+from twin.abb.rws.exchange import Code, Item, Refused, item_xml, page_xml, segments
 from twin.abb.rws.queues import fields_of, queue_at
 from twin.abb.rws.rapid import symbol
 from twin.abb.rws.signals import signal_name, signal_text
@@ -143,7 +143,7 @@ class Subscriptions:
         values = dict(form)
         paths = [values.get(number, "") for name, number in form if name == "resources"]
         if not paths or len(paths) > MOST_RESOURCES:
-            raise Refused(400, ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
+            raise Refused(Code.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
 
         def watched() -> list[Watched]:
             found = [watch(self._cabinet, path) for path in paths]
@@ -154,7 +154,7 @@ class Subscriptions:
         new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
         with self._lock:
             if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-                raise Refused(503, HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already")
+                raise Refused(Code.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
             self._subscriptions[new.number] = new
         self._wake.set()
         return new
@@ -172,7 +172,7 @@ class Subscriptions:
         """
         found = self._subscriptions.get(int(text)) if text.isascii() and text.isdigit() else None
         if found is None or found.session != session:
-            raise Refused(404, NO_ADDRESS, f"there is no subscription {text} of this session")
+            raise Refused(Code.NO_ADDRESS, f"there is no subscription {text} of this session")
         return found
 
     def remove(self, one: Subscription) -> None:
@@ -254,7 +254,7 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
             cabinet, "/".join(names[:-1] if cabinet.version == 2 and names[-1:] == ("data",) else names)
         )
         if found.cell.kind != "PERS":
-            raise Refused(400, ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched")
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched")
         kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"
         read = found.task.interpreter.read
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
@@ -265,4 +265,4 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         return WatchedQueue(
             path, "dipc-msg-ev", "dipc-data", lambda: [queue.popleft() for _ in range(len(queue))]
         )
-    raise Refused(404, NO_ADDRESS, f"{path} cannot be watched")
+    raise Refused(Code.NO_ADDRESS, f"{path} cannot be watched")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from twin.abb.event_log import Entry
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import NO_ADDRESS, NO_RESOURCE, Answer, Item, Refused, Request
+from twin.abb.rws.exchange import Answer, Code, Item, Refused, Request
 from twin.robot.robot import Robot
 
 ARM = "ROB_1"
@@ -23,13 +23,7 @@ def _system(cabinet: Cabinet, request: Request) -> Answer:
     kind, option = (
         ("sys-system-li", "sys-option-li") if cabinet.version == 1 else ("sys-system", "sys-option")
     )
-    fields = {
-        "major": version[0], "minor": "15", "build": "0", "revision": "0",
-        "title": f"RobotWare {version[:4]}", "type": "", "description": "irb-twin virtual controller",
-        "date": "2026-01-01", "version": version, "name": cabinet.name, "rwversion": version,
-        "rwversionname": version, "sysid": "{00000000-0000-0000-0000-000000000001}",
-        "starttm": "2026-01-01 T 00:00:00",
-    }  # fmt: skip
+    fields = {"name": cabinet.name, "version": version, "rwversion": version, "rwversionname": version}
     return Answer([Item(kind, "system", fields), *(Item(option, one, {"option": one}) for one in OPTIONS)])
 
 
@@ -44,7 +38,7 @@ def _variable(cabinet: Cabinet, request: Request) -> Answer:
     """Return the path of a device, which `fileservice` and programs understand."""
     name = request.part["name"]
     if name.upper() not in ("$HOME", "$RAMDISK", "$TEMP"):
-        raise Refused(404, NO_ADDRESS, f"there is no variable {name}, expected $HOME, $RAMDISK or $TEMP")
+        raise Refused(Code.NO_ADDRESS, f"there is no variable {name}, expected $HOME, $RAMDISK or $TEMP")
     return Answer([Item("ctrl-env", name, {"_value": f"{name[1:].upper()}:"})])
 
 
@@ -92,7 +86,7 @@ def _instances(cabinet: Cabinet, request: Request) -> Answer:
     name = f"{request.part['topic']}/{request.part['type']}".lower()
     found = _configuration(cabinet.controller.robot).get(name)
     if found is None:
-        raise Refused(404, NO_RESOURCE, f"there is no configuration {name}")
+        raise Refused(Code.NO_RESOURCE, f"there is no configuration {name}")
 
     def item(title: str, attributes: Mapping[str, str]) -> Item:
         nested = [Item("cfg-ia-t-li", key, {"value": value}) for key, value in attributes.items()]
@@ -127,7 +121,7 @@ def _one_event(cabinet: Cabinet, request: Request) -> Answer:
     for one in cabinet.controller.events:
         if str(one.number) == request.part["number"]:
             return Answer([_event(one)._replace(kind="elog-message")])
-    raise Refused(404, NO_RESOURCE, f"there is no event {request.part['number']}")
+    raise Refused(Code.NO_RESOURCE, f"there is no event {request.part['number']}")
 
 
 ROUTES = (
@@ -135,7 +129,6 @@ ROUTES = (
     Route("GET", "ctrl", _controller),
     Route("GET", "ctrl/{name}", _variable),
     Route("GET", "rw/cfg/{topic}/{type}/instances", _instances, waits=True),
-    Route("GET", "rw/elog", lambda c, r: Answer([Item("elog-domain-li", "0", {"domain-name": "Common"})])),
     Route("GET", "rw/elog/{domain}", _event_log, waits=True),
     Route("GET", "rw/elog/{domain}/{number}", _one_event),
 )
