@@ -210,12 +210,15 @@ def serving(
         result: Future[Served] = Future()
 
         def run() -> None:
+            error: BaseException = TwinError("the session ended before its first cycle")
             try:
                 result.set_result(session.serve())
-            except BaseException as error:
+                error = TwinError(result.result().error or str(error))
+            except BaseException as raised:
+                error = raised
                 result.set_exception(error)
-                if not session.ready.done():
-                    session.ready.set_exception(error)
+            if not session.ready.done():
+                session.ready.set_exception(error)
 
         thread = Thread(target=run, name="virtual controller", daemon=True)
         thread.start()

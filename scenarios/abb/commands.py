@@ -29,16 +29,6 @@ def _number(text: str) -> float:
         raise TwinError(f"expected a number, got {text!r}") from None
 
 
-def _start(running: RunningController, words: list[str]) -> str:
-    running.start()
-    return "started"
-
-
-def _stop(running: RunningController, words: list[str]) -> str:
-    running.stop()
-    return "stopped"
-
-
 def _speed(running: RunningController, words: list[str]) -> str:
     running.speed = _number(words[0].rstrip("%"))
     return f"speed {running.speed:g} %"
@@ -53,11 +43,6 @@ def _set(running: RunningController, words: list[str]) -> str:
     name, value = words
     running.signals[name] = _number(value)
     return f"{name} = {running.signals[name]:g}"
-
-
-def _answer(running: RunningController, words: list[str]) -> str:
-    running.answer(" ".join(words))
-    return ""
 
 
 def _status(running: RunningController, words: list[str]) -> str:
@@ -80,12 +65,16 @@ def _status(running: RunningController, words: list[str]) -> str:
 
 
 WORDS = {
-    "start": Word("", "start the execution, or go on", _start),
-    "stop": Word("", "stop the arm on its path", _stop),
+    "start": Word("", "start the execution, or go on", lambda running, words: running.start() or "started"),
+    "stop": Word("", "stop the arm on its path", lambda running, words: running.stop() or "stopped"),
     "speed": Word("PERCENT", "change the speed of the arm", _speed),
     "main": Word("[ROUTINE]", "move the program pointer to the beginning, or to a routine", _main),
     "set": Word("SIGNAL VALUE", "change a signal", _set),
-    "answer": Word("TEXT", "answer the question of a program", _answer),
+    "answer": Word(
+        "TEXT",
+        "answer the question of a program",
+        lambda running, words: running.answer(" ".join(words)) or "",
+    ),
     "status": Word("", "show what runs, and the signals", _status),
 }
 """Commands by their words; `help` and `quit` come on top."""

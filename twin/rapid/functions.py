@@ -232,12 +232,22 @@ def _read_characters(recorder: Recorder, given: Arguments) -> str:
     return recorder.files.characters(open_file(recorder, given), int(given.value(1, NUM))) or "EOF"
 
 
+def _size(recorder: Recorder, given: Arguments) -> int | None:
+    name = given.value(0, STRING)
+    size = recorder.files.size(name)
+    if size is None and not recorder.files.has_home:
+        recorder.assume(given.interpreter.place, f"{given.name}: there is no {name} (--home DIR has it)")
+    return size
+
+
 def _is_file(recorder: Recorder, given: Arguments) -> bool:
-    return recorder.files.size(given.value(0, STRING)) is not None
+    return _size(recorder, given) is not None
 
 
 def _file_size(recorder: Recorder, given: Arguments) -> float:
-    size = recorder.files.size(given.value(0, STRING))
+    size = _size(recorder, given)
+    if size is None and not recorder.files.has_home:
+        return 0.0
     if size is None:
         given.interpreter.raise_error("err_fileacc", f"{given.name}: there is no such file")
     return float(size)

@@ -337,3 +337,27 @@ def test_a_call_is_answered_although_no_further_cycle_comes(cell):
             pass
     thread.join()
     assert answered == [1]
+
+
+def test_a_move_that_is_stopped_and_started_many_times_stays_on_its_path(cell):
+    body = """CONNECT wake WITH woken; ITimer 0.4, wake; MoveAbsJ c, v100, fine, tool0; IDelete wake;
+TPWrite ValToStr(n) + ValToStr(IsStopMoveAct(\\FromMoveTask));
+ENDPROC
+TRAP woken
+StopMove \\Quick; Incr n; WaitTime 0.05;
+IF IsStopMoveAct(\\FromMoveTask) THEN
+IF n MOD 2 = 0 StartMove;
+IF n MOD 2 = 1 StartMoveRetry;
+ENDIF
+ENDTRAP
+PROC unused()"""
+    live = cell(T_ROB1=body, options={"start": np.zeros(6)})
+    live.run()
+    assert live.controller.faults == []
+    assert live.texts[0].endswith("FALSE")
+    assert int(live.texts[0][:-5]) >= 4
+    assert live.controller.supervision.saturations == 0
+    path = live.log.q[:, :3] / np.radians([-30.0, 20, -20])
+    assert np.abs(np.diff(path, axis=1)).max() < 1e-6
+    assert np.diff(path[:, 0]).min() > -1e-9  # it never goes back
+    assert np.degrees(live.controller.arm.q) == pytest.approx([-30, 20, -20, 15, 50, 30], abs=1e-3)
