@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.virtual_cell import titles_of_tasks
 
 DATA = """VAR triggdata near; VAR triggdata behind; VAR triggdata late; VAR triggdata call; VAR num passed;
 PERS num told := 0; VAR robtarget to;"""
@@ -136,7 +137,7 @@ VAR string text;"""
     assert [text for text in live.texts if text.startswith("[")] == [
         "[8,1,3]told why", "[4,229,3]Unhandled error T_ROB1",
     ]  # fmt: skip
-    assert [event.title for event in live.controller.events] == ["not counted", "told", "Unhandled error"]
+    assert titles_of_tasks(live.controller) == ["not counted", "told", "Unhandled error"]
 
 
 def test_files_are_read_and_written_as_they_are(cell, tmp_path):
