@@ -80,8 +80,7 @@ class Interpreter(Evaluator):
     ) -> None:
         super().__init__(modules, functions, recorder.signals)
         recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
-        self.instructions = instructions
-        self.recorder = recorder
+        self.instructions, self.recorder = instructions, recorder
         self.step_limit = step_limit
         self.steps = self.depth = self.endless = 0
         self.counts: Counter[tuple[str, int]] = Counter()
@@ -410,11 +409,11 @@ class Interpreter(Evaluator):
             raise RapidError(f"there is no trap {statement.trap}", "name")
         cell = self.cell(statement.interrupt)
         self.read(cell)
-        if cell.value in self.interrupts.traps:
-            if self.interrupts.traps[cell.value] is not trap:
-                self.raise_error("err_alrdcnt", f"{statement.interrupt.name} is connected already")
-            return
-        cell.value = float(self.interrupts.connect(trap))
+        connected = self.interrupts.traps.get(cell.value)
+        if connected is None:
+            cell.value = float(self.interrupts.connect(trap))
+        elif connected is not trap:
+            self.raise_error("err_alrdcnt", f"{statement.interrupt.name} is connected already")
 
     def _placeholder(self, statement: st.Placeholder) -> None:
         raise RapidError(f"{statement.text} stands for a statement that is not written yet", "syntax")
@@ -461,12 +460,8 @@ class Interpreter(Evaluator):
         found = self.shared.get(name.lower())
         if isinstance(found, RoutineOf) and found.routine.kind == "PROC":
             return found
-        procedures = sorted(
-            one.routine.name
-            for one in self.shared.values()
-            if isinstance(one, RoutineOf) and one.routine.kind == "PROC"
-        )
-        listed = ", ".join(procedures) or "none"
+        routines = [one.routine for one in self.shared.values() if isinstance(one, RoutineOf)]
+        listed = ", ".join(sorted(one.name for one in routines if one.kind == "PROC")) or "none"
         raise RapidError(f"there is no procedure {name} to begin with; the modules have: {listed}", "name")
 
     def run_program(self, main: str = "main") -> Stopped:
@@ -478,9 +473,8 @@ class Interpreter(Evaluator):
         Raises:
             RapidError: a fault; the message states file and line.
         """
-        found = self.procedure(main)
         try:
-            self.run_routine(*found)
+            self.run_routine(*self.procedure(main))
         except Stopped as end:
             end.planned |= self.endless > 0 and self.recorder.is_full
             return end
@@ -489,7 +483,7 @@ class Interpreter(Evaluator):
             known = {float(k): one.upper() for k, one in enumerate(STATES) if one.startswith("err_")}
             known |= {number: one.upper() for one, number in self.error_numbers.items()}
             name = known.get(number, f"error {number:g}")
-            reason = f": {sentence}" if sentence else ""
+            reason = ": " * bool(sentence) + sentence
             raise RapidError(f"{name} has no handler{reason}", "value", *place) from None
         except _Jumped as jump:
             label, *place = jump.args
