@@ -149,7 +149,7 @@ def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
 def _request_mastership(cabinet: Cabinet, request: Request) -> Answer:
     domains = _domains(cabinet, request)
     for domain in domains:
-        if cabinet.masters.get(domain, request.session) != request.session:
+        if cabinet.master(domain) not in (None, request.session):
             raise Refused(Code.HELD, f"another session has the mastership of {domain}")
     cabinet.masters.update(dict.fromkeys(domains, request.session))
     return DONE
