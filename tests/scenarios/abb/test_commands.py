@@ -21,6 +21,8 @@ kind = "SEMISTATIC"
 modules = ["server.mod"]
 [signals]
 di_part = { type = "DI" }
+[ports]
+1025 = 0
 """
 CELL = """MODULE M
 PERS num parts := 0;
