@@ -19,6 +19,7 @@ from twin.egm.wire.channel import Address
 from twin.errors import WrongUse
 
 FILES = "files"
+SERVICES = "Robot Web Services"
 EGM = "EGM of the programs"
 LIMIT = 60.0
 """Default limit of the real time for an answer in lockstep, in [s]."""
@@ -54,6 +55,8 @@ class ServeAbb(Command):
   irb-twin abb serve --robot irb140 --load T_ROB1=server.mod --bind 127.0.0.1
   irb-twin abb serve --load T_ROB1=motion.mod,lib.sys T_STATE=state.mod,lib.sys --log session.npz
   irb-twin abb serve station.toml --duration 60 -- pytest tests/
+  irb-twin abb serve station.toml --rws 8080
+  irb-twin abb serve station.toml --rws 8443 --omnicore --certificate server.pem
   irb-twin abb serve --load T_ROB1=guided.mod --egm 127.0.0.1:6520 --cycle once --lockstep
 """
     besides = ("controller", "robot", "reference", "close_window", "payload", "model_payload")
@@ -95,6 +98,26 @@ class ServeAbb(Command):
     allow: tuple[str, ...] = option((), "hosts beside this machine to which programs may connect", "HOST")
     home: str | None = option(
         None, "folder that stands for HOME:, RAMDISK: and TEMP: (default: a fresh one)", "DIR"
+    )
+    rws: int | None = option(
+        None,
+        "local port of Robot Web Services: version 1.0 over HTTP; user `Default User`, password `robotics`; "
+        'the programs then wait for a client that starts them, unless the station has start = "auto"',
+        "PORT",
+        group=SERVICES,
+    )
+    listen: str | None = option(
+        None,
+        "local address of the services (default 127.0.0.1); another one lets everybody who reaches it and "
+        "knows the public password move the arm, and read and write the files of --home",
+        "ADDRESS",
+    )
+    omnicore: bool = option(False, "version 2.0 of the services over TLS, as OmniCore has it")
+    certificate: Path | None = option(
+        None, "PEM file with private key and certificate for --omnicore (default: one is made)", "FILE"
+    )
+    strict: bool = option(
+        False, "limits of a controller: 70 sessions, 20 requests a second, a second until motors are on"
     )
     egm: Address | None = option(
         None,
@@ -166,11 +189,13 @@ class ServeAbb(Command):
             "egm": station.egm_devices(self.egm, self.lag),
             "pace": Lockstep(self.limit or LIMIT, self.limit or LIMIT) if self.lockstep else None,
         }  # fmt: skip
+        services = self._services(station, home)
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
+        starts = station.start == "auto" or (station.start is None and services is None)
         cell = station.cell_file(self.cell)
         serving = Serving(
             station, setup, print_line, client, self.duration, start, given,
-            None if cell is None else load_cell(cell), self.supervise,
+            None if cell is None else load_cell(cell), self.supervise, services=services, starts=starts,
         )  # fmt: skip
         if self.commands or (not client and sys.stdin is not None and sys.stdin.isatty()):
             serving.client_input = subprocess.DEVNULL
@@ -200,6 +225,33 @@ class ServeAbb(Command):
 
         running = RunningController(serving, serving.ready.result())
         read_commands(Commands(running, serving.stopping.set), print_line)
+
+    def _services(self, station: Any, home: Path) -> Any:
+        """Return the function that starts Robot Web Services, None without them."""
+        if self.rws is None:
+            if self.omnicore or self.certificate or self.strict or self.listen:
+                raise WrongUse("--listen, --omnicore, --certificate and --strict need --rws PORT")
+            return None
+        if not 0 <= self.rws <= 65535:
+            raise WrongUse(f"--rws {self.rws}: expected a port from 0, a free one, to 65535")
+        if self.certificate and not self.omnicore:
+            raise WrongUse("--certificate needs --omnicore, version 1.0 has no TLS")
+        from twin.abb.rws.cabinet import Cabinet
+        from twin.abb.rws.certificate import tls_context
+        from twin.abb.rws.server import RobotWebServices
+
+        tls = tls_context(self.certificate) if self.omnicore else None
+        address = self.listen or "127.0.0.1", self.rws
+
+        def start(controller: Any) -> Any:
+            try:
+                return RobotWebServices(
+                    Cabinet(controller, home, 2 if self.omnicore else 1, self.strict), address, tls
+                )
+            except OSError as error:
+                raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
+
+        return start
 
     def _station(self) -> Any:
         from dataclasses import replace

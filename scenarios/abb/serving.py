@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
     from twin.abb.controller import Line, VirtualController
+    from twin.abb.rws.server import RobotWebServices
     from twin.abb.supervision import Supervision
     from twin.cell.cell import Cell
     from twin.cell.clearance import Clearance
@@ -37,6 +39,9 @@ MOST_WAITING, PRINTED = 1000, 0.2
 
 MOST_LINES = 10_000
 """Largest number of lines that a session remembers."""
+
+SERVICES = "IRB_TWIN_RWS"
+"""Variable with the address of Robot Web Services in the environment of a client's command."""
 
 PATIENCE = 2.0
 """Time in which a client's command must end after it was asked to, in [s]."""
@@ -119,6 +124,8 @@ class Serving:
         print_line: function that prints a line.
         client: command of a client; the session lasts as long as it does.
         given: arguments of `VirtualController`.
+        services: function that starts Robot Web Services of the controller, if they are wanted.
+        starts: whether the programs start by themselves.
         cell: what stands around the arm, None if it has only itself.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
         is_background: whether the session goes on when its programs have ended.
@@ -137,6 +144,8 @@ class Serving:
     given: dict[str, Any] = field(default_factory=dict)
     cell: Cell | None = None
     supervise: bool = False
+    services: Callable[[VirtualController], RobotWebServices] | None = None
+    starts: bool = True
     is_background: bool = False
     client_input: int | None = None
     stopping: Event = field(default_factory=Event)
@@ -154,26 +163,33 @@ class Serving:
         Raises:
             TwinError, ValueError, OSError: a module, the robot or the client's command is invalid.
         """
-        from twin.abb.real_time import run_by_the_clock
+        from twin.abb.real_time import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
-        controller, process, error = self._controller(printer), None, ""
+        controller, process, services, error = self._controller(printer), None, None, ""
         lateness = Lateness()
         try:
+            rehearse(controller.robot, controller.arm.q, controller.limits)  # clients find cycles that run
+            if self.services is not None:
+                services = self.services(controller)
+                printer(f"Robot Web Services: {services.url}")
             if self.client:
-                process = _started(self.client, self.client_input)
-            controller.start()
+                process = _started(self.client, self.client_input, services and services.url)
+            if self.starts:
+                controller.start()
 
             def stopping() -> bool:
                 if not self.ready.done():  # after the first cycle: everything is compiled
                     self.ready.set_result(controller)
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            to_end = not (self.client or self.is_background)
+            to_end = not (self.client or self.is_background or services)
             lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
+            if services is not None:
+                services.close()
             controller.close()
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()
@@ -242,9 +258,10 @@ def _text(line: Line) -> str:
     return f"{line.t:9.3f} s  {line.task + ': ' if line.task else ''}{line.sentence}"
 
 
-def _started(command: Sequence[str], standard_input: int | None) -> subprocess.Popen:
+def _started(command: Sequence[str], standard_input: int | None, services: str | None) -> subprocess.Popen:
+    environment = os.environ if services is None else {**os.environ, SERVICES: services}
     try:
-        return subprocess.Popen(list(command), stdin=standard_input)
+        return subprocess.Popen(list(command), stdin=standard_input, env=environment)
     except OSError as error:
         raise WrongUse(f"cannot run {command[0]}: {error.strerror or error}") from None
 

@@ -20,11 +20,11 @@ SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
 
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
-    "cell?": "text", "cycle?": "text", "io?": "text", "ports?": "any", "tasks?": "any", "signals?": "any",
-    "egm?": "any",
+    "cell?": "text", "cycle?": "text", "start?": "text", "io?": "text", "ports?": "any", "tasks?": "any",
+    "signals?": "any", "egm?": "any",
 }  # fmt: skip
 EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
-TASK = {"modules": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
+TASK = {"modules?": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
 SIGNAL = {
     "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
     "inverted?": "any",
@@ -39,6 +39,8 @@ class Station:
     Attributes:
         tasks: tables of the tasks by their names.
         signals: tables of the signals by their names.
+        start: whether the programs start by themselves (auto), or wait for a client (manual); None for
+            manual with Robot Web Services, and auto without.
         ports: local ports by those that programs name.
         egm: table of the clients of EGM.
         folder: folder from which the paths of the file begin.
@@ -54,6 +56,7 @@ class Station:
     bind: str = "127.0.0.1"
     allow: tuple[str, ...] = ()
     cycle: str = "forever"
+    start: str | None = None
     io: str | None = None
     cell: str | None = None
     folder: Path = Path()
@@ -94,7 +97,7 @@ class Station:
         ][:1]
         found = []
         for name, one in self.tasks.items():
-            [task] = tasks_of(*(self.folder / module for module in one["modules"]))
+            [task] = tasks_of(*(self.folder / module for module in one.get("modules", ())))
             modules = [module for file in task.files for module in read_source(file).modules]
             found.append(
                 TaskSettings(
@@ -167,6 +170,7 @@ def _check(content: dict[str, Any]) -> None:
 
     check_table("", content, STATION, 0)
     _one_of("cycle", content.get("cycle", "forever"), ("once", "forever"))
+    _one_of("start", content.get("start", "auto"), ("auto", "manual"))
     for name, one in _tables(content, "tasks"):
         check_table(name, one, TASK, 0)
         _one_of(f"{name}.kind", one.get("kind", "NORMAL"), KINDS)

@@ -25,7 +25,7 @@ def source(body, more=""):
 class VirtualCell:
     """Virtual controller that is advanced by a test, without a clock."""
 
-    def __init__(self, robot, settings, start=START, forever=False, **more):
+    def __init__(self, robot, settings, start=START, forever=False, starts=True, **more):
         def law(payload):
             return controllers.make(
                 "computed_torque", robot.with_payload(payload), bandwidth=20.0, period=1e-3
@@ -36,7 +36,8 @@ class VirtualCell:
             GuidedArm(robot, law(None), start), robot, law, settings, pace=CycleByCycle(), forever=forever,
             on_line=self.lines.append, **more,
         )  # fmt: skip
-        self.controller.start()
+        if starts:
+            self.controller.start()
 
     def __enter__(self):
         return self

@@ -6,19 +6,19 @@ moves to the end of the cycle.  Tasks therefore see the arm where the cycle begi
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
+from twin.abb.calls import Calls, T
 from twin.abb.egm import Egm, EgmDevices
-from twin.abb.events import Event
+from twin.abb.event_log import EventLog, event
+from twin.abb.events import ERROR, STATE, WARNING, Event
 from twin.abb.home import HomeFiles
 from twin.abb.instructions import functions_for, instructions_for
 from twin.abb.live_recorder import LiveRecorder, Question
@@ -30,7 +30,7 @@ from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import Pace, RealTime
 from twin.egm.robot.session import whole_periods
-from twin.errors import RapidError, TwinError
+from twin.errors import RapidError
 from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
@@ -46,12 +46,6 @@ CYCLE = 4e-3
 
 MOST_MARKS = 30_000
 """Largest number of lines whose beginnings are known for the log: one in each cycle of its two minutes."""
-
-
-MOST_EVENTS = 1000
-"""Largest number of events that are remembered."""
-
-T = TypeVar("T")
 
 
 class Line(NamedTuple):
@@ -96,7 +90,9 @@ class VirtualController:
         supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
-        running: whether the execution runs.
+        motors: whether the motors are on.
+        mode: AUTO, or MANR for manual mode with reduced speed.
+        running: whether the execution was started, and not stopped since; see `executing`.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
         held: whether StopMove, or the supervision, stopped the arm.
@@ -158,11 +154,12 @@ class VirtualController:
         self.questions: dict[str, Question] = {}
         self.ports: dict[int, int] = {}
         self.queues: dict[str, Queue] = {queue_of(one.name).lower(): Queue() for one in tasks}
-        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self.outputs, self.home = outputs or {}, home
         self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
-        self.running = self.held = False
+        self.events = EventLog()
+        self.motors, self.mode = True, "AUTO"
+        self.running = self.held = self._executed = False
         self.override, self.era = 1.0, 0
         self.motion = Motion(arm.q, arm.period)
         self.kinematics = Arm(robot, arm.q)
@@ -170,15 +167,14 @@ class VirtualController:
         self.egm = Egm(self, EgmDevices() if egm is None else egm)
         self._payload: Payload | None = None
         self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
-        self._calls: deque[tuple[Callable[[], Any], Future]] = deque()
-        self._cycling = threading.RLock()
+        self._calls = Calls()
         self.tasks: dict[str, Task] = {}
         if len(moving := [one.name for one in tasks if one.moves]) > 1:
             raise RapidError(f"the tasks {', '.join(moving)} move the arm: expected one", "refusal")
         try:
             for settings in tasks:
                 self.tasks[settings.name.lower()] = self._loaded(settings, HomeFiles(home))
-            self._share_persistents()
+            self.share_persistents()
         except BaseException:
             self.close()
             raise
@@ -199,12 +195,12 @@ class VirtualController:
             raise
         return task
 
-    def _share_persistents(self) -> None:
+    def share_persistents(self) -> None:
         """Make persistents of one name and type one data object of all tasks."""
         declared = [
             (task.interpreter.shared, item, (item.name.lower(), item.type.lower(), len(item.dimensions)))
             for task in self.tasks.values()
-            for module in task.settings.modules
+            for module in task.modules
             for item in module.items
             if isinstance(item, st.Data) and item.kind == "PERS" and not item.scope
         ]
@@ -242,7 +238,12 @@ class VirtualController:
     @property
     def has_ended(self) -> bool:
         """Whether all normal tasks have ended."""
-        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if not one.is_background)
+        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if one.is_started)
+
+    @property
+    def executing(self) -> bool:
+        """Whether the execution runs, and a normal task has not ended."""
+        return self.running and not self.has_ended
 
     def report(self, task: str, sentence: str) -> None:
         """Report what happened."""
@@ -254,6 +255,10 @@ class VirtualController:
         self.events.append(event)
         for task in self.tasks.values():
             task.interpreter.interrupts.changed("event", "", None, event)
+
+    def note(self, code: int, *texts: str, type_: int = STATE) -> None:
+        """Remember an event of the controller itself by its code."""
+        self.enter(event(self.t, code, *texts, type_=type_))
 
     def send(self, queue: str, message: Message) -> bool:
         """Put a message into a queue, for a task or a client; return whether it has room."""
@@ -273,19 +278,36 @@ class VirtualController:
         """Start the execution, or continue on the path.
 
         Raises:
-            RapidError: a task has a fault: the program pointer must be moved first.
+            RapidError: the motors are off, or a task has no program, or a fault: the program pointer must be
+                moved first.
         """
+        if not self.motors:
+            raise RapidError("the execution starts while the motors are on", "refusal")
+        for task in self.tasks.values():
+            if task.is_started and not task.has_program:
+                raise RapidError(
+                    f"the task {task.settings.name} has no procedure {task.settings.entry}", "refusal"
+                )
         for name, fault in self.faults:
             raise RapidError(
-                f"the task {name} stopped with a fault: move its program pointer to main; {fault}"
+                f"the task {name} stopped with a fault: move its program pointer to main; {fault}", "refusal"
             )
         self.running = True
         for task in self.tasks.values():
-            task.start()
+            if task.is_started:
+                task.start()
 
     def stop(self) -> None:
         """Stop the execution; the arm stops on its path."""
         self.running = False
+
+    def set_motors(self, on: bool) -> None:
+        """Switch the motors on or off; the execution stops when they are switched off."""
+        if on != self.motors:
+            self.motors = on
+            self.note(10011 if on else 10010)
+        if not on:
+            self.stop()
 
     def to_main(self, routine: str = "") -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
@@ -297,8 +319,9 @@ class VirtualController:
         Raises:
             RapidError: the execution runs, the arm has not stopped yet, or there is no such procedure.
         """
-        if self.running or not self.rests:
+        if self.executing or not self.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
+        self.running = False
         if routine:
             for task in self._moving():
                 task.interpreter.procedure(routine)
@@ -308,6 +331,7 @@ class VirtualController:
             if not task.is_background:
                 task.to_entry(routine if task.settings.moves else "")
         self.held = False
+        self.note(10002)
 
     def _moving(self) -> list[Task]:
         """Return the task that moves the arm, if there is one."""
@@ -350,26 +374,7 @@ class VirtualController:
         Raises:
             TwinError: no cycle began in this time; the function is not called later.
         """
-        result: Future[T] = Future()
-        self._calls.append((function, result))
-        if self._cycling.acquire(blocking=False):
-            try:
-                self._answer_calls()
-            finally:
-                self._cycling.release()
-        wait([result], timeout)
-        if result.cancel():
-            raise TwinError(f"the controller began no cycle within {timeout:g} s")
-        return result.result()
-
-    def _answer_calls(self) -> None:
-        while self._calls:
-            function, result = self._calls.popleft()
-            if result.set_running_or_notify_cancel():
-                try:
-                    result.set_result(function())
-                except BaseException as error:
-                    result.set_exception(error)
+        return self._calls.call(function, timeout)
 
     def cycle(self) -> None:
         """Run a cycle.
@@ -378,8 +383,8 @@ class VirtualController:
             DivergenceError: the motion of the arm diverged.
             TwinError: the window was closed.
         """
-        with self._cycling:
-            self._answer_calls()
+        with self._calls.lock:
+            self._calls.answer()
             self._cycle()
 
     def _cycle(self) -> None:
@@ -387,7 +392,7 @@ class VirtualController:
         self._write_outputs()
         for task in self.tasks.values():
             interrupts = task.interpreter.interrupts
-            interrupts.stopped = not (self.running or task.is_background)
+            interrupts.stopped = not (task.is_background or (self.running and task.is_active))
             interrupts.advance(self.t)
             if not interrupts.stopped:
                 task.turn()
@@ -402,15 +407,21 @@ class VirtualController:
             trigger.act()
         for sentence in self.supervision.look(self.arm):
             self.report("", sentence)
+            self.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
             if self.supervision.stops:
                 self._stop_by_supervision(sentence)
+        if self.has_ended and self.rests and any(one.is_started for one in self.tasks.values()):
+            self.running = False
+        if self.executing != self._executed:
+            self._executed = not self._executed
+            self.note(10150 if self._executed else 10151)
 
     def _stop_by_supervision(self, sentence: str) -> None:
         """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
         self.held = True
         for task in self._moving():
             if task.state == "running":
-                task.fail(RapidError(sentence, "path", number="err_coll_stop"))
+                task.fail(RapidError(sentence, "supervision", number="err_coll_stop"))
 
     def next_cycle(self, stopping: Callable[[], bool]) -> bool:
         """Wait until the next cycle begins; return False if a stop was requested.
@@ -439,10 +450,10 @@ class VirtualController:
             return
         rests, faulty = self.rests, bool(self.faults)
         states: dict[str, float] = {
-            "MotorOn": 1.0, "AutoOn": 1.0,
-            "CycleOn": float(self.running), "TaskExecuting": float(self.running),
+            "MotorOn": float(self.motors), "AutoOn": float(self.mode == "AUTO"),
+            "CycleOn": float(self.executing), "TaskExecuting": float(self.executing),
             "RobotNotMoving": float(rests), "ExecutionError": float(faulty), "EmergencyStop": 0.0,
-            "MotionPossible": float(self.running and not faulty),
+            "MotionPossible": float(self.executing and not faulty),
         }  # fmt: skip
         for name, state in self.outputs.items():
             self.signals.write(name, states[state])
@@ -457,8 +468,9 @@ class VirtualController:
 
     def close(self) -> None:
         """End all tasks, and close their sockets."""
-        with self._cycling:
-            self._answer_calls()
+        with self._calls.lock:
+            while self._calls:
+                self._calls.answer()
         self.egm.close_channels()
         for task in self.tasks.values():
             task.close()

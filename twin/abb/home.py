@@ -8,6 +8,16 @@ from pathlib import Path
 from twin.rapid.files import Files
 
 
+def place_in(home: Path, name: str) -> Path | None:
+    """Return the path of a name in a folder, None if it would leave the folder, links included."""
+    try:
+        home = home.resolve()
+        path = (home / name).resolve()
+    except (OSError, ValueError, RuntimeError):  # a null character, a loop of links
+        return None
+    return path if path.is_relative_to(home) else None
+
+
 class HomeFiles(Files):
     """Files whose texts are written into the folder of HOME:, RAMDISK: and TEMP:.
 
@@ -17,11 +27,8 @@ class HomeFiles(Files):
 
     def _place(self, name: str) -> Path | None:
         """Return the path of a file, None if it would leave the folder."""
-        if self._home is None:
-            return None
-        home = self._home.resolve()
-        path = (home / name).resolve()
-        return path if path.is_relative_to(home) and path != home else None
+        path = None if self._home is None else place_in(self._home, name)
+        return None if path is None or self._home is None or path == self._home.resolve() else path
 
     def open(self, number: int, name: str, mode: str) -> bool:
         """Open a file, see `Files.open`; return whether it is there and may be used so."""

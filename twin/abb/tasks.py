@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from twin.abb.events import of_fault
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
-from twin.rapid.expressions import Cell
+from twin.rapid.expressions import USER_DATA, Cell, RoutineOf, Scope
 from twin.rapid.program import Interpreter
 from twin.rapid.recorder import Left, Stopped
+from twin.rapid.signals import signals_of
 
 if TYPE_CHECKING:
     from twin.abb.controller import VirtualController
@@ -66,6 +67,9 @@ class TaskInterpreter(Interpreter):
         self._end_long_turn = task.end_long_turn
         self.step_limit = 2**62
         self.interrupts.ever = deque(maxlen=0)  # type: ignore[assignment]  # of a check; it grows
+        self._note_initial_values()
+
+    def _note_initial_values(self) -> None:
         names = [self.shared, *(scope.local for scope in self.scopes)]
         cells = [cell for one in names for cell in one.values() if isinstance(cell, Cell)]
         self._initial = [(cell, cell.pending) for cell in cells if cell.kind == "VAR"]
@@ -82,6 +86,37 @@ class TaskInterpreter(Interpreter):
     def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
         """Return the function that a loop calls in each round, which ends a long turn of an empty loop."""
         return self._end_long_turn
+
+    def add_module(self, module: st.Module) -> None:
+        """Add a module.
+
+        Raises:
+            RapidError: a name of it is declared already; nothing is changed then.
+        """
+        for item in module.items:
+            if not isinstance(item, (st.RecordType, st.Alias)) and item.scope != "LOCAL":
+                found = self.shared.get(item.name.lower())
+                is_persistent = isinstance(item, st.Data) and item.kind == "PERS"
+                if found is not None and not is_persistent and item.name.lower() not in USER_DATA:
+                    raise RapidError(
+                        f"{item.name} is declared in another module already", "name", module.file, item.line
+                    )
+                if item.name.lower() in USER_DATA:
+                    self.shared.pop(item.name.lower(), None)
+        scope = Scope(self.shared, module.file)
+        self._declare_types(module, scope)
+        self._declare_items(module, scope)
+        self.scopes.append(scope)
+        self.signals.names |= set(signals_of([module], self.signals.types))
+        self._note_initial_values()
+
+    def remove_module(self, module: st.Module, k: int) -> None:
+        """Remove module number `k`."""
+        for item in module.items:
+            if not isinstance(item, (st.RecordType, st.Alias)) and item.scope != "LOCAL":
+                self.shared.pop(item.name.lower(), None)
+        del self.scopes[k]
+        self._note_initial_values()
 
     def _skip_unknown(self, name: str, statement: st.Call) -> None:
         """Raise ERR_REFUNKPRC for the handler of this routine, or skip a procedure that is not there."""
@@ -108,10 +143,12 @@ class Task:
         error: error that the program is to raise at its next turn, wherever it waits.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
+        modules: its modules.
+        is_active: whether a start of the execution starts the task.
     """
 
     def __init__(self, controller: VirtualController, settings: TaskSettings) -> None:
-        self.settings = settings
+        self.settings, self.modules, self.is_active = settings, list(settings.modules), True
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
         self.error: Exception | None = None
@@ -132,6 +169,20 @@ class Task:
     def is_background(self) -> bool:
         """Whether the task runs whether or not the execution does."""
         return self.settings.kind != "NORMAL"
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the task starts and stops with the execution."""
+        return self.is_active and not self.is_background
+
+    @property
+    def has_program(self) -> bool:
+        """Whether the procedure to begin with is there."""
+        return isinstance(self.interpreter.shared.get(self.settings.entry.lower()), RoutineOf)
+
+    def module(self, name: str) -> st.Module | None:
+        """Return the module of a name, None if there is none."""
+        return next((one for one in self.modules if one.name.lower() == name.lower()), None)
 
     # ------------------------------------------------------------------------- in the controller's thread
 

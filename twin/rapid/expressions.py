@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
+from twin.rapid.interrupts import Interrupts
 from twin.rapid.signals import Signal, Signals
 from twin.rapid.values import (
     BOOL,
@@ -113,6 +114,7 @@ class Evaluator(ABC):
         functions: predefined functions by their names in lower case.
         signals: signals of the cell; expressions may use them as numbers.
         shared: data objects, and routines with their scopes, that all modules share.
+        watching: interrupts of all tasks that a change of a persistent may cause.
         frame: call of the current routine.
         place: file and line of the current statement.
     """
@@ -123,6 +125,7 @@ class Evaluator(ABC):
         self.types = Types()
         self.functions = functions
         self.signals = signals
+        self.watching: list[Interrupts] = []
         self.place = ("", 0)
         self.error_numbers: dict[str, float] = {}
         self.frame: Frame | None = None
@@ -192,6 +195,15 @@ class Evaluator(ABC):
             cell.value = initial()
             cell.pending = None
         return cell.value
+
+    def write(self, cell: Cell | Part, name: str, value: Any) -> None:
+        """Write a value into a data object of a name, which may cause interrupts."""
+        before = self.read(cell)
+        cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
+        if cell.kind == "PERS":
+            for interrupts in self.watching:
+                if interrupts.causes:
+                    interrupts.changed("persistent", name, before, cell.value)
 
     # ------------------------------------------------------------------------------------------- names
 

@@ -66,7 +66,6 @@ class Interpreter(Evaluator):
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
         interrupts: interrupts and their traps.
-        watching: interrupts of all tasks that a change of a persistent may cause.
         running_clocks: clocks that run, by the identities of their data objects.
     """
 
@@ -291,12 +290,7 @@ class Interpreter(Evaluator):
         if cell.kind == "CONST":
             raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
-        before = self.read(cell)
-        cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
-        if cell.kind == "PERS":
-            for interrupts in self.watching:
-                if interrupts.causes:
-                    interrupts.changed("persistent", statement.target.name, before, cell.value)
+        self.write(cell, statement.target.name, value)
 
     def _call(self, statement: st.Call) -> None:
         name = statement.name

@@ -145,7 +145,7 @@ def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, senten
     ("text", "sentence"),
     [
         ("robots = 'irb140'", "unknown key 'robots'"),
-        ("[tasks.T_ROB1]\nkind = 'NORMAL'", r"table \[tasks.T_ROB1\] lacks the key 'modules'"),
+        ("start = 'later'", "start: unknown 'later'"),
         ("[tasks.T_ROB1]\nmodules = ['a.mod']\nkind = 'NORML'", "tasks.T_ROB1.kind: unknown 'NORML'.*NORMAL"),
         ("[signals.di1]\ntype = 'DX'", "signals.di1.type: unknown 'DX'"),
         ("[signals.do1]\ntype = 'DO'\nstate = 'Motor'", "signals.do1.state: unknown 'Motor'.*MotorOn"),

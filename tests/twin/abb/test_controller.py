@@ -319,12 +319,24 @@ def test_other_threads_are_called_between_the_turns_of_tasks(cell):
         except TwinError as error:
             caught.append(str(error))
 
-    with live.controller._cycling:  # as a cycle that lasts
+    with live.controller._calls.lock:  # as a cycle that lasts
         thread = threading.Thread(target=late)
         thread.start()
         thread.join()
     live.controller.cycle()
     assert caught == ["the controller began no cycle within 0.05 s"]
+
+
+def test_a_call_is_answered_although_no_further_cycle_comes(cell):
+    controller = cell(T_ROB1="i := 1;").controller
+    answered = []
+    with controller._calls.lock:  # as the last cycle, whose calls are answered already
+        thread = threading.Thread(target=lambda: answered.append(controller.call(lambda: 1, timeout=2.0)))
+        thread.start()
+        while not controller._calls:
+            pass
+    thread.join()
+    assert answered == [1]
 
 
 def test_a_move_that_is_stopped_and_started_many_times_stays_on_its_path(cell):

@@ -1,0 +1,1 @@
+"""Robot Web Services of a virtual controller: HTTP, sessions, services, subscriptions."""

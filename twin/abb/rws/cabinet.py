@@ -1,0 +1,118 @@
+"""What the services of one controller share: the controller itself, its settings, queues and mastership."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from twin.abb.rws.exchange import Answer, Code, Refused, Request
+from twin.errors import RapidError
+
+if TYPE_CHECKING:
+    from twin.abb.controller import VirtualController
+    from twin.abb.tasks import Task
+
+T = TypeVar("T")
+
+PATIENCE = 5.0
+"""Time in [s] in which a cycle must answer; C++ clients give up after 0.4 s to 1 s, others wait."""
+
+DOMAINS = "edit", "cfg", "motion", "rapid"
+"""Domains of mastership: `edit` and `motion` in version 2.0, the others in version 1.0."""
+
+
+@dataclass
+class Cabinet:
+    """Controller behind the services.
+
+    Attributes:
+        controller: the virtual controller.
+        home: folder that stands for HOME:, RAMDISK: and TEMP:.
+        version: 1 for RobotWare 6, 2 for OmniCore.
+        strict: whether motors are on a second after they are asked for, as those of a controller.
+        name: name of the system.
+        masters: identities of the sessions that have mastership, by the domains.
+        turning_on: timer of motors that will be on soon.
+    """
+
+    controller: VirtualController
+    home: Path
+    version: int = 1
+    strict: bool = False
+    name: str = "irb-twin"
+    masters: dict[str, str] = field(default_factory=dict)
+    turning_on: threading.Timer | None = None
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return the result of a function that is called between the turns of the tasks.
+
+        Raises:
+            Refused: the controller refuses it.
+        """
+        try:
+            return self.controller.call(function, PATIENCE)
+        except RapidError as error:
+            raise Refused(Code.EXECUTION, str(error)) from None
+
+    def task(self, name: str) -> Task:
+        """Return the task of a name.
+
+        Raises:
+            Refused: there is none.
+        """
+        found = self.controller.tasks.get(name.lower())
+        if found is None:
+            known = ", ".join(one.settings.name for one in self.controller.tasks.values())
+            raise Refused(Code.NO_ADDRESS, f"there is no task {name}, expected {known}")
+        return found
+
+    def check_master(self, request: Request, domain: str = "edit") -> None:
+        """Raise `Refused` if a command needs mastership that the session lacks, or manual mode forbids it.
+
+        Version 1.0 takes it implicitly where nobody else has it.
+        """
+        domain = domain if self.version == 2 else {"edit": "rapid"}.get(domain, domain)
+        master = self.masters.get(domain)
+        if master is not None and master != request.session:
+            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
+        if self.version == 2 and master is None and request.query.get("mastership") != "implicit":
+            raise Refused(Code.MASTERSHIP_MISSING, f"the command needs the mastership of {domain}")
+
+    def check_automatic(self) -> None:
+        """Raise `Refused` in manual mode, where starting needs the pendant."""
+        if self.controller.mode != "AUTO":
+            raise Refused(Code.MODE_REJECTED, "the command needs automatic mode")
+
+    def forget_session(self, session: str) -> None:
+        """Release the mastership of a session."""
+        for domain in [name for name, master in self.masters.items() if master == session]:
+            del self.masters[domain]
+
+
+class Route(NamedTuple):
+    """Way from a request to a function of a service.
+
+    Attributes:
+        method: HTTP method.
+        path: path in version 1.0; `{name}` stands for a segment, `{name...}` for one or more.
+        run: function of the service.
+        action: action in the query of version 1.0.
+        path_2: path in version 2.0; by default that of version 1.0 with the action at its end.
+        waits: whether `run` asks for cycles itself; otherwise it is called between the turns of the tasks.
+    """
+
+    method: str
+    path: str
+    run: Callable[[Cabinet, Request], Answer]
+    action: str = ""
+    path_2: str = ""
+    waits: bool = False
+
+    def path_of(self, version: int) -> str:
+        """Return the path in a version."""
+        if version == 1:
+            return self.path
+        return self.path_2 or (f"{self.path}/{self.action}" if self.action else self.path)

@@ -1,0 +1,199 @@
+"""Panel and execution: motors, mode, speed, start and stop; mastership and users."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
+from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+
+TURNING_ON = 1.0
+"""Time in [s] in which the motors of a controller are on (general knowledge), with `--strict`."""
+
+STOPPING = 0.5
+"""Longest time in [s] that a move of the program pointer waits for an arm that stops."""
+
+STATES = "motoron", "motoroff"
+MODES = "AUTO", "MANR", "MANF"
+CYCLES = "once", "forever", "asis"
+
+
+def _one(kind: str, **fields: str) -> Answer:
+    title = kind.partition("-")[2]
+    return Answer([Item(kind, title, {name.replace("_", "-"): value for name, value in fields.items()})])
+
+
+def ctrlstate(cabinet: Cabinet) -> str:
+    """Return the state of the controller."""
+    return "motoron" if cabinet.controller.motors else "motoroff"
+
+
+def opmode(cabinet: Cabinet) -> str:
+    """Return the operation mode."""
+    return cabinet.controller.mode
+
+
+def speedratio(cabinet: Cabinet) -> str:
+    """Return the share of the speed, in [%]."""
+    return f"{100.0 * cabinet.controller.override:.0f}"
+
+
+def ctrlexecstate(cabinet: Cabinet) -> str:
+    """Return the state of the execution."""
+    return "running" if cabinet.controller.executing else "stopped"
+
+
+def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
+    state = _checked(request, "ctrl-state", STATES)
+    if cabinet.turning_on is not None:
+        cabinet.turning_on.cancel()
+    if state == "motoron" and cabinet.strict and not cabinet.controller.motors:
+        switch = lambda: cabinet.controller.call(lambda: cabinet.controller.set_motors(True))  # noqa: E731
+        cabinet.turning_on = threading.Timer(TURNING_ON, switch)
+        cabinet.turning_on.daemon = True
+        cabinet.turning_on.start()
+    else:
+        cabinet.controller.set_motors(state == "motoron")
+    return DONE
+
+
+def _checked(request: Request, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+    value = request.given(name, default)
+    if value not in known:
+        raise Refused(Code.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
+    return value
+
+
+def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
+    """Change the mode, which only a virtual controller lets a client do (public notes)."""
+    mode = _checked(request, "opmode", MODES)
+    if mode != cabinet.controller.mode:
+        cabinet.controller.mode = mode
+        cabinet.controller.stop()
+        cabinet.controller.note(10017 if mode == "AUTO" else 10015)
+    return DONE
+
+
+def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
+    cabinet.check_master(request)
+    try:
+        ratio = float(request.given("speed-ratio"))
+    except ValueError:
+        ratio = -1.0
+    if not 0.0 <= ratio <= 100.0:
+        raise Refused(Code.ARGUMENT, "speed-ratio: expected a number from 0 to 100")
+    cabinet.controller.override = ratio / 100.0
+    cabinet.controller.note(10140, f"{ratio:.0f}")
+    return DONE
+
+
+def _execution(cabinet: Cabinet, request: Request) -> Answer:
+    cycle = "forever" if cabinet.controller.forever else "once"
+    return _one("rap-execution", ctrlexecstate=ctrlexecstate(cabinet), cycle=cycle)
+
+
+def _start(cabinet: Cabinet, request: Request) -> Answer:
+    controller = cabinet.controller
+    cabinet.check_automatic()
+    cycle = _checked(request, "cycle", CYCLES, "asis")
+    if controller.executing:
+        raise Refused(Code.EXECUTION, "the execution runs already")
+    before = controller.forever
+    controller.forever = before if cycle == "asis" else cycle == "forever"
+    try:
+        controller.start()
+    except BaseException:
+        controller.forever = before
+        raise
+    return DONE
+
+
+def _stop(cabinet: Cabinet, request: Request) -> Answer:
+    cabinet.controller.stop()
+    return DONE
+
+
+def _cycle(cabinet: Cabinet, request: Request) -> Answer:
+    cycle = _checked(request, "cycle", CYCLES)
+    if cycle != "asis":
+        cabinet.controller.forever = cycle == "forever"
+    return DONE
+
+
+def _to_main(cabinet: Cabinet, request: Request) -> Answer:
+    controller, end = cabinet.controller, time.monotonic() + STOPPING
+    cabinet.check_master(request)
+    while not cabinet.call(lambda: controller.executing or controller.rests):
+        if time.monotonic() > end:  # the arm stops in cycles that do not come
+            break
+        time.sleep(2e-3)
+    cabinet.call(controller.to_main)
+    return DONE
+
+
+# ----------------------------------------------------------------------------------- mastership, users
+
+
+def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
+    domain = request.part.get("domain")
+    if domain is not None and domain not in DOMAINS:
+        raise Refused(Code.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404)
+    return DOMAINS if domain is None else (domain,)
+
+
+def _request_mastership(cabinet: Cabinet, request: Request) -> Answer:
+    domains = _domains(cabinet, request)
+    for domain in domains:
+        if cabinet.masters.get(domain, request.session) != request.session:
+            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
+    cabinet.masters.update(dict.fromkeys(domains, request.session))
+    return DONE
+
+
+def _release_mastership(cabinet: Cabinet, request: Request) -> Answer:
+    for domain in _domains(cabinet, request):
+        if cabinet.masters.get(domain) == request.session:
+            del cabinet.masters[domain]
+    return DONE
+
+
+def _user(cabinet: Cabinet, request: Request) -> Answer:
+    locale = _checked(request, "ulocale", ("local", "remote"), "remote")
+    item = Item("user-lcl" if locale == "local" else "user-rmt", request.given("username", ""))
+    return Answer([item], status=201, headers={"Location": f"{request.address}/users/1"})
+
+
+def _rmmp(cabinet: Cabinet, request: Request) -> Answer:
+    """Answer the poll for a grant, which an operator gives here at once."""
+    fields = {"userid": "1", "alias": "", "location": "", "application": "", "privilege": "modify"}
+    return Answer([Item("user-rmmp-poll", "rmmp", fields | {"status": "GRANTED"})])
+
+
+def _asked(cabinet: Cabinet, request: Request) -> Answer:
+    return Answer(status=202, headers={"Location": f"{request.address}/users/rmmp/poll"})
+
+
+ROUTES = (
+    Route("GET", "rw/panel/ctrlstate", lambda c, r: _one("pnl-ctrlstate", ctrlstate=ctrlstate(c)),
+          path_2="rw/panel/ctrl-state"),
+    Route("POST", "rw/panel/ctrlstate", _set_ctrlstate, "setctrlstate", "rw/panel/ctrl-state"),
+    Route("GET", "rw/panel/opmode", lambda c, r: _one("pnl-opmode", opmode=opmode(c))),
+    Route("POST", "rw/panel/opmode", _set_opmode, "setopmode", "rw/panel/opmode"),
+    Route("GET", "rw/panel/speedratio", lambda c, r: _one("pnl-speedratio", speedratio=speedratio(c))),
+    Route("POST", "rw/panel/speedratio", _set_speedratio, "setspeedratio", "rw/panel/speedratio"),
+    Route("GET", "rw/rapid/execution", _execution),
+    Route("POST", "rw/rapid/execution", _start, "start"),
+    Route("POST", "rw/rapid/execution", _stop, "stop"),
+    Route("POST", "rw/rapid/execution", _to_main, "resetpp", waits=True),
+    Route("POST", "rw/rapid/execution", _cycle, "setcycle", "rw/rapid/execution/cycle"),
+    Route("POST", "rw/mastership", _request_mastership),
+    Route("POST", "rw/mastership", _request_mastership, "request"),
+    Route("POST", "rw/mastership/{domain}", _request_mastership, "request"),
+    Route("POST", "rw/mastership", _release_mastership, "release"),
+    Route("POST", "rw/mastership/{domain}", _release_mastership, "release"),
+    Route("POST", "users", _user),
+    Route("POST", "users/rmmp", _asked),
+    Route("POST", "users/rmmp", lambda c, r: DONE, "cancel"),
+    Route("GET", "users/rmmp/poll", _rmmp),
+)  # fmt: skip

@@ -1,0 +1,299 @@
+"""Tasks, modules and data of RAPID."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from twin.abb import modules
+from twin.abb.rws.cabinet import Cabinet, Route
+from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.files import place
+from twin.abb.tasks import Task
+from twin.errors import RapidError
+from twin.rapid import syntax_tree as st
+from twin.rapid.expressions import LONGEST_STRING, Cell
+from twin.rapid.language import parse, read_source
+from twin.rapid.values import STRING, text_of
+
+KINDS = {"NORMAL": "norm", "STATIC": "stat", "SEMISTATIC": "semistat"}
+SYMBOLS = {"per": "PERS", "var": "VAR", "con": "CONST"}
+
+AT_ONCE = 50
+"""Number of data objects that are described in one cycle."""
+
+# ---------------------------------------------------------------------------------------------- tasks
+
+
+def _state(cabinet: Cabinet, task: Task) -> str:
+    """Return the execution state of a task: ready, started, stopped, or without a program."""
+    if not task.has_program:
+        return "unin"
+    runs = task.is_background or cabinet.controller.running
+    if task.state == "running":
+        return "star" if runs else "stop"
+    return "stop" if task.state == "faulty" else "read"
+
+
+def _tasks(cabinet: Cabinet, request: Request) -> Answer:
+    def item(task: Task) -> Item:
+        name, kind = task.settings.name, KINDS[task.settings.kind]
+        fields = {
+            "name": name, "type": kind, "taskstate": "link" if task.has_program else "load",
+            "excstate": _state(cabinet, task), "active": "On" if task.is_active else "Off",
+            "motiontask": "TRUE" if task.settings.moves else "FALSE",
+        }  # fmt: skip
+        return Item("rap-task-li", name, fields)
+
+    return Answer([item(task) for task in cabinet.controller.tasks.values()], page=100)
+
+
+def _activate(on: bool) -> Any:
+    def run(cabinet: Cabinet, request: Request) -> Answer:
+        cabinet.check_master(request)
+        task = cabinet.task(request.part.get("task") or request.given("task"))
+        _check_stopped(cabinet)
+        task.is_active = on
+        return DONE
+
+    return run
+
+
+def _check_stopped(cabinet: Cabinet) -> None:
+    if cabinet.controller.executing:
+        raise Refused(Code.EXECUTION, "the execution runs")
+
+
+# -------------------------------------------------------------------------------------------- modules
+
+
+def _task_of(cabinet: Cabinet, request: Request) -> Task:
+    return cabinet.task(request.part.get("task") or request.query.get("task", "T_ROB1"))
+
+
+def _modules(cabinet: Cabinet, request: Request) -> Answer:
+    found = [
+        Item(
+            "rap-module-info-li", one.name,
+            {"name": one.name, "type": "SysMod" if "SYSMODULE" in one.attributes else "ProgMod"},
+        )
+        for one in _task_of(cabinet, request).modules
+    ]  # fmt: skip
+    return Answer(found, page=100)
+
+
+def _load(cabinet: Cabinet, request: Request) -> Answer:
+    """Load the modules of a file in the home folder; it is read and parsed beside the cycles."""
+    cabinet.check_master(request)
+    task, replaces = _task_of(cabinet, request), request.given("replace", "false").lower() == "true"
+    path = place(cabinet, request.given("modulepath"))
+    try:
+        source = read_source(path)
+    except OSError:
+        raise Refused(Code.NO_SYMBOL, f"there is no file {request.given('modulepath')}") from None
+    except RapidError as error:
+        raise Refused(Code.SYNTAX, _without_folder(cabinet, str(error))) from None
+
+    def load() -> None:
+        _check_stopped(cabinet)
+        for module in source.modules:
+            modules.load(cabinet.controller, task, module, replaces)
+
+    cabinet.call(load)
+    return DONE
+
+
+def _without_folder(cabinet: Cabinet, text: str) -> str:
+    return text.replace(f"{cabinet.home.resolve()}/", "HOME:/")
+
+
+def _unload(cabinet: Cabinet, request: Request) -> Answer:
+    cabinet.check_master(request)
+    _check_stopped(cabinet)
+    task, name = _task_of(cabinet, request), request.given("module")
+    module = task.module(name)
+    if module is None:
+        known = ", ".join(one.name for one in task.modules) or "none"
+        raise Refused(Code.NO_SYMBOL, f"the task {task.settings.name} has no module {name}, it has {known}")
+    modules.unload(cabinet.controller, task, module)
+    return DONE
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+class Symbol(NamedTuple):
+    """Data object of a module: its task, module, declaration and value."""
+
+    task: Task
+    module: st.Module
+    declaration: st.Data
+    cell: Cell
+
+    @property
+    def path(self) -> str:
+        """Path of the object, RAPID/TASK/module/name."""
+        return f"RAPID/{self.task.settings.name}/{self.module.name}/{self.declaration.name}"
+
+    @property
+    def text(self) -> str:
+        """Value as RAPID writes it."""
+        return text_of(self.task.interpreter.read(self.cell))
+
+
+def symbols_of(task: Task) -> Iterator[Symbol]:
+    """Iterate over the data objects of a task."""
+    for module, scope in zip(task.modules, task.interpreter.scopes, strict=True):
+        for item in module.items:
+            if isinstance(item, st.Data) and isinstance(cell := scope.find(item.name.lower()), Cell):
+                yield Symbol(task, module, item, cell)
+
+
+def symbol(cabinet: Cabinet, path: str) -> Symbol:
+    """Return the data object of a path TASK/[module/]name.
+
+    Raises:
+        Refused: there is none; local data needs its module.
+    """
+    names = path.split("/")
+    if len(names) not in (2, 3):
+        raise Refused(Code.NO_SYMBOL, f"expected TASK/module/name or TASK/name, got {path}")
+    task = cabinet.task(names[0])
+    module, name = names[1].lower() if len(names) == 3 else "", names[-1].lower()
+    for one in symbols_of(task):
+        is_there = one.module.name.lower() == module if module else one.declaration.scope != "LOCAL"
+        if is_there and one.declaration.name.lower() == name:
+            return one
+    raise Refused(Code.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}")
+
+
+def _data(cabinet: Cabinet, request: Request) -> Answer:
+    found = symbol(cabinet, request.part["symbol"])
+    return Answer([Item("rap-data", found.path, {"value": found.text})])
+
+
+def _set_data(cabinet: Cabinet, request: Request) -> Answer:
+    cabinet.check_master(request)
+    value = literal(request.given("value"))
+
+    def write() -> None:
+        found = symbol(cabinet, request.part["symbol"])
+        cell, interpreter = found.cell, found.task.interpreter
+        if cell.kind == "CONST":
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is constant", 403)
+        try:
+            new = interpreter.types.converted(value, cell.type, cell.dimensions)
+        except RapidError as error:
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name}: {error}") from None
+        if cell.dimensions and _shape(new, cell.dimensions) != _shape(
+            interpreter.read(cell), cell.dimensions
+        ):
+            sizes = "x".join(map(str, _shape(interpreter.read(cell), cell.dimensions)))
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
+        if cell.type == STRING and not cell.dimensions and len(new) > LONGEST_STRING:
+            raise Refused(Code.ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
+        interpreter.write(cell, found.declaration.name, new)
+
+    cabinet.call(write)
+    return DONE
+
+
+def _shape(value: Any, dimensions: int) -> tuple[int, ...]:
+    """Return the sizes of an array; -1 where its rows differ."""
+    if not dimensions:
+        return ()
+    rows = {_shape(one, dimensions - 1) for one in value}
+    return (len(value), *(rows.pop() if len(rows) == 1 else (-1,)))
+
+
+def literal(text: str) -> Any:
+    """Return a value that RAPID writes: numbers, strings, TRUE, FALSE, and aggregates of them as lists.
+
+    Raises:
+        Refused: the text is something else.
+    """
+    try:
+        modules = parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules
+        if len(modules) != 1 or len(modules[0].items) != 1:
+            raise ValueError("more than a value")
+        return _literal(modules[0].items[0].initial)
+    except (RapidError, ValueError, AttributeError, RecursionError):
+        raise Refused(Code.SYNTAX, f"expected a value as RAPID writes it, got {text[:80]!r}") from None
+
+
+def _literal(node: Any) -> Any:
+    if isinstance(node, st.Literal):
+        return node.value
+    if isinstance(node, st.Numbers):
+        return node.items
+    if isinstance(node, st.Aggregate):
+        return [_literal(one) for one in node.items]
+    if isinstance(node, st.Unary) and node.operator in "+-" and isinstance(node.operand, st.Literal):
+        number = float(node.operand.value)
+        return -number if node.operator == "-" else number
+    if isinstance(node, st.Variable) and not node.path and node.name.upper() in ("TRUE", "FALSE"):
+        return node.name.upper() == "TRUE"
+    raise ValueError("no literal")
+
+
+def _properties(cabinet: Cabinet, request: Request) -> Answer:
+    return Answer([_described(symbol(cabinet, request.part["symbol"]))])
+
+
+def _described(found: Symbol) -> Item:
+    item, cell = found.declaration, found.cell
+    value = found.task.interpreter.read(cell)
+    sizes = " ".join(map(str, _shape(value, cell.dimensions)))
+    fields = {
+        "symburl": found.path, "name": item.name, "symtyp": {v: k for k, v in SYMBOLS.items()}[cell.kind],
+        "named": "true", "dattyp": item.type if item.type.lower() == cell.type else cell.type,
+        "ndim": str(cell.dimensions), "dim": sizes, "local": _truth(item.scope == "LOCAL"),
+        "rdonly": _truth(cell.kind == "CONST"), "taskvar": _truth(item.scope == "TASK"),
+    }  # fmt: skip
+    return Item("rap-sympropvar", found.path, fields)
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _search(cabinet: Cabinet, request: Request) -> Answer:
+    """Search data by kind, block, type and a part of the name; the class of items is that of a list."""
+    block = [one for one in request.given("blockurl", "RAPID").split("/") if one][1:]
+    kind, type_ = request.given("symtyp", "any"), request.given("dattyp", "").lower()
+    part = request.given("regexp", "").lower().strip("^$.*")
+    if kind not in (*SYMBOLS, "any", "udef"):
+        raise Refused(Code.ARGUMENT, f"symtyp: expected per, var, con or any, got {kind!r}")
+    tasks = [cabinet.task(block[0])] if block else list(cabinet.controller.tasks.values())
+
+    def matching() -> list[Symbol]:
+        return [
+            one
+            for task in tasks
+            for one in symbols_of(task)
+            if kind not in SYMBOLS or one.declaration.kind == SYMBOLS[kind]
+            if len(block) < 2 or one.module.name.lower() == block[1].lower()
+            if type_ in ("", one.cell.type) and part in one.declaration.name.lower()
+        ]
+
+    found, items = cabinet.call(matching), []
+    for k in range(0, len(found), AT_ONCE):
+        items += cabinet.call(lambda some=found[k : k + AT_ONCE]: [_described(one) for one in some])
+    return Answer([one._replace(kind="rap-sympropvar-li") for one in items], page=100)
+
+
+DATA, DATA_2 = "rw/rapid/symbol/data/RAPID/{symbol...}", "rw/rapid/symbol/RAPID/{symbol...}/data"
+PROPERTIES = "rw/rapid/symbol/properties/RAPID/{symbol...}"
+
+ROUTES = (
+    Route("GET", "rw/rapid/tasks", _tasks),
+    Route("POST", "rw/rapid/tasks/{task}", _activate(True), "activate", "rw/rapid/tasks/activate"),
+    Route("POST", "rw/rapid/tasks/{task}", _activate(False), "deactivate", "rw/rapid/tasks/deactivate"),
+    Route("GET", "rw/rapid/modules", _modules, path_2="rw/rapid/tasks/{task}/modules"),
+    Route("POST", "rw/rapid/tasks/{task}", _load, "loadmod", waits=True),
+    Route("POST", "rw/rapid/tasks/{task}", _unload, "unloadmod"),
+    Route("GET", DATA, _data, path_2=DATA_2),
+    Route("POST", DATA, _set_data, "set", DATA_2, waits=True),
+    Route("GET", PROPERTIES, _properties, path_2="rw/rapid/symbol/RAPID/{symbol...}/properties"),
+    Route("POST", "rw/rapid/symbols", _search, "search-symbols", "rw/rapid/symbols/search", waits=True),
+)  # fmt: skip

@@ -1,0 +1,268 @@
+"""Subscriptions: resources that are watched, and the events that tell of their changes.
+
+A thread looks at all watched resources between the turns of the tasks, once in each 4 ms.  Events wait in a
+queue of their subscription, which a thread of its websocket empties, so that a slow client delays nobody.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from html import escape
+from queue import Empty, Full, Queue
+from typing import Any
+
+from twin.abb.rws import panel
+from twin.abb.rws.cabinet import Cabinet
+from twin.abb.rws.exchange import Code, Item, Refused, item_xml, page_xml, segments
+from twin.abb.rws.queues import fields_of, queue_at
+from twin.abb.rws.rapid import symbol
+from twin.abb.rws.signals import signal_name, signal_text
+from twin.errors import TwinError
+from twin.rapid.values import copied, text_of
+
+LOOK = 4e-3
+"""Time between two looks at the watched resources, in [s]."""
+
+LOOKING = 5e-4
+"""Longest time of one look, in [s]; the next one goes on from there."""
+
+MOST_EVENTS, MOST_SUBSCRIPTIONS, MOST_RESOURCES = 1000, 200, 1000
+"""Largest numbers: events that wait for a client, subscriptions, and resources of one (ours)."""
+
+
+@dataclass
+class Watched:
+    """Resource that is watched.
+
+    Attributes:
+        path: path as the client wrote it.
+        kind: class of its events.
+        field: name of the value in its events.
+        read: function that returns the present value, which compares with a former one.
+        text: function that returns a value as a text.
+        value: value at the last look.
+    """
+
+    path: str
+    kind: str
+    field: str
+    read: Callable[[], Any]
+    text: Callable[[Any], str] = str
+    value: Any = None
+
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the path and the texts of a change since the last look."""
+        if (value := self.read()) != self.value:
+            self.value = value
+            yield self.path, {self.field: self.text(value)}
+
+
+class WatchedLog(Watched):
+    """Event log that is watched: each new event has a path of its own."""
+
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the paths and numbers of the events since the last look."""
+        last = self.read()
+        for number in range(self.value + 1, last + 1):
+            yield f"{self.path}/{number}", {self.field: str(number)}
+        self.value = last
+
+
+class WatchedQueue(Watched):
+    """Queue of messages that is watched: a message is taken out of it by its event."""
+
+    def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the path and the texts of each message."""
+        for message in self.read():
+            yield self.path, fields_of(message)
+
+
+@dataclass
+class Subscription:
+    """Subscription of a client.
+
+    Attributes:
+        number: its number.
+        session: identity of the client's session.
+        watched: its resources.
+        events: events that wait for the client; None ends it.
+        is_open: whether a websocket takes its events.
+    """
+
+    number: int
+    session: str
+    watched: Sequence[Watched]
+    events: Queue[bytes | None] = field(default_factory=lambda: Queue(MOST_EVENTS))
+    is_open: bool = False
+    is_ended: bool = False
+
+    def put(self, event: bytes | None) -> None:
+        """Add an event; a client that is a thousand behind loses further ones."""
+        with suppress(Full):
+            self.events.put_nowait(event)
+
+    def end(self) -> None:
+        """End the subscription; its websocket closes."""
+        self.is_ended = True
+        while True:
+            try:
+                self.events.put_nowait(None)
+                return
+            except Full:
+                with suppress(Empty):
+                    self.events.get_nowait()
+
+
+class Subscriptions:
+    """Subscriptions of all clients, and the thread that looks at what they watch.
+
+    Args:
+        cabinet: the controller.
+        lives: function that returns whether a session lives; its subscriptions end with it.
+    """
+
+    def __init__(self, cabinet: Cabinet, lives: Callable[[str], bool]) -> None:
+        self._cabinet, self._lives, self._numbers = cabinet, lives, itertools.count(1)
+        self._subscriptions: dict[int, Subscription] = {}
+        self._lock, self._wake, self._closing = threading.Lock(), threading.Event(), False
+        self._next = 0
+        self._thread = threading.Thread(target=self._run, name="rws events", daemon=True)
+        self._thread.start()
+
+    def add(self, session: str, form: Sequence[tuple[str, str]]) -> Subscription:
+        """Return a new subscription of the resources of a form.
+
+        Raises:
+            Refused: a resource is unknown, or there are too many.
+        """
+        values = dict(form)
+        paths = [values.get(number, "") for name, number in form if name == "resources"]
+        if not paths or len(paths) > MOST_RESOURCES:
+            raise Refused(Code.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
+
+        def watched() -> list[Watched]:
+            found = [watch(self._cabinet, path) for path in paths]
+            for one in found:
+                one.value = one.read()
+            return found
+
+        new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
+        with self._lock:
+            if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+                raise Refused(Code.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
+            self._subscriptions[new.number] = new
+        self._wake.set()
+        return new
+
+    @property
+    def all(self) -> list[Subscription]:
+        """All subscriptions."""
+        return list(self._subscriptions.values())
+
+    def find(self, text: str, session: str) -> Subscription:
+        """Return the subscription of a session by its number.
+
+        Raises:
+            Refused: there is none.
+        """
+        found = self._subscriptions.get(int(text)) if text.isascii() and text.isdigit() else None
+        if found is None or found.session != session:
+            raise Refused(Code.NO_ADDRESS, f"there is no subscription {text} of this session")
+        return found
+
+    def remove(self, one: Subscription) -> None:
+        """End a subscription."""
+        with self._lock:
+            self._subscriptions.pop(one.number, None)
+        one.end()
+
+    def remove_of(self, is_ended: Callable[[str], bool]) -> None:
+        """End the subscriptions of sessions that have ended."""
+        for one in self.all:
+            if is_ended(one.session):
+                self.remove(one)
+
+    def _run(self) -> None:
+        for k in itertools.count():
+            if self._closing:
+                return
+            if k % 1000 == 0:
+                self.remove_of(lambda session: not self._lives(session))
+            if not self._subscriptions:
+                self._wake.clear()
+                if not self._subscriptions:
+                    self._wake.wait(1.0)
+                continue
+            with suppress(TwinError):  # no cycle began: the arm rests, or the session ends
+                self._cabinet.controller.call(self._look)
+            time.sleep(LOOK)
+
+    def _look(self) -> None:
+        """Look at the watched resources, from where the last look ended, and put events into the queues."""
+        watched = [(one, each) for one in self.all for each in one.watched]
+        end = time.perf_counter() + LOOKING
+        for _ in range(len(watched)):
+            self._next = (self._next + 1) % len(watched)
+            one, each = watched[self._next]
+            for path, texts in each.changes():
+                one.put(event(each.kind, path, texts))
+            if time.perf_counter() > end:
+                break
+
+    def close(self) -> None:
+        """End all subscriptions and the thread."""
+        self._closing = True
+        self._wake.set()
+        self.remove_of(lambda session: True)
+        self._thread.join(2.0)
+
+
+def event(kind: str, path: str, texts: dict[str, str]) -> bytes:
+    """Return an event in XML, on one line, the path before the value, as clients search for them."""
+    item = item_xml(Item(kind, path, texts))
+    head, _, rest = item.partition(">")
+    link = f'<a href="{escape(path)}" rel="self"/>'
+    return page_xml(f"<ul>{head}>{link}{rest}</ul>", "state", "")
+
+
+def watch(cabinet: Cabinet, path: str) -> Watched:
+    """Return the resource of a path; called between the turns of the tasks.
+
+    Raises:
+        Refused: there is none, or it cannot be watched.
+    """
+    parts, controller = segments(path), cabinet.controller
+    for name, read in (
+        ("ctrlstate", panel.ctrlstate), ("opmode", panel.opmode), ("speedratio", panel.speedratio)
+    ):  # fmt: skip
+        if parts[:2] == ("rw", "panel") and "".join(parts[2:]).replace("-", "") == name:
+            return Watched(path, f"pnl-{name}-ev", name, lambda read=read: read(cabinet))
+    if parts == ("rw", "rapid", "execution"):
+        return Watched(path, "rap-ctrlexecstate-ev", "ctrlexecstate", lambda: panel.ctrlexecstate(cabinet))
+    if parts[:3] == ("rw", "iosystem", "signals") and len(parts) > 3:
+        name = signal_name(cabinet, parts[-1])
+        values = controller.signals.values
+        return Watched(path, "ios-signalstate-ev", "lvalue", lambda: values.get(name, 0.0), signal_text)
+    if parts[:3] == ("rw", "rapid", "symbol") and "RAPID" in parts:
+        names = parts[parts.index("RAPID") + 1 :]
+        found = symbol(
+            cabinet, "/".join(names[:-1] if cabinet.version == 2 and names[-1:] == ("data",) else names)
+        )
+        if found.cell.kind != "PERS":
+            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched")
+        kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"
+        read = found.task.interpreter.read
+        return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
+    if parts[:2] == ("rw", "elog"):
+        return WatchedLog("/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.events.last.number)
+    if parts[:2] == ("rw", "dipc") and len(parts) == 3:
+        queue = queue_at(cabinet, parts[2])
+        return WatchedQueue(
+            path, "dipc-msg-ev", "dipc-data", lambda: [queue.popleft() for _ in range(len(queue))]
+        )
+    raise Refused(Code.NO_ADDRESS, f"{path} cannot be watched")
