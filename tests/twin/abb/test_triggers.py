@@ -128,7 +128,8 @@ ENDTRAP
 PROC unused()"""
     data = """VAR trapdata trapped; VAR errdomain domain; VAR num number; VAR errtype kind; VAR string title;
 VAR string text;"""
-    body = 'WaitTime 0.1; ErrWrite \\W, "not counted", ""; WaitTime 0.1; ErrWrite "told", "why"; WaitTime 0.1; n := 1 / 0;'
+    body = """WaitTime 0.1; ErrWrite \\W, "not counted", ""; WaitTime 0.1; ErrWrite "told", "why";
+WaitTime 0.1; n := 1 / 0;"""
     live = cell(data, T_ROB1=body, T_WATCH=watch)
     live.run(0.5)
     for _ in range(5):
