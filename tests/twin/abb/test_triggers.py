@@ -137,7 +137,8 @@ WaitTime 0.1; n := 1 / 0;"""
     assert [text for text in live.texts if text.startswith("[")] == [
         "[8,1,3]told why", "[4,229,3]Unhandled error T_ROB1",
     ]  # fmt: skip
-    assert [event.title for event in live.controller.events] == ["not counted", "told", "Unhandled error"]
+    titles = [one.event.title for one in sorted(live.controller.events) if one.event.domain in (4, 8)]
+    assert titles == ["not counted", "told", "Unhandled error"]
 
 
 def test_files_are_read_and_written_as_they_are(cell, tmp_path):
