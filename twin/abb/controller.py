@@ -44,8 +44,8 @@ from twin.robot.robot import Payload, Robot
 CYCLE = 4e-3
 """Duration of a cycle, in [s]."""
 
-MOST_MARKS = 100_000
-"""Largest number of lines whose beginnings are known for the log; the last ones are kept."""
+MOST_MARKS = 30_000
+"""Largest number of lines whose beginnings are known for the log: one in each cycle of its two minutes."""
 
 
 class Line(NamedTuple):

@@ -9,7 +9,6 @@ import pytest
 
 from scenarios.abb.background import serving
 from scenarios.abb.commands import WORDS, Commands
-from scenarios.shell.command_line import main
 from twin.errors import RapidError, TwinError
 
 STATION = """
@@ -21,6 +20,8 @@ kind = "SEMISTATIC"
 modules = ["server.mod"]
 [signals]
 di_part = { type = "DI" }
+[ports]
+1025 = 0
 """
 CELL = """MODULE M
 PERS num parts := 0;
@@ -121,28 +122,16 @@ def test_an_invalid_module_and_a_fault_are_told(station):
         pass
 
 
-def test_commands_come_from_the_standard_input(station):
-    command = [sys.executable, "-m", "scenarios", "abb", "serve", str(station), "--commands"]
-    done = subprocess.run(
-        command,
-        input="set di_part 1\nstatus\nquit\n",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "di_part = 1\n" in done.stdout
-    assert "the execution runs, speed 100 %" in done.stdout
-    assert "ending\n" in done.stdout
-
-
-def test_answers_of_the_operator_are_given_before(station, capsys):
+def test_commands_come_from_the_standard_input_and_answers_from_an_option(station):
     (station.parent / "cell.mod").write_text(
         CELL.replace("parts + key;", "parts + key; TPWrite ValToStr(key);")
     )
-    words = ["abb", "serve", str(station), "--cycle", "once", "--inputs", "di_part=1@0.1"]
-    assert main([*words, "--operator", "good=yes", "--duration", "1.2"]) == 0
-    out = capsys.readouterr().out
-    assert "TPWrite: 1" in out
-    assert "asks" not in out
+    command = [sys.executable, "-m", "scenarios", "abb", "serve", str(station), "--commands"]
+    command += ["--operator", "good=yes", "--duration", "1"]
+    lines = "set di_part 1\nstatus\n"
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "di_part = 1\n" in done.stdout
+    assert "the execution runs, speed 100 %" in done.stdout
+    assert "TPWrite: 1\n" in done.stdout
+    assert "asks" not in done.stdout

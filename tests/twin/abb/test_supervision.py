@@ -39,7 +39,8 @@ def test_what_comes_too_near_is_a_line_and_counted(cell, post):
 
 
 def test_the_smallest_distance_is_that_of_the_log(cell, post):
-    there_and_back = "".join(SWING.replace("-80", turn) for turn in ("-6", "60", "-12"))
+    fast = SWING.replace("v300", "v1000")
+    there_and_back = "".join(fast.replace("-80", turn) for turn in ("-33", "60", "-37"))
     live = cell(T_ROB1=there_and_back, options={"supervision": Supervision(post)})
     live.run()
     seen, least = live.controller.supervision, post.cell.least_distance(live.log)
