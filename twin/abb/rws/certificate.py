@@ -45,7 +45,7 @@ def _made() -> bytes:
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError:
         raise TwinError(
-            "RWS 2.0 needs a certificate: --certificate FILE.pem, or install `cryptography`, which makes one"
+            "RWS 2.0 needs a certificate: --certificate FILE.pem, or install `cryptography` (extra tls)"
         ) from None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "irb-twin")])
