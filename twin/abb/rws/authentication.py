@@ -37,14 +37,14 @@ class Session:
         number: value of the cookie `ABBCX`.
         used: time of the last request.
         times: times of the last requests, with `--strict`.
-        kept: number of open subscriptions, which keep the session.
+        sockets: number of open websockets, which keep the session.
     """
 
     name: str
     number: str
     used: float
     times: list[float] = field(default_factory=list)
-    kept: int = 0
+    sockets: int = 0
 
 
 class Sessions:
@@ -78,7 +78,7 @@ class Sessions:
             session, now = self._sessions.get(name), time.monotonic()
             if session is None:
                 return None
-            if now - session.used > IDLE and not session.kept:
+            if now - session.used > IDLE and not session.sockets:
                 self._end(session)
                 return None
             if self._strict:
@@ -98,7 +98,7 @@ class Sessions:
         with self._lock:
             now = time.monotonic()
             for session in list(self._sessions.values()):
-                if now - session.used > IDLE and not session.kept:
+                if now - session.used > IDLE and not session.sockets:
                     self._end(session)
             if self._strict and len(self._sessions) >= STRICT_SESSIONS:
                 raise Refused(Code.HELD, f"a controller has {STRICT_SESSIONS} sessions", 503)
@@ -112,7 +112,7 @@ class Sessions:
         """Return whether a session lives."""
         with self._lock:
             session = self._sessions.get(name)
-            return session is not None and (session.kept > 0 or time.monotonic() - session.used <= IDLE)
+            return session is not None and (session.sockets > 0 or time.monotonic() - session.used <= IDLE)
 
     def end(self, session: Session) -> None:
         """End a session."""

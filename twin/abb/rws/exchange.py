@@ -165,11 +165,11 @@ def item_xml(item: Item) -> str:
 
 def page_xml(body: str, kind: str, address: str, **links: str) -> bytes:
     """Return a page with a body in XML, in ASCII."""
-    own = "".join(f'<a href="{_text(href)}" rel="{rel}"></a>' for rel, href in links.items() if href)
+    listed = "".join(f'<a href="{_text(href)}" rel="{rel}"></a>' for rel, href in links.items() if href)
     return (
         '<?xml version="1.0" encoding="UTF-8"?><html xmlns="http://www.w3.org/1999/xhtml"><head>'
         f'<title>rws</title><base href="{_text(address)}/"/></head>'
-        f'<body><div class="{kind}">{own}{body}</div></body></html>'
+        f'<body><div class="{kind}">{listed}{body}</div></body></html>'
     ).encode("ascii", "xmlcharrefreplace")
 
 

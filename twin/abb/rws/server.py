@@ -274,12 +274,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve_events(self, number: str, session: Session) -> None:
         subscription = self.services.subscriptions.find(number, session.name)
         self.close_connection = True
-        session.kept += 1
+        session.sockets += 1
         subscription.is_open = True
         try:
             serve_events(self.request, self.path, self.headers.items(), subscription, self.cabinet.version)
         finally:
-            session.kept -= 1
+            session.sockets -= 1
             subscription.is_open = False
 
     def _media(self) -> str:

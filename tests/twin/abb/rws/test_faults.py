@@ -402,5 +402,5 @@ def test_sessions_end_after_five_minutes_and_are_bounded(monkeypatch):
     assert sessions.of_cookies(cookie) is made[-1]
     now[0] += 301
     assert sessions.of_cookies(cookie) is None
-    made[-2].kept = 1  # a subscription is open
+    made[-2].sockets = 1  # a subscription is open
     assert sessions.of_cookies(f"-http-session-={made[-2].name}") is made[-2]
