@@ -4,6 +4,7 @@ import threading
 import time
 
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
+from twin.abb.real_time import rehearse
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.server import RobotWebServices
 from twin.rapid.signals import Signals
@@ -60,7 +61,8 @@ class WebServices:
         given = {"signals": signals(), "home": self.home, **given}
         self.cell = VirtualCell(robot, settings, starts=False, **given)
         self.controller = self.cell.controller
-        for _ in range(2):  # which compiles and loads everything
+        rehearse(robot, self.controller.arm.q, self.controller.limits)  # compiles, as a session does
+        for _ in range(2):
             self.controller.cycle()
         self.services = RobotWebServices(
             Cabinet(self.controller, self.home, version, strict), ("127.0.0.1", 0), tls

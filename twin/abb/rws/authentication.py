@@ -62,8 +62,10 @@ class Sessions:
         self._numbers: dict[str, str] = {}
         self._nonces: OrderedDict[str, tuple[float, set[str]]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._sessions)
+    @property
+    def all(self) -> list[Session]:
+        """All sessions."""
+        return list(self._sessions.values())
 
     def of_cookies(self, header: str) -> Session | None:
         """Return the session of a header with cookies, None if it has none that lives."""

@@ -35,6 +35,7 @@ class Cabinet:
         strict: whether motors are on a second after they are asked for, as those of a controller.
         name: name of the system.
         masters: identities of the sessions that have mastership, by the domains.
+        lives: function that returns whether a session lives, by its identity.
         turning_on: timer of motors that will be on soon.
     """
 
@@ -44,6 +45,7 @@ class Cabinet:
     strict: bool = False
     name: str = "irb-twin"
     masters: dict[str, str] = field(default_factory=dict)
+    lives: Callable[[str], bool] = lambda session: True
     turning_on: threading.Timer | None = None
 
     def call(self, function: Callable[[], T]) -> T:
@@ -69,13 +71,18 @@ class Cabinet:
             raise Refused(Code.NO_ADDRESS, f"there is no task {name}, expected {known}")
         return found
 
+    def master(self, domain: str) -> str | None:
+        """Return the session that has the mastership of a domain, None if none has, or if it has ended."""
+        found = self.masters.get(domain)
+        return found if found is not None and self.lives(found) else None
+
     def check_master(self, request: Request, domain: str = "edit") -> None:
         """Raise `Refused` if a command needs mastership that the session lacks, or manual mode forbids it.
 
         Version 1.0 takes it implicitly where nobody else has it.
         """
         domain = domain if self.version == 2 else {"edit": "rapid"}.get(domain, domain)
-        master = self.masters.get(domain)
+        master = self.master(domain)
         if master is not None and master != request.session:
             raise Refused(Code.HELD, f"another session has the mastership of {domain}")
         if self.version == 2 and master is None and request.query.get("mastership") != "implicit":
@@ -85,11 +92,6 @@ class Cabinet:
         """Raise `Refused` in manual mode, where starting needs the pendant."""
         if self.controller.mode != "AUTO":
             raise Refused(Code.MODE_REJECTED, "the command needs automatic mode")
-
-    def forget_session(self, session: str) -> None:
-        """Release the mastership of a session."""
-        for domain in [name for name, master in self.masters.items() if master == session]:
-            del self.masters[domain]
 
 
 class Route(NamedTuple):

@@ -14,7 +14,7 @@ TURNING_ON = 1.0
 STOPPING = 0.5
 """Longest time in [s] that a move of the program pointer waits for an arm that stops."""
 
-STATES = "motoron", "motoroff"
+MOTORS = "motoron", "motoroff"
 MODES = "AUTO", "MANR", "MANF"
 CYCLES = "once", "forever", "asis"
 
@@ -44,8 +44,12 @@ def ctrlexecstate(cabinet: Cabinet) -> str:
     return "running" if cabinet.controller.executing else "stopped"
 
 
+STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio}
+"""Functions of states of the panel by their names."""
+
+
 def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
-    state = _checked(request, "ctrl-state", STATES)
+    state = _checked(request, "ctrl-state", MOTORS)
     if cabinet.turning_on is not None:
         cabinet.turning_on.cancel()
     if state == "motoron" and cabinet.strict and not cabinet.controller.motors:
@@ -145,7 +149,7 @@ def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
 def _request_mastership(cabinet: Cabinet, request: Request) -> Answer:
     domains = _domains(cabinet, request)
     for domain in domains:
-        if cabinet.masters.get(domain, request.session) != request.session:
+        if cabinet.master(domain) not in (None, request.session):
             raise Refused(Code.HELD, f"another session has the mastership of {domain}")
     cabinet.masters.update(dict.fromkeys(domains, request.session))
     return DONE

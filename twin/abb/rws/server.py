@@ -72,6 +72,7 @@ class RobotWebServices:
     def __init__(self, cabinet: Cabinet, address: tuple[str, int], tls: ssl.SSLContext | None = None) -> None:
         self.cabinet = cabinet
         self.sessions = Sessions(cabinet.version, cabinet.strict)
+        cabinet.lives = self.sessions.lives
         self.subscriptions = Subscriptions(cabinet, self.sessions.lives)
         self.tls, self.connections = tls, set[socket.socket]()
         self.lock = threading.Lock()
@@ -250,7 +251,6 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == ("logout",):
             self.services.sessions.end(session)
             self.services.subscriptions.remove_of(lambda one: one == session.name)
-            self.cabinet.call(lambda: self.cabinet.forget_session(session.name))
             self._answer(Answer())
         elif path[:1] == ("subscription",):
             self._subscription(request)

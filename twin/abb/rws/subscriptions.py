@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
-from queue import Empty, Full, Queue
+from queue import Full, Queue
 from typing import Any
 
 from twin.abb.rws import panel
@@ -55,6 +55,10 @@ class Watched:
     text: Callable[[Any], str] = str
     value: Any = None
 
+    def begin(self) -> None:
+        """Look for the first time, which tells of no change."""
+        self.value = self.read()
+
     def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the path and the texts of a change since the last look."""
         if (value := self.read()) != self.value:
@@ -75,6 +79,9 @@ class WatchedLog(Watched):
 
 class WatchedQueue(Watched):
     """Queue of messages that is watched: a message is taken out of it by its event."""
+
+    def begin(self) -> None:
+        """Do nothing: messages that wait already are events, too."""
 
     def changes(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Yield the path and the texts of each message."""
@@ -99,7 +106,6 @@ class Subscription:
     watched: Sequence[Watched]
     events: Queue[bytes | None] = field(default_factory=lambda: Queue(MOST_EVENTS))
     is_open: bool = False
-    is_ended: bool = False
 
     def put(self, event: bytes | None) -> None:
         """Add an event; a client that is a thousand behind loses further ones."""
@@ -108,14 +114,9 @@ class Subscription:
 
     def end(self) -> None:
         """End the subscription; its websocket closes."""
-        self.is_ended = True
-        while True:
-            try:
-                self.events.put_nowait(None)
-                return
-            except Full:
-                with suppress(Empty):
-                    self.events.get_nowait()
+        if self.events.full():
+            self.events.get()
+        self.put(None)
 
 
 class Subscriptions:
@@ -129,7 +130,7 @@ class Subscriptions:
     def __init__(self, cabinet: Cabinet, lives: Callable[[str], bool]) -> None:
         self._cabinet, self._lives, self._numbers = cabinet, lives, itertools.count(1)
         self._subscriptions: dict[int, Subscription] = {}
-        self._lock, self._wake, self._closing = threading.Lock(), threading.Event(), False
+        self._wake, self._closing = threading.Event(), False
         self._next = 0
         self._thread = threading.Thread(target=self._run, name="rws events", daemon=True)
         self._thread.start()
@@ -148,14 +149,13 @@ class Subscriptions:
         def watched() -> list[Watched]:
             found = [watch(self._cabinet, path) for path in paths]
             for one in found:
-                one.value = one.read()
+                one.begin()
             return found
 
+        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            raise Refused(Code.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
         new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
-        with self._lock:
-            if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-                raise Refused(Code.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
-            self._subscriptions[new.number] = new
+        self._subscriptions[new.number] = new
         self._wake.set()
         return new
 
@@ -177,8 +177,7 @@ class Subscriptions:
 
     def remove(self, one: Subscription) -> None:
         """End a subscription."""
-        with self._lock:
-            self._subscriptions.pop(one.number, None)
+        self._subscriptions.pop(one.number, None)
         one.end()
 
     def remove_of(self, is_ended: Callable[[str], bool]) -> None:
@@ -193,14 +192,13 @@ class Subscriptions:
                 return
             if k % 1000 == 0:
                 self.remove_of(lambda session: not self._lives(session))
-            if not self._subscriptions:
+            if self._subscriptions:
+                with suppress(TwinError):  # no cycle began: the session ends
+                    self._cabinet.controller.call(self._look)
+                time.sleep(LOOK)
+            else:
+                self._wake.wait(1.0)
                 self._wake.clear()
-                if not self._subscriptions:
-                    self._wake.wait(1.0)
-                continue
-            with suppress(TwinError):  # no cycle began: the arm rests, or the session ends
-                self._cabinet.controller.call(self._look)
-            time.sleep(LOOK)
 
     def _look(self) -> None:
         """Look at the watched resources, from where the last look ended, and put events into the queues."""
@@ -237,11 +235,8 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         Refused: there is none, or it cannot be watched.
     """
     parts, controller = segments(path), cabinet.controller
-    for name, read in (
-        ("ctrlstate", panel.ctrlstate), ("opmode", panel.opmode), ("speedratio", panel.speedratio)
-    ):  # fmt: skip
-        if parts[:2] == ("rw", "panel") and "".join(parts[2:]).replace("-", "") == name:
-            return Watched(path, f"pnl-{name}-ev", name, lambda read=read: read(cabinet))
+    if parts[:2] == ("rw", "panel") and (name := "".join(parts[2:]).replace("-", "")) in panel.STATES:
+        return Watched(path, f"pnl-{name}-ev", name, lambda: panel.STATES[name](cabinet))
     if parts == ("rw", "rapid", "execution"):
         return Watched(path, "rap-ctrlexecstate-ev", "ctrlexecstate", lambda: panel.ctrlexecstate(cabinet))
     if parts[:3] == ("rw", "iosystem", "signals") and len(parts) > 3:
@@ -250,9 +245,7 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         return Watched(path, "ios-signalstate-ev", "lvalue", lambda: values.get(name, 0.0), signal_text)
     if parts[:3] == ("rw", "rapid", "symbol") and "RAPID" in parts:
         names = parts[parts.index("RAPID") + 1 :]
-        found = symbol(
-            cabinet, "/".join(names[:-1] if cabinet.version == 2 and names[-1:] == ("data",) else names)
-        )
+        found = symbol(cabinet, "/".join(names if cabinet.version == 1 else names[:-1]))  # without "data"
         if found.cell.kind != "PERS":
             raise Refused(Code.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched")
         kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"

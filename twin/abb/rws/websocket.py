@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import socket
-import threading
+import time
 from contextlib import suppress
 from queue import Empty
 
@@ -21,6 +22,9 @@ PROTOCOLS = {1: "robapi2_subscription", 2: "rws_subscription"}
 PING = 10.0
 """Time in [s] after which a ping is sent; C++ clients give up after 40 s without a frame."""
 
+LISTEN = 0.02
+"""Time between two looks at what the client sends, in [s]; events go out at once."""
+
 
 def serve_events(
     connection: socket.socket,
@@ -32,65 +36,44 @@ def serve_events(
     """Answer an upgrade, and send the events of a subscription until the client or the subscription ends.
 
     Args:
-        connection: connection of the client.
+        connection: connection of the client; one thread reads and writes it, as TLS needs.
         path: path of its request.
         headers: headers of its request.
         subscription: the subscription.
         version: version of the services.
     """
     protocol = ServerProtocol(subprotocols=[PROTOCOLS[version]], max_size=2**16)  # type: ignore[list-item]
-    lock = threading.Lock()
-
-    def send() -> None:
-        connection.sendall(b"".join(protocol.data_to_send()))
-
     protocol.receive_data(Upgrade(path, Headers(headers)).serialize())
     for request in protocol.events_received():
         assert isinstance(request, Upgrade)
         protocol.send_response(protocol.accept(request))
-    send()
-    if protocol.state is not State.OPEN:  # another protocol was asked for
-        return
-    connection.settimeout(3 * PING)
-    sender = threading.Thread(target=_send_events, args=(protocol, lock, send, subscription), daemon=True)
-    sender.start()
-    try:
-        while data := connection.recv(2**16):
-            with lock:
-                protocol.receive_data(data)
-                for frame in protocol.events_received():
-                    is_ping = (
-                        isinstance(frame, Frame) and frame.opcode is Opcode.TEXT and frame.data == b"PING"
-                    )
-                    if is_ping and version == 2:
-                        protocol.send_text(b"PONG")
-                send()
-            if protocol.close_expected():
-                break
-    except OSError:  # the client is gone, or silent for longer than pings take
-        pass
-    finally:
-        with suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
-        subscription.put(b"")  # wakes the sender
-        sender.join(PING)
-
-
-def _send_events(protocol: ServerProtocol, lock: threading.Lock, send, subscription: Subscription) -> None:
-    """Send events, and pings where there are none."""
-    with suppress(OSError):
-        while protocol.state is State.OPEN:
+    connection.sendall(b"".join(protocol.data_to_send()))
+    heard = sent = time.monotonic()
+    with suppress(OSError):  # the client is gone, or takes nothing
+        connection.settimeout(PING)
+        while protocol.state is State.OPEN and time.monotonic() - heard < 3 * PING:
             try:
-                event = subscription.events.get(timeout=PING)
+                event = subscription.events.get(timeout=LISTEN)
+                protocol.send_close(1000) if event is None else protocol.send_text(event)
             except Empty:
-                event = b""
-            with lock:
-                if protocol.state is not State.OPEN:
-                    return
-                if event is None:
-                    protocol.send_close(1000)
-                elif event:
-                    protocol.send_text(event)
-                else:
+                if time.monotonic() - sent > PING:
                     protocol.send_ping(b"")
-                send()
+            if select.select([connection], [], [], 0)[0]:
+                heard = time.monotonic()
+                _receive(protocol, connection.recv(2**16), version)
+            if data := b"".join(protocol.data_to_send()):
+                connection.sendall(data)
+                sent = time.monotonic()
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _receive(protocol: ServerProtocol, data: bytes, version: int) -> None:
+    """Take what a client sent; version 2.0 answers the text PING."""
+    if not data:
+        raise ConnectionError("the client is gone")
+    protocol.receive_data(data)
+    for frame in protocol.events_received():
+        is_ping = isinstance(frame, Frame) and frame.opcode is Opcode.TEXT and frame.data == b"PING"
+        if is_ping and version == 2 and protocol.state is State.OPEN:
+            protocol.send_text(b"PONG")
