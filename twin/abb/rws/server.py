@@ -83,7 +83,7 @@ class RobotWebServices:
             raise
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.2,), name="rws", daemon=True
+            target=self._server.serve_forever, args=(0.05,), name="rws", daemon=True
         )
         self._thread.start()
 
