@@ -130,7 +130,7 @@ def test_egm_guide_shows_every_row_of_the_result_table():
     text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
     result = EgmResult(sent=1, lateness=Lateness(cycles=1), completed=1, runs=1)
-    served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_max=np.ones(1))
+    served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_share=np.ones(1))
     names = list(rows(SimpleNamespace(limit=None), served))
     assert len(names) == 7
     table = shown.partition("has ended\n")[2].strip().splitlines()

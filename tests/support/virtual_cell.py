@@ -71,3 +71,8 @@ def tasks_of_folder(folder):
         )
         for path in sorted(folder.glob("*.mod"))
     ]  # fmt: skip
+
+
+def titles_of_tasks(controller):
+    """Return the titles of the events of tasks, the oldest first."""
+    return [one.event.title for one in controller.events if one.event.task][::-1]

@@ -9,7 +9,7 @@ import pytest
 import twin
 from scenarios.abb.station import Station
 from tests.support.shared_data import shared_folder
-from tests.support.virtual_cell import VirtualCell
+from tests.support.virtual_cell import VirtualCell, titles_of_tasks
 from twin.rapid.frames import frame_of
 from twin.rapid.targets import Arm
 from twin.rapid.values import PREDEFINED
@@ -121,7 +121,7 @@ def test_a_program_file_moves_the_arm_and_leaves_its_log(executor):
     assert history[5.0] - history[3.0] >= 0.2
     T = twin.forward_kinematics(robot, cell.controller.arm.q)
     assert np.abs(T[:3, 3] - T_b[:3, 3]).max() < 1e-6
-    titles = [one.event.title for one in sorted(cell.controller.events) if one.event.domain == 8]
+    titles = titles_of_tasks(cell.controller)
     assert titles[0] == "Motion Program Begin"
     assert "Motion Program Log File Opened" in titles
     assert "Motion Program Complete" in titles
@@ -155,8 +155,7 @@ def test_a_bad_target_is_reported_by_the_task_for_errors(executor):
     assert report["error_title"] == "Position outside reach"
     assert report["error_string"] == "T_ROB1"
     assert "exec.mod line" in report["error_string2"]
-    titles = [one.event.title for one in sorted(cell.controller.events) if one.event.domain == 8]
-    assert titles[-1] == "Motion Program Failed"
+    assert titles_of_tasks(cell.controller)[-1] == "Motion Program Failed"
 
 
 @pytest.mark.shared

@@ -361,3 +361,24 @@ PROC unused()"""
     assert np.abs(np.diff(path, axis=1)).max() < 1e-6
     assert np.diff(path[:, 0]).min() > -1e-9  # it never goes back
     assert np.degrees(live.controller.arm.q) == pytest.approx([-30, 20, -20, 15, 50, 30], abs=1e-3)
+
+
+def test_a_dialog_waits_for_an_answer_or_for_its_time(cell):
+    body = """TPReadFK i, "which part", "red", "blue", "", "", "" \\MaxTime:=0.2 \\BreakFlag:=late;
+IF late = ERR_TP_MAXTIME TPWrite "late";
+TPReadNum n, "how many"; TPWrite "got "\\Num:=n;
+TPReadFK i, "which part", "red", "blue", "", "", "" \\MaxTime:=0.2;
+ERROR
+IF ERRNO = ERR_TP_MAXTIME THEN TPWrite "too late"; TRYNEXT; ENDIF"""
+    live = cell("VAR errnum late;", T_ROB1=body)
+    live.run(until=lambda: "how many" in live.texts[-1:][0] if live.texts else False)
+    late = next(line.t for line in live.lines if "late" in line.sentence)
+    assert late == pytest.approx(0.2, abs=0.01)
+    live.controller.answer("many")
+    live.run(0.1)
+    assert "expected a number from the operator, got 'many'" in live.texts[-2]
+    live.controller.answer("7")
+    live.run()
+    assert live.controller.faults == []
+    assert live.texts[-3] == "got 7"
+    assert live.texts[-1] == "too late"

@@ -1,6 +1,7 @@
 """EGM in programs of a virtual controller: guidance between moves, faults and their handlers, streams."""
 
 import re
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import controllers
 import twin
 from tests.support.egm_wires import Wire
+from tests.support.shared_data import shared_folder
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
 from twin.abb.egm import EgmDevices
 from twin.egm import GuidanceSettings, MotionState, SensorMessage
@@ -355,3 +357,25 @@ def test_a_stop_of_the_execution_stops_the_guidance_and_start_begins_it_again(ab
         assert controller.has_ended
         assert controller.faults == []
         assert controller.arm.q[0] == pytest.approx(far[0], abs=np.radians(0.6))
+
+
+@pytest.mark.shared
+def test_the_program_of_abb_ros2_handles_a_silent_client_and_guides_again(abb_robot, tmp_path):
+    """Its EGMRunJoint stands in an endless loop, with an error handler that tries the next statement."""
+    folder = shared_folder() / "rapid" / "PickNikRobotics_abb_ros2"
+    shutil.copy(folder / "robot_studio_resources_TRob1Main.mod", tmp_path / "T_ROB1.mod")
+    with VirtualCell(abb_robot, tasks_of_folder(tmp_path)) as cell:
+        done, silent = cell.controller.egm.done, [False]
+        guide = sending(q=A + 0.02)
+        wire = Wire(lambda message: None if silent[0] else guide(message))
+        cell.controller.egm._channels["rob_1"] = wire
+        cell.run(until=lambda: cell.controller.arm.q[0] > 0.015)
+        silent[0] = True
+        cell.run(until=lambda: done.runs == 2)
+        silent[0] = False
+        cell.run(0.5)
+        assert cell.controller.faults == []
+        assert [fault.name for fault in done.faults] == ["ERR_UDPUC_COMM"]
+        assert "Communication timedout" in cell.texts
+        assert done.runs == 2
+    assert np.abs(cell.controller.arm.q - A - 0.02).max() < 0.002
