@@ -50,7 +50,6 @@ def serve_events(
     connection.sendall(b"".join(protocol.data_to_send()))
     heard = sent = time.monotonic()
     with suppress(OSError):  # the client is gone, or takes nothing
-        connection.settimeout(PING)
         while protocol.state is State.OPEN and time.monotonic() - heard < 3 * PING:
             try:
                 event = subscription.events.get(timeout=LISTEN)
@@ -60,8 +59,11 @@ def serve_events(
                     protocol.send_ping(b"")
             if select.select([connection], [], [], 0)[0]:
                 heard = time.monotonic()
-                _receive(protocol, connection.recv(2**16), version)
+                connection.settimeout(LISTEN)
+                with suppress(TimeoutError):  # a part of TLS that has no data
+                    _receive(protocol, connection.recv(2**16), version)
             if data := b"".join(protocol.data_to_send()):
+                connection.settimeout(PING)
                 connection.sendall(data)
                 sent = time.monotonic()
     with suppress(OSError):

@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 import requests
-from websockets.sync.client import connect
+import websocket
 
 from tests.support.web_services import USER, WebServices, wait_until
 from twin.abb.rws.certificate import tls_context
@@ -131,21 +131,20 @@ def test_events_and_the_keep_alive_of_version_2(served, client):
         "2-p": "0",
     }
     address = client.session.post(client.url + "/subscription", data=form, headers=FORM).headers["Location"]
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     cookies = "; ".join(f"{one.name}={one.value}" for one in client.session.cookies)
-    given = {"ssl": context, "additional_headers": {"Cookie": cookies}}
-    with pytest.raises(Exception, match="400"):
-        connect(address, subprotocols=["robapi2_subscription"], **given)
-    with connect(address, subprotocols=["rws_subscription"], **given) as events:
-        events.send("PING")
-        assert events.recv(timeout=5) == "PONG"
-        client.post(f"{COUNT}/data?mastership=implicit", value="77")
-        event = events.recv(timeout=5)
-        assert 'class="rap-value-ev"' in event
-        assert '<span class="value">77</span>' in event
-        client.post("/rw/panel/ctrl-state", **{"ctrl-state": "motoroff"})
-        assert "motoroff" in events.recv(timeout=5)
+    given = {"sslopt": {"cert_reqs": ssl.CERT_NONE}, "header": {"Cookie": cookies}, "timeout": 5}
+    with pytest.raises(websocket.WebSocketBadStatusException, match="400"):
+        websocket.create_connection(address, subprotocols=["robapi2_subscription"], **given)
+    events = websocket.create_connection(address, subprotocols=["rws_subscription"], **given)
+    events.send("PING")
+    assert events.recv() == "PONG"
+    client.post(f"{COUNT}/data?mastership=implicit", value="77")
+    event = events.recv()
+    assert 'class="rap-value-ev"' in event
+    assert '<span class="value">77</span>' in event
+    client.post("/rw/panel/ctrl-state", **{"ctrl-state": "motoroff"})
+    assert "motoroff" in events.recv()
+    events.close()
     client.post("/rw/panel/ctrl-state", **{"ctrl-state": "motoron"})
 
 
