@@ -12,8 +12,7 @@ from scenarios.options import option, output_file, positive, section
 from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.session import LAG
+from twin.egm.guidance.settings import LAG, GuidanceSettings
 from twin.egm.wire.channel import HOST, PORT, Address
 from twin.errors import WrongUse
 

@@ -16,8 +16,8 @@ import numpy as np
 from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault
 from twin.egm.guidance.run import Phase, Run, make_guidance
-from twin.egm.guidance.settings import GuidanceSettings
-from twin.egm.robot.session import LAG, EgmResult, Session, SessionPlan
+from twin.egm.guidance.settings import LAG, GuidanceSettings
+from twin.egm.robot.session import EgmResult, Session, SessionPlan
 from twin.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.egm.wire.messages import RobotMessage, SensorMessage
 from twin.errors import EgmError, RapidError

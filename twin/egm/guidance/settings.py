@@ -50,6 +50,10 @@ def argument(default: Any, help: str, choices: tuple[str, ...] = (), within: tup
     return field(default=default, metadata={"help": help, "choices": choices, "within": within})
 
 
+LAG = 12.0
+"""Default delay until an answer acts, in [ms]: real controllers take 10 to 50 ms by reports of users."""
+
+
 @dataclass(frozen=True)
 class GuidanceSettings:
     """Guidance settings of a robot.

@@ -26,7 +26,7 @@ from twin.arrays import Floats
 from twin.egm.guidance.guidance import Fault, Guidance
 from twin.egm.guidance.pose_guidance import work_object
 from twin.egm.guidance.run import Phase, Run
-from twin.egm.guidance.settings import GuidanceSettings
+from twin.egm.guidance.settings import LAG, GuidanceSettings
 from twin.egm.robot.guided_arm import GuidedArm, RobotMotion
 from twin.egm.robot.inbox import AnswerCounts, Inbox
 from twin.egm.robot.pace import Lateness, Pace
@@ -39,9 +39,6 @@ from twin.logs.log import Log
 
 MAX_EVENTS = 1000
 """Largest number of events, and of faults, in a result; the last ones are stored."""
-
-LAG = 12.0
-"""Default delay until an answer acts, in [ms]: real controllers take 10 to 50 ms by reports of users."""
 
 FOLLOWING_ERROR = np.deg2rad(5.0)
 """Largest distance between measured and commanded joint angle, in [rad]; a larger one stops the arm.  The
