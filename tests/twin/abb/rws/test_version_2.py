@@ -6,6 +6,7 @@ import pytest
 import requests
 import websocket
 
+import twin
 from tests.support.web_services import USER, WebServices, wait_until
 from twin.abb.rws.certificate import tls_context
 from twin.errors import TwinError
@@ -109,6 +110,22 @@ def test_files_modules_tasks_and_signals(served, client):
     assert client.value("/rw/iosystem/signals/ao1", "lvalue") == "1.5"
     found = client.post("/rw/rapid/symbols/search", symtyp="per", blockurl="RAPID/T_ROB1").json()
     assert "count" in {one["name"] for one in found["_embedded"]["resources"]}
+
+
+def test_pose_speed_events_and_configuration(served, client):
+    unit = "/rw/motionsystem/mechunits/ROB_1"
+    T = twin.forward_kinematics(served.controller.robot, served.controller.arm.q)
+    for name, value in zip("xyz", T[:3, 3], strict=True):
+        assert float(client.value(f"{unit}/robtarget", name)) == pytest.approx(1e3 * value, abs=0.01)
+    assert float(client.value(f"{unit}/jointtarget", "rax_5")) == pytest.approx(30.0, abs=1e-6)
+    assert client.value(unit, "axes") == "6"
+    speed = "/rw/panel/speedratio?mastership=implicit"
+    assert client.post(speed, **{"speed-ratio": "50"}).status_code == 204
+    assert client.value("/rw/panel/speedratio", "speedratio") == "50"
+    assert client.post(speed, **{"speed-ratio": "100"}).status_code == 204
+    events = client.get("/rw/elog/0").json()["_embedded"]["resources"]
+    assert "10140" in {one["code"] for one in events}
+    assert "rob1_6" in client.get("/rw/cfg/moc/arm/instances").text
 
 
 def test_lists_come_in_pages(client):
