@@ -177,6 +177,8 @@ class Serving:
                 process = _started(self.client, self.client_input, services and services.url)
             if self.starts:
                 controller.start()
+            else:
+                printer('the programs wait for a client that starts them (start = "auto" in the station)')
 
             def stopping() -> bool:
                 if not self.ready.done():  # after the first cycle: everything is compiled

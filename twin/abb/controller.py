@@ -30,14 +30,14 @@ from twin.arrays import Floats
 from twin.egm.robot.guided_arm import Controller, GuidedArm
 from twin.egm.robot.pace import Pace, RealTime
 from twin.egm.robot.session import whole_periods
-from twin.errors import RapidError
+from twin.errors import RapidError, near
 from twin.logs.log import Log
 from twin.logs.program_lines import ProgramLines
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import Cell
 from twin.rapid.operator_panel import Operator
 from twin.rapid.planning import Limits
-from twin.rapid.signals import Signals
+from twin.rapid.signals import Signals, signals_of
 from twin.rapid.targets import Arm
 from twin.robot.robot import Payload, Robot
 
@@ -193,6 +193,10 @@ class VirtualController:
         except BaseException:
             task.close()
             raise
+        known = self.signals.types
+        for key, name in signals_of(settings.modules).items():
+            if known and key not in known and key not in self.signals.given:
+                self.report(settings.name, f"{name} is no signal of the station{near(name, known)}: made")
         return task
 
     def share_persistents(self) -> None:

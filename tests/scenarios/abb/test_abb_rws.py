@@ -39,7 +39,8 @@ def test_the_client_of_the_guide(guide):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Robot Web Services: http://127.0.0.1:" in done.stdout
     assert "parts: 1.0 gripper: 1" in done.stdout
-    assert "Program stopped" in done.stdout
+    assert "faults: []" in done.stdout
+    assert "the programs wait for a client that starts them" in done.stdout
     assert (guide / "session.npz").is_file()
 
 

@@ -1,5 +1,6 @@
 """`irb-twin abb serve`: the command, its file, its client and its verdict."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,15 @@ def test_the_new_station_serves_its_client(tmp_path):
     """In processes of their own, as a user starts them."""
     command = [sys.executable, "-m", "scenarios", "new", "station", "cell_1", "--folder", str(tmp_path)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    for name in (
+        "station.toml",
+        "client.py",
+    ):  # other sessions may use its port
+        file = tmp_path / "cell_1" / name
+        file.write_text(file.read_text().replace("15000", port))
     client = [sys.executable, str(tmp_path / "cell_1" / "client.py")]
     command = [*command[:3], "abb", "serve", str(tmp_path / "cell_1" / "station.toml"), "--", *client]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

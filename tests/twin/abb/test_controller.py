@@ -382,3 +382,13 @@ IF ERRNO = ERR_TP_MAXTIME THEN TPWrite "too late"; TRYNEXT; ENDIF"""
     assert live.controller.faults == []
     assert live.texts[-3] == "got 7"
     assert live.texts[-1] == "too late"
+
+
+def test_a_signal_that_the_station_lacks_is_a_line(cell):
+    signals = Signals({"other": 1.0}, declared={"gripper": "DO"})
+    body = "SetDO griper, 1; SetDO gripper, 1; WaitDI other, 1;"
+    live = cell(T_ROB1=body, options={"signals": signals})
+    live.run(1.0)
+    assert [text for text in live.texts if "signal" in text] == [
+        "griper is no signal of the station, did you mean 'gripper'?: made"
+    ]

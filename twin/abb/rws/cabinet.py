@@ -1,4 +1,4 @@
-"""What the services of one controller share: the controller itself, its settings, queues and mastership."""
+"""State that the services of one controller share: the controller, its settings, queues and mastership."""
 
 from __future__ import annotations
 
