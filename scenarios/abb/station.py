@@ -149,6 +149,7 @@ class Station:
         from scenarios.egm.addresses import address
         from twin.abb.egm import EgmDevices
         from twin.egm.guidance.settings import GuidanceSettings
+        from twin.egm.robot.session import SessionPlan
 
         given = dict(self.egm)
         try:
@@ -160,6 +161,10 @@ class Station:
             raise WrongUse(f"[egm]: {error}") from None
         if lag is not None or "lag" in given:
             found["lag"] = given["lag"] if lag is None else lag
+        try:
+            SessionPlan(lag=found.get("lag", 0.0))
+        except EgmError as error:
+            raise WrongUse(f"--lag: {error}") from None
         return EgmDevices(**found)
 
 

@@ -25,7 +25,7 @@ from twin.egm.robot.session import EgmResult, SessionPlan
 from twin.egm.wire.channel import Address
 from twin.engine.client import engine_installed
 from twin.errors import DivergenceError, TwinError, describe_error
-from twin.robot.drives.motors import MotorLimits, motor_side
+from twin.robot.drives.motors import MotorLimits, torque_shares
 from twin.robot.robot import Robot
 from twin.worker_processes import Answer, Message, Workers, on_stop, send_message
 
@@ -252,10 +252,7 @@ def rows(job: Job, served: Served) -> dict[str, str]:
 def largest_torques(log: Log) -> tuple[NDArray, NDArray]:
     """Return the largest torques at the joints (n,), in [N m], and the largest shares of the motors (n,)."""
     motors = MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
-    torque = np.abs(motor_side(motors.coupling, 1, log.tau))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(torque == 0.0, 0.0, torque / motors.limits[0])
-    return np.abs(log.tau).max(axis=0), share.max(axis=0)
+    return np.abs(log.tau).max(axis=0), torque_shares(motors, log.tau).max(axis=0)
 
 
 def torque_rows(joints: Sequence[str], peaks: NDArray, shares: NDArray) -> dict[str, str]:

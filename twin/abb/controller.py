@@ -91,7 +91,7 @@ class VirtualController:
         tasks: tasks by their names in lower case.
         limits: share of the torque, and settling time, of planned moves.
         motors: whether the motors are on.
-        mode: AUTO, or MANR for manual mode with reduced speed.
+        mode: AUTO, or MANR and MANF for manual mode with reduced and full speed.
         running: whether the execution was started, and not stopped since; see `executing`.
         forever: whether a program begins again at its end.
         override: share of the speed, 0 to 1.
@@ -241,13 +241,18 @@ class VirtualController:
 
     @property
     def has_ended(self) -> bool:
-        """Whether all normal tasks have ended."""
-        return all(one.state in ("ended", "faulty") for one in self.tasks.values() if one.is_started)
+        """Whether there are normal tasks, and all have ended."""
+        states = self._started_states()
+        return bool(states) and states <= {"ended", "faulty"}
 
     @property
     def executing(self) -> bool:
         """Whether the execution runs, and a normal task has not ended."""
-        return self.running and not self.has_ended
+        return self.running and bool(self._started_states() - {"ended", "faulty"})
+
+    def _started_states(self) -> set[str]:
+        """Return the states of the tasks that start and stop with the execution."""
+        return {one.state for one in self.tasks.values() if one.is_started}
 
     def report(self, task: str, sentence: str) -> None:
         """Report what happened."""
@@ -414,7 +419,7 @@ class VirtualController:
             self.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
             if self.supervision.stops:
                 self._stop_by_supervision(sentence)
-        if self.has_ended and self.rests and any(one.is_started for one in self.tasks.values()):
+        if self.has_ended and self.rests:
             self.running = False
         if self.executing != self._executed:
             self._executed = not self._executed

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from twin.abb.tasks import Task
 
 
+LOOPBACK = "127.0.0.1", "::1", "localhost"
+"""Addresses that other machines cannot reach."""
+
+
 @dataclass(frozen=True)
 class EgmDevices:
     """Clients of EGM, and what a program does not set.
@@ -149,7 +153,8 @@ class TaskSession(Session):
 
     def _robot_message(self) -> RobotMessage:
         runs = self._controller.running and self.task.state == "running"
-        return replace(super()._robot_message(), program_runs=runs)
+        motors = self._controller.motors
+        return replace(super()._robot_message(), program_runs=runs, motors_on=motors)
 
     def _update_instruction(self, run: Run) -> None:
         super()._update_instruction(run)
@@ -208,7 +213,8 @@ class Egm:
         self.close()
         controller, to = self._controller, self.devices.named.get(device, self.devices.to)
         if device not in self._channels:
-            self._channels[device] = UdpChannel(to, (controller.network.bind, 0))
+            bind = controller.network.bind  # loopback cannot reach another machine, which the channel states
+            self._channels[device] = UdpChannel(to, None if bind in LOOPBACK else (bind, 0))
         channel, sessions = self._channels[device], SessionPlan(lag=self.devices.lag)
         self.session = task.aside(
             lambda: TaskSession(controller, task, device, settings, channel, sessions, self.done)

@@ -31,7 +31,7 @@ PULSE = 0.2
 def _stop_move(recorder: LiveRecorder, given: Arguments) -> None:
     controller = recorder.controller
     controller.held = True
-    recorder.task.wait(lambda: controller.motion.rests)
+    recorder.task.wait(lambda: controller.rests)
 
 
 def _start_move(recorder: LiveRecorder, given: Arguments) -> None:
@@ -41,7 +41,7 @@ def _start_move(recorder: LiveRecorder, given: Arguments) -> None:
 def _clear_path(recorder: LiveRecorder, given: Arguments) -> None:
     controller = recorder.controller
     held, controller.held = controller.held, True
-    recorder.task.wait(lambda: controller.motion.rests)
+    recorder.task.wait(lambda: controller.rests)
     controller.clear_path()
     controller.held = held
 
@@ -49,7 +49,7 @@ def _clear_path(recorder: LiveRecorder, given: Arguments) -> None:
 def _store_path(recorder: LiveRecorder, given: Arguments) -> None:
     controller = recorder.controller
     held, controller.held = controller.held, True
-    recorder.task.wait(lambda: controller.motion.rests)
+    recorder.task.wait(lambda: controller.rests)
     controller.motion.store()
     recorder.store_moves()
     controller.held = held
@@ -206,6 +206,10 @@ def _space(recorder: LiveRecorder, given: Arguments) -> float:
     return Double(usage.total if "total" in given else usage.free)
 
 
+OP_MODES = {"AUTO": "op_auto", "MANR": "op_man_prog", "MANF": "op_man_test"}
+"""Constants of OpMode by the mode of the controller."""
+
+
 def _of(compute: Callable[[LiveRecorder], Any]) -> Function:
     return with_recorder("", lambda recorder, given: compute(recorder))  # type: ignore[arg-type]
 
@@ -225,7 +229,7 @@ FUNCTIONS: dict[str, Function] = {
     "UIClientExist": _of(lambda recorder: True),
     "TaskRunMec": _of(lambda recorder: recorder.arm is not None),
     "TaskRunRob": _of(lambda recorder: recorder.arm is not None),
-    "OpMode": _of(lambda recorder: PREDEFINED["op_auto"].value),
+    "OpMode": _of(lambda recorder: PREDEFINED[OP_MODES[recorder.controller.mode]].value),
     "RunMode": _of(lambda recorder: PREDEFINED["run_cont_cycle"].value),
     "CTime": _of(lambda recorder: time.strftime("%H:%M:%S")),
     "CDate": _of(lambda recorder: time.strftime("%Y-%m-%d")),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.egm.robot.guided_arm import GuidedArm
+from twin.robot.drives.motors import MotorLimits, torque_shares
 
 if TYPE_CHECKING:
     from twin.cell.clearance import Clearance, Nearest
@@ -56,7 +57,8 @@ class Supervision:
         if arm.utilization > FULL:
             if arm.t - self._saturated_at > QUIET:
                 self.saturations += 1
-                joint = int(np.argmax(np.abs(arm.tau) / arm.robot.tau_max))
+                motors = MotorLimits.of(arm.robot.active_drives, arm.robot.tau_max)
+                joint = int(np.argmax(torque_shares(motors, arm.tau)))
                 found.append(f"motion supervision: the drive of {arm.robot.joint_names[joint]} lacks torque")
             self._saturated_at = arm.t
         self._wait -= 1

@@ -318,7 +318,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
         "EGMGetId EGMSetupUC EGMSetupAI EGMSetupAO EGMSetupGI EGMSetupLTAPP EGMActJoint EGMActPose "
         "EGMActMove EGMRunJoint EGMRunPose EGMMoveL EGMMoveC EGMStop EGMStreamStart EGMStreamStop "
         "EGMWaitCond",
-        "EGM is not planned; `irb-twin egm serve --program` simulates it",
+        "EGM is not planned; `irb-twin abb serve` runs it with a client",
     ),
 }  # fmt: skip
 """Instructions by their names."""

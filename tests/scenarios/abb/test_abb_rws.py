@@ -56,7 +56,7 @@ client.close()
 """
 
 
-def test_programs_start_by_themselves_where_the_station_says_so(guide):
+def test_a_station_starts_its_programs(guide):
     """Otherwise they wait, which the client of the guide needs: it moves the program pointer first."""
     (guide / "probe.py").write_text(PROBE)
     station = (guide / "station.toml").read_text()

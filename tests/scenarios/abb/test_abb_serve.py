@@ -139,6 +139,7 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
         (["station.toml", "--", "no_such_command_here"], "cannot run no_such_command_here"),
         (["station.toml", "--duration", "-1"], "duration"),
         (["station.toml", "--limit", "3"], "--limit requires --lockstep"),
+        (["station.toml", "--lag", "-5"], "--lag: expected a lag of 0 to 1000 ms, got -5"),
         (["station.toml", "--lockstep", "--gui"], "--gui requires real time"),
     ],
 )
@@ -166,7 +167,7 @@ def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, senten
         ("[tasks]\nT_ROB1 = 1", r"expected a table \[tasks.T_ROB1\]"),
     ],
 )
-def test_a_wrong_station_says_where(tmp_path, text, sentence):
+def test_an_invalid_station_names_the_key(tmp_path, text, sentence):
     with pytest.raises(WrongUse, match=sentence):
         Station.read(folder_with(tmp_path, text))
 
@@ -180,7 +181,7 @@ def test_a_wrong_station_says_where(tmp_path, text, sentence):
         ("[egm.parameters]\ngain = 3", r"\[egm\]: .*'gain'"),
     ],
 )
-def test_wrong_clients_of_egm_say_what_is_valid(tmp_path, text, sentence):
+def test_invalid_clients_of_egm_are_refused(tmp_path, text, sentence):
     with pytest.raises(WrongUse, match=sentence):
         Station.read(folder_with(tmp_path, text)).egm_devices(None, None)
 

@@ -111,7 +111,7 @@ def test_a_fixture_commands_the_controller_and_reads_its_log(station):
     assert np.degrees(controller.log.q[:, 0]).max() == pytest.approx(12.0, abs=1e-3)
 
 
-def test_an_invalid_module_and_a_fault_are_told(station):
+def test_an_invalid_module_and_a_fault_are_reported(station):
     (station.parent / "cell.mod").write_text(CELL.replace("WaitDI di_part, 1;", "key := 1 / 0;"))
     with serving(station) as controller:
         controller.wait_until(lambda: controller.faults)

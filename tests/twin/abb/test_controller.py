@@ -392,3 +392,11 @@ def test_a_signal_that_the_station_lacks_is_a_line(cell):
     assert [text for text in live.texts if "signal" in text] == [
         "griper is no signal of the station, did you mean 'gripper'?: made"
     ]
+
+
+def test_background_tasks_alone_keep_the_controller_running(cell):
+    live = cell(T_STATE="WaitTime 0.1; Incr n;")
+    live.run(0.5)
+    assert live.controller.t == pytest.approx(0.5)
+    assert not live.controller.has_ended
+    assert not live.controller.executing

@@ -361,7 +361,7 @@ def test_a_stop_of_the_execution_stops_the_guidance_and_start_begins_it_again(ab
 
 @pytest.mark.shared
 def test_the_program_of_abb_ros2_handles_a_silent_client_and_guides_again(abb_robot, tmp_path):
-    """Its EGMRunJoint stands in an endless loop, with an error handler that tries the next statement."""
+    """The program calls EGMRunJoint in an endless loop; its error handler goes on with TRYNEXT."""
     folder = shared_folder() / "rapid" / "PickNikRobotics_abb_ros2"
     shutil.copy(folder / "robot_studio_resources_TRob1Main.mod", tmp_path / "T_ROB1.mod")
     with VirtualCell(abb_robot, tasks_of_folder(tmp_path)) as cell:
@@ -379,3 +379,29 @@ def test_the_program_of_abb_ros2_handles_a_silent_client_and_guides_again(abb_ro
         assert "Communication timedout" in cell.texts
         assert done.runs == 2
     assert np.abs(cell.controller.arm.q - A - 0.02).max() < 0.002
+
+
+def test_messages_say_whether_the_motors_are_on_and_the_mode_is_that_of_the_panel(abb_robot, tmp_path):
+    path = written(tmp_path, f"{SETUP}EGMStreamStart id;\nWHILE TRUE DO count := OpMode(); ENDWHILE")
+    with VirtualCell(abb_robot, tasks_of_folder(path)) as cell:
+        cell.controller.egm._channels["ucdevice"] = wire = Wire(sending(q=A))
+        cell.run(0.1)
+        count = cell.controller.tasks["t_rob1"].interpreter.shared["count"]
+        assert (wire.messages[-1].motors_on, count.value) == (True, 1.0)
+        cell.controller.mode = "MANR"
+        cell.run(0.1)
+        assert count.value == 2.0
+        cell.controller.set_motors(False)
+        cell.run(0.1)
+        assert not wire.messages[-1].motors_on
+        assert not wire.messages[-1].program_runs
+
+
+def test_a_client_on_another_machine_needs_an_address_that_it_reaches(abb_robot, tmp_path):
+    made = Led(abb_robot, written(tmp_path, SETUP), sending(q=A), EgmDevices(("192.0.2.1", 6510)))
+    assert made.fault == ""  # the wire of the test
+    path = written(tmp_path, SETUP.replace("UCdevice", "far"))
+    assert (
+        "192.0.2.1:6510 is on another machine: bind must name"
+        in Led(abb_robot, path, sending(q=A), EgmDevices(("192.0.2.1", 6510))).fault
+    )

@@ -38,7 +38,7 @@ def served(cell):
         one.close()
 
 
-def test_strings_bytes_and_raw_bytes_go_both_ways(served):
+def test_strings_bytes_and_raw_bytes_are_sent_and_received(served):
     live, client = served("""SocketReceive client \\Str:=text; SocketSend client \\Str:=text + "!";
         SocketReceive client \\RawData:=raw \\ReadNoOfBytes:=6 \\NoRecBytes:=size;
         PackRawBytes size, raw, RawBytesLen(raw) + 1 \\IntX:=DINT; SocketSend client \\RawData:=raw;

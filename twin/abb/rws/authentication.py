@@ -64,7 +64,7 @@ class Sessions:
 
     @property
     def all(self) -> list[Session]:
-        """All sessions."""
+        """Sessions, the one that was used longest ago first."""
         return list(self._sessions.values())
 
     def of_cookies(self, header: str) -> Session | None:

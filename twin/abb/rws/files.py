@@ -41,14 +41,14 @@ def _read(cabinet: Cabinet, request: Request) -> Answer:
     path = _at(cabinet, request)
     if path.is_dir():
         found = sorted(path.iterdir(), key=lambda one: one.name)
-        return Answer([_listed(one) for one in found if not one.is_symlink()], page=100)
+        return Answer([_entry(one) for one in found if not one.is_symlink()], page=100)
     try:
         return Answer(content=path.read_bytes())
     except OSError:
         raise _missing(request) from None
 
 
-def _listed(path: Path) -> Item:
+def _entry(path: Path) -> Item:
     state = path.stat()
     t = time.strftime("%Y-%m-%d T %H:%M:%S", time.localtime(state.st_mtime))
     if path.is_dir():

@@ -161,7 +161,7 @@ class Subscriptions:
 
     @property
     def all(self) -> list[Subscription]:
-        """All subscriptions."""
+        """Subscriptions of all sessions."""
         return list(self._subscriptions.values())
 
     def find(self, text: str, session: str) -> Subscription:

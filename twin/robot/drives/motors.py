@@ -42,6 +42,13 @@ def motor_side(coupling: np.ndarray, which: int, values: np.ndarray) -> np.ndarr
     return values @ coupling[which].T if coupling.shape[1] > 0 else values
 
 
+def torque_shares(motors: MotorLimits, tau: np.ndarray) -> np.ndarray:
+    """Return the shares of the motors' torques at standstill (..., n) for torques at the joints (..., n)."""
+    torque = np.abs(motor_side(motors.coupling, 1, tau))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(torque == 0.0, 0.0, torque / motors.limits[0])
+
+
 def available_torque(motors: MotorLimits, torque: np.ndarray, speed: np.ndarray) -> np.ndarray:
     """Return the torque limit of motors (..., n) for torques (..., n) at speeds (..., n), in [N m].
 

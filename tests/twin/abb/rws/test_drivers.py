@@ -8,21 +8,8 @@ import pytest
 from rwsuis.RWS import RWS
 from websockets.sync.client import connect
 
-from tests.support.cpp_client import CppClient, found, text
-from tests.support.web_services import WebServices, wait_until
-
-
-@pytest.fixture(scope="module")
-def served(abb_robot, tmp_path_factory):
-    with WebServices(abb_robot, tmp_path_factory.mktemp("cell")) as made:
-        yield made
-
-
-@pytest.fixture
-def client(served):
-    made = CppClient(served.port)
-    yield made
-    made.close()
+from tests.support.cpp_client import found, text
+from tests.support.web_services import wait_until
 
 
 def attributes(instance):

@@ -26,13 +26,6 @@ def served(abb_robot, tmp_path_factory):
         yield made
 
 
-@pytest.fixture
-def client(served):
-    made = CppClient(served.port)
-    yield made
-    made.close()
-
-
 def refused(answer):
     """Return the status of a refusal, its code and its sentence."""
     status, headers, body = answer

@@ -16,12 +16,6 @@ from abb_robot_client.rws import (
 from tests.support.web_services import WebServices, wait_until
 
 
-@pytest.fixture(scope="module")
-def served(abb_robot, tmp_path_factory):
-    with WebServices(abb_robot, tmp_path_factory.mktemp("cell")) as made:
-        yield made
-
-
 @pytest.fixture
 def client(served):
     made = RWS(served.url)
