@@ -29,6 +29,9 @@ from twin.verified_cache import belongs_to_user, verified_cache, write
 PACKAGES = ("twin", "controllers")
 """Packages of this project, whose functions are cached."""
 
+COMPILED = ("rotations", "multibody", "robot/drives", "kinematics", "dynamics", "trajectories", "control")
+"""Rooms of `twin` with functions that compiled functions of other rooms call."""
+
 _CACHE_DIR_LOCK = threading.Lock()
 
 on_compiling: Callable[[bool], object] = bool
@@ -42,8 +45,8 @@ UNUSED_FOR = 30 * 86400.0
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """Compile a function with numba; the compiled function releases the GIL.
 
-    The machine code of a function of this project is cached until a file of its packages changes.  The
-    function may therefore use any function and constant of these packages.
+    The machine code of a function of this project is cached until a file of its folder or of the rooms
+    `COMPILED` changes.  The function may therefore use any function and constant of these folders.
 
     Args:
         function: function to compile.
@@ -57,7 +60,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     package = function.__module__.partition(".")[0]
     if package not in PACKAGES:
         return njit(nogil=True, **options)(function)
-    sources = source_digest("twin") + source_digest(package)
+    sources = source_digest(Path(function.__code__.co_filename).parent)
     digest = hashlib.sha256(sources + repr(sorted(options.items())).encode())
     folder = _folder(f"irb_twin_{digest.hexdigest()[:16]}")
     if folder is None:
@@ -78,10 +81,11 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 @lru_cache
-def source_digest(package: str) -> bytes:
-    """Return a digest of all Python files of a package."""
+def source_digest(folder: Path) -> bytes:
+    """Return a digest of the Python files of a folder and of the rooms `COMPILED`."""
     digest = hashlib.sha256()
-    for file in sorted(Path(str(sys.modules[package].__file__)).parent.rglob("*.py")):
+    rooms = [Path(__file__).parent / room for room in COMPILED]
+    for file in sorted({*folder.glob("*.py"), *(file for room in rooms for file in room.rglob("*.py"))}):
         digest.update(file.read_bytes())
     return digest.digest()
 

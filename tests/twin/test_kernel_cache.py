@@ -1,48 +1,91 @@
 """Cache of compiled functions: owners, lifetime, and invalidation by changes of the source.."""
 
+import importlib
 import os
+import pkgutil
 import shutil
 import sys
 import time
 import warnings
 from pathlib import Path
+from types import CodeType, FunctionType
 
 import platformdirs
 import pytest
+from numba.extending import is_jitted
 
+import controllers
+import twin
 from tests.support.forks import NUMBA, Fork
 from twin import atomic_file, jit, verified_cache
+from twin.control.control_law import is_compiled
 from twin.jit import compiled, imported
 from twin.rotations.rotations import rigidity_error
 
 HEAD = "from twin.jit import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
-MIDDLE = HEAD + "from twin.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
-OUTER = HEAD + "from twin.middle import middle\n@compiled\ndef outer():\n    return middle()\n"
+MIDDLE = HEAD + "from twin.rotations.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
+OUTER = HEAD + "from twin.rotations.middle import middle\n@compiled\ndef outer():\n    return middle()\n"
 
 
 def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
-    """Also in another package of the project."""
-    twin, controllers = (tmp_path / name for name in ("twin", "controllers"))
-    for package in (twin, controllers):
+    """Also in a room of another package; a change elsewhere compiles nothing."""
+    top, rotations, laws = (tmp_path / name for name in ("twin", "twin/rotations", "controllers"))
+    for package in (top, rotations, laws):
         package.mkdir()
         (package / "__init__.py").write_text("")
     for module in (jit, verified_cache, atomic_file):
-        shutil.copy(module.__file__, twin)
-    (twin / "middle.py").write_text(MIDDLE)
-    (controllers / "outer.py").write_text(OUTER)
+        shutil.copy(module.__file__, top)
+    (rotations / "middle.py").write_text(MIDDLE)
+    (laws / "outer.py").write_text(OUTER)
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from controllers.outer import outer as f\n"
         "print(f(), sum(f.stats.cache_hits.values()))"
     )
     answers = []
     for value in (1, 2, 2):
-        (twin / "inner.py").write_text(INNER.format(value))
+        (rotations / "inner.py").write_text(INNER.format(value))
+        (top / "errors.py").write_text(f"# change {len(answers)}")
         ended = Fork(program, NUMBA, XDG_CACHE_HOME=str(tmp_path)).wait()
         assert not ended.stderr
         answers.append(ended.stdout.split())
     assert answers == [["1", "0"], ["2", "0"], ["2", "1"]]
     assert not list(tmp_path.glob("*/*.nb?"))  # nothing of it lies where the program is installed
+
+
+def called(function, found):
+    """Add the functions of this project to `found` that a function calls, directly or through others."""
+    function = getattr(function, "py_func", function)
+    if isinstance(function, FunctionType) and function not in found and of_project(function.__module__):
+        found.add(function)
+        for name in names_in(function.__code__):
+            called(function.__globals__.get(name), found)
+    return found
+
+
+def names_in(code):
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return {*code.co_names, *(name for part in inner for name in names_in(part))}
+
+
+def of_project(name):
+    return name.partition(".")[0] in jit.PACKAGES
+
+
+def test_the_digest_of_a_compiled_function_covers_all_that_it_calls():
+    for package in (twin, controllers):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    of_modules = [vars(module) for name, module in sys.modules.items() if of_project(name)]
+    values = [value for variables in of_modules for value in variables.values()]
+    compiled_ones = [v for v in values if is_jitted(v) or (isinstance(v, FunctionType) and is_compiled(v))]
+    assert len(compiled_ones) > 100
+    covered = {Path(jit.__file__).parent / room for room in jit.COMPILED}
+    for one in compiled_ones:
+        room = Path(getattr(one, "py_func", one).__code__.co_filename).parent
+        for function in called(one, set()):
+            file = Path(function.__code__.co_filename)
+            assert file.parent == room or covered & set(file.parents), f"{one} calls {function}"
 
 
 @pytest.fixture
