@@ -8,7 +8,7 @@ import pinocchio as pin
 
 import twin
 from tests.bench import bullet, mujoco_arm
-from tests.bench.timing import Meter, Row, peer, same
+from tests.bench.timing import Meter, Row, peer, same, within
 from tests.support.dh_arms import dh_frames
 from tests.support.peers import Pinocchio
 from tests.support.sample_drives import uncoupled
@@ -34,10 +34,10 @@ def _inverse_dynamics(robot, model, data, sample, meter):
     q, qd, qdd = sample
     kernels, out = robot.kernels, np.empty(robot.n)
     inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
-    expected = pin.rnea(model, data, q, qd, qdd)
 
     def compiled():
         kernels.inverse_dynamics(q, qd, qdd, inertias, gravity, out)
+        return out
 
     def public():
         return twin.inverse_dynamics(robot, q, qd, qdd)
@@ -45,17 +45,13 @@ def _inverse_dynamics(robot, model, data, sample, meter):
     def rnea():
         return pin.rnea(model, data, q, qd, qdd)
 
-    compiled()
-    same(out, expected, 1e-12)
-    same(public(), expected, 1e-12)
-    single = {"calls": 5000}
+    single = {"calls": 5000, "agree": within(1e-12)}
     yield meter.compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
     yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
 
     rigid = robot.with_drives("rigid", uncoupled(robot).drives.without_friction())
     armed = model.copy()
     armed.armature = np.diag(rigid.drives.reflected_inertia).copy()
-    same(twin.inverse_dynamics(rigid, q, qd, qdd), pin.rnea(armed, data, q, qd, qdd), 1e-12)
     yield meter.compare(
         "inverse dynamics with rotors, public function", "pin.rnea with armature",
         lambda: twin.inverse_dynamics(rigid, q, qd, qdd), lambda: pin.rnea(armed, data, q, qd, qdd), **single,
@@ -64,12 +60,10 @@ def _inverse_dynamics(robot, model, data, sample, meter):
 
     name = "inverse dynamics, public function"
     call = _pybullet(robot, sample)
-    same(call(), expected, 1e-12)
     yield meter.compare(name, "PyBullet calculateInverseDynamics", public, call, **single)
     toolbox = peer("roboticstoolbox")
     if toolbox is not None:
         call = _rne(toolbox, robot, sample)
-        same(call(), expected, 1e-12)
         yield meter.compare(name, "roboticstoolbox DHRobot.rne", public, call, **single)
 
 
@@ -103,18 +97,16 @@ def _other_dynamics(robot, model, data, sample, meter):
     inertias, gravity = robot.single_sample.inertias, robot.single_sample.gravity
     world = pin.Convention.WORLD  # faster for this algorithm, but not for the mass matrix
     single = {"calls": 5000, "goal": 0.8}
-    kernels.mass_matrix(q, inertias, M)
-    same(np.triu(M), np.triu(pin.crba(model, data, q)), 1e-12)
     yield meter.compare(
         "mass matrix, compiled function", "pin.crba",
         lambda: kernels.mass_matrix(q, inertias, M), lambda: pin.crba(model, data, q), **single,
+        agree=lambda _, upper: same(np.triu(M), np.triu(upper), 1e-12),
     )  # fmt: skip
-    kernels.forward_dynamics(q, qd, tau, inertias, gravity, qdd)
-    same(qdd, pin.aba(model, data, q, qd, tau, world), 1e-11)
     yield meter.compare(
         "forward dynamics, compiled function", "pin.aba",
         lambda: kernels.forward_dynamics(q, qd, tau, inertias, gravity, qdd),
         lambda: pin.aba(model, data, q, qd, tau, world), **single,
+        agree=lambda _, theirs: same(qdd, theirs, 1e-11),
     )  # fmt: skip
 
 
@@ -127,10 +119,10 @@ def _kinematics(robot, model, data, q, meter):
         pin.forwardKinematics(model, data, q)
         pin.updateFramePlacement(model, data, tool)
 
-    pose()
-    kernels.tool_pose(q, FLANGE, T)
-    same(T, data.oMf[tool].homogeneous, 1e-12)
-    single = {"calls": 5000}
+    def same_pose(*_):
+        same(T, data.oMf[tool].homogeneous, 1e-12)
+
+    single = {"calls": 5000, "agree": same_pose}
     ours = lambda: kernels.tool_pose(q, FLANGE, T)  # noqa: E731
     what = "forward kinematics, compiled function"
     yield meter.compare(what, "pin.updateFramePlacement", ours, pose, **single)
@@ -140,23 +132,21 @@ def _kinematics(robot, model, data, q, meter):
     def frame_jacobian():
         return pin.computeFrameJacobian(model, data, q, tool, pin.LOCAL_WORLD_ALIGNED)
 
-    kernels.jacobian(q, FLANGE, J)
-    same(J, frame_jacobian(), 1e-12)
     yield meter.compare(
         "Jacobian, compiled function", "pin.computeFrameJacobian",
-        lambda: kernels.jacobian(q, FLANGE, J), frame_jacobian, **single,
+        lambda: kernels.jacobian(q, FLANGE, J), frame_jacobian, calls=5000,
+        agree=lambda _, theirs: same(J, theirs, 1e-12),
     )  # fmt: skip
 
 
 def _batches(robot, model, data, meter):
     many = np.random.default_rng(1).uniform(-1, 1, (3, meter.batch, robot.n))
     few = [tuple(np.array(vector) for vector in sample) for sample in many[:, :LOOPED].swapaxes(0, 1)]
-    found = twin.inverse_dynamics(robot, *many)[:LOOPED]
-    same(found, [pin.rnea(model, data, *sample) for sample in few], 1e-12)
 
-    def rnea():
-        for sample in few:
-            pin.rnea(model, data, *sample)
+    def rnea(samples=few):
+        for sample in samples:
+            tau = pin.rnea(model, data, *sample)
+        return tau
 
     engine, state = mujoco_arm.loaded(robot)
     inverse, q_state, qd_state, qdd_state = mujoco.mj_inverse, state.qpos, state.qvel, state.qacc
@@ -167,11 +157,12 @@ def _batches(robot, model, data, meter):
             inverse(engine, state)
         return state.qfrc_inverse.copy()
 
-    same(found, [mj_inverse([sample]) for sample in few], 1e-12)
-
     for against, theirs, goal in (("pin.rnea", rnea, 0.15), ("mj_inverse", mj_inverse, 0.08)):
         yield meter.compare(
             f"inverse dynamics, batch of {meter.batch}, a sample", f"{against} in a Python loop",
             lambda: twin.inverse_dynamics(robot, *many), theirs,
-            ours_per_call=meter.batch, theirs_per_call=LOOPED, goal=goal,
+            ours_per_call=meter.batch, theirs_per_call=len(few), goal=goal,
+            agree=lambda ours, _, theirs=theirs: same(
+                ours[:LOOPED], [theirs([sample]).copy() for sample in few], 1e-12
+            ),
         )  # fmt: skip
