@@ -17,19 +17,19 @@ run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, sid
 # Several tests run at once, so BLAS uses one thread.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest
 
-test: $(VENV)/.test  ## all tests
-	$(PYTEST)
+test: $(VENV)/.test  ## all tests; TESTS chooses files
+	$(PYTEST) $(TESTS)
 
-quick: $(VENV)/.test  ## all tests but those of tests/slow.txt: for every save
-	$(PYTEST) --quick -n 2  # collecting in more processes takes as long as they save
+quick: $(VENV)/.test  ## all tests but those with the mark `slow`: for every save
+	$(PYTEST) --quick -n 2 $(TESTS)  # collecting in more processes takes as long as they save
 
 mutants: $(VENV)/.test  ## change lines of the product, and see a test fail for each; MUTANTS chooses some
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(MUTANTS)
 
-published: $(VENV)/.test  ## compute every published number and equation, misprints first
-	$(BIN)/python -m tests.published
+published: $(VENV)/.test  ## compute every published number and equation, misprints first; ITEMS chooses some
+	$(BIN)/python -m tests.published $(ITEMS)
 
-docs: $(VENV)/.docs  ## build the documentation as offline web pages in docs/_build/html
+docs: $(VENV)/.docs  ## build the documentation as offline web pages in docs/_build/html; TUTORIALS=see_the_arm_move executes one
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
@@ -43,8 +43,8 @@ lint: $(VENV)/.lint  ## ruff and pyright
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 
-bench: $(VENV)/.bench  ## compare the speed with that of other libraries, in one run
-	$(BIN)/python -m tests.bench
+bench: $(VENV)/.bench  ## compare the speed with that of other libraries, in one run; BENCH=--short sees that each row runs
+	$(BIN)/python -m tests.bench $(BENCH)
 
 clean:  ## remove the environment and the files of the tools
 	rm -rf $(VENV) build docs/_build *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -28,6 +28,9 @@ EXECUTED = "see_the_arm_move"
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
+    """Folder of the built pages, from `make docs` if BUILT_PAGES names it."""
+    if built := os.environ.get("BUILT_PAGES"):
+        return HOUSE / built
     folder = tmp_path_factory.mktemp("html")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)]
     environment = os.environ | {

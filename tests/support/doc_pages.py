@@ -4,7 +4,8 @@
 - Any other ```` ```python ```` block is run; the blocks of a page share one namespace.
 - An indented or ```` ```console ```` block whose first word is `irb-twin` is run by the program in this
   process.  A new process would take two seconds to import the same modules.  Such a run uses one process,
-  and the motion of `joint_tracking` lasts `DURATION` if the command does not state how long.
+  the motion of `joint_tracking` lasts `DURATION` if the command does not state how long, and a sweep has
+  `SAMPLES` runs.
 - A block that needs a shell, or begins with `python`, is run by bash.
 - Ports of 6500 to 6599 are replaced by free ones, so that two runs of the tests do not meet.
 - `<!-- not run: reason -->` before a block skips it; `<!-- exit status 1 -->` sets the expected status.
@@ -38,7 +39,8 @@ PAGES = [
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
 WITHOUT_SHELL = re.compile(r"irb-twin [^|&;<>$`?(){}\[\]#~!\\]+")
-DURATION = "0.5"  # s
+DURATION = "0.2"  # s
+SAMPLES = "10"
 PORT = re.compile(r"(?<=[=:])65\d\d\b")
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
 
@@ -171,6 +173,8 @@ def run_in_process(commands, status, place):
                 words = shlex.split(line)[1:]
                 if "joint_tracking" in words and "--duration" not in words:
                     words += ["--duration", DURATION]
+                if words[0] == "sweep" and "--list" not in words:
+                    words += ["--samples", SAMPLES]
                 ended = main([name for word in words for name in sorted(glob.glob(word)) or [word]])
             except SystemExit as end:  # as after --help
                 ended = end.code or 0

@@ -105,7 +105,7 @@ class Fork:
         if late:
             os.kill(self.pid, signal.SIGKILL)
         status, time = self._server.stdout.readline().split()
-        processor_times._shared.append(float(time))
+        processor_times.forked.append(float(time))
         out, error = self.read(), self.read("stderr")
         self._folder.cleanup()
         self._ended = SimpleNamespace(returncode=int(status), stdout=out, stderr=error)
