@@ -1,4 +1,4 @@
-"""Processor times of the test files, with the processes that they start; a run of all tests prints the largest."""
+"""Processor times of test files and of the processes that they start; a run of all tests prints the most."""
 
 import functools
 import os
