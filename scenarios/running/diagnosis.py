@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import controllers
 from scenarios.judging.feedback import DECAY, RADIUS
 from scenarios.running.runs import repeat_command
 from scenarios.scenario import TrackingScenario
@@ -116,7 +117,6 @@ def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
         run, task=run.task.with_setup(controller=EXACT, law_settings=(), learned=None)
     )
     compared = next((other for other in runs if other.name == exact.name), None)
-    controller = run.setup.controller
     if compared is None:
         return (
             "not determined. This command shows whether the arm can follow the motion at all: "
@@ -126,9 +126,17 @@ def _diagnose_by_comparison(run: Run, runs: Sequence[Run]) -> str:
         return (
             f"the controller or its gains: {EXACT}, which knows the arm's dynamics, passes every check in "
             "the same motion, so that the robot's file and the scenario are correct. Try "
-            f"{controller} with another --bandwidth than {run.setup.bandwidth:g} rad/s, or a slower motion"
+            f"{_other_gains(run)}a slower motion"
         )
     return f"not determined: {EXACT} fails in the same motion, too, so that its cause comes first"
+
+
+def _other_gains(run: Run) -> str:
+    """Return the advice to change the bandwidth; "" for a controller that takes none."""
+    setup = run.setup
+    if "bandwidth" not in controllers.settings(setup.controller):
+        return ""
+    return f"{setup.controller} with another --bandwidth than {setup.bandwidth:g} rad/s, or "
 
 
 def _saturated(run: Run) -> str:

@@ -14,7 +14,7 @@ change the handling of signals.
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
@@ -67,6 +67,20 @@ _exit_functions: list[Callable[[], None]] = []
 """Functions that clean up before the process ends; filled as soon as their modules are imported."""
 
 
+_advice: list[str] = []
+"""What the user can do after a signal has ended the process."""
+
+
+@contextmanager
+def advised(sentences: Sequence[str]) -> Iterator[None]:
+    """Print sentences if a signal ends the process in the block."""
+    _advice.extend(sentences)
+    try:
+        yield
+    finally:
+        _advice.clear()
+
+
 def listen() -> None:
     """Install the handling of the signals that end this process, except those that it ignores already."""
     try:
@@ -109,7 +123,8 @@ def _wait(receiver: int, console: int | None, caught: list[int]) -> None:
         _called("twin.worker_processes", "kill_all")
         if console is not None:
             drawn = "rich.progress" in sys.modules and os.isatty(console)
-            message = f"irb-twin: {MESSAGES[signal.Signals(number).name]}\n".encode()
+            sentences = "; ".join((MESSAGES[signal.Signals(number).name], *_advice))
+            message = f"irb-twin: {sentences}\n".encode()
             os.write(console, SHOW_CURSOR * drawn + message)
     finally:
         os._exit(128 + number)

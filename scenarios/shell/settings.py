@@ -166,8 +166,12 @@ limit_option = partial(
 """Return the field of `--limit`."""
 
 
-def limits_of(words: Sequence[str]) -> dict[str, float]:
+def limits_of(words: Sequence[str], metrics: bool = False) -> dict[str, float]:
     """Read the arguments of `--limit`, such as `joint_error=0.01`.
+
+    Args:
+        words: the arguments.
+        metrics: whether a name may also be that of a metric, which the caller checks.
 
     Raises:
         WrongUse: a quantity is unknown, or its limit is not a number.
@@ -177,7 +181,7 @@ def limits_of(words: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in words:
         name, _, text = word.partition("=")
-        if name not in FIGURES:
+        if name not in FIGURES and not metrics:
             raise WrongUse(f"--limit {word}: unknown quantity {name!r}: known are {', '.join(FIGURES)}")
         found[name] = _number(text, f"--limit {word}: expected QUANTITY=NUMBER, as joint_error=0.01")
         if not found[name] >= 0:

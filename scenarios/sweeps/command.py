@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import controllers
 from scenarios.options import argument, option, output_file, section
 from scenarios.running import registry
 from scenarios.running.registry import Entry
+from scenarios.shell import process
 from scenarios.shell.output import Files, apart, console, counted, duration, print_to_stderr
 from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, changes_option, limit_option, limits_of, tasks_of
@@ -48,18 +49,18 @@ class MeansOptions:
     engine: bool = option(
         False, "simulate in PyBullet, 30 to 40 times slower; Python functions always run so"
     )
-    workers: int | None = option(
+    jobs: int | None = option(
         None,
-        "number of processes on this machine (default: threads; in PyBullet one process per core)",
+        "number of parallel processes on this machine (default: threads; in PyBullet one process per core)",
         "N",
         read=count,
     )
     scheduler: str | None = option(None, "use the processes of a Dask cluster", "tcp://HOST:PORT")
 
     def __post_init__(self) -> None:
-        if self.workers and self.scheduler:
+        if self.jobs and self.scheduler:
             raise WrongUse(
-                "--workers excludes --scheduler: it starts processes on this machine, not on the cluster"
+                "--jobs excludes --scheduler: it starts processes on this machine, not on the cluster"
             )
 
 
@@ -103,6 +104,27 @@ def experiments(
         ScenarioExperiment(task, tool_error=tool_error, loads=loads, engine=given.means.engine)
         for task in tasks
     ]
+
+
+def require_figures(experiments: Sequence[ScenarioExperiment], named: Mapping[str, Collection[str]]) -> None:
+    """Give all controllers the same metrics, and require that named quantities are figures or metrics.
+
+    Args:
+        experiments: the experiments, one per controller; one whose nominal run ends early knows no metrics.
+        named: names by option.
+
+    Raises:
+        WrongUse: a name is unknown.
+    """
+    from twin.sweeps.trial import FIGURES
+
+    metrics = {name: unit for one in experiments for name, unit in one.metrics.items()}
+    for experiment in experiments:
+        experiment.metrics = metrics
+    known = (*FIGURES, *metrics)
+    for flag, names in named.items():
+        if unknown := [name for name in names if name not in known]:
+            raise WrongUse(f"{flag}: unknown quantity {unknown[0]!r}: known are {', '.join(known)}")
 
 
 def print_python_cost(law: Law, seconds: float, runs: int) -> None:
@@ -226,7 +248,8 @@ class Sweep(Command):
         repeats = f", then {self.worst * len(plan.laws)} again in PyBullet" if self.worst else ""
         print_to_stderr(f"{plan.size_text()}, {_about(seconds, self.means, plan)}{repeats}")
         began = time.monotonic()
-        with counted(scenario.name, plan.runs) as update:
+        advice = [] if chunks is None else ["continue with the same command and --resume"]
+        with process.advised(advice), counted(scenario.name, plan.runs) as update:
             swept = run_all(plan, nominals, self.means, update, chunks=chunks, resume=self.resume)
         spent = time.monotonic() - began
 
@@ -252,7 +275,11 @@ class Sweep(Command):
 
     def _experiments(self, call: Call, scenario: Entry) -> list[ScenarioExperiment]:
         """Make the experiments, one per controller."""
-        needed = {self.figure or "", *limits_of(self.limit), *(["tool_error"] if self.tool_error else [])}
+        needed = {
+            self.figure or "",
+            *limits_of(self.limit, metrics=True),
+            *(["tool_error"] if self.tool_error else []),
+        }
         laws = self.controller or list(scenario.kind.side_by_side)
         return experiments(self, call, scenario, laws, needed)
 
@@ -274,12 +301,10 @@ class Sweep(Command):
         """
         from scenarios.sweeps.plan import Law, SweepPlan, mark_absent, points_of, variations
         from twin.sweeps.design import Design
-        from twin.sweeps.trial import FIGURES
 
-        limited = limits_of(self.limit)
-        if self.figure is not None and self.figure not in FIGURES:
-            raise WrongUse(f"--figure: unknown quantity {self.figure!r}: known are {', '.join(FIGURES)}")
+        limited = limits_of(self.limit, metrics=True)
         experiments = self._experiments(call, scenario)
+        require_figures(experiments, {"--limit": limited, "--figure": [self.figure] if self.figure else []})
         varied = variations(self.vary, experiments[0])
         mark_absent(experiments, (one.name for one in varied))
         design = Design(varied, self.samples, self.design, experiments[0].setup.seed)
@@ -320,7 +345,7 @@ def _about(seconds: float, means: MeansOptions, plan: SweepPlan) -> str:
 
     if means.scheduler:
         return f"about {duration(seconds)} of processor time, on {means.scheduler}"
-    at_once = means.workers or thread_count()
+    at_once = means.jobs or thread_count()
     engine = any(law.experiment.needs_engine for law in plan.laws)
-    kind = "processes" if means.workers or engine else "threads"
+    kind = "processes" if means.jobs or engine else "threads"
     return f"about {duration(seconds / at_once)} with {at_once} {kind}"

@@ -89,7 +89,7 @@ def run_all(
 
     tables, before = [], 0
     engine = any(law.experiment.needs_engine for law in plan.laws)
-    with drive_warnings_ignored(), pool_for(engine, means.workers, means.scheduler) as pool:
+    with drive_warnings_ignored(), pool_for(engine, means.jobs, means.scheduler) as pool:
         for law in plan.laws:
             table = run_points(
                 law.experiment, law.points, limits=plan.limits, engine=law.experiment.needs_engine, pool=pool,
@@ -119,9 +119,11 @@ def _swept(plan: SweepPlan, law: Law, table: np.ndarray, nominal: Nominal, figur
         limits=plan.limits,
         leaves_limits=bool(plan.scenario.kind.leaves_limits),
         figure=figure,
+        metrics=law.experiment.metrics,
         units={name: unit for name in plan.names if (unit := units.get(name))},
         further_checks=bool(law.experiment.further_checks),
         not_judged=(ENGINE_CHECKS, *filter(None, [law.experiment.not_judged])),
+        in_engine=law.experiment.needs_engine,
     )
 
 

@@ -31,9 +31,10 @@ def title(name: str) -> str:
     return titles.get(name, name.replace("_", " "))
 
 
-def quantity(name: str) -> str:
+def quantity(name: str, unit: str = "") -> str:
     """Return the title of a quantity with its unit, if it has one: `joint error [rad]`."""
-    return f"{title(name)} [{UNITS[name]}]" if name in UNITS else title(name)
+    unit = unit or UNITS.get(name, "")
+    return f"{title(name)} [{unit}]" if unit else title(name)
 
 
 def percent(share: float) -> str:
@@ -97,9 +98,11 @@ class Swept:
         limits: additional limits of quantities.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
         figure: quantity of the importances, which also ranks the worst cases.
+        metrics: units of the scenario's metrics by name.
         units: units of the inputs by name; `times nominal` for factors; inputs without a unit are missing.
         further_checks: whether all checks of the scenario judge the draws, besides the figures.
         not_judged: checks of a run that do not judge the draws.
+        in_engine: whether all runs are in PyBullet.
     """
 
     label: str
@@ -112,9 +115,11 @@ class Swept:
     limits: Mapping[str, float]
     leaves_limits: bool
     figure: str
+    metrics: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     further_checks: bool = False
     not_judged: tuple[str, ...] = ()
+    in_engine: bool = False
 
 
 class Spread(NamedTuple):
@@ -159,7 +164,7 @@ def findings(swept: Swept) -> Findings:
         swept,
         pass_share(table["passes"], table["draw"], table["replicate"]),
         tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
-        tuple(spread for name in FIGURES if (spread := _spread(swept, name)) is not None),
+        tuple(spread for name in (*FIGURES, *swept.metrics) if (spread := _spread(swept, name)) is not None),
         tuple(importances(table, swept.names, swept.figure)),
         sobol_indices(table, swept.names, swept.figure),
         tuple(_on_grid(swept)),
@@ -174,7 +179,8 @@ def _spread(swept: Swept, name: str) -> Spread | None:
         return None
     # Quantiles are values of runs: nothing can be interpolated between infinity and a number.
     median, most, worst = np.quantile(values, [0.5, 0.95, 1.0], method="inverted_cdf")
-    return Spread(name, UNITS.get(name, ""), float(swept.nominal[name]), median, most, worst)
+    unit = swept.metrics.get(name, UNITS.get(name, ""))
+    return Spread(name, unit, float(swept.nominal[name]), median, most, worst)
 
 
 def _on_grid(swept: Swept) -> list[AtValue]:

@@ -13,6 +13,7 @@ import numpy as np
 from scenarios.judging import bounds
 from scenarios.judging.motion_range import within_limits
 from scenarios.judging.run import TrackingRun
+from scenarios.judging.tracking import tracking_metrics
 from scenarios.judging.tracking_verdict import ERROR, RATIO
 from scenarios.metric import Metric
 from scenarios.options import fields, kind_of
@@ -29,7 +30,7 @@ from twin.logs.log import Log
 from twin.robot import quantities as robot_quantities
 from twin.robot.quantities import Quantity
 from twin.robot.robot import Payload, Robot
-from twin.sweeps.trial import Trial
+from twin.sweeps.trial import OUTCOME, Judgement, Trial
 from twin.trajectories.sampling import Samples
 
 MODEL, LAW = "model.", "law."
@@ -55,6 +56,7 @@ class ScenarioExperiment:
         engine: whether the engine runs all trials; it also runs controllers that cannot be compiled.
         absent: quantities that vary for other controllers of the sweep, but that this controller lacks; their
             values are ignored.
+        metrics: see the property; by default from the run with nominal settings.
 
     Raises:
         VariationError: the scenario cannot be varied.
@@ -69,9 +71,12 @@ class ScenarioExperiment:
         loads: bool = False,
         engine: bool = False,
         absent: frozenset[str] = frozenset(),
+        metrics: Mapping[str, str] | None = None,
     ) -> None:
         self.task, self.setup, self.engine = task, task.setup, engine
         self.tool_error, self.loads, self.absent, self.not_judged = tool_error, loads, absent, ""
+        if metrics is not None:
+            self.metrics = metrics
         task.closed_loop()
         kinds = (Setup, type(task.scenario))
         self._items = {name: (kind, item) for kind in kinds for name, item in fields(kind).items()}
@@ -88,7 +93,7 @@ class ScenarioExperiment:
         word = str(Path(word).resolve()) if word.endswith(".py") else word  # valid in any current folder
         settings = dataclasses.replace(setup, progress=None, simulated=None, beside=())
         return {"word": word, "options": options, "setup": settings} | {
-            name: getattr(self, name) for name in ("tool_error", "loads", "engine", "absent")
+            name: getattr(self, name) for name in ("tool_error", "loads", "engine", "absent", "metrics")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -185,13 +190,18 @@ class ScenarioExperiment:
     def trial_of(self, task: Task) -> Trial:
         """Return the closed loop of a task.
 
-        Its log is judged by the scenario's `metrics` if these have other limits than the figures of a trial.
+        Its log is judged by the scenario's `metrics` if these have other figures or limits than a trial.
         """
         bounded = task.setup.known_law and not task.setup.law_settings and self._arms_of(task).model is None
         own = self.further_checks - (set() if bounded else {RATIO})
-        if not own and self._keeps_limits(task):
+        if not own and not self.metrics and self._keeps_limits(task):
             return self._trial(task)
-        return self._trial(task, partial(self._failed_check, task))
+        return self._trial(task, partial(self._judgement, task), tuple(self.metrics))
+
+    @cached_property
+    def metrics(self) -> Mapping[str, str]:
+        """Units of the scenario's own metrics by name, which are further figures of its trials."""
+        return self._of_nominal[1]
 
     @cached_property
     def further_checks(self) -> set[str]:
@@ -200,43 +210,65 @@ class ScenarioExperiment:
         Without those that compare the engine with the model. If they cannot be computed from the log of a
         draw, the reason is in `not_judged`.
         """
+        return self._of_nominal[0]
+
+    @cached_property
+    def _of_nominal(self) -> tuple[set[str], dict[str, str]]:
+        """Further checks and further metrics, from the run with nominal settings."""
         from twin.sweeps import evaluation
 
-        checks = set[str]()
+        checks, own = set[str](), dict[str, str]()
 
-        def note(log: Log) -> str:
+        def note(log: Log) -> Judgement:
             try:
-                checks.update(one.name for one in self._metrics(self.task, log) if one.limit is not None)
+                run = self._run_of(self.task, log)
+                checks.update(one.name for one in self._metrics(self.task, run) if one.limit is not None)
+                usual = {one.name for one in tracking_metrics(run)} | {*TAKEN, *self._items}
+                of_scenario = [one for one in self.task.scenario.metrics(run) if one.name not in usual]
+                own.update({one.name: one.unit for one in of_scenario if one.value is not None})
             except Exception as error:
                 self.not_judged = f"checks of the scenario ({describe_error_with_type(error)})"
                 checks.update(OF_A_TRIAL)
-            return ""
+            return Judgement("")
 
         evaluate = evaluation.engine_outcomes if self.needs_engine else evaluation.outcomes
         nominal = self._trial(self.task, note)
         if evaluate([nominal])[0]["trouble"]:
-            return {"checks of the scenario"}  # unknown, since the run ended early
+            return {"checks of the scenario"}, {}  # unknown, since the run ended early
         limited = "joint_error" in self.task.scenario.limits
         exact = {ERROR} if nominal.error_limit < np.inf and not limited else set()
         figures = OF_A_TRIAL | exact | {FRICTION_CHECK}
-        return checks - figures - OF_THE_REFERENCE if checks >= OF_A_TRIAL else checks
+        return checks - figures - OF_THE_REFERENCE if checks >= OF_A_TRIAL else checks, own
 
-    def _metrics(self, task: Task, log: Log) -> tuple[Metric, ...]:
-        """Return the checks of a draw, from its log in place of the engine's."""
+    def _run_of(self, task: Task, log: Log) -> TrackingRun:
+        """Return the run of a draw, with its log in place of the engine's."""
         setup = dataclasses.replace(task.setup, simulated=(self._robot_of(task), log))
         with self._judging:  # the user's code may have a state
             found = task.scenario.run(setup)
-            assert isinstance(found, TrackingRun)
-            return judged(task, found)
+        assert isinstance(found, TrackingRun)
+        return found
 
-    def _failed_check(self, task: Task, log: Log) -> str:
-        """Return the name of the first check that a draw fails, or the error of the checks; "" if none."""
+    def _metrics(self, task: Task, run: TrackingRun) -> tuple[Metric, ...]:
+        """Return the metrics of a run."""
+        with self._judging:
+            return judged(task, run)
+
+    def _judgement(self, task: Task, log: Log) -> Judgement:
+        """Return the first check that a draw fails, or the error of the checks, and its metrics."""
         try:
-            return next((one.name for one in self._metrics(task, log) if not one.passes), "")
+            found = self._metrics(task, self._run_of(task, log))
         except Exception as error:
-            return describe_error_with_type(error)
+            return Judgement(describe_error_with_type(error), (np.nan,) * len(self.metrics))
+        values = {one.name: one.value for one in found if one.value is not None}
+        failed = next((one.name for one in found if not one.passes), "")
+        return Judgement(failed, tuple(values.get(name, np.nan) for name in self.metrics))
 
-    def _trial(self, task: Task, judge: Callable[[Log], str] | None = None) -> Trial:
+    def _trial(
+        self,
+        task: Task,
+        judge: Callable[[Log], Judgement] | None = None,
+        metrics: tuple[str, ...] = (),
+    ) -> Trial:
         setup, plant = task.setup, task.setup.with_plant_changes(self._arms_of(task).plant)
         law = self._law_of(task)
         if not isinstance(law, ControlLaw):
@@ -253,6 +285,7 @@ class ScenarioExperiment:
             error_limit=bounds.ROUND_OFF if self._is_exact(task, plant, law) else np.inf,
             leaves_limits=bool(task.scenario.leaves_limits),
             judge=judge,
+            metrics=metrics,
         )
 
     def _is_exact(self, task: Task, plant: Robot, law: ControlLaw) -> bool:
@@ -341,6 +374,9 @@ class ScenarioExperiment:
             raise VariationError(f"{name} must be a whole number, got {value!r}")
         return int(value)
 
+
+TAKEN = ("draw", "replicate", *(OUTCOME.names or ()))
+"""Columns of every table, whose names no metric can have."""
 
 OF_THE_REFERENCE = {"reference beyond the range", "reference speed / its limit"}
 """Checks that all draws with one reference share."""

@@ -142,7 +142,7 @@ def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
                 figure(value) for value in (spread_of_law.median, spread_of_law.most, spread_of_law.worst)
             ]
             cells.append(f"{figure(spread_of_law.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
-        table.add_row(Text(quantity(spread.figure)), *cells)
+        table.add_row(Text(quantity(spread.figure, spread.unit)), *cells)
     return table
 
 
@@ -152,7 +152,7 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
         values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
         yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
         yield Text(
-            f"  {_result(case, swept.figure)}; in PyBullet: {_engine_result(case)}",
+            f"  {_result(case, swept.figure)}; {_repetition(case, swept.in_engine)}",
             "" if case.agrees else "bold red",
         )
         yield Text(f"  {case.command}", "cyan")
@@ -196,6 +196,13 @@ def _result(case: WorstCase, of: str) -> str:
     worst = "" if of == "joint_error" else f"{quantity(of)} {figure(row[of])}, "
     where = f"of joint {row['joint_error_joint']} at {row['joint_error_time']:.4g} s"
     return f"{status}, {worst}largest joint error {figure(row['joint_error'])} {case.unit}, {where}"
+
+
+def _repetition(case: WorstCase, in_engine: bool) -> str:
+    """Return how the repetition in PyBullet ended; it proves nothing of a run that was in PyBullet itself."""
+    if in_engine and case.agrees:
+        return "this run was in PyBullet"
+    return f"in PyBullet: {_engine_result(case)}"
 
 
 def _engine_result(case: WorstCase) -> str:
@@ -274,7 +281,7 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "label": swept.label,
         "not_judged": swept.not_judged,
         "runs": len(swept.table),
-        "nominal": _outcome(swept.nominal),
+        "nominal": _outcome(swept.nominal, swept.metrics),
         "pass_share": found.share._asdict(),
         "failed": dict(found.failed),
         "figures": [spread._asdict() for spread in found.spreads],
@@ -282,15 +289,15 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "sobol_indices": found.sobol_indices._asdict()
         | {"rows": [row._asdict() for row in found.sobol_indices.rows]},
         "share_on_grid": [at._asdict() for at in found.on_grid],
-        "worst": [_case(case, swept.names) for case in worst],
+        "worst": [_case(case, swept) for case in worst],
     }
 
 
-def _case(case: WorstCase, names: Sequence[str]) -> dict[str, Any]:
+def _case(case: WorstCase, swept: Swept) -> dict[str, Any]:
     return {
         "sample": case.sample,
-        "inputs": {name: case.row[name] for name in names},
-        "outcome": _outcome(case.row),
+        "inputs": {name: case.row[name] for name in swept.names},
+        "outcome": _outcome(case.row, swept.metrics),
         "repeat": case.command,
         "engine": {
             "error": case.run.error,
@@ -302,5 +309,6 @@ def _case(case: WorstCase, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _outcome(row: np.void) -> dict[str, Any]:
-    return {name: row[name] for name in OUTCOME.names or ()} | {"trouble": TROUBLES[int(row["trouble"])]}
+def _outcome(row: np.void, metrics: Iterable[str]) -> dict[str, Any]:
+    names = [*(OUTCOME.names or ()), *metrics]
+    return {name: row[name] for name in names} | {"trouble": TROUBLES[int(row["trouble"])]}

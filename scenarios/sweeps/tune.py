@@ -18,6 +18,7 @@ from scenarios.sweeps.command import (
     design_option,
     experiments,
     print_python_cost,
+    require_figures,
     require_one_scenario,
     samples_option,
     scenario_argument,
@@ -73,9 +74,11 @@ class Tune(Command):
     worst: int = option(
         1, "repeat the K worst fresh runs of each in PyBullet", "K", read=partial(count, least=0)
     )
-    minimise: Literal["joint_error", "rms_error", "tool_error", "rms_torque"] = option(
+    minimise: str = option(
         "joint_error",
-        "quantity to minimise: errors in rad or m, torque relative to the limits",
+        "quantity to minimise, one that --limit accepts: an error in rad or m, a torque relative to its "
+        "limit, or a metric of the scenario",
+        "FIGURE",
         group="objective",
     )
     of: Literal["worst", "mean"] = option("worst", "minimise its worst value or its mean over the runs")
@@ -131,7 +134,7 @@ class Tune(Command):
         plan = SweepPlan(task.scenario, (law,), task.design, task.limits)
         print_python_cost(law, nominal_run(plan, law).seconds, runs + compared_runs)
         with counted(f"tuning {task.law.scenario.setup.controller}", runs + compared_runs) as update:
-            with pool_for(engine, means.workers, means.scheduler) as pool:
+            with pool_for(engine, means.jobs, means.scheduler) as pool:
                 tuning = tuned(
                     task.law, points, gains,
                     minimise=task.minimise, of=task.of, limits=task.limits, evaluations=self.evaluations,
@@ -182,13 +185,14 @@ class Tune(Command):
             )
         controllers.require_known(self.law)
         scenario = require_one_scenario(call.scenarios, "after the controller")
-        limited = limits_of(self.limit)
+        limited = limits_of(self.limit, metrics=True)
         if self.minimise == "rms_torque" and not any(name.endswith("error") for name in limited):
             raise WrongUse(
                 "--minimise rms_torque: a hanging arm needs the least torque; limit an error, too, as "
                 "--limit joint_error=0.01"
             )
         (experiment,) = experiments(self, call, scenario, [self.law], {self.minimise, *limited})
+        require_figures([experiment], {"--limit": limited, "--minimise": [self.minimise]})
         law = TunedLaw(experiment)
         varied = variations(self.vary, experiment) if self.vary else ()
         design = Design(varied, self.samples, self.design, law.scenario.setup.seed)

@@ -16,7 +16,7 @@ from twin.logs.loads import Motion, load_magnitudes
 from twin.logs.log import Log
 from twin.robot.limits import ROUND_OFF
 from twin.robot.robot import Robot
-from twin.sweeps.trial import LOAD_FIGURES, OUTCOME, TROUBLES, Trial
+from twin.sweeps.trial import LOAD_FIGURES, OUTCOME, TROUBLES, Trial, outcome_type
 
 SIGNALS = ("q", "qd", "tau", "tau_demand", "tau_joint", "q_motor", "qd_motor", "q_seen", "qd_seen")
 """Signals of a rollout that are those of a log."""
@@ -34,12 +34,12 @@ def outcomes(trials: Sequence[Trial], threads: int | None = None) -> np.ndarray:
         threads: number of threads; by default that of `twin/threads.py`. It does not change any bit.
 
     Returns:
-        (R,) rows of `OUTCOME`.
+        (R,) rows of `OUTCOME`, with the metrics of the first trial.
 
     Raises:
         ValueError: a controller is not a `twin.ControlLaw`.
     """
-    table = np.zeros(len(trials), dtype=OUTCOME)
+    table = np.zeros(len(trials), dtype=outcome_type(trials[0].metrics))
     groups: dict[object, list[int]] = {}
     for number, trial in enumerate(trials):
         groups.setdefault(_alike(trial), []).append(number)
@@ -55,9 +55,9 @@ def engine_outcomes(trials: Sequence[Trial]) -> np.ndarray:
         trials: R trials, with any kind of controller.
 
     Returns:
-        (R,) rows of `OUTCOME`.
+        (R,) rows of `OUTCOME`, with the metrics of the first trial.
     """
-    return np.array([_in_engine(trial) for trial in trials], dtype=OUTCOME)
+    return np.array([_in_engine(trial) for trial in trials], dtype=outcome_type(trials[0].metrics))
 
 
 def verdict(table: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
@@ -119,7 +119,7 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
     each = np.arange(len(trials))
     joint = np.argmax(figures.joint_error, axis=1)
     limits = np.array([trial.plant.drive_torque_max for trial in trials])
-    table = np.zeros(len(trials), dtype=OUTCOME)
+    table = _empty(len(trials), trials[0].metrics)
     table["trouble"] = figures.trouble
     table["duration"] = t[np.maximum(figures.samples - 1, 0)] - t[0]
     table["joint_error"] = figures.joint_error[each, joint]
@@ -135,7 +135,7 @@ def _table(rollouts: Rollouts, trials: list[Trial]) -> np.ndarray:
     table["saturated"] = rollouts.saturated.sum(axis=1)
     for r, (row, trial) in enumerate(zip(table, trials, strict=True)):
         if trial.judge is not None and not row["trouble"]:
-            row["check"] = trial.judge(_log(rollouts, r, trial))
+            _fill_judgement(row, trial, _log(rollouts, r, trial))
     return _judged(table, trials)
 
 
@@ -165,14 +165,29 @@ def _in_engine(trial: Trial) -> np.void:
             )
         except DivergenceError as error:
             log, trouble = error.log, _trouble(error)
-    table = np.zeros(1, dtype=OUTCOME)
+    table = _empty(1, trial.metrics)
     row = table[0]
     row["trouble"] = trouble
     if log is not None and len(log.t):
         _fill(row, log, trial.T_flange_tool, trial.loads)
         if trial.judge is not None and not trouble:
-            row["check"] = trial.judge(log)
+            _fill_judgement(row, trial, log)
     return _judged(table, [trial])[0]
+
+
+def _empty(count: int, metrics: Sequence[str]) -> np.ndarray:
+    """Return rows of zeros, in which metrics are not computed yet."""
+    table = np.zeros(count, dtype=outcome_type(metrics))
+    for name in metrics:
+        table[name] = np.nan
+    return table
+
+
+def _fill_judgement(row: np.void, trial: Trial, log: Log) -> None:
+    assert trial.judge is not None
+    row["check"], values = trial.judge(log)
+    for name, value in zip(trial.metrics, values, strict=True):
+        row[name] = value
 
 
 def figures_of_log(log: Log) -> np.void:
@@ -252,9 +267,9 @@ def _judged(table: np.ndarray, trials: list[Trial]) -> np.ndarray:
     return table
 
 
-def unmade() -> np.void:
+def unmade(metrics: Sequence[str]) -> np.void:
     """Return the row of a point for which no trial can be made."""
-    table = np.zeros(1, dtype=OUTCOME)
+    table = _empty(1, metrics)
     table["trouble"] = TROUBLES.index("cannot be made")
     for name in (
         *ERRORS,

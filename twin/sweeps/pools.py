@@ -31,7 +31,7 @@ from twin.errors import (
     describe_error,
     describe_error_with_type,
 )
-from twin.sweeps.trial import OUTCOME, Experiment, Trial, dependencies, differences, surroundings
+from twin.sweeps.trial import Experiment, Trial, dependencies, differences, outcome_type, surroundings
 from twin.threads import in_threads, thread_count
 from twin.version import __version__
 from twin.worker_processes import Answer, Workers
@@ -45,12 +45,14 @@ class Work(NamedTuple):
         names: names of the d quantities.
         engine: whether PyBullet runs the trial, instead of compiled code.
         depends: digests of what the outcomes depend on in this process; workers compare theirs.
+        metrics: names of the further figures of the experiment's trials.
     """
 
     experiment: Experiment
     names: tuple[str, ...]
     engine: bool = False
     depends: Mapping[str, str] | None = None
+    metrics: tuple[str, ...] = ()
 
     def nominal_trial(self) -> Trial:
         """Return the trial with nominal values."""
@@ -65,7 +67,7 @@ class Work(NamedTuple):
         """Return the outcomes (N,) of points (N, d), one after the other in this thread."""
         from twin.sweeps import evaluation
 
-        rows = np.empty(len(values), dtype=OUTCOME)
+        rows = np.empty(len(values), dtype=outcome_type(self.metrics))
         trials, made = [], []
         for number, point in enumerate(values.tolist()):
             try:
@@ -74,7 +76,7 @@ class Work(NamedTuple):
             except (UnknownNameError, PluginError):
                 raise
             except (TwinError, ValueError):
-                rows[number] = evaluation.unmade()
+                rows[number] = evaluation.unmade(self.metrics)
         if trials:
             rows[made] = (
                 evaluation.engine_outcomes(trials) if self.engine else evaluation.outcomes(trials, threads=1)

@@ -11,7 +11,7 @@ import io
 import json
 import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from twin.sweeps.trial import (
     Trial,
     dependencies,
     differences,
+    outcome_type,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def run_points(
     Args:
         experiment: the experiment, which makes the trial of a point.
         points: names, values (N, d), draw (N,) and replicate (N,).
-        limits: limits of figures, by their names in `FIGURES`.
+        limits: limits of figures, by their names in `FIGURES` and in `Trial.metrics`.
         engine: whether to run the trials in PyBullet, in worker processes.
         workers: number of processes on this machine, instead of threads.
         scheduler: address of a running Dask cluster, as `"tcp://host:port"`, instead of threads.
@@ -68,7 +69,7 @@ def run_points(
         progress: see `Progress`; it is also called at the beginning, with the number of reused points.
 
     Returns:
-        (N,) `draw`, `replicate`, the inputs and the fields of `OUTCOME`, see `columns`.
+        (N,) `draw`, `replicate`, the inputs, see `columns`, the fields of `OUTCOME` and the metrics.
 
     Raises:
         VariationError: a limit applies to an unknown figure, or to one that is not computed.
@@ -86,6 +87,7 @@ def run_points(
     """
     work = Work(experiment, tuple(points.names), engine)
     trial = _checked(work, limits or {})
+    work = work._replace(metrics=trial.metrics)
     if keep is not None or engine or workers or scheduler or not isinstance(pool, LocalThreads | None):
         work = work._replace(depends=dependencies(trial))
     size = chunk_size(len(points.values), len(trial.reference.t) * trial.steps_per_period, engine=engine)
@@ -93,9 +95,9 @@ def run_points(
     store = None
     if keep is not None:
         store = ChunkStore(keep, description(work, points.values, size), resume=resume)
-    filling = _Filling(_empty_table(points), limits or {}, progress)
+    filling = _Filling(_empty_table(points, trial.metrics), limits or {}, progress)
     missing = dict(enumerate(parts))
-    for number, rows in store.finished(parts) if store is not None else ():
+    for number, rows in store.finished(parts, outcome_type(work.metrics)) if store is not None else ():
         filling.put(missing.pop(number), rows)
     filling.report()
     if missing:
@@ -122,7 +124,7 @@ class _Filling:
         """Apply the limits to the outcomes of a chunk, and write them into the table."""
         from twin.sweeps.evaluation import verdict
 
-        self.table[list(OUTCOME.names or ())][part] = verdict(rows, self._limits)
+        self.table[list(rows.dtype.names or ())][part] = verdict(rows, self._limits)
         self._done += len(rows)
 
     def report(self) -> None:
@@ -137,11 +139,11 @@ def columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"set.{name}" if name in taken else name for name in names)
 
 
-def _empty_table(points: Points) -> np.ndarray:
+def _empty_table(points: Points, metrics: Sequence[str]) -> np.ndarray:
     """Return the table with its inputs, and without outcomes."""
     inputs = columns(points.names)
     fields = [("draw", "i8"), ("replicate", "i4"), *((name, "f8") for name in inputs)]
-    table = np.zeros(len(points.values), dtype=fields + OUTCOME.descr)
+    table = np.zeros(len(points.values), dtype=fields + outcome_type(metrics).descr)
     table["draw"], table["replicate"] = points.draw, points.replicate
     for place, name in enumerate(inputs):
         table[name] = points.values[:, place]
@@ -152,12 +154,13 @@ def _checked(work: Work, limits: Mapping[str, float]) -> Trial:
     """Check the limits, and return the nominal trial after it has been compiled."""
     from twin.sweeps import evaluation
 
+    trial = work.nominal_trial()
+    known = (*FIGURES, *trial.metrics)
     for name, limit in limits.items():
-        if name not in FIGURES:
-            raise VariationError(f"unknown quantity {name!r} in limits: known are {', '.join(FIGURES)}")
+        if name not in known:
+            raise VariationError(f"unknown quantity {name!r} in limits: known are {', '.join(known)}")
         if not limit >= 0:
             raise VariationError(f"expected the limit on {name} to be a number of at least 0, got {limit}")
-    trial = work.nominal_trial()
     if "tool_error" in limits and trial.T_flange_tool is None:
         raise VariationError(
             "a limit of tool_error requires T_flange_tool: the tool's error is not computed without it"
@@ -272,7 +275,7 @@ class ChunkStore:
                 return stored
         return {}
 
-    def finished(self, parts: list[slice]) -> Iterator[tuple[int, np.ndarray]]:
+    def finished(self, parts: list[slice], row: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
         """Yield number and rows of each stored chunk; damaged files are ignored."""
         for number, part in enumerate(parts):
             with suppress(OSError, ValueError, EOFError):
@@ -280,7 +283,7 @@ class ChunkStore:
                 if _checksum(number, content[:-CHECKSUM]) != content[-CHECKSUM:]:
                     continue
                 rows = np.load(io.BytesIO(content), allow_pickle=False)
-                if rows.dtype == OUTCOME and rows.shape == (part.stop - part.start,):
+                if rows.dtype == row and rows.shape == (part.stop - part.start,):
                     yield number, rows
 
     def add(self, number: int, rows: np.ndarray) -> None:

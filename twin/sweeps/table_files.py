@@ -6,6 +6,7 @@
     passes, trouble         1 or 0; what ended the run early, or empty
     check                   the first check of the scenario that fails, or empty
     joint_error_rad, ...    the figures of `twin.sweeps.trial.OUTCOME`, with their unit in the name
+    rms of axis 2           the metrics of the scenario, under their names
 
 Numbers in a CSV have the fewest digits that give back the same double; infinity is `inf`, not a number `nan`.
 Tables are written some thousand rows at a time: a million rows need no more memory.

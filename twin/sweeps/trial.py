@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from twin.robot.drives.sensors import Sensors
     from twin.robot.robot import Robot
     from twin.trajectories.sampling import Samples
+
+
+class Judgement(NamedTuple):
+    """Name of the first check that a log fails, "" if none, and the values of `Trial.metrics`."""
+
+    check: str
+    values: tuple[float, ...] = ()
 
 
 class Trial(NamedTuple):
@@ -44,8 +51,9 @@ class Trial(NamedTuple):
         loads: whether the loads on foundation and pins are computed, too, which takes some times as long.
         error_limit: limit of the largest joint error, in [rad]; infinite if unknown.
         leaves_limits: whether the arm is meant to leave its ranges and speed limits.
-        judge: function that returns the name of the first check that the log of the run fails, "" if none; it
-            decides alone whether a run that did not end early passes. `None` if the figures decide.
+        judge: function that judges the log of the run; it decides alone whether a run that did not end early
+            passes. `None` if the figures decide.
+        metrics: names of the experiment's further figures, whose values `judge` returns.
     """
 
     plant: Robot
@@ -58,7 +66,8 @@ class Trial(NamedTuple):
     loads: bool = False
     error_limit: float = np.inf
     leaves_limits: bool = False
-    judge: Callable[[Log], str] | None = None
+    judge: Callable[[Log], Judgement] | None = None
+    metrics: tuple[str, ...] = ()
 
 
 class Experiment(Protocol):
@@ -192,6 +201,12 @@ OUTCOME = np.dtype(
 - saturated: number of samples and joints at which a drive saturated.
 - check: name of the first check of the scenario that fails, at most 48 characters, see `Trial.judge`.
 """
+
+
+def outcome_type(metrics: Sequence[str]) -> np.dtype:
+    """Return the type of a row: `OUTCOME`, then a number for each further figure, NaN if not computed."""
+    return np.dtype([*OUTCOME.descr, *((name, "f8") for name in metrics)])
+
 
 TROUBLES = ("", "ran away", "torque not finite", "loop folded", "cannot be made")
 """Reasons why a trial ended early, by the number in the table; the last one: the trial cannot be made."""

@@ -20,7 +20,7 @@ from twin.formatting import html_table
 from twin.sweeps.design import Points
 from twin.sweeps.pools import Pool
 from twin.sweeps.running import run_points
-from twin.sweeps.trial import FIGURES, Experiment
+from twin.sweeps.trial import FIGURES, OUTCOME, Experiment
 
 AT_END = 0.02
 """Largest distance of a gain from an end of its range that counts as at the end, relative, logarithmic."""
@@ -135,7 +135,7 @@ def tuned(
         experiment: the experiment, which makes the trials.
         points: N draws, on each of which every set of gains is run.
         gains: d quantities of the experiment, none of which varies in the points.
-        minimise: name of the figure, one of `FIGURES`.
+        minimise: name of the figure, one of `FIGURES` and of the trials' metrics.
         of: whether to minimise the worst figure of the runs, or the mean.
         limits: limits of figures, by name; a run that exceeds one fails.
         evaluations: number of sets of gains, besides the default set; by default `EVALUATIONS` per gain.
@@ -160,7 +160,7 @@ def tuned(
     from scipy.optimize import differential_evolution
 
     gains = tuple(gains)
-    _check(points, gains, minimise, evaluations)
+    _check(points, gains, evaluations)
     starts = np.array([experiment.nominal(gain.name) for gain in gains])
     judge = _Judge(experiment, points, gains, minimise, of, dict(limits or {}), engine, pool, progress)
     (default,) = judge(starts[np.newaxis])
@@ -259,7 +259,7 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
         of: "worst" or "mean".
 
     Raises:
-        VariationError: the figure was not computed.
+        VariationError: the figure is unknown, or was not computed.
 
     Example:
         >>> import controllers.pd, twin, twin.sweeps.tuning as tuning
@@ -269,6 +269,11 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
         >>> failing, round(worst, 4)
         (0, 0.0117)
     """
+    others = {*(OUTCOME.names or ())}.difference(FIGURES)
+    if figure in others or figure not in (table.dtype.names or ()):
+        raise VariationError(
+            f"cannot minimise {figure!r}: known are {', '.join(FIGURES)} and the metrics of the scenario"
+        )
     ended = table[figure][table["trouble"] == 0]
     if np.any(np.isnan(ended)):
         raise VariationError(f"{figure} was not computed in these runs: the experiment must compute it")
@@ -296,7 +301,7 @@ def _first(generator: np.random.Generator, count: int, low: Floats, high: Floats
     return first
 
 
-def _check(points: Points, gains: tuple[Gain, ...], minimise: str, evaluations: int | None) -> None:
+def _check(points: Points, gains: tuple[Gain, ...], evaluations: int | None) -> None:
     names = [gain.name for gain in gains]
     if not gains:
         raise VariationError("there are no gains to search")
@@ -310,7 +315,5 @@ def _check(points: Points, gains: tuple[Gain, ...], minimise: str, evaluations: 
                 f"cannot search {gain.name} from {gain.low:g} to {gain.high:g}: expected a non-empty range "
                 "above 0"
             )
-    if minimise not in FIGURES:
-        raise VariationError(f"cannot minimise {minimise!r}: known are {', '.join(FIGURES)}")
     if evaluations is not None and evaluations < FEWEST:
         raise VariationError(f"expected at least {FEWEST} evaluations, got {evaluations}")

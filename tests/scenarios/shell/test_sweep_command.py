@@ -163,7 +163,7 @@ def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):
     (tmp_path / "my.py").write_text("def plain(state, ref):\n    return 40.0 * (ref.q - state.q)\n")
     status, out, err = given([
         *SHORT, "--controller", "pd", f"{tmp_path}/my.py:plain", "--duration", "0.05", "--samples", "10",
-        "--vary", "torque_limit=+-10%:each", "law.Kp=0.5,2", "--worst", "1", "--workers", "1",
+        "--vary", "torque_limit=+-10%:each", "law.Kp=0.5,2", "--worst", "1", "--jobs", "1",
         "--limit", "joint_error=1", "tool_error=1e-6",
         "--out", f"{tmp_path}/a.csv", "--json", f"{tmp_path}/a.json",
     ])  # fmt: skip

@@ -109,7 +109,7 @@ def folder(tmp_path_factory):
         ("sweep joint_tracking --vary payload=0:6:each", "payload by '0:6:each': it has no axes or links"),
         ("sweep joint_tracking --controller pd pid --vary law.nope=0:1", "'law.nope': the nearest"),
         ("sweep joint_tracking --vary payload=0:6 --resume", "--resume requires --out"),
-        ("sweep joint_tracking --vary payload=0:6 --workers 2 --scheduler tcp://h:1", "--workers excludes"),
+        ("sweep joint_tracking --vary payload=0:6 --jobs 2 --scheduler tcp://h:1", "--jobs excludes"),
         ("sweep joint_tracking --vary payload=0:6 --out a.xlsx", "ends in .csv or .parquet"),
         ("sweep joint_tracking --vary payload=0:6 --require-share 95", "expected a share from 0 to 1"),
         ("tune", "name a controller and a scenario"),

@@ -71,7 +71,7 @@ def test_a_row_is_the_outcome_of_its_point(whole):
     assert np.array_equal(whole["trouble"] == 4, unmade)
     for place in (*np.flatnonzero(~unmade)[[0, 10, -1]], np.flatnonzero(unmade)[0]):
         trial = Swing().trial(dict(zip(NAMES, POINTS.values[place], strict=True))) if not unmade[place] else 0
-        row = evaluation.outcomes([trial])[0] if trial else evaluation.unmade()
+        row = evaluation.outcomes([trial])[0] if trial else evaluation.unmade(())
         row["passes"] &= row["joint_error"] <= LIMITS["joint_error"]
         assert outcomes[place].tobytes() == row.tobytes()
     free = run_points(Swing(), POINTS)
