@@ -19,6 +19,7 @@ def load(controller: VirtualController, task: Task, module: st.Module, replaces:
         RapidError: the execution runs, the module is there already, or declares a name of another one.
     """
     _check_stopped(controller)
+    task.changes += 1
     before = task.module(module.name)
     if before is not None:
         if not replaces:
@@ -44,6 +45,7 @@ def unload(controller: VirtualController, task: Task, module: st.Module) -> None
     """
     _check_stopped(controller)
     controller.clear_path()
+    task.changes += 1
     task.to_entry()
     k = task.modules.index(module)
     task.interpreter.remove_module(module, k)

@@ -145,10 +145,12 @@ class Task:
         interpreter: its interpreter.
         modules: its modules.
         is_active: whether a start of the execution starts the task.
+        changes: number of modules that were loaded and removed since the start.
     """
 
     def __init__(self, controller: VirtualController, settings: TaskSettings) -> None:
         self.settings, self.modules, self.is_active = settings, list(settings.modules), True
+        self.changes = 0
         self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
         self.fault: RapidError | None = None
         self.error: Exception | None = None

@@ -94,7 +94,7 @@ def parse(text: str, file: str = "<text>") -> Source:
         except UnexpectedInput as error:
             raise _syntax_error(error, text, file) from None
         remarks += [f"{file}, {remark}" for remark in tree.remarks]
-    return Source(tuple(module._replace(file=file) for module in modules), tuple(remarks))
+    return Source(tuple(module._replace(file=file, text=text) for module in modules), tuple(remarks))
 
 
 def joined(sources: Sequence[Source]) -> Source:

@@ -255,9 +255,11 @@ class Module(NamedTuple):
         attributes: attributes in upper case, such as SYSMODULE.
         items: declarations and routines, in order.
         file: name of the file, for messages.
+        text: text of the file, up to its last module.
     """
 
     name: str
     attributes: tuple[str, ...]
     items: tuple[Any, ...]
     file: str
+    text: str = ""

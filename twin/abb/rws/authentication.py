@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
 
-from twin.abb.rws.exchange import Code, Refused
+from twin.abb.rws.exchange import Condition, Refused
 
 USERS = {"Default User": "robotics", "Admin": "robotics"}
 """Passwords by user, as every new controller has them."""
@@ -84,7 +84,7 @@ class Sessions:
             if self._strict:
                 session.times = [*(t for t in session.times if now - t < 1.0), now]
                 if len(session.times) > STRICT_RATE:
-                    raise Refused(Code.HELD, f"more than {STRICT_RATE} requests in a second", 503)
+                    raise Refused(Condition.HELD, f"more than {STRICT_RATE} requests in a second", 503)
             session.used = now
             self._sessions.move_to_end(name)
             return session
@@ -101,7 +101,7 @@ class Sessions:
                 if now - session.used > IDLE and not session.sockets:
                     self._end(session)
             if self._strict and len(self._sessions) >= STRICT_SESSIONS:
-                raise Refused(Code.HELD, f"a controller has {STRICT_SESSIONS} sessions", 503)
+                raise Refused(Condition.HELD, f"a controller has {STRICT_SESSIONS} sessions", 503)
             if len(self._sessions) >= MOST_SESSIONS:
                 self._end(next(iter(self._sessions.values())))
             session = Session(secrets.token_hex(16), str(secrets.randbits(62)), now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from twin.abb.rws.exchange import Answer, Code, Refused, Request
+from twin.abb.rws.exchange import Answer, Condition, Refused, Request
 from twin.errors import RapidError
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 PATIENCE = 5.0
 """Time in [s] in which a cycle must answer; C++ clients give up after 0.4 s to 1 s, others wait."""
+
+MOST_MISSING = 1000
+"""Largest number of services that are reported as not simulated."""
 
 DOMAINS = "edit", "cfg", "motion", "rapid"
 """Domains of mastership: `edit` and `motion` in version 2.0, the others in version 1.0."""
@@ -37,6 +40,7 @@ class Cabinet:
         masters: identities of the sessions that have mastership, by the domains.
         lives: function that returns whether a session lives, by its identity.
         turning_on: timer of motors that will be on soon.
+        missing: services that clients asked for, but that are not simulated.
     """
 
     controller: VirtualController
@@ -47,6 +51,13 @@ class Cabinet:
     masters: dict[str, str] = field(default_factory=dict)
     lives: Callable[[str], bool] = lambda session: True
     turning_on: threading.Timer | None = None
+    missing: set[str] = field(default_factory=set)
+
+    def report_missing(self, method: str, path: str) -> None:
+        """Report once that a service is not simulated."""
+        if path not in self.missing and len(self.missing) < MOST_MISSING:
+            self.missing.add(path)
+            self.controller.report("rws", f"{method} /{path} is not simulated: status 501")
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of a function that is called between the turns of the tasks.
@@ -57,9 +68,9 @@ class Cabinet:
         try:
             return self.controller.call(function, PATIENCE)
         except RapidError as error:
-            raise Refused(Code.EXECUTION, str(error)) from None
+            raise Refused(Condition.EXECUTION, str(error)) from None
 
-    def task(self, name: str) -> Task:
+    def task(self, name: str, otherwise: Condition = Condition.NO_ADDRESS) -> Task:
         """Return the task of a name.
 
         Raises:
@@ -68,7 +79,7 @@ class Cabinet:
         found = self.controller.tasks.get(name.lower())
         if found is None:
             known = ", ".join(one.settings.name for one in self.controller.tasks.values())
-            raise Refused(Code.NO_ADDRESS, f"there is no task {name}, expected {known}")
+            raise Refused(otherwise, f"there is no task {name}, expected {known}")
         return found
 
     def master(self, domain: str) -> str | None:
@@ -84,14 +95,14 @@ class Cabinet:
         domain = domain if self.version == 2 else {"edit": "rapid"}.get(domain, domain)
         master = self.master(domain)
         if master is not None and master != request.session:
-            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
+            raise Refused(Condition.HELD, f"another session has the mastership of {domain}")
         if self.version == 2 and master is None and request.query.get("mastership") != "implicit":
-            raise Refused(Code.MASTERSHIP_MISSING, f"the command needs the mastership of {domain}")
+            raise Refused(Condition.MASTERSHIP_MISSING, f"the command needs the mastership of {domain}")
 
     def check_automatic(self) -> None:
         """Raise `Refused` in manual mode, where starting needs the pendant."""
         if self.controller.mode != "AUTO":
-            raise Refused(Code.MODE_REJECTED, "the command needs automatic mode")
+            raise Refused(Condition.MODE_REJECTED, "the command needs automatic mode")
 
 
 class Route(NamedTuple):

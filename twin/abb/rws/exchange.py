@@ -6,24 +6,41 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import Enum
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 
-class Code(IntEnum):
-    """Codes of errors, by public notes on controllers; clients show the sentence and look at the status."""
-
-    MASTERSHIP_MISSING, MODE_REJECTED, HELD = -1073445859, -1073445860, -1073445862
-    NO_ADDRESS, ARGUMENT, REJECTED = -1073445866, -1073445879, -1073445881
-    EXECUTION, NO_SYMBOL, NO_RESOURCE, SYNTAX = -1073442809, -1073442816, -1073414146, -1073442803
+def _both(status: int, code: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (status, code), (status, code)
 
 
-STATUSES = {
-    Code.NO_ADDRESS: 404, Code.NO_SYMBOL: 404, Code.NO_RESOURCE: 404, Code.ARGUMENT: 400, Code.SYNTAX: 400
-}  # fmt: skip
-"""HTTP statuses of codes; others are 403."""
+class Condition(Enum):
+    """Reason to refuse a request: HTTP status and code in version 1.0, then in version 2.0.
+
+    Those of the second group were recorded by the client abb-rws-client from virtual controllers of RobotWare
+    6.16 and 7.21; those of the first are from public notes on controllers.
+    """
+
+    MODE_REJECTED = _both(403, -1073445860)
+    SYNTAX = _both(400, -1073442803)
+    NOT_SIMULATED = _both(501, -1073414146)
+
+    MASTERSHIP_MISSING = _both(403, -1073445859)
+    HELD = _both(403, -1073445862)
+    REJECTED = _both(403, -1073445881)
+    ARGUMENT = _both(400, -1073445879)
+    EXECUTION = (400, -1073442809), (403, -1073445862)
+    NO_ADDRESS = _both(404, -1073445866)
+    NO_RESOURCE = _both(404, -1073414146)
+    NO_SYMBOL = (400, -1073414146), (404, -1073442816)
+    NO_MODULE = (404, -1073414146), (400, -1073442813)
+    NO_MODULE_TO_UNLOAD = (400, -1073442816), (400, -1073442813)
+    NO_FILE_TO_LOAD = _both(400, -1073438708)
+    NO_FILE = (404, -1073414146), (404, -1073438713)
+    NO_VOLUME = (404, -1073414146), (400, -1073438716)
+
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML cannot have."""
@@ -33,14 +50,22 @@ class Refused(Exception):
     """Request that is refused.
 
     Args:
-        code: code of the error.
+        condition: the reason.
         sentence: what was wrong.
-        status: HTTP status, by default that of the code.
+        status: HTTP status, by default that of the reason.
     """
 
-    def __init__(self, code: Code, sentence: str, status: int = 0) -> None:
+    def __init__(self, condition: Condition, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
-        self.code, self.status = code, status or STATUSES.get(code, 403)
+        self.condition, self._status = condition, status
+
+    def status(self, version: int) -> int:
+        """Return the HTTP status in a version."""
+        return self._status or self.condition.value[version - 1][0]
+
+    def code(self, version: int) -> int:
+        """Return the code in a version."""
+        return self.condition.value[version - 1][1]
 
 
 @dataclass
@@ -75,7 +100,7 @@ class Request:
         """
         found = dict(self.form).get(name, default)
         if found is None:
-            raise Refused(Code.ARGUMENT, f"the body lacks {name}")
+            raise Refused(Condition.ARGUMENT, f"the body lacks {name}")
         return found
 
 
@@ -207,7 +232,7 @@ def answer_json(answer: Answer, address: str, version: int) -> bytes:
 
 def refusal(refused: Refused, address: str, as_json: bool, version: int) -> bytes:
     """Return the body of a refusal."""
-    code, sentence = f"{refused.code:d}", str(refused)
+    code, sentence = refused.code(version), str(refused)
     if not as_json:
         spans = f'<span class="code">{code}</span><span class="msg">{_text(sentence)}</span>'
         return page_xml(spans, "status", address)

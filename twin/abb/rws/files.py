@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twin.abb.home import place_in
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
 DEVICES = "home", "ramdisk", "temp"
 
@@ -26,10 +26,10 @@ def place(cabinet: Cabinet, name: str) -> Path:
     if not colon or "/" in device:
         device, _, rest = plain.partition("/")
     if device.lstrip("$").lower() not in DEVICES:
-        raise Refused(Code.NO_RESOURCE, f"expected HOME:, RAMDISK: or TEMP: before a path, got {name!r}")
+        raise Refused(Condition.NO_VOLUME, f"expected HOME:, RAMDISK: or TEMP: before a path, got {name!r}")
     path = place_in(cabinet.home, rest.lstrip("/"))
     if path is None:
-        raise Refused(Code.REJECTED, f"{name!r} leaves the folder of the controller")
+        raise Refused(Condition.REJECTED, f"{name!r} leaves the folder of the controller")
     return path
 
 
@@ -57,14 +57,14 @@ def _entry(path: Path) -> Item:
 
 
 def _missing(request: Request) -> Refused:
-    return Refused(Code.NO_RESOURCE, f"there is no {request.part['path']}")
+    return Refused(Condition.NO_FILE, f"there is no {request.part['path']}")
 
 
 def _write(cabinet: Cabinet, request: Request) -> Answer:
     """Write a file, which appears whole."""
     path = _at(cabinet, request)
     if path.is_dir():
-        raise Refused(Code.NO_RESOURCE, f"{request.part['path']} is a folder", 400)
+        raise Refused(Condition.NO_RESOURCE, f"{request.part['path']} is a folder", 400)
     existed = path.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _write(cabinet: Cabinet, request: Request) -> Answer:
             file.write(request.body)
         os.replace(draft, path)
     except OSError as error:
-        raise Refused(Code.REJECTED, f"{request.part['path']}: {error.strerror}") from None
+        raise Refused(Condition.REJECTED, f"{request.part['path']}: {error.strerror}") from None
     return Answer(status=200 if existed else 201)
 
 
@@ -81,7 +81,7 @@ def _delete(cabinet: Cabinet, request: Request) -> Answer:
     path = _at(cabinet, request)
     try:
         if path == cabinet.home.resolve():
-            raise Refused(Code.REJECTED, "the folder of the controller stays")
+            raise Refused(Condition.REJECTED, "the folder of the controller stays")
         if path.is_dir():
             shutil.rmtree(path)
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
 from twin.abb.rws.rapid import symbols_of
 from twin.abb.rws.system import ARM
 from twin.rapid.values import PREDEFINED, Record, copied, text_of
@@ -21,7 +21,9 @@ def _number(value: float) -> str:
 
 def _check_unit(request: Request) -> None:
     if request.part["unit"].upper() != ARM:
-        raise Refused(Code.NO_ADDRESS, f"there is no mechanical unit {request.part['unit']}, expected {ARM}")
+        raise Refused(
+            Condition.NO_ADDRESS, f"there is no mechanical unit {request.part['unit']}, expected {ARM}"
+        )
 
 
 def _units(cabinet: Cabinet, request: Request) -> Answer:
@@ -61,7 +63,9 @@ def _robtarget(cabinet: Cabinet, request: Request) -> Answer:
     _check_unit(request)
     coordinate = request.query.get("coordinate", "").lower()
     if coordinate not in COORDINATES:
-        raise Refused(Code.ARGUMENT, f"coordinate: expected Base, World, Tool or Wobj, got {coordinate!r}")
+        raise Refused(
+            Condition.ARGUMENT, f"coordinate: expected Base, World, Tool or Wobj, got {coordinate!r}"
+        )
 
     def state() -> tuple[np.ndarray, Record, Record]:
         tool = _frame(cabinet, request, "tool", "tooldata", "tool0")
@@ -91,7 +95,7 @@ def _frame(cabinet: Cabinet, request: Request, name: str, type_: str, default: s
             is_named = one.declaration.name.lower() == wanted.lower()
             if is_named and one.cell.type == type_ and not one.cell.dimensions:
                 return copied(task.interpreter.read(one.cell))
-    raise Refused(Code.ARGUMENT, f"{name}: there is no {type_} {wanted}")
+    raise Refused(Condition.ARGUMENT, f"{name}: there is no {type_} {wanted}")
 
 
 UNIT = "rw/motionsystem/mechunits/{unit}"

@@ -6,7 +6,7 @@ import threading
 import time
 
 from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
-from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
 TURNING_ON = 1.0
 """Time in [s] in which the motors of a controller are on (general knowledge), with `--strict`."""
@@ -65,7 +65,7 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
 def _checked(request: Request, name: str, known: tuple[str, ...], default: str | None = None) -> str:
     value = request.given(name, default)
     if value not in known:
-        raise Refused(Code.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        raise Refused(Condition.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
     return value
 
 
@@ -86,7 +86,7 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
     except ValueError:
         ratio = -1.0
     if not 0.0 <= ratio <= 100.0:
-        raise Refused(Code.ARGUMENT, "speed-ratio: expected a number from 0 to 100")
+        raise Refused(Condition.ARGUMENT, "speed-ratio: expected a number from 0 to 100")
     cabinet.controller.override = ratio / 100.0
     cabinet.controller.note(10140, f"{ratio:.0f}")
     return DONE
@@ -102,7 +102,7 @@ def _start(cabinet: Cabinet, request: Request) -> Answer:
     cabinet.check_automatic()
     cycle = _checked(request, "cycle", CYCLES, "asis")
     if controller.executing:
-        raise Refused(Code.EXECUTION, "the execution runs already")
+        raise Refused(Condition.EXECUTION, "the execution runs already")
     before = controller.forever
     controller.forever = before if cycle == "asis" else cycle == "forever"
     try:
@@ -142,7 +142,9 @@ def _to_main(cabinet: Cabinet, request: Request) -> Answer:
 def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
     domain = request.part.get("domain")
     if domain is not None and domain not in DOMAINS:
-        raise Refused(Code.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404)
+        raise Refused(
+            Condition.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404
+        )
     return DOMAINS if domain is None else (domain,)
 
 
@@ -150,7 +152,7 @@ def _request_mastership(cabinet: Cabinet, request: Request) -> Answer:
     domains = _domains(cabinet, request)
     for domain in domains:
         if cabinet.master(domain) not in (None, request.session):
-            raise Refused(Code.HELD, f"another session has the mastership of {domain}")
+            raise Refused(Condition.HELD, f"another session has the mastership of {domain}")
     cabinet.masters.update(dict.fromkeys(domains, request.session))
     return DONE
 

@@ -10,7 +10,7 @@ import time
 
 from twin.abb.messages import Message, Queue
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.abb.rws.rapid import literal
 from twin.errors import RapidError
 from twin.rapid.values import STRING, text_of
@@ -38,16 +38,16 @@ def queue_at(cabinet: Cabinet, name: str) -> Queue:
     """
     found = cabinet.controller.queues.get(name.lower())
     if found is None:
-        raise Refused(Code.NO_ADDRESS, f"there is no queue {name}")
+        raise Refused(Condition.NO_ADDRESS, f"there is no queue {name}")
     return found
 
 
 def _create(cabinet: Cabinet, request: Request) -> Answer:
     name, queues = request.given("dipc-queue-name"), cabinet.controller.queues
     if name.lower() in queues:
-        raise Refused(Code.ARGUMENT, f"the queue {name} exists")
+        raise Refused(Condition.ARGUMENT, f"the queue {name} exists")
     if len(queues) >= MOST_QUEUES:
-        raise Refused(Code.HELD, f"there are {MOST_QUEUES} queues already")
+        raise Refused(Condition.HELD, f"there are {MOST_QUEUES} queues already")
     queues[name.lower()] = Queue()
     return Answer(
         status=201, headers={"Location": f"{request.address}/rw/dipc/{name}"} if name.isalnum() else {}
@@ -68,9 +68,9 @@ def _send(cabinet: Cabinet, request: Request) -> Answer:
             data = types.converted(value, types.resolved(type_))
             message = Message(request.given("dipc-src-queue-name"), type_, 0, data, float(user))
         except (RapidError, ValueError) as error:
-            raise Refused(Code.ARGUMENT, str(error)) from None
+            raise Refused(Condition.ARGUMENT, str(error)) from None
         if not cabinet.controller.send(name, message):
-            raise Refused(Code.HELD, f"the queue {name} is full")
+            raise Refused(Condition.HELD, f"the queue {name} is full")
 
     cabinet.call(send)
     return DONE

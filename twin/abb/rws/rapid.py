@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from twin.abb import modules
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.abb.rws.files import place
 from twin.abb.tasks import Task
 from twin.errors import RapidError
@@ -61,7 +63,7 @@ def _activate(on: bool) -> Any:
 
 def _check_stopped(cabinet: Cabinet) -> None:
     if cabinet.controller.executing:
-        raise Refused(Code.EXECUTION, "the execution runs")
+        raise Refused(Condition.EXECUTION, "the execution runs")
 
 
 # -------------------------------------------------------------------------------------------- modules
@@ -90,9 +92,9 @@ def _load(cabinet: Cabinet, request: Request) -> Answer:
     try:
         source = read_source(path)
     except OSError:
-        raise Refused(Code.NO_SYMBOL, f"there is no file {request.given('modulepath')}") from None
+        raise Refused(Condition.NO_FILE_TO_LOAD, f"there is no file {request.given('modulepath')}") from None
     except RapidError as error:
-        raise Refused(Code.SYNTAX, _without_folder(cabinet, str(error))) from None
+        raise Refused(Condition.SYNTAX, _without_folder(cabinet, str(error))) from None
 
     def load() -> None:
         _check_stopped(cabinet)
@@ -110,13 +112,48 @@ def _without_folder(cabinet: Cabinet, text: str) -> str:
 def _unload(cabinet: Cabinet, request: Request) -> Answer:
     cabinet.check_master(request)
     _check_stopped(cabinet)
-    task, name = _task_of(cabinet, request), request.given("module")
+    task = _task_of(cabinet, request)
+    module = _module_of(task, request.given("module"), Condition.NO_MODULE_TO_UNLOAD)
+    modules.unload(cabinet.controller, task, module)
+    return DONE
+
+
+def _module_of(task: Task, name: str, otherwise: Condition = Condition.NO_MODULE) -> st.Module:
+    """Return the module of a task.
+
+    Raises:
+        Refused: there is none.
+    """
     module = task.module(name)
     if module is None:
         known = ", ".join(one.name for one in task.modules) or "none"
-        raise Refused(Code.NO_SYMBOL, f"the task {task.settings.name} has no module {name}, it has {known}")
-    modules.unload(cabinet.controller, task, module)
-    return DONE
+        raise Refused(otherwise, f"the task {task.settings.name} has no module {name}, it has {known}")
+    return module
+
+
+def _module(cabinet: Cabinet, request: Request) -> Answer:
+    """Return name, file and attribute of a module, or its text, for which version 1.0 asks in the query."""
+    task = _task_of(cabinet, request)
+    module = _module_of(task, request.part["module"])
+    if request.query.get("resource") == "module-text":
+        return _module_text(cabinet, request)
+    attribute = "sysmod" if "SYSMODULE" in module.attributes else "none"
+    fields = {"modname": module.name, "filename": Path(module.file).name, "attribute": attribute}
+    return Answer([Item("rap-module", f"{task.settings.name}/{module.name}", fields)])
+
+
+def _module_text(cabinet: Cabinet, request: Request) -> Answer:
+    task = _task_of(cabinet, request)
+    text = _module_of(task, request.part["module"]).text
+    fields = {"change-count": str(task.changes), "module-length": str(len(text))}
+    fields["module-text"] = quote(text) if cabinet.version == 1 else text
+    return Answer([Item("rap-module-text", "moduletext", fields)])
+
+
+def _module_changes(cabinet: Cabinet, request: Request) -> Answer:
+    task = _task_of(cabinet, request)
+    _module_of(task, request.part["module"])
+    return Answer([Item("rap-module-changecount", "changecount", {"count": str(task.changes)})])
 
 
 # ------------------------------------------------------------------------------------------------ data
@@ -157,14 +194,16 @@ def symbol(cabinet: Cabinet, path: str) -> Symbol:
     """
     names = path.split("/")
     if len(names) not in (2, 3):
-        raise Refused(Code.NO_SYMBOL, f"expected TASK/module/name or TASK/name, got {path}")
-    task = cabinet.task(names[0])
+        raise Refused(Condition.NO_SYMBOL, f"expected TASK/module/name or TASK/name, got {path}")
+    task = cabinet.task(names[0], Condition.NO_SYMBOL)
     module, name = names[1].lower() if len(names) == 3 else "", names[-1].lower()
     for one in symbols_of(task):
         is_there = one.module.name.lower() == module if module else one.declaration.scope != "LOCAL"
         if is_there and one.declaration.name.lower() == name:
             return one
-    raise Refused(Code.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}")
+    raise Refused(
+        Condition.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}"
+    )
 
 
 def _data(cabinet: Cabinet, request: Request) -> Answer:
@@ -180,18 +219,18 @@ def _set_data(cabinet: Cabinet, request: Request) -> Answer:
         found = symbol(cabinet, request.part["symbol"])
         cell, interpreter = found.cell, found.task.interpreter
         if cell.kind == "CONST":
-            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is constant", 403)
+            raise Refused(Condition.ARGUMENT, f"{found.declaration.name} is constant", 403)
         try:
             new = interpreter.types.converted(value, cell.type, cell.dimensions)
         except RapidError as error:
-            raise Refused(Code.ARGUMENT, f"{found.declaration.name}: {error}") from None
+            raise Refused(Condition.ARGUMENT, f"{found.declaration.name}: {error}") from None
         if cell.dimensions and _shape(new, cell.dimensions) != _shape(
             interpreter.read(cell), cell.dimensions
         ):
             sizes = "x".join(map(str, _shape(interpreter.read(cell), cell.dimensions)))
-            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
+            raise Refused(Condition.ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
         if cell.type == STRING and not cell.dimensions and len(new) > LONGEST_STRING:
-            raise Refused(Code.ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
+            raise Refused(Condition.ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
         interpreter.write(cell, found.declaration.name, new)
 
     cabinet.call(write)
@@ -218,7 +257,7 @@ def literal(text: str) -> Any:
             raise ValueError("more than a value")
         return _literal(modules[0].items[0].initial)
     except (RapidError, ValueError, AttributeError, RecursionError):
-        raise Refused(Code.SYNTAX, f"expected a value as RAPID writes it, got {text[:80]!r}") from None
+        raise Refused(Condition.SYNTAX, f"expected a value as RAPID writes it, got {text[:80]!r}") from None
 
 
 def _literal(node: Any) -> Any:
@@ -263,7 +302,7 @@ def _search(cabinet: Cabinet, request: Request) -> Answer:
     kind, type_ = request.given("symtyp", "any"), request.given("dattyp", "").lower()
     part = request.given("regexp", "").lower().strip("^$.*")
     if kind not in (*SYMBOLS, "any", "udef"):
-        raise Refused(Code.ARGUMENT, f"symtyp: expected per, var, con or any, got {kind!r}")
+        raise Refused(Condition.ARGUMENT, f"symtyp: expected per, var, con or any, got {kind!r}")
     tasks = [cabinet.task(block[0])] if block else list(cabinet.controller.tasks.values())
 
     def matching() -> list[Symbol]:
@@ -282,6 +321,7 @@ def _search(cabinet: Cabinet, request: Request) -> Answer:
     return Answer([one._replace(kind="rap-sympropvar-li") for one in items], page=100)
 
 
+MODULE = "rw/rapid/tasks/{task}/modules/{module}"
 DATA, DATA_2 = "rw/rapid/symbol/data/RAPID/{symbol...}", "rw/rapid/symbol/RAPID/{symbol...}/data"
 PROPERTIES = "rw/rapid/symbol/properties/RAPID/{symbol...}"
 
@@ -290,6 +330,9 @@ ROUTES = (
     Route("POST", "rw/rapid/tasks/{task}", _activate(True), "activate", "rw/rapid/tasks/activate"),
     Route("POST", "rw/rapid/tasks/{task}", _activate(False), "deactivate", "rw/rapid/tasks/deactivate"),
     Route("GET", "rw/rapid/modules", _modules, path_2="rw/rapid/tasks/{task}/modules"),
+    *(Route("GET", path, _module) for path in ("rw/rapid/modules/{module}", MODULE)),
+    Route("GET", f"{MODULE}/text", _module_text),
+    Route("GET", f"{MODULE}/changecount", _module_changes),
     Route("POST", "rw/rapid/tasks/{task}", _load, "loadmod", waits=True),
     Route("POST", "rw/rapid/tasks/{task}", _unload, "unloadmod"),
     Route("GET", DATA, _data, path_2=DATA_2),

@@ -23,7 +23,7 @@ from twin.abb.rws.authentication import Session, Sessions
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.exchange import (
     Answer,
-    Code,
+    Condition,
     Refused,
     Request,
     answer_json,
@@ -48,6 +48,7 @@ DRAINING = 5.0
 
 JSON = {1: "application/json", 2: "application/hal+json;v=2.0"}
 XML = {1: "application/xhtml+xml", 2: "application/xhtml+xml;v=2.0"}
+METHODS = "GET", "POST", "PUT", "DELETE"
 HOST = re.compile(r"[\w.\[\]:-]{1,255}", re.ASCII)
 FORM = "application/x-www-form-urlencoded;v=2.0"
 CONTENT = "text/plain;v=2.0", "application/octet-stream;v=2.0"
@@ -170,6 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.as_json = self.query.get("json") == "1" if version == 1 else JSON[2] in accepted
         try:
             self.unread = self._size()
+            self._check_origin()
             path, session, body = segments(target.path), self._session(), self._body()
             if version == 2:
                 self._check_media(path, accepted)
@@ -177,9 +179,9 @@ class _Handler(BaseHTTPRequestHandler):
         except Refused as refused:
             self._drain()
             content = refusal(refused, self.address, self.as_json, version)
-            self._send(refused.status, content, self._media())
+            self._send(refused.status(version), content, self._media())
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = do_GET
 
     # ------------------------------------------------------------------------------------------- request
 
@@ -192,13 +194,21 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.headers.get("Content-Length", "0")
         if "Transfer-Encoding" in self.headers or not (text.isascii() and text.isdigit()):
             self.close_connection = True
-            raise Refused(Code.ARGUMENT, "expected a Content-Length", 411)
+            raise Refused(Condition.ARGUMENT, "expected a Content-Length", 411)
         return int(text)
+
+    def _check_origin(self) -> None:
+        """Raise `Refused` for other methods, and for changes that a page of another host asks for."""
+        if self.command not in METHODS:
+            raise Refused(Condition.ARGUMENT, f"expected {', '.join(METHODS)}, got {self.command}", 405)
+        origin = self.headers.get("Origin")
+        if self.command != "GET" and origin and urlsplit(origin).netloc != self.headers.get("Host"):
+            raise Refused(Condition.REJECTED, f"a page of {origin} cannot change this controller")
 
     def _body(self) -> bytes:
         """Return the body, whose size is checked before it is read."""
         if self.unread > MOST_BODY:
-            raise Refused(Code.ARGUMENT, f"a body of {self.unread} bytes, the limit is {MOST_BODY}", 413)
+            raise Refused(Condition.ARGUMENT, f"a body of {self.unread} bytes, the limit is {MOST_BODY}", 413)
         body = self.rfile.read(self.unread)
         if len(body) < self.unread:
             raise ConnectionError("the client is gone")
@@ -226,7 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
         if session is None:
             if not sessions.is_right(self.headers.get("Authorization", ""), self.command):
                 self.challenge = sessions.challenge()
-                raise Refused(Code.REJECTED, "expected the name and the password of a user", 401)
+                raise Refused(Condition.REJECTED, "expected the name and the password of a user", 401)
             session = sessions.begin()
             named = {"-http-session-": session.name, "ABBCX": session.number}
             self.cookies = [f"{name}={value}; path=/; httponly" for name, value in named.items()]
@@ -235,11 +245,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _check_media(self, path: tuple[str, ...], accepted: str) -> None:
         """Raise `Refused` for types of version 2.0 that are not those of a controller (public notes)."""
         if path[:1] not in (("fileservice",), ("poll",)) and not (JSON[2] in accepted or XML[2] in accepted):
-            raise Refused(Code.ARGUMENT, f"Accept: expected {JSON[2]} or {XML[2]}", 406)
+            raise Refused(Condition.ARGUMENT, f"Accept: expected {JSON[2]} or {XML[2]}", 406)
         given = self.headers.get("Content-Type", "").replace(" ", "")
         expected = {"POST": (FORM,), "PUT": CONTENT}.get(self.command)
         if expected and given not in expected:
-            raise Refused(Code.ARGUMENT, f"Content-Type: expected {' or '.join(expected)}", 415)
+            raise Refused(Condition.ARGUMENT, f"Content-Type: expected {' or '.join(expected)}", 415)
 
     # -------------------------------------------------------------------------------------------- answer
 
@@ -269,7 +279,9 @@ class _Handler(BaseHTTPRequestHandler):
             subscriptions.remove(subscriptions.find(request.path[1], request.session))
             self._answer(Answer())
         else:
-            raise Refused(Code.ARGUMENT, "expected POST /subscription or DELETE /subscription/NUMBER", 405)
+            raise Refused(
+                Condition.ARGUMENT, "expected POST /subscription or DELETE /subscription/NUMBER", 405
+            )
 
     def _serve_events(self, number: str, session: Session) -> None:
         subscription = self.services.subscriptions.find(number, session.name)
@@ -317,4 +329,5 @@ class _Handler(BaseHTTPRequestHandler):
         if status != 204:
             lines += [f"Content-Type: {media}", f"Content-Length: {len(content)}"]
         lines.append(f"Connection: {'close' if self.close_connection else 'keep-alive'}")
-        self.wfile.write("\r\n".join((*lines, "", "")).encode("latin-1", "replace") + content)
+        body = b"" if self.command == "HEAD" else content
+        self.wfile.write("\r\n".join((*lines, "", "")).encode("latin-1", "replace") + body)

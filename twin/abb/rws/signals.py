@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import DONE, Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
 BINARY = "DI", "DO"
 
@@ -18,7 +18,7 @@ def signal_name(cabinet: Cabinet, path: str) -> str:
     """
     name = path.split("/")[-1].lower()
     if name not in cabinet.controller.signals:
-        raise Refused(Code.NO_ADDRESS, f"there is no signal {path.split('/')[-1]}")
+        raise Refused(Condition.NO_ADDRESS, f"there is no signal {path.split('/')[-1]}")
     return name
 
 
@@ -61,7 +61,7 @@ def _set(cabinet: Cabinet, request: Request) -> Answer:
             raise ValueError
     except ValueError:
         wanted = "0 or 1" if type_ in BINARY else "a number"
-        raise Refused(Code.ARGUMENT, f"lvalue of {name}: expected {wanted}, got {text!r}") from None
+        raise Refused(Condition.ARGUMENT, f"lvalue of {name}: expected {wanted}, got {text!r}") from None
     cabinet.controller.signals.write(name, value)
     return DONE
 

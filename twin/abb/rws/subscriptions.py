@@ -18,7 +18,7 @@ from typing import Any
 
 from twin.abb.rws import panel
 from twin.abb.rws.cabinet import Cabinet
-from twin.abb.rws.exchange import Code, Item, Refused, item_xml, page_xml, segments
+from twin.abb.rws.exchange import Condition, Item, Refused, item_xml, page_xml, segments
 from twin.abb.rws.queues import fields_of, queue_at
 from twin.abb.rws.rapid import symbol
 from twin.abb.rws.signals import signal_name, signal_text
@@ -144,7 +144,7 @@ class Subscriptions:
         values = dict(form)
         paths = [values.get(number, "") for name, number in form if name == "resources"]
         if not paths or len(paths) > MOST_RESOURCES:
-            raise Refused(Code.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
+            raise Refused(Condition.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
 
         def watched() -> list[Watched]:
             found = [watch(self._cabinet, path) for path in paths]
@@ -153,7 +153,7 @@ class Subscriptions:
             return found
 
         if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-            raise Refused(Code.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
+            raise Refused(Condition.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
         new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
         self._subscriptions[new.number] = new
         self._wake.set()
@@ -172,7 +172,7 @@ class Subscriptions:
         """
         found = self._subscriptions.get(int(text)) if text.isascii() and text.isdigit() else None
         if found is None or found.session != session:
-            raise Refused(Code.NO_ADDRESS, f"there is no subscription {text} of this session")
+            raise Refused(Condition.NO_ADDRESS, f"there is no subscription {text} of this session")
         return found
 
     def remove(self, one: Subscription) -> None:
@@ -247,7 +247,9 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         names = parts[parts.index("RAPID") + 1 :]
         found = symbol(cabinet, "/".join(names if cabinet.version == 1 else names[:-1]))  # without "data"
         if found.cell.kind != "PERS":
-            raise Refused(Code.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched")
+            raise Refused(
+                Condition.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched"
+            )
         kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"
         read = found.task.interpreter.read
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
@@ -258,4 +260,4 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         return WatchedQueue(
             path, "dipc-msg-ev", "dipc-data", lambda: [queue.popleft() for _ in range(len(queue))]
         )
-    raise Refused(Code.NO_ADDRESS, f"{path} cannot be watched")
+    raise Refused(Condition.NO_ADDRESS, f"{path} cannot be watched")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from twin.abb.event_log import Entry
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import Answer, Code, Item, Refused, Request
+from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
 from twin.robot.robot import Robot
 
 ARM = "ROB_1"
@@ -37,8 +37,11 @@ def _controller(cabinet: Cabinet, request: Request) -> Answer:
 def _variable(cabinet: Cabinet, request: Request) -> Answer:
     """Return the path of a device, which `fileservice` and programs understand."""
     name = request.part["name"]
+    if not name.startswith("$"):
+        cabinet.report_missing("GET", f"ctrl/{name}")
+        raise Refused(Condition.NOT_SIMULATED, f"/ctrl/{name} is not simulated")
     if name.upper() not in ("$HOME", "$RAMDISK", "$TEMP"):
-        raise Refused(Code.NO_ADDRESS, f"there is no variable {name}, expected $HOME, $RAMDISK or $TEMP")
+        raise Refused(Condition.NO_ADDRESS, f"there is no variable {name}, expected $HOME, $RAMDISK or $TEMP")
     return Answer([Item("ctrl-env", name, {"_value": f"{name[1:].upper()}:"})])
 
 
@@ -86,7 +89,7 @@ def _instances(cabinet: Cabinet, request: Request) -> Answer:
     name = f"{request.part['topic']}/{request.part['type']}".lower()
     found = _configuration(cabinet.controller.robot).get(name)
     if found is None:
-        raise Refused(Code.NO_RESOURCE, f"there is no configuration {name}")
+        raise Refused(Condition.NO_RESOURCE, f"there is no configuration {name}")
 
     def item(title: str, attributes: Mapping[str, str]) -> Item:
         nested = [Item("cfg-ia-t-li", key, {"value": value}) for key, value in attributes.items()]
@@ -121,7 +124,7 @@ def _one_event(cabinet: Cabinet, request: Request) -> Answer:
     for one in cabinet.controller.events:
         if str(one.number) == request.part["number"]:
             return Answer([_event(one)._replace(kind="elog-message")])
-    raise Refused(Code.NO_RESOURCE, f"there is no event {request.part['number']}")
+    raise Refused(Condition.NO_RESOURCE, f"there is no event {request.part['number']}")
 
 
 ROUTES = (

@@ -221,7 +221,7 @@ def test_symbols_of_another_task_and_local_ones_are_not_found(client):
         "T_NONE/count",
         "secret",
     ):
-        assert refused(client.request("GET", f"{data}/{path}"))[0] == 404, path
+        assert refused(client.request("GET", f"{data}/{path}"))[0] == 400, path
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_names_and_texts_stay_texts(served, client, name):
 
     uri = f"/rw/rapid/symbol/data/RAPID/T_ROB1/{quote(name, safe='%')}"
     status, code, sentence = refused(client.request("GET", uri))
-    assert (status, code) == (404, -1073442816)
+    assert (status, code) == (400, -1073414146)
     assert "there is no data" in sentence
-    assert refused(client.request("GET", f"{uri}?json=1"))[:2] == (404, -1073442816)
+    assert refused(client.request("GET", f"{uri}?json=1"))[:2] == (400, -1073414146)
     served.controller.signals.write(name, 1.0)  # of a station's file
     listed = client.document("/rw/iosystem/signals")
     assert len(listed.findall(".//{*}li")) == len(served.controller.signals.names)
@@ -255,7 +255,7 @@ def test_an_address_in_a_header_stays_an_address(client):
 
 
 def test_unknown_resources_methods_and_actions(client):
-    assert refused(client.request("GET", "/rw/none"))[:2] == (404, -1073445866)
+    assert refused(client.request("GET", "/rw/none"))[:2] == (404, -1073414146)
     assert refused(client.request("DELETE", "/rw/system"))[::2] == (405, "/rw/system takes GET")
     assert (
         "expected the action start, stop"
@@ -279,7 +279,7 @@ def test_modules_are_loaded_replaced_and_removed(served, client):
     assert client.post(f"{tasks}=loadmod", "modulepath=HOME:/lib.mod&replace=false") == 204
     assert text(client.document("/rw/rapid/symbol/data/RAPID/T_ROB1/extra"), "value") == "5"
     again = client.request("POST", f"{tasks}=loadmod", "modulepath=$HOME/lib.mod")
-    assert refused(again) == (403, -1073442809, "the module Library is loaded already")
+    assert refused(again) == (400, -1073442809, "the module Library is loaded already")
     client.request("PUT", "/fileservice/$home/lib.mod", LIBRARY.replace("extra:=5", "extra:=6"))
     assert client.post(f"{tasks}=loadmod", "modulepath=HOME:lib.mod&replace=true") == 204
     assert text(client.document("/rw/rapid/symbol/data/RAPID/T_ROB1/extra"), "value") == "6"
@@ -295,10 +295,10 @@ def test_modules_are_loaded_replaced_and_removed(served, client):
     client.request("PUT", "/fileservice/$home/twice.mod", twice)
     sentence = refused(client.request("POST", f"{tasks}=loadmod", "modulepath=HOME:/twice.mod"))[2]
     assert "main is declared in another module already" in sentence
-    assert client.request("POST", f"{tasks}=loadmod", "modulepath=HOME:/none.mod")[0] == 404
+    assert client.request("POST", f"{tasks}=loadmod", "modulepath=HOME:/none.mod")[0] == 400
     assert client.request("POST", f"{tasks}=loadmod", "modulepath=/etc/passwd")[0] == 404
     assert client.post(f"{tasks}=unloadmod", "module=Library") == 204
-    assert client.request("POST", f"{tasks}=unloadmod", "module=Library")[0] == 404
+    assert client.request("POST", f"{tasks}=unloadmod", "module=Library")[0] == 400
     modules = client.document("/rw/rapid/modules?task=T_ROB1")
     assert [one.text for one in modules.iter() if one.get("class") == "name"] == ["M"]
     for name in ("lib", "bad", "twice"):
@@ -310,13 +310,13 @@ def test_a_program_is_removed_refused_and_loaded_again(served, client):
     client.request("PUT", "/fileservice/$home/m.mod", PROGRAM)
     assert client.post(f"{tasks}=unloadmod", "module=M") == 204
     sentence = refused(client.request("POST", f"{execution}=start", "cycle=once"))
-    assert sentence == (403, -1073442809, "the task T_ROB1 has no procedure main")
+    assert sentence == (400, -1073442809, "the task T_ROB1 has no procedure main")
     assert client.post(f"{tasks}=loadmod", "modulepath=HOME:/m.mod") == 204
     assert client.post(f"{execution}=start", "cycle=once") == 204
     assert (
-        refused(client.request("POST", f"{tasks}=loadmod", "modulepath=HOME:/m.mod&replace=true"))[0] == 403
+        refused(client.request("POST", f"{tasks}=loadmod", "modulepath=HOME:/m.mod&replace=true"))[0] == 400
     )
-    assert refused(client.request("POST", f"{tasks}=activate"))[0] == 403
+    assert refused(client.request("POST", f"{tasks}=activate"))[0] == 400
     wait_until(lambda: not served.controller.executing)
     assert text(client.document("/rw/rapid/symbol/data/RAPID/T_ROB1/count"), "value") == "1"
 

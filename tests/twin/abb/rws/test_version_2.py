@@ -56,7 +56,7 @@ def test_a_program_is_started_with_mastership(served, client):
     assert client.value("/rw/panel/ctrl-state", "ctrlstate") == "motoron"
     answer = client.post("/rw/rapid/execution/resetpp")
     assert answer.status_code == 403
-    assert answer.json()["status"]["code"] == "-1073445859"
+    assert answer.json()["status"]["code"] == -1073445859
     assert client.post("/rw/mastership/edit/request").status_code == 204
     assert client.post("/rw/rapid/execution/resetpp").status_code == 204
     assert client.post(f"{COUNT}/data", value="7").status_code == 204
@@ -168,7 +168,7 @@ def test_events_and_the_keep_alive_of_version_2(served, client):
 def test_the_mode_of_a_virtual_controller_can_be_set(client):
     assert client.post("/rw/panel/opmode", opmode="MANR").status_code == 204
     answer = client.post("/rw/rapid/execution/start", cycle="once")
-    assert answer.json()["status"]["code"] == "-1073445860"
+    assert answer.json()["status"]["code"] == -1073445860
     assert client.post("/rw/panel/opmode", opmode="AUTO").status_code == 204
 
 
