@@ -35,7 +35,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationWarning
-from twin.identification.least_squares import Fit, solved, triangles
+from twin.identification.least_squares import Fit, Triangles, solved, triangles
 from twin.identification.measurements import Measurements, equations
 from twin.identification.torque_model import TorqueModel
 
@@ -142,20 +142,10 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
     return fit.spread @ middle @ fit.spread.T, count
 
 
-def half_factors(
-    model: TorqueModel, fit: Fit, covariance: Floats, measured: Sequence[Measurements]
-) -> Floats | None:
-    """Return factors (r,) of at least 1 of the deviations, from fits to both halves of the recordings.
-
-    Args:
-        model: fitted model.
-        fit: fit to all of the recordings.
-        covariance: (r, r) covariance that is stated.
-        measured: the recordings.
-
-    Returns:
-        The factors, alike for parameters of one kind; `None` if a half determines too little.
-    """
+def half_fits(
+    model: TorqueModel, fit: Fit, measured: Sequence[Measurements]
+) -> list[tuple[Fit, Triangles]] | None:
+    """Return fits with the weights of another to both halves of the recordings; `None` if one is too short."""
     halves: tuple[list[Measurements], list[Measurements]] = ([], [])
     for one in measured:
         t = one.t[np.any(one.used, axis=1)]
@@ -169,19 +159,45 @@ def half_factors(
         reduced = triangles(model, half) if half else None
         if reduced is None or np.sum(reduced.counts) < FEWEST_PER_PARAMETER * len(fit.beta):
             return None
-        fits.append(solved(reduced, fit.weights))
-        if fits[-1].rank < len(fit.beta):
+        fits.append((solved(reduced, fit.weights), reduced))
+        if fits[-1][0].rank < len(fit.beta):
             return None
+    return fits
+
+
+def half_factors(model: TorqueModel, fit: Fit, covariance: Floats, halves: Sequence[Fit]) -> Floats:
+    """Return factors (r,) of at least 1 of the deviations, alike for parameters of one kind.
+
+    Args:
+        model: fitted model.
+        fit: fit to all of the recordings.
+        covariance: (r, r) covariance that is stated.
+        halves: fits to both halves of the recordings.
+    """
     white = np.sqrt(np.diag(fit.covariance))
     larger = np.divide(np.sqrt(np.diag(covariance)), white, out=np.ones_like(white), where=white > 0)
-    spread = larger * np.sqrt(np.diag(fits[0].covariance) + np.diag(fits[1].covariance))
-    off = (fits[0].beta - fits[1].beta) / np.where(spread > 0, spread, np.inf)
+    spread = larger * np.sqrt(sum(np.diag(half.covariance) for half in halves))
+    off = (halves[0].beta - halves[1].beta) / np.where(spread > 0, spread, np.inf)
     kinds = np.array([symbol.rstrip("0123456789") for symbol in model.base.symbols])
     kinds = np.where(np.char.startswith(kinds, "F") | (kinds == "J"), kinds, "link")
     factors = np.ones(len(off))
     for kind in set(kinds.tolist()):
         factors[kinds == kind] = max(1.0, float(np.sqrt(np.mean(off[kinds == kind] ** 2))))
     return factors
+
+
+def growth_over_halves(fit: Fit, reduced: Triangles, halves: Sequence[tuple[Fit, Triangles]]) -> Floats:
+    """Return the ratios (n,) of the residuals of a fit to those of fits to both halves of the recordings.
+
+    Squares are divided by the numbers of equations less those of the parameters that they determine.
+    """
+
+    def squares(fit: Fit, reduced: Triangles) -> np.ndarray:
+        leverage = fit.weights**2 * np.sum((reduced.R[:, :, :-1] @ fit.spread) ** 2, axis=(1, 2))
+        return np.array([reduced.residual_norms(fit.beta) ** 2, np.maximum(reduced.counts - leverage, 1.0)])
+
+    (whole, free), (parts, free_parts) = squares(fit, reduced), sum(squares(*half) for half in halves)
+    return np.sqrt(whole / free / np.maximum(parts / free_parts, np.finfo(float).tiny))
 
 
 def warn_of_repetition(residuals: Sequence[Residuals], percent: Floats) -> None:

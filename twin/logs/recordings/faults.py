@@ -122,8 +122,8 @@ def held_values(q: Floats) -> Held:
         before, after = (np.abs(values[k + 4] - values[k]) / 4.0 for k in (starts - 4, ends + 1))
         speed = np.maximum(before, after)
         counts = np.array([_local_quantum(steps[max(k - NEAR, 0) : k + NEAR]) for k in ends])
-        moves = np.minimum(before, after) > np.maximum(3.0 * quantum(values), _noise(values[1:][steps > 0]))
-        moves &= jumps > 3.0 * np.maximum(counts, _noise(values[1:][steps > 0]))
+        moves = np.minimum(before, after) > np.maximum(3.0 * quantum(values), signal_noise(values[1:][steps > 0]))
+        moves &= jumps > 3.0 * np.maximum(counts, signal_noise(values[1:][steps > 0]))
         length = ends - starts + 1
         found = moves & (jumps > HELD * speed) & (jumps > 0.4 * length * speed)
         for start, end in zip(starts[found], ends[found], strict=True):
@@ -144,7 +144,7 @@ def _local_quantum(steps: Floats) -> float:
     return float(np.min(some)) if np.all(np.abs(counts - np.round(counts)) < 0.03) else 0.0
 
 
-def _noise(values: Floats) -> float:
+def signal_noise(values: Floats) -> float:
     """Return the deviation of the noise of a smooth signal (N,), from its fourth differences."""
     fourth = np.abs(np.diff(values, 4))
     return float(np.median(fourth)) * 1.4826 / np.sqrt(70.0) if fourth.size else 0.0
