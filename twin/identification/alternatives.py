@@ -89,8 +89,10 @@ class Alternatives(NamedTuple):
 
 def percent_of(fit: Fit, reduced: Triangles) -> Floats:
     """Return the residuals (n,) of a fit in percent of the torques; infinite if it is not determined."""
-    return joint_residuals(reduced, fit.beta).percent if fit.rank == len(fit.beta) else np.full(
-        len(reduced.R), np.inf
+    return (
+        joint_residuals(reduced, fit.beta).percent
+        if fit.rank == len(fit.beta)
+        else np.full(len(reduced.R), np.inf)
     )
 
 
@@ -109,19 +111,23 @@ def mean_logarithm(fit: Fit, reduced: Triangles) -> float:
 def alternatives(model: TorqueModel, measured: Sequence[Measurements], more: Columns) -> Alternatives:
     """Reduce the equations of thinned measurements, see `thinned`, with more columns."""
     n, r = model.robot.n, len(model.base.columns)
-    R, counts = None, np.zeros(n, dtype=np.int64)
+    R: list[Floats | None] = [None] * n
+    counts = np.zeros(n, dtype=np.int64)
     for one in measured:
         for part, samples in sample_blocks(one):
             Y = model.regressor(*motion_at(one, samples))[..., model.base.columns]
-            rows = np.concatenate([Y, more(one, samples, Y)], axis=-1)
-            block, width = filtered_block(Samples(part, samples, rows), one), rows.shape[-1]
-            R = np.zeros((n, width, width)) if R is None else R
-            for joint in range(n):
+            block = filtered_block(
+                Samples(part, samples, np.concatenate([Y, more(one, samples, Y)], axis=-1)), one
+            )
+            for joint, before in enumerate(R):
                 rows = block.rows[block.used[:, joint], joint]
                 counts[joint] += len(rows)
-                R[joint] = triangle(np.concatenate([R[joint], rows]), width)
-    assert R is not None
-    return Alternatives(R, counts, r, max(one.oversampling for one in measured))
+                rows = rows if before is None else np.concatenate([before, rows])
+                R[joint] = triangle(rows, rows.shape[1]) if len(rows) > rows.shape[1] else rows
+    whole = [rows for rows in R if rows is not None]
+    most = max(map(len, whole))
+    padded = [np.pad(rows, ((0, most - len(rows)), (0, 0))) for rows in whole]
+    return Alternatives(np.array(padded), counts, r, max(one.oversampling for one in measured))
 
 
 def delayed_torques(measured: Measurements, delay: float) -> Floats:

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.arrays import Floats
-from twin.identification.alternatives import Alternatives, alternatives, delayed_torques, mean_logarithm, thinned
+from twin.identification.alternatives import (
+    Alternatives,
+    alternatives,
+    delayed_torques,
+    mean_logarithm,
+    thinned,
+)
 from twin.identification.measurements import Measurements
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.finding import Finding

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ MUCH = 12.0
 BETTER = 0.7
 """Sum over the joints by which the logarithms of residuals must fall."""
 
-HALF = 0.5
+REMAINS = 0.6
 """Ratio to which the largest residual of a joint must fall."""
 
 AS_GOOD = 0.05
@@ -49,14 +49,14 @@ CERTAIN = 3.0
 OTHER = 2.5
 """Smallest factor between units that the torques of other joints tell."""
 
-FACTORS = np.geomspace(1.0 / 4096.0, 4096.0, 13)
-"""Factors of a torque that are tried; at the ends a joint has no part in the fit."""
-
 MOUNTINGS = {"floor": 0.0, "wall": -90.0, "inverted": 180.0, "90": 90.0}
 """Mountings that are tried, with the angles in degrees by which they turn the base."""
 
-CUTS = tuple(np.arange(1, 6) / 6.0)
-"""Shares of a recording after which a change is tried."""
+CUTS = tuple(np.arange(6) / 6.0)
+"""Shares of a recording after which a change is tried; after 0, another sign or unit of a torque."""
+
+RATES = (0.5, 0.71, 1.4, 2.0)
+"""Rates of a clock that are tried where they are far from 1; others are a column of their own."""
 
 STEP = 1e-4
 """Step of differences by positions, in [rad], and by the logarithm of time."""
@@ -81,24 +81,25 @@ class Change(NamedTuple):
 
     def gain(self, before: Floats) -> float:
         """Return the sum over the joints by which the logarithms of residuals (n,) fall."""
-        return float(np.sum(np.log(np.maximum(before, 1e-9) / np.maximum(self.percent, 1e-9))))
+        return float(np.sum(np.log(np.maximum(before, 1e-9)) - np.log(np.clip(self.percent, 1e-9, 1e9))))
 
 
 def explanation(found: Identification) -> Finding | None:
     """Return a finding for the alternative to the recordings that explains the torques much better, if any."""
     model, measured = found.model, [thinned(one) for one in found.measured]
-    power = in_deviations(friction_power(model, measured), found.beta, found.covariance)
+    rows = friction_power(model, measured)
+    power = in_deviations(rows, found.beta, found.covariance)
     if not (np.any(power < -CERTAIN) or np.any(lacks(found))):
         return None
     other = alternatives(model, measured, lambda one, at, Y: _torques(one.tau[at]))
     before = percent_of(*other.fit(np.eye(len(power))))
-    tried = [*_signs(other, found, measured, power), *_orders(other), *_units(other, found)]
-    tried += _later(found, measured)
+    tried = [*_signs(other, found, power, rows), *_orders(other, found), *_later(found, measured)]
     if np.any(before > MUCH):
         tried += [*_moves(found, measured), *_robots(found, measured)]
     explains = [
         one for one in tried
-        if one.certain or (one.gain(before) > BETTER and np.max(one.percent) < HALF * np.max(before))
+        if (one.certain and one.gain(before) > -AS_GOOD)
+        or (one.gain(before) > BETTER and np.max(one.percent) < REMAINS * np.max(before))
     ]  # fmt: skip
     best = max(explains, key=lambda change: change.gain(before), default=None)
     if best is None:
@@ -144,33 +145,29 @@ def in_deviations(rows: Floats, beta: Floats, covariance: Floats) -> Floats:
     return np.divide(rows @ beta, deviation, out=np.zeros(len(rows)), where=deviation > 0)
 
 
-def _signs(
-    other: Alternatives, found: Identification, measured: Sequence[Measurements], power: Floats
-) -> Iterator[Change]:
-    """Yield signs of torques that lower the residuals, or with which friction brakes."""
-    n, gives, rows = len(power), power < -CERTAIN, friction_power(found.model, measured)
-    before = percent_of(*other.fit(np.eye(n)))
-    tries = {(joint,) for joint in range(n)} | {tuple(np.flatnonzero(gives).tolist())} - {()}
-    for joints in tries:
-        signs = np.where(np.isin(np.arange(n), joints), -1.0, 1.0)
-        fit, reduced = other.fit(np.diag(signs))
+def _signs(other: Alternatives, found: Identification, power: Floats, rows: Floats) -> Iterator[Change]:
+    """Yield the other sign of the torques whose friction would drive the arm, if it brakes then."""
+    gives, n = power < -CERTAIN, len(power)
+    for joints in {
+        tuple(np.flatnonzero(gives).tolist()),
+        *((joint,) for joint in np.flatnonzero(gives).tolist()),
+    }:
+        fit, reduced = other.fit(np.diag(np.where(np.isin(np.arange(n), joints), -1.0, 1.0)))
         after = in_deviations(rows, fit.beta, fit.covariance)
-        if np.any(after < -CERTAIN):
-            continue
-        numbers = tuple(joint + 1 for joint in joints)
-        every = np.all(gives | (np.abs(power) <= CERTAIN)) and len(joints) > 1
-        one = Change(
-            "sign", () if every else numbers,
-            f"{'all torques seem' if every else f'the torque of {joint_names(numbers)} seems'} to have the "
-            "other sign, with which friction brakes",
-            percent_of(fit, reduced),
-        )  # fmt: skip
-        rights = np.all(gives[list(joints)]) and np.all(after[list(joints)] > CERTAIN)
-        yield one._replace(certain=bool(rights and one.gain(before) > -AS_GOOD))
+        if joints and np.all(after >= -CERTAIN) and np.all(after[list(joints)] > CERTAIN):
+            every = n > 1 and np.all(gives | (np.abs(power) <= CERTAIN))
+            numbers = () if every else tuple(joint + 1 for joint in joints)
+            text = "all torques seem" if every else f"the torque of {joint_names(numbers)} seems"
+            text += " to have the other sign, with which friction brakes"
+            yield Change("sign", numbers, text, percent_of(fit, reduced), certain=True)
 
 
-def _orders(other: Alternatives) -> Iterator[Change]:
-    """Yield pairs of torques that were swapped."""
+def _orders(other: Alternatives, found: Identification) -> Iterator[Change]:
+    """Yield pairs of torques that were swapped, and torques in percent of their largest."""
+    limits = found.model.robot.tau_max
+    if np.all(np.isfinite(limits)):
+        text = "the torques seem to be in percent of those of the robot's limits"
+        yield Change("unit", (), text, percent_of(*other.fit(np.diag(limits / np.mean(limits)))))
     for numbers, order in _pairs(len(other.R)):
         text = f"the torques of {joint_names(numbers)} seem to be swapped"
         yield Change("swapped", numbers, text, percent_of(*other.fit(np.eye(len(order))[order])))
@@ -184,36 +181,23 @@ def _pairs(n: int) -> Iterator[tuple[tuple[int, int], list[int]]]:
         yield (a + 1, b + 1), order
 
 
-def _units(other: Alternatives, found: Identification) -> Iterator[Change]:
-    """Yield units of the torque of one joint, and torques in percent of their largest."""
-    n, robot = len(other.R), found.model.robot
-    drives, limits = robot.active_drives, robot.tau_max
-    if np.all(np.isfinite(limits)):
-        text = "the torques seem to be in percent of those of the robot's limits"
-        yield Change("unit", (), text, percent_of(*other.fit(np.diag(limits / np.mean(limits)))))
+def _scaled(found: Identification, joint: int, factor: float, percent: Floats) -> Iterator[Change]:
+    """Yield the other sign, or another unit, of a torque that must be multiplied by a factor."""
+    if abs(np.log(abs(factor))) < np.log(OTHER):
+        if factor < 0:
+            text = f"the torque of joint {joint + 1} seems to have the other sign, with which friction brakes"
+            yield Change("sign", (joint + 1,), text, percent)
+        return
+    drives = found.model.robot.active_drives
     assert drives is not None
-    for joint in range(n):
-        best, least = 1.0, None
-        for factors in (FACTORS, (0.5, 2.0)):  # coarse factors, then those beside the best
-            for factor in best * np.asarray(factors):
-                scale = np.where(np.arange(n) == joint, factor, 1.0)
-                percent = percent_of(*other.fit(np.diag(scale)))
-                if least is None or np.sum(np.log(percent)) < np.sum(np.log(least)):
-                    best, least = float(factor), percent
-        if least is not None and FACTORS[0] < best < FACTORS[-1] and abs(np.log(best)) > np.log(OTHER):
-            ratio = float(np.abs(np.diag(drives.motor_matrix))[joint])
-            yield Change("unit", (joint + 1,), _unit(joint, best, ratio), least)
-
-
-def _unit(joint: int, factor: float, ratio: float) -> str:
-    """Name the likely reason of a torque that must be multiplied by a factor."""
+    ratio = float(np.abs(np.diag(drives.motor_matrix))[joint])
     text = (
         f"the torque of joint {joint + 1} seems to be in another unit than others, by about {1 / factor:.2g}"
     )
-    for value, cause in ((ratio, "is it that of the motor, before the gear"), (1e-3, "is it in mN m")):
-        if 0.5 < factor / value < 2.0 and not 0.5 < value < 2.0:
-            return f"{text}; {cause}?"
-    return f"{text}; is it a current, or that of the motor?"
+    causes = {"is it that of the motor, before the gear": ratio, "is it in mN m": 1e-3}
+    near = [cause for cause, value in causes.items() if 0.5 < factor / value < 2.0 and not 0.5 < value < 2.0]
+    text += f"; {[*near, 'is it a current, or that of the motor'][0]}?"
+    yield Change("unit", (joint + 1,), text, percent)
 
 
 def _moves(found: Identification, measured: Sequence[Measurements]) -> Iterator[Change]:
@@ -224,6 +208,11 @@ def _moves(found: Identification, measured: Sequence[Measurements]) -> Iterator[
             text = f"the positions {'and the torques ' if both else ''}of {joint_names(numbers)} seem to be swapped"
             changed = [_moved(one, order, np.ones(n), both) for one in measured]
             yield Change("swapped", numbers, text, _percent(found.model, changed))
+    for cut, factor in product(CUTS[1:], RATES):
+        text = f"the clock seems to change, after {100.0 * cut:.0f} % of the recording, by about {factor:.2g}"
+        yield Change(
+            "changes", (), text, _percent(found.model, [_slower(one, cut, factor) for one in measured])
+        )
     for joint in range(n):
         signs = np.where(np.arange(n) == joint, -1.0, 1.0)
         text = f"the position of joint {joint + 1} seems to have the other sign"
@@ -240,6 +229,18 @@ def _moved(measured: Measurements, order: Sequence[int], signs: Floats, both: bo
     return replace(measured, **arrays, weights=weights, motor=None, reference=None)
 
 
+def _slower(measured: Measurements, cut: float, factor: float) -> Measurements:
+    """Return measurements that are faster by a factor after a share of their time."""
+    used = measured.t[np.any(measured.used, axis=1)][[0, -1]]
+    rate = np.where(measured.t > used[0] + cut * (used[1] - used[0]), factor, 1.0)[:, None]
+    rates = {
+        "qd": measured.qd * rate,
+        "qdd": measured.qdd * rate**2,
+        "qd_friction": measured.qd_friction * rate,
+    }
+    return replace(measured, **rates, motor=None, reference=None)
+
+
 def _robots(found: Identification, measured: Sequence[Measurements]) -> Iterator[Change]:
     """Yield other mountings of the robot, and other built-in arms."""
     model, robot = found.model, found.model.robot
@@ -253,7 +254,9 @@ def _robots(found: Identification, measured: Sequence[Measurements]) -> Iterator
         if arm.n == robot.n and arm.name != robot.name:
             text = f"the recording seems to be of another arm (--robot {name})"
             kinds = () if model.torque_sensors else friction_of(arm)
-            its = TorqueModel(arm.with_gravity(robot.gravity), friction=kinds, torque_sensors=model.torque_sensors)
+            its = TorqueModel(
+                arm.with_gravity(robot.gravity), friction=kinds, torque_sensors=model.torque_sensors
+            )
             yield Change("arm", (), text, _percent(its.without_load, measured))
 
 
@@ -266,30 +269,39 @@ def _percent(model: TorqueModel, measured: Sequence[Measurements]) -> Floats:
 def _later(found: Identification, measured: Sequence[Measurements]) -> Iterator[Change]:
     """Yield gains, zeros, frictions and clocks that changed at some time, or ever since the start."""
     model, n = found.model, found.model.robot.n
-    eye, drives = np.eye(n), model.robot.active_drives
     kinds = ("gain of the torque", "zero of the torque", "friction", "zero of the position")
-    assert drives is not None
+    joints = np.vstack([np.eye(n), np.ones(n)]).T  # each, and all together
+    slides = np.array([[one.startswith(("Fc", "Fv")) * one.endswith(str(j + 1)) for j in range(n)]
+                       for one in model.base.symbols], dtype=np.float64)  # fmt: skip
 
     def more(one: Measurements, at: NDArray[np.intp], Y: Floats) -> Floats:
         """Return columns by which torques change, at each time, and the torques."""
-        q, qd, qdd, slides, load, motor = motion_at(one, at)
-        moved = [model.regressor(q + STEP * e, qd, qdd, slides, load, motor) for e in eye]
-        moved.append(model.regressor(q, (1 + STEP) * qd, (1 + 2 * STEP) * qdd, (1 + STEP) * slides, load, motor))
-        slopes = [(Z[..., model.base.columns] - Y) @ found.beta / STEP for Z in moved]
-        rubs = np.sign(shaft_speeds(drives, slides, slides))[:, None, :] * drives.friction_matrix.T
-        tau = one.tau[at][..., None]
-        parts = [tau * eye, np.broadcast_to(eye, rubs.shape), rubs, np.stack(slopes, axis=-1)]
+        q, qd, qdd, qd_friction, load, motor = motion_at(one, at)
+        shifted = [model.regressor(q + STEP * e, qd, qdd, qd_friction, load, motor) for e in joints.T]
+        rates = (1 + STEP) * qd, (1 + STEP) ** 2 * qdd, (1 + STEP) * qd_friction
+        shifted.append(model.regressor(q, *rates, load, motor))
+        slopes = [(Z[..., model.base.columns] - Y) @ found.beta / STEP for Z in shifted]
+        rubs, tau = Y @ (found.beta[:, None] * slides) @ joints, one.tau[at][..., None]
+        parts = [tau * joints, np.broadcast_to(joints, rubs.shape), rubs, np.stack(slopes, axis=-1)]
         used = one.t[np.any(one.used, axis=1)][[0, -1]]
         share = ((one.t[at] - used[0]) / (used[1] - used[0]))[:, None, None]
         whole = np.concatenate(parts, axis=-1)
         return np.concatenate([*(whole * (share > cut) for cut in CUTS), whole * share, tau], axis=-1)
 
-    other, K = alternatives(model, measured, more), len(kinds) * n + 1
+    other, K = alternatives(model, measured, more), len(kinds) * (n + 1) + 1
     torque = np.append(np.zeros((len(CUTS) + 1) * K), 1.0)
     for column in range(len(torque) - 1):
-        when, (kind, joint) = column // K, divmod(column % K, n)
-        what = f"{kinds[kind]} of joint {joint + 1}" if kind < len(kinds) else "clock"
+        when, (kind, joint) = column // K, divmod(column % K, n + 1)
+        if when == 0 and (kind > 0 or joint == n):
+            continue
+        fit, reduced = other.fit(torque, [column])
+        percent, rest = percent_of(fit, reduced), 1.0 - float(fit.beta[-1])
+        if when == 0:
+            percent[joint] /= max(abs(rest), 1e-12)
+            yield from _scaled(found, joint, rest, percent)
+            continue
+        of = f"joint {joint + 1}" if joint < n else "all joints"
+        what = f"{kinds[kind]} of {of}" if kind < len(kinds) else "clock"
         how = f"after {100.0 * CUTS[when]:.0f} % of the recording" if when < len(CUTS) else "all the time"
-        text = f"the {what} seems to change, {how}"
-        numbers = (joint + 1,) if kind < len(kinds) else ()
-        yield Change("changes", numbers, text, percent_of(*other.fit(torque, [column])))
+        numbers = (joint + 1,) if kind < len(kinds) and joint < n else ()
+        yield Change("changes", numbers, f"the {what} seems to change, {how}", percent)

@@ -266,7 +266,7 @@ def _identified(
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
         weighted, fit, blocks, factor, late, half_factors=factors, growth=growth,
     )  # fmt: skip
-    of_model = model_findings(found)
+    of_model = model_findings(found, any(one.stops for one in findings))
     if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
         of_model += delay_finding(late, _period(whole))
         warn_of_masses(model, factor, fit.beta, found.deviations)

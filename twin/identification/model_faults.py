@@ -51,14 +51,20 @@ PLATEAU = 0.003
 """Share of the samples at the extreme of a torque that is clipped."""
 
 
-def model_findings(found: Identification) -> list[Finding]:
-    """Return what the fit shows of faults of its recordings; of exact logs only what a validation shows."""
+def model_findings(found: Identification, wrong: bool = False) -> list[Finding]:
+    """Return what the fit shows of faults of its recordings; of exact logs only what a validation shows.
+
+    Args:
+        found: the fit.
+        wrong: whether the recordings are known to be wrong, so that nothing else explains them.
+    """
     worse = [] if found.validation is None else list(worse_findings(found, found.validation))
     if found.noise is None:
         return worse
     clipped = list(clipped_findings(found))
-    of_fit = [] if clipped else list(fit_findings(found))
-    return [*clipped, *still_findings(found), *vague_findings(found), *of_fit, *worse]
+    of_fit = [] if clipped or wrong else list(fit_findings(found))
+    vague = [] if any(one.stops for one in of_fit) else list(vague_findings(found))
+    return [*clipped, *vague, *of_fit, *worse]
 
 
 def fit_findings(found: Identification) -> Iterator[Finding]:
@@ -103,41 +109,28 @@ def worse_findings(found: Identification, after: JointResiduals) -> Iterator[Fin
 
 
 def vague_findings(found: Identification) -> Iterator[Finding]:
-    """Yield a note for joints about which the arm's inertia is not determined."""
+    """Yield a finding for joints that hardly move, and one for those whose inertia is not determined."""
     model, n = found.model, found.model.robot.n
-    used = [one.q[np.any(one.used, axis=1)] for one in found.measured]
+    used = [one.q[np.any(one.used, axis=1)] for one in found.measured if np.any(one.used)]
+    spans = np.max([np.ptp(q, axis=0) for q in used], axis=0)
     q, zero = np.tile(np.median(np.concatenate(used), axis=0), (n, 1)), np.zeros((n, n))
     turning = model.regressor(q, zero, np.eye(n), zero) - model.regressor(q, zero, zero, zero)
     rows = turning[np.arange(n), np.arange(n)][:, model.base.columns]
     inertia, deviation = rows @ found.beta, np.sqrt(np.einsum("ji,ik,jk->j", rows, found.covariance, rows))
-    vague = np.flatnonzero(deviation > VAGUE * np.abs(inertia)).tolist()
-    if vague:
-        values = ", ".join(f"{inertia[j]:.2g} +- {deviation[j]:.2g}" for j in vague)
-        yield Finding(
-            "undetermined", tuple(j + 1 for j in vague),
-            f"the inertia about {joint_names(j + 1 for j in vague)} is not determined, it is {values} kg m^2 "
-            f"in the middle of the motion: record faster ones, or keep the rotors of the file",
-            stops=False,
-        )  # fmt: skip
-
-
-def still_findings(found: Identification) -> Iterator[Finding]:
-    """Yield a finding for joints that hardly move, and whose friction is therefore not determined."""
-    spans = np.max(
-        [np.ptp(one.q[np.any(one.used, axis=1)], axis=0) for one in found.measured if np.any(one.used)],
-        axis=0,
-    )
-    symbols = {one.symbol: one for one in found.values}
-    for joint in np.flatnonzero(spans < STILL).tolist():
-        own = [symbols[s] for s in symbols if s[-len(str(joint + 1)) :] == str(joint + 1)]
-        vague = [one.symbol for one in own if not one.deviation < 0.5 * abs(one.value)]
-        if vague:
-            yield Finding(
-                "still", (joint + 1,),
-                f"joint {joint + 1} turns by {spans[joint]:.2g} rad only: {', '.join(vague)} are not "
-                "determined by this recording; let it turn back and forth by 0.5 rad or more, at several "
-                "speeds",
-            )  # fmt: skip
+    vague = deviation > VAGUE * np.abs(inertia)
+    for name, joints, advice in (
+        (
+            "still",
+            vague & (spans < STILL),
+            "let it turn back and forth by 0.5 rad or more, at several speeds",
+        ),
+        ("undetermined", vague & (spans >= STILL), "record faster motions, or keep the rotors of the file"),
+    ):
+        if np.any(joints):
+            numbers = np.flatnonzero(joints) + 1
+            values = ", ".join(f"{inertia[j - 1]:.2g} +- {deviation[j - 1]:.2g}" for j in numbers)
+            text = f"the inertia about {joint_names(numbers)} is not determined by this recording, it is {values} kg m^2"
+            yield Finding(name, tuple(numbers.tolist()), f"{text}; {advice}", name == "still")
 
 
 def plateau(tau: Floats) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from twin.identification.measurements import Measurements, equations
 from twin.identification.near_rest import without_rest
 from twin.identification.outliers import sample_residuals
 from twin.identification.torque_model import TorqueModel
-from twin.logs.recordings.faults import signal_noise
+from twin.logs.recordings.faults import quantum, signal_noise
 from twin.logs.recordings.finding import Finding
 
 
@@ -135,10 +135,14 @@ class Identification:
 
     @cached_property
     def noise(self) -> Floats | None:
-        """Deviations (n,) of the noise of the torques, by their fourth differences; `None` for exact logs."""
+        """Deviations (n,) of the noise of the torques, seen without a model; `None` for exact logs."""
         if any(one.low_pass is None for one in self.measured):
             return None
-        return np.max([[signal_noise(tau) for tau in one.tau.T] for one in self.measured], axis=0)
+        noise = [
+            [max(signal_noise(tau), min(quantum(tau), np.ptp(tau)) / np.sqrt(12.0)) for tau in one.tau.T]
+            for one in self.measured
+        ]
+        return np.max(noise, axis=0)
 
     @cached_property
     def validation_moving(self) -> JointResiduals | None:
