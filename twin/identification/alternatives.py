@@ -99,8 +99,8 @@ def percent_of(fit: Fit, reduced: Triangles) -> Floats:
 def mean_logarithm(fit: Fit, reduced: Triangles) -> float:
     """Return the mean logarithm L of the residuals of a fit, for parameters that are unknown as well.
 
-    It is the restricted likelihood of H. Patterson and R. Thompson, Biometrika 58 (1971), for noise of unknown
-    size in each joint: with the weights w and the normal matrix H, `(log det H / 2 - sum N_j log w_j) / sum N_j`.
+    It is the restricted likelihood of H. Patterson and R. Thompson, Biometrika 58 (1971): with the weights w
+    and the normal matrix H, `(log det H / 2 - sum N_j log w_j) / sum N_j`.
     """
     if fit.rank < len(fit.beta):
         return np.inf

@@ -145,7 +145,7 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
 def half_fits(
     model: TorqueModel, fit: Fit, measured: Sequence[Measurements]
 ) -> list[tuple[Fit, Triangles]] | None:
-    """Return fits with the weights of another to both halves of the recordings; `None` if one is too short."""
+    """Return fits to both halves of the recordings, weighted alike; `None` if one determines too little."""
     halves: tuple[list[Measurements], list[Measurements]] = ([], [])
     for one in measured:
         t = one.t[np.any(one.used, axis=1)]

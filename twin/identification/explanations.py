@@ -1,8 +1,8 @@
 """Explanations of large residuals: other signs, units, orders, mountings and arms that leave small ones.
 
 No fault is stated for one sign alone.  A wrong torque leaves large residuals, and an alternative must leave
-small ones.  The friction of a joint takes power; where the sign of its torque is wrong, it seems to give power,
-beyond its deviation.  Alternatives are compared by the sum over the joints of the logarithms of their residuals,
+small ones.  The friction of a joint takes power; where its torque has the wrong sign, it seems to give it,
+beyond its deviation.  Alternatives are compared by the sum over the joints of the logarithms of residuals,
 relative to the torques.
 """
 
@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twin.arrays import Floats
 from twin.identification.alternatives import Alternatives, alternatives, percent_of, thinned
-from twin.identification.least_squares import Fit, fitted, triangles
+from twin.identification.least_squares import fitted, triangles
 from twin.identification.measurements import Measurements, motion_at
 from twin.identification.torque_model import TorqueModel, friction_of, identifiable, shaft_speeds
 from twin.logs.recordings.finding import Finding, joint_names
@@ -52,8 +52,11 @@ OTHER = 2.5
 MOUNTINGS = {"floor": 0.0, "wall": -90.0, "inverted": 180.0, "90": 90.0}
 """Mountings that are tried, with the angles in degrees by which they turn the base."""
 
-CUTS = tuple(np.arange(6) / 6.0)
-"""Shares of a recording after which a change is tried; after 0, another sign or unit of a torque."""
+CUTS = tuple(np.arange(1, 6) / 6.0)
+"""Shares of a recording after which a change is tried."""
+
+LARGEST = float(np.log(4096.0))
+"""Logarithm of the largest factor of a torque that is tried; there a joint has no part in the fit."""
 
 RATES = (0.5, 0.71, 1.4, 2.0)
 """Rates of a clock that are tried where they are far from 1; others are a column of their own."""
@@ -85,7 +88,7 @@ class Change(NamedTuple):
 
 
 def explanation(found: Identification) -> Finding | None:
-    """Return a finding for the alternative to the recordings that explains the torques much better, if any."""
+    """Return a finding for the alternative that explains the torques much better, if there is one."""
     model, measured = found.model, [thinned(one) for one in found.measured]
     rows = friction_power(model, measured)
     power = in_deviations(rows, found.beta, found.covariance)
@@ -93,7 +96,8 @@ def explanation(found: Identification) -> Finding | None:
         return None
     other = alternatives(model, measured, lambda one, at, Y: _torques(one.tau[at]))
     before = percent_of(*other.fit(np.eye(len(power))))
-    tried = [*_signs(other, found, power, rows), *_orders(other, found), *_later(found, measured)]
+    tried = [*_signs(other, found, power, rows), *_orders(other, found), *_units(other, found)]
+    tried += _later(found, measured)
     if np.any(before > MUCH):
         tried += [*_moves(found, measured), *_robots(found, measured)]
     explains = [
@@ -169,7 +173,7 @@ def _orders(other: Alternatives, found: Identification) -> Iterator[Change]:
         text = "the torques seem to be in percent of those of the robot's limits"
         yield Change("unit", (), text, percent_of(*other.fit(np.diag(limits / np.mean(limits)))))
     for numbers, order in _pairs(len(other.R)):
-        text = f"the torques of {joint_names(numbers)} seem to be swapped"
+        text = f"the torques of joints {numbers[0]} and {numbers[1]} seem to be swapped"
         yield Change("swapped", numbers, text, percent_of(*other.fit(np.eye(len(order))[order])))
 
 
@@ -181,23 +185,35 @@ def _pairs(n: int) -> Iterator[tuple[tuple[int, int], list[int]]]:
         yield (a + 1, b + 1), order
 
 
-def _scaled(found: Identification, joint: int, factor: float, percent: Floats) -> Iterator[Change]:
-    """Yield the other sign, or another unit, of a torque that must be multiplied by a factor."""
-    if abs(np.log(abs(factor))) < np.log(OTHER):
-        if factor < 0:
-            text = f"the torque of joint {joint + 1} seems to have the other sign, with which friction brakes"
-            yield Change("sign", (joint + 1,), text, percent)
-        return
-    drives = found.model.robot.active_drives
+def _units(other: Alternatives, found: Identification) -> Iterator[Change]:
+    """Yield the other sign, and another unit, of the torque of one joint."""
+    from scipy.optimize import minimize_scalar
+
+    n, drives = len(other.R), found.model.robot.active_drives
     assert drives is not None
-    ratio = float(np.abs(np.diag(drives.motor_matrix))[joint])
-    text = (
-        f"the torque of joint {joint + 1} seems to be in another unit than others, by about {1 / factor:.2g}"
-    )
-    causes = {"is it that of the motor, before the gear": ratio, "is it in mN m": 1e-3}
-    near = [cause for cause, value in causes.items() if 0.5 < factor / value < 2.0 and not 0.5 < value < 2.0]
-    text += f"; {[*near, 'is it a current, or that of the motor'][0]}?"
-    yield Change("unit", (joint + 1,), text, percent)
+    for joint in range(n):
+
+        def percent(factor: float, joint: int = joint) -> Floats:
+            return percent_of(*other.fit(np.diag(np.where(np.arange(n) == joint, factor, 1.0))))
+
+        text = f"the torque of joint {joint + 1} seems to have the other sign, with which friction brakes"
+        yield Change("sign", (joint + 1,), text, percent(-1.0))
+        best: Any = minimize_scalar(
+            lambda x, of=percent: np.sum(np.log(of(np.exp(x)))),
+            bounds=(-LARGEST, LARGEST), method="bounded", options={"xatol": 0.1},
+        )  # fmt: skip
+        factor = float(np.exp(best.x))
+        if np.log(OTHER) < abs(best.x) < 0.95 * LARGEST:
+            causes = {
+                "is it that of the motor, before the gear": abs(drives.motor_matrix[joint, joint]),
+                "is it in mN m": 1e-3,
+            }
+            near = [cause for cause, value in causes.items() if abs(np.log(factor / value)) < np.log(2.0)]
+            text = (
+                f"the torque of joint {joint + 1} seems to be in another unit than others, by about "
+                f"{1 / factor:.2g}; {[*near, 'is it a current, or that of the motor'][0]}?"
+            )
+            yield Change("unit", (joint + 1,), text, percent(factor))
 
 
 def _moves(found: Identification, measured: Sequence[Measurements]) -> Iterator[Change]:
@@ -205,10 +221,11 @@ def _moves(found: Identification, measured: Sequence[Measurements]) -> Iterator[
     n = found.model.robot.n
     for numbers, order in _pairs(n):
         for both in (False, True):
-            text = f"the positions {'and the torques ' if both else ''}of {joint_names(numbers)} seem to be swapped"
+            what = "positions and the torques" if both else "positions"
+            text = f"the {what} of joints {numbers[0]} and {numbers[1]} seem to be swapped"
             changed = [_moved(one, order, np.ones(n), both) for one in measured]
             yield Change("swapped", numbers, text, _percent(found.model, changed))
-    for cut, factor in product(CUTS[1:], RATES):
+    for cut, factor in product(CUTS, RATES):
         text = f"the clock seems to change, after {100.0 * cut:.0f} % of the recording, by about {factor:.2g}"
         yield Change(
             "changes", (), text, _percent(found.model, [_slower(one, cut, factor) for one in measured])
@@ -292,16 +309,10 @@ def _later(found: Identification, measured: Sequence[Measurements]) -> Iterator[
     torque = np.append(np.zeros((len(CUTS) + 1) * K), 1.0)
     for column in range(len(torque) - 1):
         when, (kind, joint) = column // K, divmod(column % K, n + 1)
-        if when == 0 and (kind > 0 or joint == n):
-            continue
-        fit, reduced = other.fit(torque, [column])
-        percent, rest = percent_of(fit, reduced), 1.0 - float(fit.beta[-1])
-        if when == 0:
-            percent[joint] /= max(abs(rest), 1e-12)
-            yield from _scaled(found, joint, rest, percent)
-            continue
         of = f"joint {joint + 1}" if joint < n else "all joints"
         what = f"{kinds[kind]} of {of}" if kind < len(kinds) else "clock"
         how = f"after {100.0 * CUTS[when]:.0f} % of the recording" if when < len(CUTS) else "all the time"
         numbers = (joint + 1,) if kind < len(kinds) and joint < n else ()
-        yield Change("changes", numbers, f"the {what} seems to change, {how}", percent)
+        yield Change(
+            "changes", numbers, f"the {what} seems to change, {how}", percent_of(*other.fit(torque, [column]))
+        )

@@ -1,9 +1,9 @@
 """Faults of a recording that a fitted model shows: lack of fit, change with time, saturation, and rest.
 
 A model that lacks something leaves more than the noise of the torques, which a smoother shows without any
-model.  Arms have backlash, ripple and friction of their own, so that this alone is a note.  It stops a result
-where an alternative to the recording leaves half of it or less (`twin.identification.explanations`), or where
-`MOST` of a torque is left.
+model.  Arms have backlash, ripple and further friction, so that this alone is a note.  It stops a result
+where an alternative leaves much less (`twin.identification.explanations`), or where `MOST` of a torque is
+left.
 
 A recording that changes with time, by a gain, a zero, a clock or a friction, has parameters that hold for each
 half and none that hold for both: the residuals of the whole exceed those of fits to its halves.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from twin.arrays import Floats
 from twin.identification.explanations import explanation, lacks
 from twin.identification.least_squares import JointResiduals, fitted, triangles
 from twin.identification.outliers import sample_residuals
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 MOST = 50.0
 """Largest residuals in percent of the torque; measured arms have up to 36."""
+
+MATTERS = 1.0
+"""Residuals in percent of the torque above which a lack of fit is a note."""
 
 CHANGES = 2.0
 """Largest ratio of the residuals to those of fits to halves; measured arms have up to 1.6."""
@@ -68,7 +72,7 @@ def model_findings(found: Identification, wrong: bool = False) -> list[Finding]:
 
 
 def fit_findings(found: Identification) -> Iterator[Finding]:
-    """Yield findings where the model explains less than the noise of the torques leaves, or only its halves."""
+    """Yield findings where the model leaves more than the noise of the torques, or explains only halves."""
     assert found.noise is not None
     assert found.unfiltered is not None
     reason = explanation(found)
@@ -83,7 +87,7 @@ def fit_findings(found: Identification) -> Iterator[Finding]:
             "times those of fits to its halves",
         )  # fmt: skip
     percent, rest, lacking = found.residuals.percent, found.unfiltered, np.flatnonzero(lacks(found))
-    if lacking.size:
+    if lacking.size and np.max(percent[lacking]) > MATTERS:
         worst = lacking[np.argmax(percent[lacking])]
         yield Finding(
             "lack", tuple((lacking + 1).tolist()),
@@ -117,20 +121,24 @@ def vague_findings(found: Identification) -> Iterator[Finding]:
     turning = model.regressor(q, zero, np.eye(n), zero) - model.regressor(q, zero, zero, zero)
     rows = turning[np.arange(n), np.arange(n)][:, model.base.columns]
     inertia, deviation = rows @ found.beta, np.sqrt(np.einsum("ji,ik,jk->j", rows, found.covariance, rows))
-    vague = deviation > VAGUE * np.abs(inertia)
+    vague, still = deviation > VAGUE * np.abs(inertia), spans < STILL
+    for one in found.values:
+        joint = int(one.symbol[-1]) - 1
+        vague[joint] |= still[joint] and not one.deviation < 0.5 * abs(one.value)
     for name, joints, advice in (
         (
             "still",
-            vague & (spans < STILL),
+            vague & still,
             "let it turn back and forth by 0.5 rad or more, at several speeds",
         ),
-        ("undetermined", vague & (spans >= STILL), "record faster motions, or keep the rotors of the file"),
+        ("undetermined", vague & ~still, "record faster motions, or keep the rotors of the file"),
     ):
         if np.any(joints):
             numbers = np.flatnonzero(joints) + 1
             values = ", ".join(f"{inertia[j - 1]:.2g} +- {deviation[j - 1]:.2g}" for j in numbers)
-            text = f"the inertia about {joint_names(numbers)} is not determined by this recording, it is {values} kg m^2"
-            yield Finding(name, tuple(numbers.tolist()), f"{text}; {advice}", name == "still")
+            text = f"the inertia about {joint_names(numbers)} is {values} kg m^2, and not determined by this "
+            text += f"recording; {advice}"
+            yield Finding(name, tuple(numbers.tolist()), text, stops=name == "still")
 
 
 def plateau(tau: Floats) -> NDArray[np.bool_]:

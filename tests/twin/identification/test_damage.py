@@ -9,7 +9,7 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support import damage
 from tests.support.identified_arms import excited, slides_as_it_starts
-from twin.identification.alternatives import alternatives
+from twin.identification.alternatives import alternatives, percent_of
 from twin.identification.filters import differences
 from twin.identification.measurements import filtered_measurements
 from twin.identification.torque_model import TorqueModel
@@ -134,11 +134,14 @@ def test_the_positions_decide_whether_stamps_are_right(arrays, how, said, off):
 def test_a_torque_is_no_better_for_being_smaller(linear, arrays):
     """All torques in another unit fit as well as before; one of them alone does not fit the others."""
     measured = filtered_measurements(twin.logs.torque_recording(*arrays))
-    other = alternatives(TorqueModel(linear), [measured])
-    _, L = other.fit()
+    other = alternatives(
+        TorqueModel(linear), [measured], lambda one, at, _: np.repeat(one.tau[at][:, None], 6, axis=1)
+    )
+    percent = percent_of(*other.fit(np.eye(6)))
     for factor in (1e-3, 1e3):
-        assert other.fit(factors=np.full(6, factor))[1] == pytest.approx(L, abs=1e-6)
-        assert other.fit(factors=np.where(np.arange(6) == 3, factor, 1.0))[1] > L
+        np.testing.assert_allclose(percent_of(*other.fit(factor * np.eye(6))), percent, rtol=1e-6)
+        alone = np.diag(np.where(np.arange(6) == 3, factor, 1.0))
+        assert np.sum(np.log(percent_of(*other.fit(alone)) / percent)) > 1.0
 
 
 def test_a_delay_has_its_deviation(linear, arrays):

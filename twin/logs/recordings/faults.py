@@ -104,7 +104,7 @@ def jumps(t: Floats, q: Floats) -> list[Finding]:
     if not rows.size:
         return []
     size, first = steps[rows[0], joints[0]], t[rows[0] + 1]
-    text = f"the position of joint {joints[0] + 1} jumps by {size:.3g} rad at {first:.6g} s, as if its zero changed"
+    text = f"the position of joint {joints[0] + 1} jumps by {size:.3g} rad at {first:.6g} s: its zero changed"
     return [Finding("changes", tuple(sorted({int(j) + 1 for j in joints})), text)]
 
 
