@@ -267,7 +267,7 @@ def _identified(
         weighted, fit, blocks, factor, late, half_factors=factors, growth=growth,
     )  # fmt: skip
     of_model = model_findings(found, any(one.stops for one in findings))
-    if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
+    if not any(one.stops and one.name != "worse" for one in (*findings, *of_model)):
         of_model += delay_finding(late, _period(whole))
         warn_of_masses(model, factor, fit.beta, found.deviations)
     return replace(found, findings=(*findings, *spike_findings(with_spikes, whole), *of_model))

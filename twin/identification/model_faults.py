@@ -2,11 +2,10 @@
 
 A model that lacks something leaves more than the noise of the torques, which a smoother shows without any
 model.  Arms have backlash, ripple and further friction, so that this alone is a note.  It stops a result
-where an alternative leaves much less (`twin.identification.explanations`), or where `MOST` of a torque is
-left.
+where an alternative leaves much less (`twin.identification.explanations`), or where `MOST` is left.
 
 A recording that changes with time, by a gain, a zero, a clock or a friction, has parameters that hold for each
-half and none that hold for both: the residuals of the whole exceed those of fits to its halves.
+half and none that hold for both: residuals of the whole exceed those of fits to its halves.
 """
 
 from __future__ import annotations
