@@ -196,7 +196,8 @@ def growth_over_halves(fit: Fit, reduced: Triangles, halves: Sequence[tuple[Fit,
         leverage = fit.weights**2 * np.sum((reduced.R[:, :, :-1] @ fit.spread) ** 2, axis=(1, 2))
         return np.array([reduced.residual_norms(fit.beta) ** 2, np.maximum(reduced.counts - leverage, 1.0)])
 
-    (whole, free), (parts, free_parts) = squares(fit, reduced), sum(squares(*half) for half in halves)
+    whole, free = squares(fit, reduced)
+    parts, free_parts = np.sum([squares(*half) for half in halves], axis=0)
     return np.sqrt(whole / free / np.maximum(parts / free_parts, np.finfo(float).tiny))
 
 

@@ -4,8 +4,8 @@ A model that lacks something leaves more than the noise of the torques, which a 
 model.  Arms have backlash, ripple and further friction, so that this alone is a note.  It stops a result
 where an alternative leaves much less (`twin.identification.explanations`), or where `MOST` is left.
 
-A recording that changes with time, by a gain, a zero, a clock or a friction, has parameters that hold for each
-half and none that hold for both: residuals of the whole exceed those of fits to its halves.
+A recording that changes with time, by a gain, a zero, a clock or a friction, has parameters that hold for
+each half and none that hold for both: its residuals exceed those of fits to its halves.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ def vague_findings(found: Identification) -> Iterator[Finding]:
     rows = turning[np.arange(n), np.arange(n)][:, model.base.columns]
     inertia, deviation = rows @ found.beta, np.sqrt(np.einsum("ji,ik,jk->j", rows, found.covariance, rows))
     vague, still = deviation > VAGUE * np.abs(inertia), spans < STILL
-    for one in found.values:
-        joint = int(one.symbol[-1]) - 1
-        vague[joint] |= still[joint] and not one.deviation < 0.5 * abs(one.value)
+    for joint in np.flatnonzero(still).tolist():
+        its = [one for one in found.values if one.symbol.endswith(str(joint + 1))]
+        vague[joint] |= any(not one.deviation < 0.5 * abs(one.value) for one in its)
     for name, joints, advice in (
         (
             "still",
