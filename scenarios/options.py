@@ -64,6 +64,38 @@ package_path_option = partial(
 """Return the field of `--package-path`, which the command line puts into the environment."""
 
 
+lock_option = partial(
+    option, (), "joints that do not move, as fingers, and their positions in rad or m", "NAME=POSITION"
+)
+"""Return the field of `--lock`; `locked_joints` reads it."""
+
+unphysical_option = partial(option, False, "accept bodies in a URDF that cannot exist")
+"""Return the field of `--unphysical`."""
+
+
+def locked_joints(words: Sequence[str]) -> dict[str, float]:
+    """Return the positions of `--lock`, by the joint's name.
+
+    Raises:
+        ValueError: a word is not a name and a number.
+
+    Example:
+        >>> from scenarios.options import locked_joints
+        >>> locked_joints(["finger_joint=0.02"])
+        {'finger_joint': 0.02}
+    """
+    found = {}
+    for word in words:
+        name, _, position = word.partition("=")
+        try:
+            found[name] = float(position)
+        except ValueError:
+            raise ValueError(
+                f"--lock {word}: expected NAME=POSITION in rad or m, as finger_joint=0.02"
+            ) from None
+    return found
+
+
 def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:
     """Return a field for a positional argument, which is required if it has no default."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "positional": True})

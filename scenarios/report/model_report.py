@@ -195,10 +195,10 @@ def read_otherwise(agreement: Agreement) -> list[Finding]:
     return [
         Finding(
             WARNING,
-            f"PyBullet's loadURDF makes another robot of this file: its mass matrix differs by "
-            f"{100 * agreement.file_mass:.2g} % of the inertia of {agreement.file_joint!r}, its tool frame by "
-            f"{1e3 * agreement.file_tool:.2g} mm; it has 1 kg for a link without <inertial>, no inertia for an "
-            "impossible one, and rounded angles as printed",
+            f"PyBullet itself reads another robot from this file: its mass matrix differs by "
+            f"{100 * agreement.file_mass:.2g} % of the inertia of {agreement.file_joint!r}, its tool frame "
+            f"by {1e3 * agreement.file_tool:.2g} mm; it takes 1 kg for a link without <inertial>, no inertia "
+            "for an impossible one, and rounded angles as printed",
         )
     ]
 

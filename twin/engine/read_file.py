@@ -11,6 +11,7 @@ import numpy as np
 from twin.arrays import Floats
 from twin.engine.client import connected, disconnect, suppress_output
 from twin.errors import TwinError
+from twin.robot.loading.urdf_document import read_document
 from twin.robot.robot import Robot
 
 
@@ -27,15 +28,15 @@ def file_dynamics(robot: Robot, q: Floats) -> tuple[Floats, Floats]:
         TwinError: PyBullet cannot load the file.
     """
     assert robot.urdf is not None
-    document = ET.parse(robot.urdf)
-    for link in document.iter("link"):
+    root = read_document(robot.urdf, exact=False).root
+    for link in root.iter("link"):
         for shape in [part for part in link if part.tag in ("visual", "collision")]:
             link.remove(shape)
     client = connected()
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "robot.urdf"
-            document.write(path)
+            ET.ElementTree(root).write(path)
             with suppress_output():
                 body = client.loadURDF(str(path), useFixedBase=True, flags=client.URDF_USE_INERTIA_FROM_FILE)
         infos = [client.getJointInfo(body, index) for index in range(client.getNumJoints(body))]
@@ -43,7 +44,7 @@ def file_dynamics(robot: Robot, q: Floats) -> tuple[Floats, Floats]:
         tool = [info[12].decode() for info in infos].index(robot.tool_frame)
         rows = [moving.index(name) for name in robot.tree.names]
         masses, tools = [], []
-        for tree_positions, position in zip(robot.tree_positions(q), q, strict=True):
+        for tree_positions in robot.tree_positions(q):
             at = dict(robot.locked) | dict(zip(robot.tree.names, tree_positions.tolist(), strict=True))
             M = np.array(client.calculateMassMatrix(body, [at[name] for name in moving]))
             masses.append(robot.embedding.T @ M[np.ix_(rows, rows)] @ robot.embedding)

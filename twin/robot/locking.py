@@ -71,7 +71,9 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
             inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
     flange, T_flange = home[tree.flange_joint]
     if flange < 0:
-        raise RobotError(f"robot {robot.name!r}: with {', '.join(joints)} locked nothing moves the tool frame")
+        raise RobotError(
+            f"robot {robot.name!r}: with {', '.join(joints)} locked nothing moves the tool frame"
+        )
     reduced = replace(
         tree,
         names=tuple(tree.names[i] for i in left),
@@ -128,10 +130,6 @@ def _check(robot: Robot, joints: Mapping[str, float]) -> None:
     if columns := [one.name for one in robot.tree.torques if isinstance(one, UserColumn)]:
         raise RobotError(
             f"robot {robot.name!r} has the column {columns[0]} over all its joints, so none can be locked"
-        )
-    if robot.active_drives is not None:
-        raise RobotError(
-            f"robot {robot.name!r} has {robot.drive_mode} drives, so none can be locked; expected ideal drives"
         )
     for name, position in joints.items():
         if name not in robot.joint_names:

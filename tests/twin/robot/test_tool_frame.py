@@ -55,6 +55,23 @@ TOOLS = [
     (chain(6) + PARALLEL, "link_6", "the end of the longest chain; other ends are rod"),
     (chain(3) + PARALLEL, "link_3", "the end of the longest chain; other ends are rod"),
     (fingers("hand") + link("hand"), "left_finger", "the end of the longest chain"),
+    (chain(6) + HAND + fingers("hand") + frame("fr3_hand_tcp", "hand"), "fr3_hand_tcp", "which is fixed to"),
+    (
+        chain(6) + HAND + fingers("hand") + frame("END-EFFECTOR", "link_8"),
+        "END-EFFECTOR",
+        "which is fixed to",
+    ),
+    (chain(6) + HAND + fingers("hand") + frame("finger_tip", "hand"), "hand", "the last frame before"),
+    (chain(6) + frame("flange", "link_6") + HAND + fingers("hand"), "hand", "the last frame before the gr"),
+    (
+        chain(6)
+        + frame("finger_1", "link_6")
+        + frame("finger_tip_1", "finger_1")
+        + frame("a_end_effector", "link_6"),
+        "a_end_effector",
+        "the end of the longest",
+    ),
+    (chain(6) + frame("cam_link", "link_6") + frame("cam_x", "cam_link"), "link_6", "the end of the longest"),
 ]
 
 
@@ -146,7 +163,7 @@ def test_public_arms_have_the_flange_of_their_maker():
     folder = Path(pybullet_data.getDataPath())
     ready = np.array([0, -np.pi / 4, 0, -3 * np.pi / 4, 0, np.pi / 2, np.pi / 4, 0.02])
     panda = interpreted(twin.load(folder / "franka_panda" / "panda.urdf"))
-    assert (panda.tool_frame, panda.n) == ("panda_hand", 8)
+    assert (panda.tool_frame, panda.n) == ("panda_grasptarget", 8)
     flange = twin.forward_kinematics(panda, ready, link="panda_link8")[:3, 3]
     np.testing.assert_allclose(flange, [0.3069, 0, 0.5903], atol=5e-5)
     iiwa = interpreted(twin.load(folder / "kuka_iiwa" / "model.urdf"))

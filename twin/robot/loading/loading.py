@@ -134,11 +134,13 @@ def remarks(robot: Robot) -> list[str]:
     """Return sentences about a URDF: odd statements, and, without a `robot.toml`, joints beside the tool."""
     found = list(robot.notes)
     if robot.file is not None and is_urdf(robot.file):
-        tree, carriers = robot.tree, robot.embedding[list(robot.tree.carriers(robot.tree.flange_joint))]
-        if free := [tree.names[i] for i, moves in zip(robot.driven, carriers.any(axis=0)) if not moves]:
+        moving = robot.embedding[list(robot.tree.carriers(robot.tree.flange_joint))]
+        free = [name for name, column in zip(robot.joint_names, moving.T, strict=True) if not np.any(column)]
+        if free:
             found.append(
-                f"{enumerated('joint', free)} {'move' if free[1:] else 'moves'} freely, but not the tool frame "
-                f"{robot.tool_frame!r}: --lock NAME=POSITION (locked=) holds fingers; a loop needs a robot.toml"
+                f"{enumerated('joint', free)} {'move' if free[1:] else 'moves'} freely, but not the tool "
+                f"frame {robot.tool_frame!r}: --lock NAME=POSITION (locked=) holds fingers, and a URDF cannot "
+                "have closed loops"
             )
     return found
 

@@ -1,7 +1,7 @@
 """Check of a robot file: its joints and links, suspicious numbers, and whether the twin can use it."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from twin.robot.loading.consistency import weak_motors
 from twin.robot.loading.loading import load, remarks, robot_facts, robot_file, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
 from twin.robot.loading.urdf_document import read_document
-from twin.robot.loading.urdf_reader import NO_INERTIAL, faults, radius_of_gyration, rounded_text
+from twin.robot.loading.urdf_reader import AS_OF_BODY, NO_INERTIAL, faults, radius_of_gyration, rounded_text
 from twin.robot.robot import Robot
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -325,7 +325,8 @@ def check_model(path: Path) -> ModelCheck:
     except RobotError as error:
         if not any(one.severity == ERROR for one in found):
             found.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
-    notes = [] if robot is None else remarks(robot)
+    # Radii of gyration are compared with the shapes of the links below.
+    notes = [] if robot is None else [note for note in remarks(robot) if AS_OF_BODY not in note]
     found += [Finding(NOTE, note) for note in notes]
     if document.rounded and not any(note.startswith(rounded_text(document)) for note in notes):
         found.append(Finding(NOTE, rounded_text(document)))

@@ -43,10 +43,10 @@ ROUND_OFF = 1e-6
 """Such an excess below which moments stay as they are."""
 
 WIDE, WIDEST = 0.6, 0.5
-"""Radius of gyration, as a share of the arm's extent and in [m], that a link has not: a rod has 0.58 of it."""
+"""Radii of gyration that no link has: as a share of the arm's extent (a rod has 0.58), and in [m]."""
 
 SEEN = 1e-5
-"""Shift of the tool frame, in [m], from which rounded angles are mentioned on loading: arms repeat so well."""
+"""Shift of the tool frame by rounded angles, in [m], which is mentioned: arms repeat so well."""
 
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NO_INERTIAL = "its URDF has no <inertial>; irb-twin mass computes the masses of CAD meshes"
@@ -144,6 +144,9 @@ def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = Tru
     return UrdfModel(name, tree, limits, followers, frames, tool, fault, tuple(notes))
 
 
+AS_OF_BODY = "moments as of a body of radius"
+
+
 def _wide_bodies(tree: Tree, links: Sequence[PlacedLink], bodies: Mapping[str, np.ndarray]) -> list[str]:
     """Return a sentence that names the moved links with moments as of a body as large as the arm."""
     steps = [np.linalg.norm(T[:3, 3]) for T in tree.T_parent_joint]
@@ -161,8 +164,8 @@ def _wide_bodies(tree: Tree, links: Sequence[PlacedLink], bodies: Mapping[str, n
         return []
     radius, mass = max(wide.values())
     return [
-        f"{enumerated('link', wide)}: {mass:.3g} kg and moments as of a body of radius {radius:.2g} m, on an "
-        f"arm of {extent:.2g} m"
+        f"{enumerated('link', wide)}: {mass:.3g} kg and {AS_OF_BODY} {radius:.2g} m, on an arm of "
+        f"{extent:.2g} m"
     ]
 
 
@@ -184,12 +187,12 @@ def _tool_shift(document: Document, tree: Tree, tool: str) -> list[str]:
         frames = (recursions.world_frames(one, recursions.placements(one, q, math)) for one in (tree, raw))
         at = (recursions.tool_frame(tree, one, eye)[1] for one in frames)
         shift = max(shift, math.dist(*at))
-    text = f"{rounded_text(document)}; the tool frame is up to {1e3 * shift:.2g} mm from where the digits put it"
+    text = f"{rounded_text(document)}; as printed, the tool frame would be up to {1e3 * shift:.2g} mm away"
     return [text] if shift > SEEN else []
 
 
 def radius_of_gyration(mass: float, tensor: np.ndarray) -> float:
-    """Return the radius of gyration of a body, in [m], about the axis of its largest moment; 0 without mass."""
+    """Return a body's radius of gyration about the axis of its largest moment, in [m]; 0 without mass."""
     return float(np.sqrt(max(0.0, np.linalg.eigvalsh(tensor)[2]) / mass)) if mass > 0 else 0.0
 
 
@@ -269,7 +272,9 @@ def _bodies(document: Document, unphysical: bool) -> tuple[dict[str, np.ndarray]
     masses = [float(mass.get("value", 0)) for one in stated.values() for mass in one.iterfind("mass")]
     light = NEGLIGIBLE * sum(mass for mass in masses if 0 < mass < np.inf)
     bodies, found, changes, weightless = {}, [], {}, {}
-    base = {link.name for link in document.placed[0] if link.index < 0}
+    base = [document.base]
+    for link in base:
+        base += [joint.child for joint in document.joints_on[link] if joint.joint_type == "fixed"]
     for name, inertial in stated.items():
         try:
             bodies[name], change = _body(inertial, light, unphysical)
