@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,13 +92,14 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     again, _ = _in_engine(robot, q, qd, tau)
     M = mass_matrix(robot, q)
     condition = float(np.max(np.linalg.cond(M)))
-    file: tuple[float, str, float] | tuple[()] = ()
+    file: dict[str, Any] = {}
     if robot.urdf is not None and not robot.loops:
         read, tools = file_dynamics(robot, q)
         scale = np.sqrt(np.diagonal(M, axis1=1, axis2=2))
         shares = np.max(np.abs(read - M) / (scale[:, :, None] * scale[:, None, :]), axis=(0, 1))
         joint = robot.joint_names[int(np.argmax(shares))]
-        file = float(shares.max()), joint, float(np.max(np.linalg.norm(tools - T[:, :3, 3], axis=1)))
+        away = float(np.max(np.linalg.norm(tools - T[:, :3, 3], axis=1)))
+        file = {"file_mass": float(shares.max()), "file_joint": joint, "file_tool": away}
     lengths = float(np.max(np.abs(T[:, :3, 3])))
     return Agreement(
         STATES,
@@ -107,7 +109,7 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
         _relative(inverse_dynamics(robot, q, qd, expected), tau),
         max(10 * CLOSE if robot.loops else CLOSE, np.finfo(float).eps * condition),
         1e-13 * max(1.0, lengths),
-        *file,
+        **file,
     )
 
 

@@ -132,7 +132,7 @@ def test_new_robot_writes_what_is_known_beside_a_urdf(tmp_path, capsys):
     assert main(["new", "robot", "--from", str(path)]) == 2
     assert "robot.toml exists already" in capsys.readouterr().err
     assert main(["new", "controller", "--from", str(path)]) == 2
-    assert main(["new", "robot", "mine", "--from", str(path)]) == 2
+    assert main(["new", "robot", "Mine", "--from", str(path)]) == 2
     assert main(["new", "robot", "--from", "irb140"]) == 2
     assert "--from irb140: expected a file name that ends in .urdf" in capsys.readouterr().err
 

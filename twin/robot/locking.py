@@ -1,4 +1,4 @@
-"""Arms with locked joints, as the fingers of a gripper: their links are one body with the link before them."""
+"""Arms with locked joints, as the fingers of a gripper: their links are one body with the one before."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
 
     Args:
         robot: the whole arm.
-        joints: positions of the joints to lock, by name, in [rad] or [m]; or the number of axes that stay, the
-            first ones, and the others are locked at 0.
+        joints: positions of the joints to lock, by name, in [rad] or [m]; or the number of the first axes
+            that stay, the others being locked at 0.
 
     Raises:
-        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints; or a
+        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints; a
             position is outside the range; or nothing would move the tool frame.
         UnknownNameError: there is no such joint.
 
@@ -54,7 +54,7 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
     keep = [i for i, name in enumerate(names) if name not in joints]
     q = np.array([joints.get(name, 0.0) for name in names])
     offset = robot.embedding @ q + robot.embedding_offset
-    moves = robot.embedding[:, keep].any(axis=1)
+    moves = np.any(robot.embedding[:, keep] != 0.0, axis=1)
     left = np.flatnonzero(moves).tolist()
     at = placements(tree, offset.tolist(), math)
     inertias = np.vstack([tree.inertias[moves], tree.base_inertia])  # the base, of index -1, is the last
@@ -71,9 +71,7 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
             inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
     flange, T_flange = home[tree.flange_joint]
     if flange < 0:
-        raise RobotError(
-            f"robot {robot.name!r}: with {', '.join(joints)} locked nothing moves the tool frame"
-        )
+        raise RobotError(f"robot {robot.name!r}: with {', '.join(joints)} locked, no joint moves its tool")
     reduced = replace(
         tree,
         names=tuple(tree.names[i] for i in left),

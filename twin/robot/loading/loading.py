@@ -139,8 +139,8 @@ def remarks(robot: Robot) -> list[str]:
         if free:
             found.append(
                 f"{enumerated('joint', free)} {'move' if free[1:] else 'moves'} freely, but not the tool "
-                f"frame {robot.tool_frame!r}: --lock NAME=POSITION (locked=) holds fingers, and a URDF cannot "
-                "have closed loops"
+                f"frame {robot.tool_frame!r}: --lock NAME=POSITION (locked=) holds fingers, and a URDF "
+                "cannot have closed loops"
             )
     return found
 
