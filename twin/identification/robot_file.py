@@ -6,7 +6,6 @@ identified bodies, and a `robot.toml` beside it has the drives.  Directions that
 near to the given robot's as possible bodies permit; comments name them.
 """
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -28,7 +27,7 @@ from twin.robot.drives.drives import MORE_FRICTION
 from twin.robot.export.robot_toml import file_text, plain_name, urdf_facts
 from twin.robot.export.urdf_export import write_urdf
 from twin.robot.loading.dh_tables import link_tail
-from twin.robot.loading.loading import is_table, is_urdf, load, robot_facts
+from twin.robot.loading.loading import is_table, is_urdf, robot_facts
 from twin.robot.loops import link_frames
 from twin.robot.robot import Robot
 
@@ -121,15 +120,12 @@ def require_place(robot: Robot, path: str | Path) -> None:
     path = file_of(path)
     if robot.file is None:
         raise IdentificationError(f"robot {robot.name!r} was not loaded from a file, so none can be written")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        free = (
-            [] if is_urdf(robot.file) else [one for one in robot.locked if one not in load(robot.file).locked]
-        )
-    if free:
-        raise IdentificationError(
-            f"{robot.file} does not lock {', '.join(free)}: expected them in its [joints.locked]"
-        )
+    if robot.locked and not is_urdf(robot.file):
+        facts = robot_facts(robot.file)
+        if is_table(robot.file) or facts["joints"]["names"] != list(robot.joint_names):
+            raise IdentificationError(
+                f"{robot.file} does not lock {', '.join(robot.locked)}: expected a table [joints.locked] in it"
+            )
     if not path.parent.parent.is_dir():
         raise IdentificationError(f"{path.parent}: there is no folder {path.parent.parent}")
     expected = "dh.toml" if is_table(robot.file) else ".toml"
