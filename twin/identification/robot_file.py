@@ -124,7 +124,7 @@ def require_place(robot: Robot, path: str | Path) -> None:
         facts = robot_facts(robot.file)
         if is_table(robot.file) or facts["joints"]["names"] != list(robot.joint_names):
             raise IdentificationError(
-                f"{robot.file} does not lock {', '.join(robot.locked)}: expected a table [joints.locked] in it"
+                f"{robot.file} does not lock {', '.join(robot.locked)}: expected them in its [joints.locked]"
             )
     if not path.parent.parent.is_dir():
         raise IdentificationError(f"{path.parent}: there is no folder {path.parent.parent}")

@@ -114,7 +114,9 @@ def test_a_robot_toml_and_a_log_keep_locked_joints(file, tmp_path):
     np.testing.assert_array_equal(more.poses["up"], [0.1, 0.2, 0.3])
     assert dict(more.locked) == HELD | {"right_finger_joint": -0.3}
     require_place(arm, tmp_path / "found")
-    with pytest.raises(IdentificationError, match=r"does not lock .*joint_2.*expected a table \[joints.lock"):
+    with pytest.raises(
+        IdentificationError, match=r"does not lock .*joint_2.*expected them in its \[joints.lock"
+    ):
         require_place(more, tmp_path / "found")
     words = tuple(f"{name}={position}" for name, position in HELD.items())
     for place, lock in ((file, words), (tmp_path, words[1:])):
