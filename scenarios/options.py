@@ -69,9 +69,6 @@ lock_option = partial(
 )
 """Return the field of `--lock`; `locked_joints` reads it."""
 
-unphysical_option = partial(option, False, "accept bodies in a URDF that cannot exist")
-"""Return the field of `--unphysical`."""
-
 
 def locked_joints(words: Sequence[str]) -> dict[str, float]:
     """Return the positions of `--lock`, by the joint's name.
@@ -84,16 +81,11 @@ def locked_joints(words: Sequence[str]) -> dict[str, float]:
         >>> locked_joints(["finger_joint=0.02"])
         {'finger_joint': 0.02}
     """
-    found = {}
-    for word in words:
-        name, _, position = word.partition("=")
-        try:
-            found[name] = float(position)
-        except ValueError:
-            raise ValueError(
-                f"--lock {word}: expected NAME=POSITION in rad or m, as finger_joint=0.02"
-            ) from None
-    return found
+    pairs = [word.rpartition("=")[::2] for word in words]
+    try:
+        return {name: float(position) for name, position in pairs}
+    except ValueError:
+        raise ValueError(f"--lock {' '.join(words)}: expected NAME=POSITION, in rad or m") from None
 
 
 def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:

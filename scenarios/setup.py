@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 import controllers
 from controllers import Controller
-from scenarios.options import (
-    lock_option,
-    locked_joints,
-    one_of,
-    option,
-    package_path_option,
-    positive,
-    unphysical_option,
-)
+from scenarios.options import lock_option, locked_joints, one_of, option, package_path_option, positive
 from twin.errors import RobotError
 from twin.robot.drives.drives import MODES, known_mode
 from twin.robot.robot import Payload, Robot, mounting_gravity
@@ -192,7 +184,7 @@ class Setup:
     )
     package_path: str | None = package_path_option()
     lock: tuple[str, ...] = lock_option()
-    unphysical: bool = unphysical_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     tool: str | None = option(
         None,
         "tool on the flange, x,y,z,a,b,c,d: m and a unit quaternion; or x,y,z; or its length (default none)",
@@ -314,8 +306,8 @@ class Setup:
             return self.simulated[0]
         import twin  # imported here because it reads files
 
-        locked = locked_joints(self.lock)
-        robot = twin.load(self.robot, tool_frame=self.tool_frame, unphysical=self.unphysical, locked=locked)
+        given = {"tool_frame": self.tool_frame, "unphysical": self.unphysical}
+        robot = twin.load(self.robot, locked=locked_joints(self.lock), **given)
         return robot.mounted(self.mounting).with_drives(self.drives)
 
     def load_robot(self) -> Robot:

@@ -7,15 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.options import (
-    argument,
-    lock_option,
-    locked_joints,
-    option,
-    output_file,
-    package_path_option,
-    unphysical_option,
-)
+from scenarios.options import argument, lock_option, locked_joints, option, output_file, package_path_option
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import WrongUse, describe_error, is_interrupt
@@ -103,7 +95,7 @@ class Formulas(Command):
     )
 
     lock: tuple[str, ...] = lock_option()
-    unphysical: bool = unphysical_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
 
     def run(self, call: Call) -> int:
         """Print the formulas."""
@@ -243,7 +235,7 @@ class ExportModel(Command):
     mounting: str = option("floor", "floor, wall, inverted, or degrees about the base's y axis", "HOW")
     tool_frame: str | None = option(None, "link of the robot whose frame is the flange", "LINK")
     lock: tuple[str, ...] = lock_option()
-    unphysical: bool = unphysical_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     package_path: str | None = package_path_option()
 
     def run(self, call: Call) -> int:

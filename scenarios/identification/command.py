@@ -9,15 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from scenarios.options import (
-    argument,
-    flag,
-    lock_option,
-    locked_joints,
-    option,
-    output_file,
-    unphysical_option,
-)
+from scenarios.options import argument, flag, lock_option, locked_joints, option, output_file
 from scenarios.shell.output import Files, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import WrongUse
@@ -67,7 +59,7 @@ class Identify(Command):
         None, "link whose frame is the flange, for --payload (default tool0, or that of the log)", "LINK"
     )
     lock: tuple[str, ...] = lock_option()
-    unphysical: bool = unphysical_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     mounting: str | None = option(
         None, "mounting of its base: floor, wall, inverted, or degrees about its y axis", "HOW"
     )

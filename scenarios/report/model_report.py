@@ -190,22 +190,18 @@ READ_ALIKE = 1e-5
 
 def read_otherwise(agreement: Agreement) -> list[Finding]:
     """Return a warning if PyBullet itself reads the URDF as another robot."""
-    if agreement.file_mass is None or max(agreement.file_mass, agreement.file_tool) < READ_ALIKE:
-        return []
-    return [
-        Finding(
-            WARNING,
-            f"PyBullet itself reads another robot from this file: its mass matrix differs by "
-            f"{100 * agreement.file_mass:.2g} % of the inertia of {agreement.file_joint!r}, its tool frame "
-            f"by {1e3 * agreement.file_tool:.2g} mm; it takes 1 kg for a link without <inertial>, no inertia "
-            "for an impossible one, and rounded angles as printed",
-        )
-    ]
+    differs = agreement.file_mass >= READ_ALIKE or agreement.file_tool >= READ_ALIKE
+    text = (
+        f"PyBullet itself reads another robot: its mass matrix differs by {100 * agreement.file_mass:.2g} %, "
+        f"its tool frame by {1e3 * agreement.file_tool:.2g} mm; it takes 1 kg for a link without <inertial>, "
+        "no inertia for an impossible one, and rounded angles as printed"
+    )
+    return [Finding(WARNING, text)] if differs else []
 
 
 FIGURES = (
     *("states", "passes", "step", "step_limit", "pose", "pose_limit", "engine", "model"),
-    *("file_mass", "file_joint", "file_tool"),
+    *("file_mass", "file_tool"),
 )
 
 
@@ -263,10 +259,8 @@ def agreement_table(agreement: Agreement) -> Table:
         ("model: inverse dynamics of forward dynamics, relative", agreement.model, of_step),
     ):
         table.add_row(what, figure(value), figure(limit), verdict(bool(value <= limit)))
-    if agreement.file_mass is not None:
-        for what, value in (
-            ("mass matrix, the URDF as PyBullet reads it - model, relative", agreement.file_mass),
-            ("tool frame, the URDF as PyBullet reads it - model, m", agreement.file_tool),
-        ):
-            table.add_row(what, figure(value), "-", "not judged")
+    if np.isfinite(agreement.file_mass):
+        as_read = "the URDF as PyBullet reads it - model"
+        table.add_row(f"mass matrix, {as_read}, relative", figure(agreement.file_mass), "-", "not judged")
+        table.add_row(f"tool frame, {as_read}, m", figure(agreement.file_tool), "-", "not judged")
     return table

@@ -18,7 +18,7 @@ from tests.support.small_robots import one_step_error
 from twin.errors import IdentificationError, RobotError, UnknownNameError
 from twin.identification.robot_file import require_place
 from twin.multibody.axis_torques import Spring
-from twin.robot import locked, write_urdf
+from twin.robot import locked
 from twin.robot.loops import link_frames
 from urdf.schema import FactsError
 
@@ -68,7 +68,8 @@ def test_a_locked_arm_is_the_reduced_model_of_pinocchio(file, tmp_path, rng):
     assert arm.tool_frame == "tcp"
     assert dict(arm.locked) == HELD | {"right_finger_joint": -0.3}
     with_load = interpreted(locked(twin.load(file).with_payload(twin.Payload(2.0, [0, 0, 0.1])), HELD))
-    write_urdf(arm, tmp_path / "fixed.urdf")
+    words = ["export-model", str(file), "--urdf", str(tmp_path / "fixed.urdf"), "--lock"]
+    assert main([*words, *(f"{name}={position}" for name, position in HELD.items())]) == 0
     read = interpreted(twin.load(tmp_path / "fixed.urdf", tool_frame="tcp"))
     peer, written = reduced(file, arm.joint_names), Pinocchio(tmp_path / "fixed.urdf", arm.joint_names)
     for q, qd, qdd in rng.uniform(-2, 2, (3, 3, 3)):
@@ -166,5 +167,5 @@ def test_what_cannot_be_locked(file, irb1400, tmp_path):
     (tmp_path / "robot.toml").write_text(FACTS.replace("= 0.3\n", '= "closed"\n'))
     with pytest.raises((RobotError, FactsError), match=r"joints\.locked\.left_finger_joint: expected a fin"):
         twin.load(tmp_path)
-    with pytest.raises(ValueError, match="--lock slide: expected NAME=POSITION in rad or m"):
+    with pytest.raises(ValueError, match="--lock slide: expected NAME=POSITION, in rad or m"):
         locked_joints(["slide"])

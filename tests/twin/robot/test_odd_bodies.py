@@ -10,6 +10,7 @@ import pytest
 import twin
 from scenarios.judging.engine_agreement import agreement
 from scenarios.report.model_report import read_otherwise
+from scenarios.setup import Setup
 from tests.support.foreign_urdf import chain, fingers, joint, link, robot
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
@@ -32,8 +33,8 @@ SPIN, WIDE, FRAME = inertial(0, 0.3, 0.2, 0.4), inertial(0.01, 0.1, 0.1, 0.1), i
 
 
 def lean(zz):
-    """Return a body whose largest moment is above the sum of the others, 0.3 kg m^2."""
-    return inertial(1, 0.1, 0.2, zz)
+    """Return a body whose largest moment is above the sum of the others, 0.03 kg m^2."""
+    return inertial(1, 0.01, 0.02, zz)
 
 
 def body(inertial, kind="fixed"):
@@ -51,7 +52,7 @@ def turned(rpy, tip=FRAME):
 
 ODD = [
     (body(SPIN), "link 'body': an inertia of up to 0.4 kg m^2 without a mass, which no body has; it co"),
-    (body(lean(0.306)), "link 'body': moments of inertia that no body has, changed by up to 0.91 % to"),
+    (body(lean(0.0306)), "link 'body': moments of inertia that no body has, changed by up to 0.91 % to"),
     (body(WIDE), "link 'body': 0.01 kg and moments as of a body of radius 3.2 m, on an arm of "),
     (turned("1.571 0 0"), "read as multiples of 15 degrees: joint 'last': rpy 1.571; as printed, the to"),
     (robot(chain(3), fingers("link_3")), "joint 'left_finger_joint' moves freely, but not the tool f"),
@@ -105,11 +106,12 @@ def test_nearest_moments_are_the_projection_on_those_of_bodies(rng):
 
 
 def test_an_impossible_tensor_is_the_nearest_one_within_5_percent(load, tmp_path):
-    for zz, possible in ((0.3, True), (0.306, True), (0.315, True), (0.317, False)):
+    for zz, possible in ((0.03, True), (0.0306, True), (0.0315, True), (0.0317, False)):
         assert load(body(lean(zz))).has_inertia == possible
-    near = load(body(lean(0.306)))
+    assert Setup(robot=str(tmp_path / "robot.urdf"), unphysical=True).nominal_robot().has_inertia
+    near = load(body(lean(0.0306)))
     added = near.tree.inertias[2] - twin.load(tmp_path / "robot.urdf", unphysical=True).tree.inertias[2]
-    assert added[4:7].sum() == pytest.approx(0.006 / 3, rel=1e-9)  # +1, +1, -1 thirds of the excess
+    assert added[4:7].sum() == pytest.approx(0.0006 / 3, rel=1e-9)  # +1, +1, -1 thirds of the excess
 
 
 def test_the_check_compares_with_the_file_as_pybullet_reads_it(tmp_path):

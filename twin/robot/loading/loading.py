@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.errors import (
-    DriveWarning,
-    ModelWarning,
-    RobotError,
-    ToolFrameWarning,
-    UnknownNameError,
-    near,
-)
+from twin.errors import DriveWarning, ModelWarning, RobotError, ToolFrameWarning, UnknownNameError, near
 from twin.formatting import enumerated
 from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.multibody.tree import Loop, frozen

@@ -149,16 +149,11 @@ AS_OF_BODY = "moments as of a body of radius"
 
 def _wide_bodies(tree: Tree, links: Sequence[PlacedLink], bodies: Mapping[str, np.ndarray]) -> list[str]:
     """Return a sentence that names the moved links with moments as of a body as large as the arm."""
-    steps = [np.linalg.norm(T[:3, 3]) for T in tree.T_parent_joint]
-    extent, wide = 0.0, {}
-    for i in range(tree.n):
-        com = np.linalg.norm(tree.inertias[i, 1:4]) / max(tree.inertias[i, 0], 1e-9)
-        tool = np.linalg.norm(tree.T_joint_flange[:3, 3]) if i == tree.flange_joint else 0.0
-        extent = max(extent, sum(steps[j] for j in tree.carriers(i)) + max(com, tool))
+    extent, wide = float(np.linalg.norm(tree.T_parent_joint[:, :3, 3], axis=1).sum()), {}
     for link in links:
-        mass, _, tensor = body_from_parameters(bodies.get(link.name, np.zeros(10)))
+        mass, com, tensor = body_from_parameters(bodies.get(link.name, np.zeros(10)))
         radius = radius_of_gyration(mass, tensor)
-        if link.index >= 0 and radius > max(WIDE * extent, WIDEST):
+        if link.index >= 0 and radius > max(WIDE * (extent + np.linalg.norm(com)), WIDEST):
             wide[link.name] = radius, mass
     if not wide:
         return []
