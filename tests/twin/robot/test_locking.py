@@ -10,7 +10,7 @@ import twin
 from scenarios.options import locked_joints
 from scenarios.setup import Setup
 from scenarios.shell.command_line import main
-from tests.support.foreign_urdf import chain, fingers, frame, joint, link, robot
+from tests.support.foreign_urdf import chain, fingers, frame, joint, link, mimic, robot
 from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
 from tests.support.refusals import refused
@@ -23,8 +23,10 @@ from twin.robot.loops import link_frames
 from urdf.schema import FactsError
 
 SLIDE = link("car", 0.7) + joint("slide", "link_2", "car", "prismatic", "0 0.6 0.8", rpy="0.3 0.2 0.1")
-TEXT = robot(chain(4), frame("hand", "link_4"), fingers("hand"), frame("tcp", "hand"), SLIDE)
+ROD = link("rod", 0.5) + joint("rod_joint", "link_1", "rod", axis="0 1 0", inside=mimic("joint_2", -1.0, 0.2))
+TEXT = robot(chain(4), frame("hand", "link_4"), fingers("hand"), frame("tcp", "hand"), SLIDE, ROD)
 HELD = {"left_finger_joint": 0.3, "joint_2": -0.7, "slide": 0.4}
+FOLLOWING = {"right_finger_joint": -0.3, "rod_joint": 0.9}
 FACTS = """
 name = "mine"
 title = "an arm"
@@ -52,7 +54,7 @@ def file(tmp_path):
 
 def reduced(path, names):
     """Return Pinocchio's arm with the joints of `HELD` locked, and the finger that follows one of them."""
-    peer, at = Pinocchio(path, names), HELD | {"right_finger_joint": -0.3}
+    peer, at = Pinocchio(path, names), HELD | FOLLOWING
     q, model = np.zeros(peer.model.nq), peer.model
     for name, position in at.items():
         q[model.joints[model.getJointId(name)].idx_q] = position
@@ -66,7 +68,7 @@ def test_a_locked_arm_is_the_reduced_model_of_pinocchio(file, tmp_path, rng):
     arm = interpreted(twin.load(file, locked=HELD))
     assert arm.joint_names == ("joint_1", "joint_3", "joint_4")
     assert arm.tool_frame == "tcp"
-    assert dict(arm.locked) == HELD | {"right_finger_joint": -0.3}
+    assert dict(arm.locked) == pytest.approx(HELD | FOLLOWING, rel=1e-15)
     with_load = interpreted(locked(twin.load(file).with_payload(twin.Payload(2.0, [0, 0, 0.1])), HELD))
     words = ["export-model", str(file), "--urdf", str(tmp_path / "fixed.urdf"), "--lock"]
     assert main([*words, *(f"{name}={position}" for name, position in HELD.items())]) == 0
@@ -93,8 +95,16 @@ def test_a_locked_arm_is_the_reduced_model_of_pinocchio(file, tmp_path, rng):
         assert one_step_error(simulation, rng, 3) < 1e-11
 
 
-def test_a_locked_arm_is_the_whole_arm_at_rest_there(irb140, rng):
-    """Springs go with their joints; the lock of the wrist's middle turns what is beyond it."""
+def test_a_locked_arm_is_the_whole_arm_at_rest_there(irb140, load, rng):
+    """Springs go with their joints; the lock of the wrist's middle turns what is beyond it; rods move on."""
+    rods = load(robot(chain(3), ROD))
+    fewer, at = (
+        interpreted(locked(rods, {"joint_3": 0.5})),
+        np.array([[0.3, -0.4, 0.5], [1, 2, 0], [3, -1, 0]]),
+    )
+    expected = twin.inverse_dynamics(rods, *at)[:2]
+    np.testing.assert_allclose(twin.inverse_dynamics(fewer, *at[:, :2]), expected, rtol=0, atol=1e-13)
+    assert (fewer.passive, fewer.passive_max.shape, fewer.followers) == ((2,), (1,), (2,))
     springs = (Spring(1, 300.0, 20.0), Spring(3, 7.0, -2.0))
     whole = interpreted(replace(irb140, tree=replace(irb140.tree, torques=springs)))
     arm, keep = interpreted(locked(whole, {"joint_2": 0.4, "joint_5": -0.9})), [0, 2, 3, 5]
@@ -113,7 +123,7 @@ def test_a_robot_toml_and_a_log_keep_locked_joints(file, tmp_path):
     assert dict(arm.locked) == {"left_finger_joint": 0.3, "right_finger_joint": -0.3}
     more = twin.load(tmp_path, locked={"joint_2": -0.7, "slide": 0.4})
     np.testing.assert_array_equal(more.poses["up"], [0.1, 0.2, 0.3])
-    assert dict(more.locked) == HELD | {"right_finger_joint": -0.3}
+    assert dict(more.locked) == pytest.approx(HELD | FOLLOWING, rel=1e-15)
     require_place(arm, tmp_path / "found")
     with pytest.raises(
         IdentificationError, match=r"does not lock .*joint_2.*expected them in its \[joints.lock"

@@ -29,7 +29,7 @@ def inertial(mass, xx, yy, zz):
     return f'<inertial><mass value="{mass}"/>{tensor}</inertial>'
 
 
-SPIN, WIDE, FRAME = inertial(0, 0.3, 0.2, 0.4), inertial(0.01, 0.1, 0.1, 0.1), inertial(0, 0, 0, 0)
+SPIN, WIDE, FRAME = inertial(0, 0.3, 0.2, 0.4), inertial(0.04, 0.1, 0.1, 0.1), inertial(0, 0, 0, 0)
 
 
 def lean(zz):
@@ -43,9 +43,9 @@ def body(inertial, kind="fixed"):
     return robot(chain(3), link("body", None, inertial), glue)
 
 
-def turned(rpy, tip=FRAME):
+def turned(rpy, tip=FRAME, kind="revolute"):
     """Return an arm whose last joint is turned by printed angles, with a tip."""
-    last = joint("last", "link_2", "tool", rpy=rpy, xyz="0 0 0.5")
+    last = joint("last", "link_2", "tool", kind, rpy=rpy, xyz="0 0 0.5")
     glue = joint("glue", "tool", "tip", "fixed", xyz="0 0.1 0.1")
     return robot(chain(2), link("tool"), last, link("tip", None, tip), glue)
 
@@ -53,8 +53,12 @@ def turned(rpy, tip=FRAME):
 ODD = [
     (body(SPIN), "link 'body': an inertia of up to 0.4 kg m^2 without a mass, which no body has; it co"),
     (body(lean(0.0306)), "link 'body': moments of inertia that no body has, changed by up to 0.91 % to"),
-    (body(WIDE), "link 'body': 0.01 kg and moments as of a body of radius 3.2 m, on an arm of "),
+    (body(WIDE), "link 'body': 0.04 kg and moments as of a body of radius 1.6 m, on an arm of "),
     (turned("1.571 0 0"), "read as multiples of 15 degrees: joint 'last': rpy 1.571; as printed, the to"),
+    (
+        turned("1.571 0 0", kind="fixed"),
+        "joint 'last': rpy 1.571; as printed, the tool frame would be up to 0",
+    ),
     (robot(chain(3), fingers("link_3")), "joint 'left_finger_joint' moves freely, but not the tool f"),
 ]
 
@@ -109,9 +113,10 @@ def test_an_impossible_tensor_is_the_nearest_one_within_5_percent(load, tmp_path
     for zz, possible in ((0.03, True), (0.0306, True), (0.0315, True), (0.0317, False)):
         assert load(body(lean(zz))).has_inertia == possible
     assert Setup(robot=str(tmp_path / "robot.urdf"), unphysical=True).nominal_robot().has_inertia
-    near = load(body(lean(0.0306)))
-    added = near.tree.inertias[2] - twin.load(tmp_path / "robot.urdf", unphysical=True).tree.inertias[2]
-    assert added[4:7].sum() == pytest.approx(0.0006 / 3, rel=1e-9)  # +1, +1, -1 thirds of the excess
+    for excess in (0.0001, 0.0006):
+        near = load(body(lean(0.03 + excess)))
+        added = near.tree.inertias[2] - twin.load(tmp_path / "robot.urdf", unphysical=True).tree.inertias[2]
+        assert added[4:7].sum() == pytest.approx(excess / 3, rel=1e-9)  # +1, +1, -1 thirds of it
 
 
 def test_the_check_compares_with_the_file_as_pybullet_reads_it(tmp_path):
@@ -124,3 +129,4 @@ def test_the_check_compares_with_the_file_as_pybullet_reads_it(tmp_path):
             found = agreement(twin.load(path))
         assert found.passes
         assert len(read_otherwise(found)) == different, found
+        assert (found.file_tool > 1e-5) == ("1.571" in text)

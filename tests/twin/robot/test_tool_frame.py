@@ -72,6 +72,16 @@ TOOLS = [
         "the end of the longest",
     ),
     (chain(6) + frame("cam_link", "link_6") + frame("cam_x", "cam_link"), "link_6", "the end of the longest"),
+    (
+        chain(6) + frame("tool_plate", "link_6") + frame("hand", "tool_plate") + fingers("hand"),
+        "hand",
+        "the last frame before",
+    ),
+    (
+        chain(6) + HAND + frame("ee", "link_8") + fingers("hand") + frame("hand_tcp", "hand"),
+        "hand_tcp",
+        "which is fixed",
+    ),
 ]
 
 

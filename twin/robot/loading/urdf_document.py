@@ -117,7 +117,7 @@ class Document:
         for joint in joints:
             if joint.name in positions:
                 joint.origin = joint.get_child_pose(positions[joint.name])
-                joint.joint_type, joint.mimic = "fixed", None
+                joint.joint_type = "fixed"
         return replace(self, joints=tuple(joints)) if positions else self
 
     def origin(self, joint: Any) -> np.ndarray:

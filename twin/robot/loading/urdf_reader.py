@@ -179,8 +179,12 @@ def _tool_shift(document: Document, tree: Tree, tool: str) -> list[str]:
     shift, eye = 0.0, np.eye(4).tolist()
     for angle in (0.0, 0.5, -1.0, 1.5, -2.0):
         q = [angle * (kind == "revolute") for kind in tree.kinds]
-        frames = (recursions.world_frames(one, recursions.placements(one, q, math)) for one in (tree, raw))
-        at = (recursions.tool_frame(tree, one, eye)[1] for one in frames)
+        at = [
+            recursions.tool_frame(
+                one, recursions.world_frames(one, recursions.placements(one, q, math)), eye
+            )[1]
+            for one in (tree, raw)
+        ]
         shift = max(shift, math.dist(*at))
     text = f"{rounded_text(document)}; as printed, the tool frame would be up to {1e3 * shift:.2g} mm away"
     return [text] if shift > SEEN else []
