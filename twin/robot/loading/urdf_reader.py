@@ -150,10 +150,11 @@ AS_OF_BODY = "moments as of a body of radius"
 def _wide_bodies(tree: Tree, links: Sequence[PlacedLink], bodies: Mapping[str, np.ndarray]) -> list[str]:
     """Return a sentence that names the moved links with moments as of a body as large as the arm."""
     extent, wide = float(np.linalg.norm(tree.T_parent_joint[:, :3, 3], axis=1).sum()), {}
+    light = NEGLIGIBLE * tree.inertias[:, 0].sum()
     for link in links:
         mass, com, tensor = body_from_parameters(bodies.get(link.name, np.zeros(10)))
         radius = radius_of_gyration(mass, tensor)
-        if link.index >= 0 and radius > max(WIDE * (extent + np.linalg.norm(com)), WIDEST):
+        if link.index >= 0 and mass > light and radius > max(WIDE * (extent + np.linalg.norm(com)), WIDEST):
             wide[link.name] = radius, mass
     if not wide:
         return []
