@@ -3,6 +3,7 @@
 import re
 import shutil
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ import twin
 from tests.support.egm_wires import Wire
 from tests.support.shared_data import shared_folder
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
-from twin.abb.egm import EgmDevices
+from twin.abb.egm import EgmDevices, TaskSession
 from twin.egm import GuidanceSettings, MotionState, SensorMessage
+from twin.egm.guidance.run import Phase
 from twin.logs.payload_changes import parts
 
 HEAD = """MODULE Guided
@@ -395,6 +397,14 @@ def test_messages_say_whether_the_motors_are_on_and_the_mode_is_that_of_the_pane
         cell.run(0.1)
         assert not wire.messages[-1].motors_on
         assert not wire.messages[-1].program_runs
+
+
+@pytest.mark.parametrize("run", [None, SimpleNamespace(phase=Phase.STOPPING)])
+def test_egm_stop_without_a_guidance_stops_nothing(run):
+    session = TaskSession.__new__(TaskSession)
+    session._run = run  # a run that stops already has no `end` here
+    session.end_guidance(GuidanceSettings())
+    assert session._next is None
 
 
 def test_a_client_on_another_machine_needs_an_address_that_it_reaches(abb_robot, tmp_path):

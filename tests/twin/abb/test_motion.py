@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -58,6 +59,17 @@ def test_a_path_is_not_extended_where_the_arm_brakes_for_its_end(abb_robot, path
         assert motion.extend(rest, short, longer) == is_extended
         assert motion.paths[0].motion(motion.t)[0] == pytest.approx(motion.q, abs=1e-9)
         assert short.begun == 0
+
+
+def test_a_path_that_is_not_the_last_is_not_extended(abb_robot, path):
+    motion = Motion(path.motion.q[0], 1e-3)
+    short = Path.planned(abb_robot, path.segments[:4], Limits(0.9))
+    rest = short.rest(0.5 * short.duration)
+    longer = Path.planned(abb_robot, [*rest.segments, *path.segments[4:]], Limits(0.9), rest.begin)
+    for paths in ([], [short, path]):
+        motion.paths = deque(paths)
+        assert not motion.extend(rest, short, longer)
+        assert list(motion.paths) == paths
 
 
 def test_a_path_that_is_cleared_while_it_is_planned_is_not_made(cell, monkeypatch):
