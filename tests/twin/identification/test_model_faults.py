@@ -26,7 +26,7 @@ def test_the_unit_of_a_joint_needs_drives_and_a_file(factors, drives, monkeypatc
 
 @pytest.mark.parametrize(("fall", "changes"), [(1e-3, 0), (100.0, 1)])
 def test_a_sign_changes_only_where_the_residuals_fall_enough(fall, changes, monkeypatch):
-    """The logarithm of the residuals falls by a mean over both joints if the torque of the first is flipped."""
+    """The mean logarithm of the residuals falls if the torque of the first joint is flipped."""
     monkeypatch.setattr(model_faults, "friction_power", lambda *_: None)
     monkeypatch.setattr(model_faults, "in_deviations", lambda *_: np.zeros(2))
     monkeypatch.setattr(model_faults, "_rest", lambda *_: np.zeros(2))
