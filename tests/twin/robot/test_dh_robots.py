@@ -8,7 +8,6 @@ import pytest
 import twin
 from tests.support.dh_tables import MIXED, dh_product, plain, random_robot
 from tests.support.peers import Pinocchio, largest_relative_error, one_step
-from tests.support.random_trees import interpreted
 from tests.support.urdf_writer import urdf_of_tree
 from twin.control.closed_loop import run_closed_loop
 from twin.control.plant import AnalyticPlant
@@ -18,6 +17,7 @@ from twin.logs.archive import robot_to_record
 from twin.logs.log import Log
 from twin.multibody.tree import frozen
 from twin.robot.dh import DH
+from twin.robot.evaluation import uncompiled
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.robot.robot import Payload
 from twin.trajectories.joint_trajectories import hold
@@ -55,7 +55,7 @@ def test_a_body_in_a_dh_frame_is_where_that_frame_is(rng):
     table = DH(rng.uniform(-3, 3, 3), *rng.normal(size=(2, 3)), rng.uniform(-3, 3, 3))
     q, height = rng.uniform(-1, 1, 3), 0.0
     bodies = [LinkBody(2.0 + i, rng.normal(size=3), TENSOR) for i in range(3)]
-    robot = interpreted(dh_robot("bodies", table, kinds=kinds, bodies=bodies))
+    robot = uncompiled(dh_robot("bodies", table, kinds=kinds, bodies=bodies))
     for i, body in enumerate(bodies, start=1):
         part = dh_robot("part", DH(*(column[:i] for column in table)), kinds=kinds[:i])
         height += body.mass * (dh_product(part, q[:i]) @ [*body.com, 1])[2]
@@ -63,7 +63,7 @@ def test_a_body_in_a_dh_frame_is_where_that_frame_is(rng):
 
 
 def test_a_payload_hangs_on_the_last_frame_in_the_engine_too(rng):
-    robot = interpreted(random_robot(rng, MIXED).with_payload(Payload(3.0, (0.1, 0, 0.2))))
+    robot = uncompiled(random_robot(rng, MIXED).with_payload(Payload(3.0, (0.1, 0, 0.2))))
     q, qd, tau = rng.uniform(-2, 2, (3, 6))
     with Simulation(robot) as simulation:
         step = one_step(simulation, q, qd, tau)
@@ -74,7 +74,7 @@ def test_a_joint_may_have_the_name_of_the_flange_s(rng):
     """Two joints of one name end the process in PyBullet."""
     names = ["joint_tool", "joint_tool_"]
     robot = dh_robot("arm", TABLE, bodies=[LinkBody(1.0, (0, 0, 0), TENSOR)] * 2, joint_names=names)
-    with Simulation(interpreted(robot)) as simulation:
+    with Simulation(uncompiled(robot)) as simulation:
         q = rng.uniform(-1, 1, 2)
         simulation.reset(q)
         np.testing.assert_allclose(simulation.tool_pose(), twin.forward_kinematics(robot, q), atol=1e-14)
@@ -193,13 +193,13 @@ def coupled_arm():
     dh = DH(theta0=[0, -1.2, 0.4], d=[0.4, 0, 0], a=[0.1, 0.6, 0.5], alpha=[-np.pi / 2, 0, 0])
     arm = dh_robot("coupled", dh, bodies=bodies, coupling=COUPLING)
     drives = twin.Drives([100.0] * 3, 1e-4, coulomb=[3.0, 5, 2], static=[4.0, 7, 3], viscous=2.0)
-    return interpreted(arm.with_drives("rigid", drives))
+    return uncompiled(arm.with_drives("rigid", drives))
 
 
 @pytest.mark.parametrize("mode", ["ideal", "rigid"])
 def test_coupled_dh_angles_in_model_and_engine(mode, rng):
     arm = coupled_arm().with_drives(mode)
-    alone = interpreted(replace(arm, embedding=frozen(np.eye(3)), dh_coupling=frozen(np.eye(3))))
+    alone = uncompiled(replace(arm, embedding=frozen(np.eye(3)), dh_coupling=frozen(np.eye(3))))
     S = np.array(COUPLING, dtype=float)
     q, qd, qdd = rng.uniform(-1, 1, (3, 3))
     np.testing.assert_allclose(

@@ -7,17 +7,17 @@ import pytest
 
 import twin
 from tests.support.peers import MuJoCo, Pinocchio, largest_relative_error
-from tests.support.random_trees import interpreted
 from tests.support.sample_drives import COUPLING, RUBBING, uncoupled
 from twin.control.plant import AnalyticPlant
 from twin.robot.drives.drives import Drives
+from twin.robot.evaluation import uncompiled
 
 DT = 1e-3
 
 
 @pytest.fixture(scope="module")
 def robot(irb140):
-    return interpreted(irb140.with_drives("rigid", RUBBING))
+    return uncompiled(irb140.with_drives("rigid", RUBBING))
 
 
 def rubbed(v, axis):
@@ -115,7 +115,7 @@ def test_joints_at_rest_have_no_friction_and_slow_ones_the_static_one(irb140):
 
 def test_ideal_drives_add_nothing(irb140, rng):
     qd = rng.uniform(-1, 1, 6)
-    robot = interpreted(irb140.with_drives("ideal"))
+    robot = uncompiled(irb140.with_drives("ideal"))
     assert robot.drives is not None
     assert robot.arm is robot
     np.testing.assert_array_equal(twin.friction_torque(robot, qd), np.zeros(6))

@@ -9,10 +9,11 @@ import pytest
 import twin
 from scenarios.judging.motion_range import random_positions
 from tests.support.peers import Pinocchio
-from tests.support.random_trees import interpreted, random_urdf
+from tests.support.random_trees import random_urdf
 from twin.errors import LimitError
 from twin.multibody.tree import Loop, frozen
 from twin.robot import loops
+from twin.robot.evaluation import uncompiled
 from twin.robot.limits import check_folding, check_position
 from twin.trajectories.sampling import Samples, check_limits
 
@@ -52,7 +53,7 @@ def test_gaps_of_two_loops_of_any_tree(tmp_path, rng):
     urdf.write_text(random_urdf(rng, 6))
     tree = twin.load(urdf)
     two = tuple(Loop(f"loop{k}", (k, k + 2), frozen(rng.normal(size=(2, 3)))) for k in range(2))
-    robot = interpreted(replace(tree, loops=two))
+    robot = uncompiled(replace(tree, loops=two))
     peer = Pinocchio(urdf, robot.tree.names)
     q, gap = rng.normal(size=6), np.empty(6)
     expected = []

@@ -11,8 +11,8 @@ import pytest
 import twin
 from tests.published.manutec_r3 import INSTANTS, LOAD, REST, TORQUE_CONSTANTS, published_move
 from tests.support.peers import largest_relative_error, one_step
-from tests.support.random_trees import interpreted
 from twin.engine.simulation import Simulation
+from twin.robot.evaluation import uncompiled
 
 # JOINTS lists the axis of each joint and its offset from the previous joint. BODIES lists the link, the mass,
 # the centre of mass and the moments (xx, yy, zz, xy) of each body. The frames are at the joints and parallel
@@ -84,12 +84,12 @@ def library_bias(q, qd):
 
 @pytest.fixture(scope="module")
 def bare():
-    return interpreted(twin.load("manutec_r3"))
+    return uncompiled(twin.load("manutec_r3"))
 
 
 @pytest.fixture(scope="module")
 def loaded(bare):
-    return interpreted(bare.with_payload(LOAD))
+    return uncompiled(bare.with_payload(LOAD))
 
 
 def test_the_flange_is_the_last_frame_of_the_library_with_z_along_axis_6(bare, rng):

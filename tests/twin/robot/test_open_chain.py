@@ -9,10 +9,11 @@ import pytest
 import twin
 from tests.support.parts_of_an_arm import with_followers
 from tests.support.peers import Pinocchio, Reduced, largest_relative_error
-from tests.support.random_trees import interpreted, random_urdf
+from tests.support.random_trees import random_urdf
 from tests.support.sample_loads import BODY
 from twin.errors import LimitError, RobotError
 from twin.robot.dh import dh_poses
+from twin.robot.evaluation import uncompiled
 from twin.robot.limits import check_folding, check_position
 from twin.robot.loops import open_chain, without_loop_links
 
@@ -75,7 +76,7 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
     robot = open_chain(arm)
     assert robot.loops == ()
     assert robot.kernels is not arm.kernels
-    robot = interpreted(robot)
+    robot = uncompiled(robot)
     peer = Pinocchio(arm.urdf, robot.tree.names)
     locked = [light.model.getJointId(name) for name in ("joint_3", "joint_rod")]
     peer.model = pin.buildReducedModel(light.model, locked, np.zeros(8))
@@ -129,7 +130,7 @@ def test_open_chain_of_a_robot_without_a_loop_is_itself(robot, rng):
 
 def test_followers_stay_in_the_open_chain(arm, rng):
     """They move with the same posture as before, and keep their masses."""
-    whole = interpreted(with_followers(arm))
+    whole = uncompiled(with_followers(arm))
     chain, bare = open_chain(whole), without_loop_links(whole)
     q = rng.uniform(-0.5, 0.5, 6)
     carried = whole.embedding[list(whole.tree.carriers(whole.tree.flange_joint))]

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.support.parts_of_an_arm import arm_with
 from tests.support.peers import MuJoCoFile, Reduced
-from tests.support.random_trees import interpreted, random_urdf
+from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from tests.support.sample_loads import BODY
 from tests.support.small_robots import arm, inertial
@@ -19,6 +19,7 @@ from twin.errors import ExportWarning, RobotError
 from twin.multibody.axis_torques import Cylinder, Spring
 from twin.multibody.tree import frozen
 from twin.robot import open_chain, write_mjcf
+from twin.robot.evaluation import uncompiled
 from twin.robot.loading.link_shapes import link_shapes
 
 DT = 1e-3
@@ -196,7 +197,7 @@ def embedded(robot, row, offset=0.2):
     """Return a robot of three joints whose last one follows the others."""
     G = np.array([[1.0, 0.0], [0.0, 1.0], row])
     first = {name: frozen(getattr(robot, name)[:2]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
-    return interpreted(
+    return uncompiled(
         replace(
             robot,
             embedding=frozen(G),
@@ -318,5 +319,5 @@ def test_what_cannot_be_written(irb140, irb1400, load, tmp_path):
 
 def test_two_springs_over_a_joint_add_up(irb140, tmp_path, rng):
     springs = (Spring(1, 30.0, 5.0), Spring(1, 10.0, -2.0))
-    robot = interpreted(replace(irb140, tree=replace(irb140.tree, torques=springs)))
+    robot = uncompiled(replace(irb140, tree=replace(irb140.tree, torques=springs)))
     assert_agrees(robot, exported(robot, tmp_path), rng, samples=1)
