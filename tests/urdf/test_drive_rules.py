@@ -1,6 +1,7 @@
 """Numbers of drives that no source has follow the rules that the files and docs/estimated.md state."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -33,11 +34,9 @@ def medians(arm):
     return np.median(inertia, axis=0), np.median(np.abs(twin.gravity_torque(loaded, q)), axis=0)
 
 
-@pytest.fixture(scope="module")
-def tables(arm):
-    """Cells of the arm's rows in docs/estimated.md: of the table of torques, and of that of figures."""
-    lines = (HOUSE / "docs" / "estimated.md").read_text(encoding="utf-8").splitlines()
-    return [line.strip("| ").split(" | ")[1:] for line in lines if line.startswith(f"| `{arm.name}`")]
+@cache
+def peaks_of(name):
+    return peak_torques(twin.load(name))
 
 
 def assert_rounded(stated, rule, digits, units=0.5):
@@ -50,12 +49,12 @@ def assert_rounded(stated, rule, digits, units=0.5):
 def test_effort_is_the_rule_applied_to_the_scenarios(name):
     robot = twin.load(name)
     friction = robot.drives.coulomb + robot.drives.viscous * robot.qd_max if name == "irb2400" else 0
-    expected = SHARES[name] * peak_torques(robot) + friction
+    expected = SHARES[name] * peaks_of(name) + friction
     assert robot.tau_max.tolist() == [math.ceil(tau) for tau in expected.tolist()]
 
 
 def test_the_share_is_the_median_of_what_the_lecture_has(irb1600):
-    shares = irb1600.tau_max / peak_torques(irb1600)
+    shares = irb1600.tau_max / peaks_of("irb1600")
     found = [round(share, 2) for share in (np.median(shares), min(shares), max(shares))]
     assert found == [SHARES["irb2600"], 0.43, 0.74]
 
@@ -99,13 +98,14 @@ def test_friction_follows_its_rule_and_is_the_published_on_the_irb2400(arm):
     assert np.round(drives.viscous / viscous, 1).tolist() == [0.4, 0.3, 0.4, 3.0, 3.0, 2.2]
 
 
-def test_the_page_has_the_peaks_and_torques(arm, tables):
-    peaks = np.round(peak_torques(arm))
-    assert tables[0] == [f"{peak:.0f} → {limit:g}" for peak, limit in zip(peaks, arm.tau_max, strict=True)]
-
-
-def test_the_page_has_accelerations_of_the_tool_and_times_to_the_speed_limits(arm, medians, tables):
-    """As it says: along the axes of the base, with rotors; against weight, Coulomb and viscous friction."""
+def test_the_page_has_peaks_accelerations_of_the_tool_and_times_to_the_speed_limits(arm, medians):
+    """Along the axes of the base, with rotors; against weight, Coulomb and viscous friction."""
+    lines = (HOUSE / "docs" / "estimated.md").read_text(encoding="utf-8").splitlines()
+    torques, figures = (
+        line.strip("| ").split(" | ")[1:] for line in lines if line.startswith(f"| `{arm.name}`")
+    )
+    peaks = zip(np.round(peaks_of(arm.name)), arm.tau_max, strict=True)
+    assert torques == [f"{peak:.0f} → {limit:g}" for peak, limit in peaks]
     q = arm.poses[arm.tour[0]]
     ways = np.linalg.solve(twin.jacobian(arm, q), np.vstack([np.eye(3), np.zeros((3, 3))])).T
     cells = []
@@ -119,4 +119,4 @@ def test_the_page_has_accelerations_of_the_tool_and_times_to_the_speed_limits(ar
     lag = (inertia + np.diagonal(drives.reflected_inertia)) / drives.viscous
     top = (arm.tau_max - weight - drives.coulomb) / drives.viscous  # the speed that it would tend to
     times = -lag * np.log(1 - arm.qd_max / top)
-    assert tables[1] == [*cells, *(f"{time:.2f}" for time in times[:3])]
+    assert figures == [*cells, *(f"{time:.2f}" for time in times[:3])]
