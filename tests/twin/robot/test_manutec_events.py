@@ -74,8 +74,7 @@ def test_the_arm_is_where_the_reference_results_have_it_and_changes_its_modes_wh
     """Integrate the six axes with an event at each of the 34 changes, which takes 8 s."""
     robot = twin.load("manutec_r3").with_payload(LOAD)
     arm = Arm(
-        lambda q: twin.mass_matrix(robot, q),
-        lambda q, qd: twin.inverse_dynamics(robot, q, qd, np.zeros(6)),
+        lambda q: twin.mass_matrix(robot, q), lambda q, qd: twin.inverse_dynamics(robot, q, qd, np.zeros(6))
     )
     reference, kinks = smooth(published_move(robot))
     simulation = Simulation(arm, robot.drives, MOTORS, CONTROL, reference, kinks)

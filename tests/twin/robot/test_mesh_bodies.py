@@ -9,13 +9,7 @@ import trimesh
 import twin
 from tests.support.shared_data import shared_folder
 from twin.errors import RobotError
-from twin.robot.loading.mesh_bodies import (
-    bodies_of_urdf,
-    body_of_file,
-    body_of_mesh,
-    joined,
-    write_weighed,
-)
+from twin.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file, body_of_mesh, joined, write_weighed
 from urdf.schema import tomllib
 
 SIZE = np.array([0.375, 0.25, 0.125])  # exact in single precision
