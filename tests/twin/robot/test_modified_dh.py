@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.errors import RobotError
+from twin.robot.evaluation import uncompiled
 
 A = [0, 0, 0, 0.0825, -0.0825, 0, 0.088]
 ALPHA = [0, -90, 90, 90, -90, 90, 90]
@@ -31,12 +32,6 @@ source = "made up"
 )
 
 
-@pytest.fixture
-def arm(tmp_path):
-    (tmp_path / "seven_dh.toml").write_text(TABLE, encoding="utf-8")
-    return twin.load(tmp_path / "seven_dh.toml")
-
-
 def frames(q):
     """Poses of the seven frames, each at its joint: Rx(alpha) Tx(a) Rz(q) Tz(d)."""
     T, found = np.eye(4), []
@@ -50,7 +45,9 @@ def frames(q):
     return found
 
 
-def test_flange_and_inertia_are_those_of_the_transformations(arm, rng):
+def test_flange_and_inertia_are_those_of_the_transformations(tmp_path, rng):
+    (tmp_path / "seven_dh.toml").write_text(TABLE, encoding="utf-8")
+    arm = uncompiled(twin.load(tmp_path / "seven_dh.toml"))
     q = rng.uniform(-2.0, 2.0, 7)
     T = frames(q)
     np.testing.assert_allclose(twin.forward_kinematics(arm, q), T[-1], atol=1e-14)
@@ -60,23 +57,19 @@ def test_flange_and_inertia_are_those_of_the_transformations(arm, rng):
     for i in range(7):
         com = (T[i] @ [0.1, 0.02 * i, -0.05, 1.0])[:3]
         axes = np.array([one[:3, 2] for one in T[: i + 1]])
-        linear = np.zeros((3, 7))
+        linear, angular = np.zeros((2, 3, 7))
         linear[:, : i + 1] = np.cross(axes, com - np.array([one[:3, 3] for one in T[: i + 1]])).T
-        angular = np.zeros((3, 7))
         angular[:, : i + 1] = axes.T
         R = T[i][:3, :3]
         M += (i + 1) * linear.T @ linear + angular.T @ R @ tensor @ R.T @ angular
     np.testing.assert_allclose(twin.mass_matrix(arm, q), M, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
+def test_what_is_no_modified_table_is_one_sentence(tmp_path):
+    for before, after, said in (
         ('"modified"', '"craig"', "dh.convention: expected standard or modified, got 'craig'"),
         ("a = [0, 0,", "a = [0.1, 0,", "expected a and alpha_deg of the first row to be 0"),
-    ],
-)
-def test_what_is_no_modified_table_is_one_sentence(tmp_path, before, after, said):
-    (tmp_path / "bad_dh.toml").write_text(TABLE.replace(before, after), encoding="utf-8")
-    with pytest.raises(RobotError, match=said):
-        twin.load(tmp_path / "bad_dh.toml")
+    ):
+        (tmp_path / "bad_dh.toml").write_text(TABLE.replace(before, after), encoding="utf-8")
+        with pytest.raises(RobotError, match=said):
+            twin.load(tmp_path / "bad_dh.toml")

@@ -22,7 +22,7 @@ LOOP_LINKS = ("link_lever", "link_rod")
 
 @pytest.fixture(scope="module")
 def arm():
-    return twin.load("irb1400")
+    return uncompiled(twin.load("irb1400"))
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def rows(function, *vectors):
 
 
 def agrees(robot, peer, rng):
-    q, qd, qdd = rng.uniform(-1, 1, (3, 50, robot.n))
+    q, qd, qdd = rng.uniform(-1, 1, (3, 5, robot.n))
     for function, vectors in (
         (twin.inverse_dynamics, (q, qd, qdd)),
         (twin.mass_matrix, (q,)),
@@ -55,7 +55,7 @@ def agrees(robot, peer, rng):
 
 def test_without_the_mass_of_lever_and_rod(arm, light, rng):
     robot = without_loop_links(arm)
-    agrees(robot, Reduced(arm, light), rng)
+    agrees(uncompiled(robot), Reduced(arm, light), rng)
     lost = {name for i, name in enumerate(arm.tree.links) if not robot.tree.inertias[i].any()}
     assert lost == set(LOOP_LINKS)
     assert robot.loops == arm.loops
@@ -65,7 +65,9 @@ def test_without_the_mass_of_lever_and_rod(arm, light, rng):
 def test_what_that_costs_is_the_weight_of_lever_and_rod(arm):
     """At the zero pose, by hand: both lie forward or behind axis 2 by so much."""
     masses = dict(zip(arm.tree.links, arm.tree.inertias[:, 0], strict=True))
-    lost = twin.gravity_torque(arm, np.zeros(6)) - twin.gravity_torque(without_loop_links(arm), np.zeros(6))
+    lost = twin.gravity_torque(arm, np.zeros(6)) - twin.gravity_torque(
+        uncompiled(without_loop_links(arm)), np.zeros(6)
+    )
     lever, rod = (masses[link] for link in LOOP_LINKS)
     # Positive q3 lowers the upper arm, and lifts what is behind axis 2.
     np.testing.assert_allclose(lost, [0, 0, 9.81 * (0.085 * lever + 0.170 * rod), 0, 0, 0], atol=1e-11)
@@ -89,9 +91,9 @@ def test_the_open_chain_is_the_six_joints_up_to_the_flange(arm, light, rng):
 
 def test_dh_angles_of_the_open_chain_are_its_joint_angles(arm, rng):
     """Uncoupled: forward kinematics by the table, and the closed-form inverse, meet the tree."""
-    robot = open_chain(arm)
+    robot = uncompiled(open_chain(arm))
     np.testing.assert_array_equal(robot.dh_coupling, np.eye(6))
-    q = rng.uniform(-1, 1, (50, 6))
+    q = rng.uniform(-1, 1, (20, 6))
     T = twin.forward_kinematics(robot, q)
     theta = twin.kinematics.dh_from_joint_angles(robot, q)
     np.testing.assert_allclose(dh_poses(robot.dh, theta)[:, -1], T, rtol=0, atol=1e-14)
@@ -113,29 +115,28 @@ def test_payload_and_mounting_stay(arm, rng):
     q = rng.uniform(-1, 1, 6)
     for model in (without_loop_links, open_chain):
         loaded = model(arm.mounted("wall").with_payload(BODY))
-        again = model(arm).mounted("wall").with_payload(BODY)
-        np.testing.assert_allclose(twin.gravity_torque(loaded, q), twin.gravity_torque(again, q), rtol=1e-14)
-        bare = loaded.with_payload(None)
-        expected = twin.gravity_torque(model(arm.mounted("wall")), q)
-        np.testing.assert_allclose(twin.gravity_torque(bare, q), expected, rtol=1e-14, atol=1e-12)
+        again, bare = model(arm).mounted("wall").with_payload(BODY), model(arm.mounted("wall"))
+        for found, expected in ((loaded, again), (loaded.with_payload(None), bare)):
+            g, expected = (twin.gravity_torque(uncompiled(one), q) for one in (found, expected))
+            np.testing.assert_allclose(g, expected, rtol=1e-14, atol=1e-12)
 
 
-def test_open_chain_of_a_robot_without_a_loop_is_itself(robot, rng):
-    q = rng.uniform(-1, 1, 6)
+def test_open_chain_of_a_robot_without_a_loop_is_itself(robot):
     for model in (without_loop_links, open_chain):
-        same = model(robot)
-        np.testing.assert_array_equal(twin.gravity_torque(same, q), twin.gravity_torque(robot, q))
-        np.testing.assert_array_equal(twin.mass_matrix(same, q), twin.mass_matrix(robot, q))
+        np.testing.assert_array_equal(model(robot).tree.inertias, robot.tree.inertias)
+        np.testing.assert_array_equal(model(robot).embedding, robot.embedding)
 
 
 def test_followers_stay_in_the_open_chain(arm, rng):
     """They move with the same posture as before, and keep their masses."""
     whole = uncompiled(with_followers(arm))
-    chain, bare = open_chain(whole), without_loop_links(whole)
+    light, chain, bare = (
+        uncompiled(one) for one in (without_loop_links(arm), open_chain(whole), without_loop_links(whole))
+    )
     q = rng.uniform(-0.5, 0.5, 6)
     carried = whole.embedding[list(whole.tree.carriers(whole.tree.flange_joint))]
     torques = twin.gravity_torque(bare, q)
-    assert np.max(np.abs(torques - twin.gravity_torque(without_loop_links(arm), q))) > 1.0
+    assert np.max(np.abs(torques - twin.gravity_torque(light, q))) > 1.0
     np.testing.assert_allclose(carried.T @ twin.gravity_torque(chain, carried @ q), torques, atol=1e-12)
 
 
