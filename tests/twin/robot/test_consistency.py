@@ -163,7 +163,8 @@ def test_facts_that_contradict_the_loop_or_the_urdf(altered):
 
 MORE = """<link name="link_more"><inertial><mass value="1"/>
   <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <joint name="joint_more" type="continuous"><parent link="link_6"/><child link="link_more"/></joint></robot>"""
+  <joint name="joint_more" type="continuous"><parent link="link_6"/><child link="link_more"/></joint>
+  </robot>"""
 
 
 def test_a_urdf_that_contradicts_the_facts(altered):
