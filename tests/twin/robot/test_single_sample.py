@@ -1,28 +1,16 @@
 """The short way for one sample: the same numbers as the long way, and nothing slips past its checks."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import twin
-from tests.support.random_trees import random_urdf
 from twin.kinematics import forward
 from twin.multibody import single_sample
-from twin.robot.evaluation import uncompiled
 
 CALLS = {
-    "inverse_dynamics": 3,
-    "forward_dynamics": 3,
-    "coriolis_matrix": 2,
-    "mass_matrix": 1,
-    "gravity_torque": 1,
-    "forward_kinematics": 1,
-    "jacobian": 1,
-    "jacobian_dot": 2,
-}
+    "inverse_dynamics": 3, "forward_dynamics": 3, "coriolis_matrix": 2, "mass_matrix": 1,
+    "gravity_torque": 1, "forward_kinematics": 1, "jacobian": 1, "jacobian_dot": 2,
+}  # fmt: skip
 
 
 def frozen(vector):
@@ -86,14 +74,6 @@ def test_wrench_and_tool_use_the_general_path(arm, rng):
     np.testing.assert_allclose(np.linalg.norm(apart), 0.1, rtol=1e-12)
 
 
-def test_interpreted_robots_use_the_general_path(tmp_path, rng):
-    path = tmp_path / "tree.urdf"
-    path.write_text(random_urdf(rng, 3))
-    robot = uncompiled(twin.load(path))
-    q = rng.uniform(-1, 1, 3)
-    assert twin.gravity_torque(robot, q).tobytes() == twin.gravity_torque(robot, q[None])[0].tobytes()
-
-
 def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
     """numba knows the type of such arrays sooner; the robot itself must stay as it is."""
     for own, robots in ((arm.single_sample.inertias, arm.inertias), (arm.single_sample.gravity, arm.gravity)):
@@ -107,17 +87,3 @@ def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     with pytest.raises(AttributeError):
         _ = arm.single_sample.nonsense
     assert forward.FLANGE is single_sample.FLANGE
-
-
-def test_all_of_it_runs_without_compiling(robot):
-    """As NUMBA_DISABLE_JIT=1 asks for, and to the same digits."""
-    code = (
-        "import numpy as np, twin; r = twin.load('irb140'); q = np.full(6, 0.2);"
-        "print(repr(float(twin.inverse_dynamics(r, q, q, q) @ np.arange(6))))"
-    )
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    q = np.full(6, 0.2)
-    compiled = twin.inverse_dynamics(robot, q, q, q) @ np.arange(6)
-    assert float(done.stdout) == pytest.approx(compiled, rel=1e-13)
