@@ -10,7 +10,6 @@ from scenarios.running.validation import REPRESENTATIVE
 from tests.support import dh_arms, tasks
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6
 from tests.support.peers import Pinocchio, Reduced
-from tests.support.urdf_files import FILES
 from twin.cell import Clearance
 from twin.identification.excitation import excitation_use, stored_excitation
 from twin.kinematics.inverse import inverse_kinematics
@@ -109,21 +108,6 @@ def test_inverse_kinematics_has_every_solution_with_its_configuration(robot):
     found = np.isfinite(every[..., 0])
     assert set(np.sum(found, axis=1)) <= {4, 8}
     assert set(row) == set(range(8)) or robot.loops
-
-
-def test_masses_are_shares_of_the_data_sheet_s(robot):
-    file = FILES[robot.name]
-    links = {name: file.facts["link"][name] for name in file.facts["link"]}
-    masses = {name: file.body("base_link" if name == "base" else f"link_{name}").mass for name in links}
-    if "mass" not in file.facts:  # published masses of links, which the arm's own tests add up
-        assert masses == {name: pytest.approx(values["mass"], rel=1e-15) for name, values in links.items()}
-        return
-    assert sum(masses.values()) == pytest.approx(file.facts["mass"], abs=1e-12)
-    densities = [
-        masses[name] / values["volume_mm3"] for name, values in links.items() if "solid" not in values
-    ]
-    np.testing.assert_allclose(densities, densities[0], rtol=1e-14)
-    assert 1e-6 < densities[0] < 3e-6  # between water and aluminium with motors, in kg/mm^3
 
 
 def test_motors_hold_the_arm_with_its_payload_and_reach_the_limits(robot):

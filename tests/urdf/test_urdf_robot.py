@@ -81,8 +81,6 @@ FAULTS = [
     ('urdf = "arm.urdf"', 'urdf = "leg.urdf"', r"no such robot file: .*leg\.urdf"),
     ('"probe"', '"prob"', "unknown link 'prob' of arm, did you mean 'probe'"),
     ("[90, inf, 30]", "[90, inf, 0]", "joint_3: expected q_min < q_max, and qd_max and effort above 0"),
-    ("[90, inf, 30]", "[90, inf]", "joints.effort: expected 3 numbers, got 2"),
-    ("q = [0.1", "q_rad = [0.1", r"unknown key 'q_rad' in table \[poses.up\]"),
     ("q = [0.1", "q_deg = [1, 2, 3]\nq = [0.1", "poses.up: expected one of q, in rad or m, and q_deg"),
     ("q = [0.1", "q = [9.1", "pose 'up': joint_1 would be at .*, its range is"),
     ("[joints]", "[link.one]\nmass = 1\n[joints]", "unknown key 'link' in the top level"),

@@ -70,8 +70,6 @@ REFUSED = [
     (TEXT, "<robot name='a'><link name='b'/></robot>", "no joint moves"),
     ("</link>\n<joint", "<joint", "is not well-formed XML: mismatched tag: line 11"),
     ('xyz="0 0 0.1"', 'xyz="0, 0, 0.1"', "joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers"),
-    ('<link name="one"', '<link name=""', "has a <link> with an empty name"),
-    ('value="2"', 'value="2 kg"', "link 'one' has <mass value='2 kg'>, expected a number"),
     ('<parent link="base"/>', "", "joint 'turn' has no <parent link=...>, expected the name of a link"),
     ('<parent link="base"/>', '<parent link="bace"/>', "'bace', which is no link, did you mean 'base'"),
     ('"revolute"', '"spherical"', "joint 'turn' is of type 'spherical', supported are revolute, continuous"),
@@ -94,7 +92,6 @@ IMPOSSIBLE = [
     ('<mass value="2"/>', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     (BODY, BODY.replace("0.1", "0").replace("2", "0"), "joint 'turn' moves no mass"),
     ('ixx="0.1"', 'ixx="0.3"', r"moments of inertia 0\.1, 0\.1, 0\.3 kg m\^2, which are impossible"),
-    ('ixx="0.1"', 'ixx="-0.1"', r"principal moment of inertia of -0\.1"),
     ('ixx="0.1"', 'ixx="inf"', "not finite"),
 ]  # fmt: skip
 
