@@ -220,9 +220,8 @@ def test_the_arm_is_where_the_reference_results_have_it_and_changes_its_modes_wh
     reference, kinks = smooth(manutec_r3.published_move(robot))
     simulation = Simulation(arm, robot.drives, MOTORS, CONTROL, reference, kinks)
     state, changes = simulation.run(robot.poses["start"], manutec_r3.INSTANTS)
-    np.testing.assert_allclose(
-        state.q, manutec_r3.ANGLES, rtol=0, atol=1e-8
-    )  # the reference's own error; seen 4e-9
+    # The error is that of the reference: seen 4e-9.
+    np.testing.assert_allclose(state.q, manutec_r3.ANGLES, rtol=0, atol=1e-8)
     assert len(changes) == 34
     for axis, published in CHANGES.items():
         sense = -1 if axis == 1 else 1  # its motor turns against its joint; the others of CHANGES do not
