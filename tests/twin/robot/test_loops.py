@@ -108,15 +108,11 @@ def test_a_fold_names_joint_angle_time_range_link_and_distance(arm):
 
 def test_the_earliest_of_position_speed_and_fold_is_named(arm):
     for first, named in ((0, "joint_elbow"), (1, "joint_6 would move"), (2, "joint_1 would be")):
-        q, qd = np.tile(turned(0), (5, 1)), np.zeros((5, 6))
-        k = [4, 4, 4]
+        q, qd, k = np.tile(turned(0), (5, 1)), np.zeros((5, 6)), [4, 4, 4]
         k[first] = 1
-        q[k[0]] = turned(-76, 30)
-        qd[k[1], 5] = 99.0
-        q[k[2], 0] = 3.0
-        samples = Samples(np.arange(5.0), q, qd, np.zeros((5, 6)))
+        q[k[0]], qd[k[1], 5], q[k[2], 0] = turned(-76, 30), 99.0, 3.0
         with pytest.raises(LimitError, match=rf"{named} .*\(sample 1\)"):
-            check_limits(arm, samples)
+            check_limits(arm, Samples(np.arange(5.0), q, qd, np.zeros((5, 6))))
 
 
 def test_a_joint_beyond_its_range_is_reported_first_and_nan_folds(arm):
