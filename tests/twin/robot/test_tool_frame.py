@@ -131,7 +131,8 @@ def test_public_arms_have_the_flange_of_their_maker():
     np.testing.assert_allclose(twin.forward_kinematics(iiwa, np.zeros(7))[:3, 3], [0, 0, 1.261], atol=1e-12)
 
 
-def test_a_log_keeps_the_tool_frame_and_impossible_bodies(load, tmp_path):
+def test_a_log_keeps_the_tool_frame(load, tmp_path):
+    """And bodies that are impossible."""
     text = robot(chain(2), frame("hand", "link_2"), frame("probe", "link_2"))
     path = load(text.replace('izz="0.025"', 'izz="0.25"')).urdf
     arm = uncompiled(twin.load(path, unphysical=True, tool_frame="probe"))
