@@ -22,6 +22,8 @@ ARM = [
     ("d = [0.352", "d = [nan", "dh.d: expected finite numbers, got NaN"),
     ("d = [0.352", "d = [true", "dh.d: expected finite numbers, got True"),
     ("q_max_deg = [180", "q_max_deg = [-190", "joint_1: expected q_min_deg < q_max_deg, got -180 and -190"),
+    ("qd_max_deg_s = [200", "qd_max_deg_s = [0", "joint_1: expected qd_max_deg_s above 0, got 0"),
+    ("{ cylinder = 0.160,", "{ cone = 0.160,", "link.base.visual: expected one of box, cylinder, sphere"),
     ("alpha_deg = [-90", "alpha_deg = [-80", "row 1 of [dh] has theta0 = 0 and alpha = -80 degrees: this"),
     ("inertia = [0.239763089", "inertia = [0.9", "link.1: no body has the principal moments"),
     ('color = "orange"', 'color = "mauve"', "color 'mauve', known are orange, grey, steel"),
@@ -57,6 +59,7 @@ PARALLELOGRAM = [
     (BOX, f"{HOLLOW} wall = 0.015,", "expected a wall below half the shortest side, 0.030, got 0.015"),
     (BOX, f"{HOLLOW.replace('0.030', '0')} wall = 0.002,", "expected hollow_box sizes above 0, got 0.230, 0"),
     ("flange_tolerance = 5e-5\n", "", "poses.zero: expected flange and flange_tolerance together"),
+    ("[rating]", "[[rating]]", "expected a table [rating], got ["),
     ('["example"', '["elsewhere"', "tour.poses: there is no pose 'elsewhere', known are zero, example"),
 ]
 FAULTS = {"irb140": ARM, "irb1400": PARALLELOGRAM}
@@ -150,6 +153,9 @@ MALFORMED = [
     ('name = "arm"', 'name = "my arm"', "expected a name of letters, digits and _, got 'my arm'"),
     ("d = [0.1, 0.2]", "d = []", "dh.d: expected a list of numbers, one per row, got []"),
     ("a = [0.3, 0]", "a = [nan, 0]", "dh.a: expected finite numbers, got nan"),
+    ('"prismatic"', '"screw"', "dh.kinds: expected revolute or prismatic, got 'screw'"),
+    ('["revolute", "prismatic"]', '["revolute"]', "dh.kinds: expected 2 kinds, one per row, got 1"),
+    ("q_min = [-1, 0]\n", "", "expected q_min and q_max together"),
     ('["turn", "slide"]', '["turn"]', "joints.names: expected 2 names, one per row, got 1"),
     ("[link.2]", "[link.3]", "unknown link.3: expected link.1 to link.2"),
     ("mass = 2.0\n", "", "table [link.1] lacks the key 'mass'"),

@@ -82,6 +82,7 @@ FAULTS = [
     ('"probe"', '"prob"', "unknown link 'prob' of arm, did you mean 'probe'"),
     ("[90, inf, 30]", "[90, inf, 0]", "joint_3: expected q_min < q_max, and qd_max and effort above 0"),
     ("q = [0.1", "q_deg = [1, 2, 3]\nq = [0.1", "poses.up: expected one of q, in rad or m, and q_deg"),
+    ("q = [0.1, -0.2, 0.3]\n", "", "poses.up: expected one of q, in rad or m, and q_deg"),
     ("q = [0.1", "q = [9.1", "pose 'up': joint_1 would be at .*, its range is"),
     ("[joints]", "[link.one]\nmass = 1\n[joints]", "unknown key 'link' in the top level"),
     ('poses = ["up"', 'poses = ["ap"', "there is no pose 'ap'"),

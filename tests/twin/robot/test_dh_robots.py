@@ -156,6 +156,7 @@ def test_misuse_is_one_clear_sentence():
             ValueError,
             r"expected row 2 of the coupling to be \[0.0, 1.0\]: it slides",
         ),
+        (of(-1.0), RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
         (of(np.nan), RobotError, "link 1 of robot 'bad' has a mass below 0 kg"),
         (of(0.0, POINT, TENSOR), RobotError, "inertia but no mass"),
         (of(1.0, POINT, np.diag([1.0, 1, 3])), RobotError, "which are impossible"),

@@ -35,6 +35,7 @@ MALFORMED = [
     (FIRST, SINGULAR, "coupling is singular"),
     (WRIST, WRIST.replace(" 1]", " 2]"), "expected coupling with 1 on its diagonal"),
     (WRIST, "", "drives.coupling: expected 6 rows of 6 numbers"),
+    (SOURCES, f'{SOURCES}\nbacklash = "x"', "table [drives.source] has a key 'backlash', which"),
     (TOLD, TOLD.replace("_counts", "s"), "lacks the key 'encoder_counts': where is it from?"),
     (TOLD, 'encoder_counts = " "', "drives.source.encoder_counts: expected a text, got ' '"),
 ]

@@ -16,6 +16,20 @@ from twin.robot.robot import Frame
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
 BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'
+PLY = """ply
+format ascii 1.0
+element vertex 3
+property float x
+property float y
+property float z
+element face 1
+property list uchar int vertex_indices
+end_header
+0 0 0
+1 0 0
+0 1 0
+3 0 1 3
+"""
 FLAT = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 
 
@@ -114,6 +128,7 @@ def test_a_mesh_that_cannot_be_drawn_is_rejected_in_one_sentence(load, tmp_path,
     """PyBullet ends the process for some of these files and silently omits others."""
     for name, content, told in (
         ("far.obj", FLAT.replace("f 1 2 3", "f 1 2 99999999"), "far.obj "),
+        ("next.ply", PLY, "next.ply has no triangles, or triangles without vertices"),
         ("zero.obj", "", "zero.obj "),
         ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or triangles without vertices"),
         ("cut.stl", "solid cut\nfacet normal", "cut.stl "),

@@ -119,6 +119,8 @@ def test_a_joint_beyond_its_range_is_reported_first_and_nan_folds(arm):
     beyond, nan = np.deg2rad([0, 0, 80, 0, 0, 0]), np.array([0, np.nan, 0, 0, 0, 0])
     for check, q, told in (
         (check_position, beyond, "joint_3 would be at 80 deg"),
+        (check_position, np.deg2rad([0, 0, 135, 0, 0, 0]), r"joint_3 would be at 135 deg [^?]*$"),
+        (check_position, np.deg2rad([0, 0, 145, 0, 0, 0]), r"in radians, are these degrees\?$"),
         (check_folding, beyond, r"joint_elbow .* would be at 80 deg"),
         (check_folding, nan, r"joint_elbow \(q3 - q2\) would be at nan"),
         (check_folding, nan[[0, 2, 1, 3, 4, 5]], r"joint_elbow \(q3 - q2\) would be at nan"),

@@ -17,6 +17,10 @@ from twin.robot.locking import locked
 HAND = frame("link_8", "link_6") + frame("hand", "link_8")
 CAMERA = frame("camera", "link_6") + frame("camera_lens", "camera")
 PARALLEL = link("rod", 0.5) + joint("rod_joint", "link_1", "rod", axis="0 1 0", inside=mimic("joint_2", -1.0))
+SHORT = "".join(  # as long as the arm, behind fixed frames
+    frame(side, "hand") + link(f"{side}_end", 0.1) + joint(f"{side}_turn", side, f"{side}_end")
+    for side in ("left", "right")
+)
 JAW = link("jaw", 0.1) + joint("jaw_joint", "link_6", "jaw")
 GRIPPER = (
     link("knuckle", 0.1)
@@ -34,6 +38,7 @@ TOOLS = [
     (chain(6) + HAND + fingers("hand", follows=False), "hand", "the last frame before the gripper"),
     (chain(6) + HAND + fingers("hand", "a", "b"), "hand", "the last frame before the gripper of a, b"),
     (chain(6) + HAND + GRIPPER, "hand", "the last frame before the gripper of knuckle, other"),
+    (chain(1) + frame("hand", "link_1") + SHORT, "hand", "the last frame before the gripper of left, right"),
     (chain(6) + JAW, "link_6", "the last frame before the gripper of jaw"),
     (chain(6) + CAMERA + frame("EndEffector", "link_6"), "EndEffector", "the end of the longest chain"),
     (
@@ -146,9 +151,11 @@ def test_a_log_keeps_the_tool_frame(load, tmp_path):
 
 def test_frames_of_locked_joints_are_those_of_the_last_moving_link(irb140):
     """Their poses are those of the whole arm with the locked joints at 0."""
-    q, arm = np.array([0.3, -0.2, 0.4]), locked(irb140, 3)
-    whole, part = link_poses(irb140, [*q, 0, 0, 0]), link_poses(arm, q)
-    for name, frame_of_whole in irb140.frames.items():
-        if frame_of_whole.joint >= 0:
-            found = part[arm.frames[name].joint] @ arm.frames[name].T
-            np.testing.assert_allclose(found, whole[frame_of_whole.joint] @ frame_of_whole.T, atol=1e-15)
+    q = np.array([0.3, -0.2, 0.4])
+    for axes in (1, 3):
+        arm = locked(irb140, axes)
+        whole, part = link_poses(irb140, [*q[:axes], *np.zeros(6 - axes)]), link_poses(arm, q[:axes])
+        for name, (moving, T) in irb140.frames.items():
+            if moving >= 0:
+                found = part[arm.frames[name].joint] @ arm.frames[name].T
+                np.testing.assert_allclose(found, whole[moving] @ T, atol=1e-15)

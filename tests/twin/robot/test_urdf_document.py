@@ -70,6 +70,7 @@ REFUSED = [
     (TEXT, "<robot name='a'><link name='b'/></robot>", "no joint moves"),
     ("</link>\n<joint", "<joint", "is not well-formed XML: mismatched tag: line 11"),
     ('xyz="0 0 0.1"', 'xyz="0, 0, 0.1"', "joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers"),
+    ('<link name="one"', '<link name=""', "has a <link> with an empty name"),
     ('<parent link="base"/>', "", "joint 'turn' has no <parent link=...>, expected the name of a link"),
     ('<parent link="base"/>', '<parent link="bace"/>', "'bace', which is no link, did you mean 'base'"),
     ('"revolute"', '"spherical"', "joint 'turn' is of type 'spherical', supported are revolute, continuous"),
@@ -90,8 +91,10 @@ IMPOSSIBLE = [
     ('value="2"', 'value="-2"', "link 'one' has mass -2 kg, expected a finite number of at least 0"),
     ('value="2"', 'value="0"', "link 'one' has inertia but no mass"),
     ('<mass value="2"/>', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
+    ('izz="0.1"', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     (BODY, BODY.replace("0.1", "0").replace("2", "0"), "joint 'turn' moves no mass"),
     ('ixx="0.1"', 'ixx="0.3"', r"moments of inertia 0\.1, 0\.1, 0\.3 kg m\^2, which are impossible"),
+    ('ixx="0.1"', 'ixx="-0.1"', r"principal moment of inertia of -0\.1"),
     ('ixx="0.1"', 'ixx="inf"', "not finite"),
 ]  # fmt: skip
 
@@ -168,7 +171,9 @@ def test_all_faults_are_found_at_once(path):
         "joint 'turn' has an origin that is not finite",
         "joint 'turn' has the range 2 to 1, expected lower <= upper",
     ]
-    path.write_text(TEXT, encoding="utf-8")
+    follower = FLANGE.replace('"none"', '"2" upper="1"').replace("nobody", "turn").replace("0 0", "0 0 1")
+    follower = follower.replace("fixed", "revolute")  # its range is that of its leader
+    path.write_text(TEXT.replace("</robot>", follower), encoding="utf-8")
     assert faults(read_document(path)) == []
 
 
