@@ -154,7 +154,8 @@ def test_frames_of_locked_joints_are_those_of_the_last_moving_link(irb140):
     q = np.array([0.3, -0.2, 0.4])
     for axes in (1, 3):
         arm = locked(irb140, axes)
-        whole, part = link_poses(irb140, [*q[:axes], *np.zeros(6 - axes)]), link_poses(arm, q[:axes])
+        whole = link_poses(irb140, [*q[:axes], *np.zeros(6 - axes)])
+        part = [*link_poses(arm, q[:axes]), np.eye(4)]  # the base, of index -1, is the last
         for name, (moving, T) in irb140.frames.items():
             if moving >= 0:
                 found = part[arm.frames[name].joint] @ arm.frames[name].T
