@@ -7,6 +7,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,31 +47,26 @@ def test_a_forked_process_has_folder_environment_and_session_and_draws_other_num
     assert len(drawn) == 2
 
 
-def test_status_of_a_running_and_of_a_killed_process():
+def test_status_of_a_running_and_of_a_killed_process_also_for_threads_at_once():
     process = forked("sleep")
     assert process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.01)
     os.killpg(process.pid, signal.SIGKILL)
-    assert process.wait(10.0) == -signal.SIGKILL
-    process.stdout.close()
-
-
-def test_threads_may_ask_for_a_status_at_once():
-    process = forked("print_place", FORK_TEST="1")
     with process.stdout, ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(process.wait, 50 * [10.0])) == {3}
+        assert set(pool.map(process.wait, 50 * [10.0])) == {-signal.SIGKILL}
     with (other := forked("print_place", FORK_TEST="1")).stdout:
         assert other.wait(10.0) == 3  # the server goes on
 
 
-def test_variables_that_modules_read_on_import_start_a_new_server():
-    servers = []
-    for variables in ({"FORK_TEST": "1"}, {"FORK_TEST": "2"}, {"FORK_TEST": "1", "NUMBA_NUM_THREADS": "1"}):
-        process = forked("print_place", **variables)
-        process.stdout.close()
-        process.wait(10.0)
-        servers.append(fork_server._servers[-1])
+def test_variables_that_modules_read_on_import_start_a_new_server(monkeypatch):
+    monkeypatch.setattr(fork_server, "_servers", [])
+    monkeypatch.setattr(
+        fork_server, "_Server",
+        lambda environment, _: SimpleNamespace(imports=fork_server.imports_of(environment), runs=lambda: True),
+    )  # fmt: skip
+    variables = ({"FORK_TEST": "1"}, {"FORK_TEST": "2"}, {"FORK_TEST": "1", "NUMBA_NUM_THREADS": "1"})
+    servers = [fork_server._server_for(one, ()) for one in variables]
     assert servers[0] is servers[1] is not servers[2]
 
 

@@ -11,7 +11,7 @@ from twin.sweeps.sobol_indices import sobol_indices
 from twin.sweeps.statistics import binomial_interval, decisive_figure, importances, pass_share, worst
 from twin.sweeps.trial import OUTCOME
 
-SEEDS = 200
+SEEDS = 100
 DRAWS = 500
 
 
