@@ -60,13 +60,14 @@ def test_status_of_a_running_and_of_a_killed_process_also_for_threads_at_once():
 
 
 def test_variables_that_modules_read_on_import_start_a_new_server(monkeypatch):
-    monkeypatch.setattr(fork_server, "_servers", [])
-    monkeypatch.setattr(
-        fork_server, "_Server",
-        lambda environment, _: SimpleNamespace(imports=fork_server.imports_of(environment), runs=lambda: True),
-    )  # fmt: skip
+    def made(environment, modules):
+        return SimpleNamespace(imports=fork_server.imports_of(environment), runs=lambda: True)
+
     variables = ({"FORK_TEST": "1"}, {"FORK_TEST": "2"}, {"FORK_TEST": "1", "NUMBA_NUM_THREADS": "1"})
-    servers = [fork_server._server_for(one, ()) for one in variables]
+    with monkeypatch.context() as patch:
+        patch.setattr(fork_server, "_servers", [])
+        patch.setattr(fork_server, "_Server", made)
+        servers = [fork_server._server_for(one, ()) for one in variables]
     assert servers[0] is servers[1] is not servers[2]
 
 

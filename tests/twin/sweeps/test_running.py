@@ -71,7 +71,10 @@ def test_a_row_is_the_outcome_of_its_point(whole):
 
 def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool):
     report: list[int] = []
-    for settings in ({"pool": LocalThreads(3)}, {"pool": pool, "progress": lambda *done: report.append(done[0])}):
+    for settings in (
+        {"pool": LocalThreads(3)},
+        {"pool": pool, "progress": lambda *done: report.append(done[0])},
+    ):
         assert run_points(Swing(), POINTS, limits=LIMITS, **settings).tobytes() == whole.tobytes()
     assert (report[0], report[-1]) == (0, COUNT)
     assert np.all(np.diff(report) > 0)
