@@ -47,10 +47,6 @@ def read(*words):
     return example
 
 
-def test_what_is_not_given_is_the_default():
-    assert read("a.npz") == Example((Path("a.npz"),))
-
-
 def test_values_have_their_types_and_lists_may_be_repeated():
     words = "a b --what torque --what error --from 2 --loud --size 3 4.5 --csv --runs 7 --out x.json"
     found = read(*words.split(), "--order", "5", "--weights", "1", "2", "--weights", "3", "--last=-")
@@ -58,6 +54,7 @@ def test_values_have_their_types_and_lists_may_be_repeated():
         (Path("a"), Path("b")), ("torque", "error"), 2.0, True, (3.0, 4.5), Path("beside"), 7, Path("x.json"),
         Fit(5, (1.0, 2.0, 3.0)), "-",
     )  # fmt: skip
+    assert read("a.npz") == Example((Path("a.npz"),))
     assert read("a", "--csv", "b.csv").csv == Path("b.csv")
     assert read("a", "--what", "error", "torque").what == ("error", "torque")
     assert list(output_files(found)) == [(Path("x.json"), ".json", "--out")]
@@ -71,9 +68,7 @@ def test_values_have_their_types_and_lists_may_be_repeated():
         ("a --what", "argument --what: expected at least one argument"),
         ("a --what speed", r"argument --what: invalid choice: 'speed' \(choose from '?error'?, '?torque'?\)"),
         ("a --size 1", "argument --size: expected 2 arguments"),
-        ("a --order 1.5", "argument --order: invalid int value: '1.5'"),
         ("a --runs 0", "argument --runs: expected a whole number above 0, got '0'"),
-        ("a --runs ٣", "expected a whole number above 0"),
         ("a --kept b", "unrecognized arguments: --kept b"),
         ("a --loud=yes", "argument --loud: ignored explicit argument 'yes'"),
     ],

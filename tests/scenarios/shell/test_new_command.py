@@ -49,7 +49,8 @@ def test_what_is_written_passes_its_tests_outside_the_house(folder):
     tests = {file for file in found(folder) if "test_" in file}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "."],
-        env=os.environ | {"PYTHONPATH": str(HOUSE), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(HOUSE), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(re.findall(r"^(\S+)::\S+ PASSED", done.stdout, re.MULTILINE)) == tests
@@ -72,15 +73,6 @@ def test_files_have_the_given_name_and_next_commands_are_printed(folder, command
             assert "MyController" not in text
         assert not re.search("NAME|CLASS|AT/", out)
         assert f"  irb-twin {told}" in out
-
-
-def test_printed_commands_run_controller_and_scenario(command):
-    """The law beside one of ours, in the scenario: the commands that were told."""
-    assert main(["new", "controller", "swaying"]) == 0
-    command(["new", "scenario", "nodding"])
-    out = command(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]).out
-    assert "Nod with the arm" in out
-    assert "Swaying" in out
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,10 @@ from pathlib import Path
 import pytest
 
 import scenarios
-from scenarios.running.registry import titles
 from scenarios.shell.command_line import main
 from tests.support.command_lines import without_notice
 
 HERE = Path(scenarios.__file__).parent
-TAIL = """
-
-if __name__ == "__main__":
-    from scenarios.shell.process import run_script
-
-    raise SystemExit(run_script(__file__))
-"""
 
 
 def without_time(text):
@@ -45,9 +37,3 @@ def test_script_and_module_do_what_the_command_does(python, words, tmp_path, cap
     assert done.returncode == status == (0 if printed.out else 2)
     assert without_time(done.stdout) == without_time(printed.out)
     assert without_notice(done.stderr) == printed.err
-
-
-def test_every_scenario_can_be_run_as_a_script():
-    files = [HERE / f"{name}.py" for name in titles()]
-    assert len(files) == 11
-    assert all(file.read_text(encoding="utf-8").endswith(TAIL) for file in files)
