@@ -120,31 +120,6 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([], "expected STATION.toml or --load TASK=FILES"),
-        (["--load", "server.mod"], "--load server.mod: expected TASK=FILES"),
-        (["--load", "T_ROB1=there_is_none.mod"], "there is no file or folder"),
-        (["station.toml", "--"], "expected the command of a client after --"),
-        (["station.toml", "--inputs", "a=b"], "--inputs: expected inputs as"),
-        (["station.toml", "--", "no_such_command_here"], "cannot run no_such_command_here"),
-        (["station.toml", "--home", "no_folder"], "--home no_folder: expected a folder"),
-        (["station.toml", "--duration", "-1"], "duration"),
-        (["station.toml", "--limit", "3"], "--limit requires --lockstep"),
-        (["station.toml", "--lag", "-5"], "--lag: expected a lag of 0 to 1000 ms, got -5"),
-        (["station.toml", "--lockstep", "--gui"], "--gui requires real time"),
-    ],
-)
-def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, sentence):
-    folder_with(tmp_path, '[tasks.T_ROB1]\nmodules = ["good.mod"]', good=GOOD)
-    monkeypatch.chdir(tmp_path)
-    assert main(["abb", "serve", *words]) == 2
-    err = capsys.readouterr().err
-    assert sentence in err
-    assert len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("robots = 'irb140'", "unknown key 'robots'"),

@@ -34,24 +34,6 @@ def test_both_files_are_written_and_state_what_they_leave_out(command):
     assert model.body_mass.sum() == pytest.approx(robot.tree.inertias[:, 0].sum(), rel=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["irb140"], "name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both"),
-        (["irb14", "--urdf", "a.urdf"], "unknown robot 'irb14', did you mean 'irb140'?"),
-        (["rx90", "--mjcf", "a.xml"], "robot 'rx90' has no dynamics"),
-        (["irb140", "--mjcf", "a.urdf"], "expected a file name that ends in .xml"),
-        (["irb140", "--mjcf", "a.xml", "--drives", "elastic"], "invalid choice: 'elastic'"),
-        (["youbot3", "--mjcf", "a.xml", "--urdf", "a.urdf"], "no such body exists"),
-    ],
-)
-def test_wrong_use_is_one_sentence_and_writes_nothing(words, told, capsys, folder):
-    assert main(["export-model", *words]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert told in line
-    assert not list(folder.iterdir())
-
-
 @pytest.mark.filterwarnings("always::twin.errors.ExportWarning")
 def test_meshes_and_tool_frame_of_a_foreign_urdf(command, folder, monkeypatch):
     """Meshes of a package are found by --package-path; the payload goes to the frame that is named."""

@@ -15,6 +15,8 @@ FILES = {
     "arm.xacro": "",
     "arm.urdf": "<robot",
     "robot.toml": "[dh",
+    "good.mod": "MODULE M\nPROC main()\nENDPROC\nENDMODULE\n",
+    "station.toml": "[tasks.T_ROB1]\nmodules = ['good.mod']\n",
     "lacks.py": "def run(config): ...\n",
     "old.py": "class Config: ...\ndef run(c): ...\ndef metrics(l): ...\n",
     **{f"{kind}.py": user_scenarios.scenario(options=f"size: {kind} = option({kind}(2), 'x')\n")
@@ -124,6 +126,31 @@ def folder(tmp_path_factory):
         ("run gravity_hold --cell none.toml", "cannot read none.toml"),
         ("run gravity_hold --cell cell.toml --tool 0.1", "twice: by --tool 0.1 and by tool.tcp of cell.toml"),
         ("run gravity_hold --cell cell.toml --payload 2", "the payload is given twice"),
+        ("export-model irb140", "name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both"),
+        ("export-model rx90 --mjcf a.xml", "robot 'rx90' has no dynamics"),
+        ("export-model irb140 --mjcf a.urdf", "expected a file name that ends in .xml"),
+        ("export-model irb140 --mjcf a.xml --drives elastic", "invalid choice: 'elastic'"),
+        ("export-model youbot3 --mjcf a.xml --urdf a.urdf", "no such body exists"),
+        ("gui", "no display to open the window on (DISPLAY is not set)"),
+        ("gui --start nowhere", "unknown pose of irb140 'nowhere': known are zero"),
+        ("gui --browser --poses a.csv", "--browser excludes --poses, --log and --cell"),
+        ("replay a.npz --browser --loop", "--browser excludes --film, --loop and --speed"),
+        ("abb serve", "expected STATION.toml or --load TASK=FILES"),
+        ("abb serve --load server.mod", "--load server.mod: expected TASK=FILES"),
+        ("abb serve --load T_ROB1=there_is_none.mod", "there is no file or folder"),
+        ("abb serve station.toml --", "expected the command of a client after --"),
+        ("abb serve station.toml --inputs a=b", "--inputs: expected inputs as"),
+        ("abb serve station.toml --home no_folder", "--home no_folder: expected a folder"),
+        ("abb serve station.toml -- no_such_command_here", "cannot run no_such_command_here"),
+        ("abb serve station.toml --duration -1", "duration"),
+        ("abb serve station.toml --limit 3", "--limit requires --lockstep"),
+        ("abb serve station.toml --lag -5", "--lag: expected a lag of 0 to 1000 ms, got -5"),
+        ("abb serve station.toml --lockstep --gui", "--gui requires real time"),
+        ("abb serve station.toml --omnicore", "--omnicore, --certificate and --strict need --rws PORT"),
+        ("abb serve station.toml --rws 70000", "--rws 70000: expected a port from 0, a free one, to 65535"),
+        ("abb serve station.toml --rws 0 --certificate x.pem", "--certificate needs --omnicore"),
+        ("abb serve station.toml --rws 0 --omnicore --certificate x.pem", "x.pem: expected a PEM file"),
+        ("abb serve station.toml --rws 0 --listen 256.0.0.1", "--rws 0 at 256.0.0.1:"),
         ("check-model arm.xacro", "expected a file whose name ends in .urdf, robot.toml or dh.toml"),
         ("check-model arm.urdf", "is not well-formed XML"),
         ("check-model robot.toml", "is not a TOML file"),
@@ -132,6 +159,7 @@ def folder(tmp_path_factory):
 def test_wrong_use_is_one_sentence_and_status_2(line, told, folder, monkeypatch, command):
     monkeypatch.chdir(folder)
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # as if it were not installed
+    monkeypatch.delenv("DISPLAY", raising=False)
     before = sorted(path.name for path in folder.iterdir() if path.is_file())
     printed = command(line.split(), 2)
     assert printed.out == ""

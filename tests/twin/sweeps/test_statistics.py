@@ -11,7 +11,7 @@ from twin.sweeps.sobol_indices import sobol_indices
 from twin.sweeps.statistics import binomial_interval, decisive_figure, importances, pass_share, worst
 from twin.sweeps.trial import OUTCOME
 
-SEEDS = 100
+SEEDS = 200
 DRAWS = 500
 
 
@@ -278,13 +278,6 @@ def test_ishigami_of_a_thousand_draws(kind):
             assert 2.0 * row.total_half_width <= 0.15
             assert row.total == pytest.approx(total, abs={"random": 0.05}.get(kind, 0.005))
     assert found.rows[2].first < 0.002
-
-
-def test_distribution_of_an_input_does_not_matter():
-    """A sum of independent inputs of equal variance, one of them normal: one half each, alone."""
-    found = indices(lambda x: x[:, 0] + x[:, 1] / np.sqrt(1 / 12), ["3~1", "0:1"], 500)
-    for row in found.rows:
-        assert (row.first, row.total) == pytest.approx((0.5, 0.5), abs=0.02)
 
 
 def test_grid_without_random_inputs_has_no_sampling_error():
