@@ -1,6 +1,5 @@
 """Jogging: the reference obeys its limits, comes to rest on its target, and can be tracked exactly."""
 
-
 import numpy as np
 import pytest
 
