@@ -117,8 +117,7 @@ def test_controller_without_gains_has_bandwidth_slider(irb140, bench, tmp_path):
     """An invalid bandwidth is rejected with one sentence."""
     file = tmp_path / "own.py"
     file.write_text(
-        "class Own:\n    name = 'own'\n"
-        "    def __init__(self, robot, *, bandwidth=1.0):\n        self.bandwidth = bandwidth\n"
+        "class Own:\n    def __init__(self, robot, *, bandwidth=1.0):\n        self.bandwidth = bandwidth\n"
         "    def __call__(self, state, reference):\n"
         "        return self.bandwidth * (reference.q - state.q)\n"
     )

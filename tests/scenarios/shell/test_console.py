@@ -71,11 +71,6 @@ def test_a_terminal_that_knows_no_greek_gets_question_marks(line, errors, printe
     assert "pose_path" in (tmp_path / "out").read_text(encoding="ascii")
 
 
-@pytest.mark.parametrize("line", PRINTING)
-def test_a_reader_who_hangs_up_is_no_error(line, printed_to):
-    assert printed_to(line, without_reader()) == (0, "")
-
-
 def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to, in_this_process):
     fails = 'def metrics(self, run):\n    return (Metric("m", 2.0, "", 1.0, ""),)\n'
     own = user_scenarios.write(tmp_path / "own.py", metrics=fails)
@@ -85,7 +80,8 @@ def test_a_reader_who_hangs_up_hides_no_check_that_fails(tmp_path, printed_to, i
 
 @pytest.mark.skipif("not __import__('os').path.exists('/dev/full')")
 @pytest.mark.parametrize("line", PRINTING)
-def test_a_full_disk_behind_standard_output_is_one_sentence_and_status_1(line, printed_to, tmp_path):
+def test_a_reader_who_hangs_up_is_no_error_and_a_full_disk_one_sentence(line, printed_to, tmp_path):
+    assert printed_to(line, without_reader()) == (0, "")
     files = f" --json {tmp_path}/a.json" if line == RUN else ""
     said = "irb-twin: cannot print: No space left on device\n"
     assert printed_to(line + files, "/dev/full") == (1, said)

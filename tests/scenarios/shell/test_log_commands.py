@@ -83,17 +83,3 @@ def test_what_is_no_log_is_one_sentence(command, logs, tmp_path, capsys):
         assert main([command, "a.npz", name, *options]) == 2
         assert told in capsys.readouterr().err
     assert written(tmp_path) == []
-
-
-def test_a_file_that_cannot_be_written_is_status_1_and_the_others_are_there(
-    logs, tmp_path, monkeypatch, capsys
-):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("twin.logs.columns.write_parquet", fail)
-    assert main(["export", "a.npz", "--csv", "--parquet"]) == 1
-    printed = capsys.readouterr()
-    assert printed.out == "wrote a.csv\n"
-    assert "cannot write a.parquet: " in printed.err
-    assert written(tmp_path) == ["a.csv"]

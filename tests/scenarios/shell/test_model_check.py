@@ -141,9 +141,8 @@ def test_names_that_look_like_markup_are_shown_and_ranges_without_meaning_not_go
 
 
 def test_links_of_a_table_have_their_moments_about_their_centres():
-    parts = check_model(twin.load("two_link").file).parts
-    np.testing.assert_allclose(parts.links[2].moments, [0, 1 / 12, 1 / 12], atol=1e-16)
-    np.testing.assert_allclose(parts.links[2].com, [0.5, 0, 0], atol=1e-16)
+    link = check_model(twin.load("two_link").file).parts.links[2]
+    np.testing.assert_allclose([*link.moments, *link.com], [0, 1 / 12, 1 / 12, 0.5, 0, 0], atol=1e-16)
 
 
 def test_a_damaged_mesh_is_an_error_and_a_missing_one_a_warning(write, monkeypatch):

@@ -87,15 +87,18 @@ def test_bad_name_is_rejected(name, folder, command):
     assert not found(folder)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_there_stays(kind, folder, capsys):
-    """Any one of the files, or a folder of that name."""
-    there = folder / ("swing" if kind in ("robot", "station") else "test_swing.py")
+@pytest.mark.parametrize("kind", [*KINDS, "notebooks"])
+def test_what_is_there_stays(kind, folder, command):
+    """Any one of the files, or a folder of that name; nothing is written."""
+    names = {"robot": "swing", "station": "swing", "notebooks": "swing/parallelogram.ipynb"}
+    there = folder / names.get(kind, "test_swing.py")
+    there.parent.mkdir(exist_ok=True)
     there.write_text("mine", encoding="utf-8")
-    assert main(["new", kind, "swing"]) == 2
-    assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err
+    err = command(["new", kind, "swing"], 2).err
+    told = "choose another folder; nothing was" if kind == "notebooks" else "choose another name, or another"
+    assert f"{there.relative_to(folder)} exists already: {told}" in err
     assert there.read_text(encoding="utf-8") == "mine"
-    assert found(folder) == {there.name}
+    assert found(folder) == {there.relative_to(folder).as_posix()}
 
 
 @pytest.mark.parametrize(
@@ -156,18 +159,6 @@ def test_notebooks_have_the_code_of_the_pages_and_no_outputs(folder, command):
         assert linked <= {f"{page.stem}.ipynb" for page in PAGES}
         if page.stem == "index":
             assert len(linked) == 10
-
-
-def test_notebook_that_is_there_stays_and_nothing_is_written(folder, command):
-    (folder / "lessons").mkdir()
-    mine = folder / "lessons" / "parallelogram.ipynb"
-    mine.write_text("mine", encoding="utf-8")
-    err = command(["new", "notebooks", "lessons"], 2).err
-    assert err == (
-        "irb-twin: lessons/parallelogram.ipynb exists already: choose another folder; nothing was written\n"
-    )
-    assert mine.read_text(encoding="utf-8") == "mine"
-    assert found(folder) == {"lessons/parallelogram.ipynb"}
 
 
 @pytest.mark.parametrize(
