@@ -1,18 +1,22 @@
 """`irb-twin abb serve`: the command, its file, its client and its verdict."""
 
+import re
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import twin
 from scenarios.abb.background import serving
+from scenarios.abb.serving import Served, saturated
 from scenarios.abb.station import EGM, SIGNAL, STATION, TASK, Station
 from scenarios.shell.command_line import main
 from tests.support.doc_pages import HOUSE, blocks
 from tests.support.egm_serving import Guiding
+from tests.support.example_logs import made_log
 from twin.abb.controller import SYSTEM_OUTPUTS
 from twin.egm import EgmClient
 from twin.errors import WrongUse
@@ -60,6 +64,17 @@ def test_the_new_station_serves_its_client(tmp_path):
         done = subprocess.run([sys.executable, client], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "client: there 20.00 gripped\n"), done.stderr
         controller.wait_until(lambda: any("parts: 1" in line.sentence for line in controller.lines))
+
+
+def test_what_lacked_torque_or_came_near_is_not_good(irb140):
+    """Each alone; a sample counts if any drive is at its limit."""
+    for seen in ({}, {"saturations": 1}, {"collisions": 1}):
+        supervision = SimpleNamespace(**{"saturations": 0, "collisions": 0} | seen)
+        served = Served(1.0, None, (), "", 0, None, None, "PyBullet", supervision, "")
+        assert served.is_good == (not seen)
+    demand = np.zeros((4, 6))
+    demand[1:3, 2] = 1.0
+    assert saturated(made_log(irb140, np.zeros((4, 6)), tau_demand=demand)) == 2
 
 
 GUIDED = """MODULE Guided
@@ -113,6 +128,8 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
     load = ["abb", "serve", "--load", f"T_ROB1={tmp_path / 'good.mod'}"]
     assert main([*load, "--", "sh", "-c", "exit 3"]) == 3
     assert "sh ended with status 3" in capsys.readouterr().err
+    assert main([*load, "--duration", "0.1", "--", "sleep", "60"]) == 1
+    assert "sleep ended with status -15" in capsys.readouterr().err  # it is asked to end
     assert main([*load[:-1], f"T_ROB1={tmp_path / 'bad.mod'}", "--cycle", "once"]) == 1
     out, err = capsys.readouterr()
     assert "ended with a fault" in out
@@ -133,23 +150,13 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
         ("[tasks", "is not a TOML file"),
         ("tasks = 1", "tasks: expected tables"),
         ("[tasks]\nT_ROB1 = 1", r"expected a table \[tasks.T_ROB1\]"),
-    ],
-)
-def test_an_invalid_station_names_the_key(tmp_path, text, sentence):
-    with pytest.raises(WrongUse, match=sentence):
-        Station.read(folder_with(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
         ("[egm]\nto = 'here'", r"\[egm\]: expected HOST:PORT"),
         ("[egm.devices]\nUCdevice = '1.2.3.4'", r"\[egm\]: expected HOST:PORT"),
         ("[egm.parameters]\nposition_gain = 30", r"\[egm\]: position_gain is 30"),
         ("[egm.parameters]\ngain = 3", r"\[egm\]: .*'gain'"),
     ],
 )
-def test_invalid_clients_of_egm_are_refused(tmp_path, text, sentence):
+def test_an_invalid_station_names_the_key(tmp_path, text, sentence):
     with pytest.raises(WrongUse, match=sentence):
         Station.read(folder_with(tmp_path, text)).egm_devices(None, None)
 
@@ -208,13 +215,15 @@ def test_the_client_of_the_guide(guide, capfd):
     assert (guide / "session.npz").is_file()
 
 
-def test_a_station_starts_its_programs(guide, capsys):
+def test_a_station_starts_its_programs_and_its_services_outlast_them(guide, capsys):
     """Otherwise they wait, which the client of the guide needs: it moves the program pointer first."""
-    module, station = guide / "pick.mod", guide / "station.toml"
-    module.write_text(module.read_text().replace("PROC main()", 'PROC main() TPWrite "begins";'))
-    station.write_text(f'start = "auto"\n{station.read_text()}')
-    assert main(["abb", "serve", "station.toml", "--rws", "0", "--duration", "0.1"]) == 0
-    assert "TPWrite: begins" in capsys.readouterr().out
+    station = (guide / "station.toml").read_text()
+    (guide / "pick.mod").write_text('MODULE Pick\nPROC main()\nTPWrite "begins";\nENDPROC\nENDMODULE')
+    (guide / "station.toml").write_text(f'start = "auto"\ncycle = "once"\n{station}')
+    assert main(["abb", "serve", "station.toml", "--rws", "0", "--duration", "0.2"]) == 0
+    out = capsys.readouterr().out
+    assert "TPWrite: begins" in out
+    assert re.search(r"time +0\.2 s", out)
 
 
 def test_a_port_in_use_ends_with_one_sentence(guide, command):

@@ -96,6 +96,7 @@ def test_a_fixture_commands_the_controller_and_reads_its_log(station):
             ("answer 1", "no task asks the operator"), ("speed 200", "a speed of 200 %, expected 0 to 100"),
             ("speed", "expected speed PERCENT"), ("set di1", "expected set SIGNAL VALUE"),
             ("set di1 x", "expected a number, got 'x'"), ("stat", "unknown command 'stat'"),
+            ("speed 0", "speed 0 %"),
         ):  # fmt: skip
             assert commands.run(line).startswith(answer), line
         assert all(word in commands.run("help") for word in (*WORDS, "quit"))

@@ -8,19 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.egm import serving
 from scenarios.egm.addresses import addresses, bind_address
 from scenarios.egm.serve import passed
-from scenarios.egm.serving import Job, Served
-from scenarios.setup import Setup
+from scenarios.egm.serving import Served
 from scenarios.shell import process
 from scenarios.shell.command_line import main, read
 from tests.support.egm_serving import QUICK, Guiding, serve
 from tests.support.window_process import passes
 from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
-from twin.egm.wire.channel import Address
 from twin.logs.log import Log
-from twin.worker_processes import Message, Started, Workers
 
 
 @pytest.fixture
@@ -135,17 +131,6 @@ def test_first_signal_stops_one_robot_gracefully(client, capsys):
     with Guiding(client, 1.0) as guiding, stopped(guiding):
         assert serve(client) == 128 + 2
     assert "messages sent" in capsys.readouterr().out
-
-
-def test_worker_process_ends_with_its_parent(client):
-    job = Job("a", Setup(), GuidanceSettings(), Address("127.0.0.1", client.port))
-    with Workers(1, tries=1) as workers:
-        events = workers.run([(0, (serving._serve_here, (job,)))])
-        assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
-        (worker,) = workers._busy
-        worker._process.stdin.close()
-        _, answer = next(events)  # without the end of its parent it would serve forever
-    assert answer.fault == "the process that ran it was ended by SIGKILL"
 
 
 @pytest.mark.display
