@@ -11,8 +11,9 @@ import pytest
 
 import twin
 from scenarios.abb.background import serving
-from scenarios.abb.serving import Served, saturated
+from scenarios.abb.serving import Served, Serving, saturated
 from scenarios.abb.station import EGM, SIGNAL, STATION, TASK, Station
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from tests.support.doc_pages import HOUSE, blocks
 from tests.support.egm_serving import Guiding
@@ -66,8 +67,8 @@ def test_the_new_station_serves_its_client(tmp_path):
         controller.wait_until(lambda: any("parts: 1" in line.sentence for line in controller.lines))
 
 
-def test_what_lacked_torque_or_came_near_is_not_good(irb140):
-    """Each alone; a sample counts if any drive is at its limit."""
+def test_what_lacked_torque_or_came_near_is_not_good(irb140, tmp_path):
+    """Each alone; a sample counts if any drive is at its limit; distances of an arm without shapes do not."""
     for seen in ({}, {"saturations": 1}, {"collisions": 1}):
         supervision = SimpleNamespace(**{"saturations": 0, "collisions": 0} | seen)
         served = Served(1.0, None, (), "", 0, None, None, "PyBullet", supervision, "")
@@ -75,6 +76,9 @@ def test_what_lacked_torque_or_came_near_is_not_good(irb140):
     demand = np.zeros((4, 6))
     demand[1:3, 2] = 1.0
     assert saturated(made_log(irb140, np.zeros((4, 6)), tau_demand=demand)) == 2
+    session = Serving(Station.read(folder_with(tmp_path)), Setup(), print)
+    assert session._clearance(twin.load("manutec_r3")) is None
+    assert "has no <collision> shapes" in session._unjudged
 
 
 GUIDED = """MODULE Guided
