@@ -59,7 +59,7 @@ def test_status_of_a_running_and_of_a_killed_process_also_for_threads_at_once():
         assert other.wait(10.0) == 3  # the server goes on
 
 
-def test_variables_that_modules_read_on_import_start_a_new_server(monkeypatch):
+def test_variables_that_modules_read_on_import_or_the_end_of_a_server_start_a_new_one(monkeypatch):
     def made(environment, modules):
         return SimpleNamespace(imports=fork_server.imports_of(environment), runs=lambda: True)
 
@@ -68,7 +68,9 @@ def test_variables_that_modules_read_on_import_start_a_new_server(monkeypatch):
         patch.setattr(fork_server, "_servers", [])
         patch.setattr(fork_server, "_Server", made)
         servers = [fork_server._server_for(one, ()) for one in variables]
-    assert servers[0] is servers[1] is not servers[2]
+        servers[2].runs = lambda: False
+        servers.append(fork_server._server_for(variables[2], ()))
+    assert servers[0] is servers[1] is not servers[2] is not servers[3]
 
 
 def test_the_server_ends_when_its_parent_is_killed():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.rapid.lines import measured_times
+from scenarios.rapid.lines import measured_times, move_figures
 from scenarios.report.page import write_page
 from scenarios.report.page_program import MOST_MARKS, line_numbers, listing
 from scenarios.report.results import Results
@@ -187,9 +187,12 @@ def test_waits_have_their_lines_and_many_moves_a_row_per_line(program, picked):
     assert np.count_nonzero(picked.log.program.line == 21) == 100
     moves = "MoveAbsJ a, vmax, z10, tool0;\nMoveAbsJ b, vmax, z10, tool0;"
     loop = f"{HEAD}PROC main()\nFOR i FROM 1 TO 31 DO\n{moves}\nENDFOR\nENDPROC\nENDMODULE\n"
-    caption, rows = run(program(loop, "loop.mod")).table
+    done = run(program(loop, "loop.mod"))
+    caption, rows = done.table
     assert "62 moves" in caption
     assert [row[1] for row in rows] == ["move", "MoveAbsJ x 31", "MoveAbsJ x 31"]
+    torque = move_figures(done.run).torque
+    assert [row[-2].split()[1] for row in rows[1:]] == [f"{100 * torque[k::2].max():.0f}" for k in (0, 1)]
 
 
 def test_settings_survive_a_pickle_and_the_command_repeats_the_run(program):

@@ -29,7 +29,7 @@ from twin import jit
 PROGRAM = "from scenarios.shell.process import main; raise SystemExit(main())"
 IN_BASH = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"
 RUN = "run gravity_hold --duration 0.01"
-PRINTING = ("list", "run pose_path --help", "formulas two_link", RUN)
+PRINTING = ("list", "run pose_path --help", RUN)
 """Commands that print in different ways."""
 
 

@@ -1,5 +1,6 @@
 """Sweeps carried out: the same bits whoever does it, and whatever happens to them on the way."""
 
+import json
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from twin.errors import ClusterError, TwinError, VariationError
 from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
 from twin.sweeps.pools import LocalThreads, Processes, pool_for
-from twin.sweeps.running import chunk_size, chunks, columns, remove_chunks, run_points
+from twin.sweeps.running import ChunkStore, chunk_size, chunks, columns, remove_chunks, run_points
 from twin.sweeps.trial import OUTCOME
 from twin.worker_processes import Workers
 
@@ -264,6 +265,9 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     ):
         with pytest.raises(TwinError, match=rf"another sweep \(different: {differing}\)"):
             run_points(experiment, other, keep=keep, resume=True)
+    store = ChunkStore(keep, json.loads((keep / "sweep.json").read_text()), resume=True)
+    store.add(0, np.zeros(2, dtype=OUTCOME))
+    assert [number for number, _ in store.finished(chunks(8, 1))] == [1, 2, 3, 4, 5, 6, 7]
     (keep / "sweep.json").write_text("{")
     with pytest.raises(TwinError, match="another sweep"):
         run_points(Swing(), few, keep=keep, resume=True)
