@@ -10,6 +10,7 @@ import pytest
 import twin
 from tests.support import rapid_programs
 from twin.errors import RapidError
+from twin.rapid.fastest_motion import largest_x
 from twin.rapid.fitting import Measured, fit, stop_times
 from twin.rapid.language import parse
 from twin.rapid.paths import export
@@ -271,3 +272,10 @@ def test_times_that_cannot_be_fitted(times, message):
     made = interpret(parse(export(ROBOT, np.eye(6)[:4] * 0.3, zone="fine")), ROBOT)
     with pytest.raises(RapidError, match=message):
         fit(made, ROBOT, [Measured(time, line) for line, time in zip((3, 4, 5), times, strict=False)])
+
+
+def test_joints_without_speed_limits_leave_the_speed_of_a_path_finite():
+    robot = twin.load("manutec_r3")
+    assert not np.isfinite(robot.qd_max).any()
+    dq = np.array([[[1.0, 0.0, 0.0]] * 2])
+    np.testing.assert_allclose(largest_x(robot, dq), np.full((1, 2), 1e12))
