@@ -277,5 +277,5 @@ def test_times_that_cannot_be_fitted(times, message):
 def test_joints_without_speed_limits_leave_the_speed_of_a_path_finite():
     robot = twin.load("manutec_r3")
     assert not np.isfinite(robot.qd_max).any()
-    dq = np.array([[[1.0, 0.0, 0.0]] * 2])
+    dq = np.array([[[1.0, *[0.0] * (robot.n - 1)]] * 2])
     np.testing.assert_allclose(largest_x(robot, dq), np.full((1, 2), 1e12))
