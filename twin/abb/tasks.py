@@ -83,9 +83,12 @@ class TaskInterpreter(Interpreter):
             raise
         super().run(statement)
 
-    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
+    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], object]:
         """Return the function that a loop calls in each round, which ends a long turn of an empty loop."""
         return self._end_long_turn
+
+    def watched_calls(self, routine: st.Routine) -> None:
+        """Return None: a task may repeat itself for ever."""
 
     def add_module(self, module: st.Module) -> None:
         """Add a module.

@@ -19,7 +19,7 @@ from twin.rapid.arguments import Arguments
 from twin.rapid.bytes_and_files import open_file
 from twin.rapid.expressions import ABSENT, Cell, Part
 from twin.rapid.recorder import Recorder, Stopped
-from twin.rapid.values import NUM, PREDEFINED, STATES, STRING, Double, Record, rounded, text_of
+from twin.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
 
 
 class Function(NamedTuple):
@@ -75,21 +75,28 @@ def constant(value: Any) -> Function:
 
 def _val_to_str(recorder: Recorder, given: Arguments) -> str:
     value = given.interpreter.evaluate(given.expression(0))
-    return value if isinstance(value, str) else text_of(value)
+    return value if isinstance(value, str) else text_of(value, PRINTED)
+
+
+def expression_of(text: str) -> Any:
+    """Return the expression that a text has.
+
+    Raises:
+        RapidError: it is none.
+    """
+    from twin.rapid.language import parse
+
+    return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial
 
 
 def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
-    from twin.rapid.language import parse
-
     cell = given.cell(1)
     text = given.value(0, STRING)
     if cell.type == STRING:
-        cell.value = text.strip().strip('"')
+        given.write(1, text.strip().strip('"'))
         return True
     try:
-        module = parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0]
-        value = given.interpreter.evaluate(module.items[0].initial, cell.type, cell.dimensions)
-        cell.value = given.interpreter.types.converted(value, cell.type, cell.dimensions)
+        given.write(1, given.interpreter.evaluate(expression_of(text), cell.type, cell.dimensions))
     except RapidError:
         return False
     return True
@@ -112,13 +119,13 @@ def _present(recorder: Recorder, given: Arguments) -> bool:
     return found is not ABSENT
 
 
-def _is_kind(kind: str) -> Function:
-    return with_recorder("DatObj", lambda recorder, given: given.cell(0).kind == kind)
+def _is_kind(*kinds: str) -> Function:
+    return with_recorder("DatObj", lambda recorder, given: given.cell(0).kind in kinds)
 
 
 def _test_and_set(recorder: Recorder, given: Arguments) -> bool:
-    cell = given.cell(0)
-    before, cell.value = cell.value, True
+    before = given.cell(0).value
+    given.write(0, True)
     return not before
 
 
@@ -396,7 +403,7 @@ FUNCTIONS: dict[str, Function] = {
     # data
     "Dim": with_recorder("ArrPar DimNo", _dim),
     "Present": with_recorder("OptPar", _present),
-    "IsPers": _is_kind("PERS"),
+    "IsPers": _is_kind("PERS", "FIXED"),
     "IsVar": _is_kind("VAR"),
     "TestAndSet": with_recorder("Object", _test_and_set),
     # positions
@@ -419,8 +426,8 @@ FUNCTIONS: dict[str, Function] = {
     "CJointT": with_recorder("", lambda recorder, given: _arm(recorder, given).joints()),
     "CalcRobT": with_recorder("Joint_target Tool", _calc("calculated_target", "jointtarget")),
     "CalcJointT": with_recorder("Rob_target Tool", _calc("calculated_joints", "robtarget")),
-    "CTool": with_recorder("", lambda recorder, given: PREDEFINED["tool0"].value),
-    "CWObj": with_recorder("", lambda recorder, given: PREDEFINED["wobj0"].value),
+    "CTool": with_recorder("", lambda recorder, given: recorder.tool),
+    "CWObj": with_recorder("", lambda recorder, given: recorder.work_object),
     # signals
     **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput"],
                     with_recorder("Signal", _input)),

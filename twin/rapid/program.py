@@ -20,7 +20,6 @@ from twin.rapid.signals import signals_of
 from twin.rapid.values import (
     BOOL,
     NUM,
-    PREDEFINED,
     SIGNAL_TYPES,
     STATES,
     STRING,
@@ -29,6 +28,7 @@ from twin.rapid.values import (
     rounded,
     text_of,
 )
+from twin.threads import in_threads
 
 
 class _Returned(Exception):
@@ -47,8 +47,17 @@ class _Handled(Exception):
     """End of an error handler; `args` are RETRY or TRYNEXT, and file and line."""
 
 
-DEEPEST = 100
-"""Largest number of calls within each other."""
+DEEPEST = 6_000
+"""Largest number of calls within each other; a controller has memory for some number, too."""
+
+MANY_CALLS = 100
+"""Number of calls within each other that are stated at the end, because they had not returned."""
+
+CALLS_OF_A_STACK = 20
+"""Calls within each other that use the stack of one thread; the next ones continue in another thread.
+
+Python's calls within each other are limited by the stack of their thread, and so they need not be.
+"""
 
 STEP_LIMIT = 500_000
 """Statements after which a program is stopped."""
@@ -65,6 +74,7 @@ class Interpreter(Evaluator):
     Attributes:
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
+        unreturned: number of calls that had not returned when the program ended.
         interrupts: interrupts and their traps.
         running_clocks: clocks that run, by the identities of their data objects.
     """
@@ -82,7 +92,8 @@ class Interpreter(Evaluator):
         recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
         self.instructions, self.recorder = instructions, recorder
         self.step_limit = step_limit
-        self.steps = self.depth = self.endless = 0
+        self.steps = self.depth = self.endless = self.unreturned = 0
+        self._recursions: dict[int, Repetition] = {}  # of routines that run, by their identities
         self.counts: Counter[tuple[str, int]] = Counter()
         self.interrupts = Interrupts()
         self.watching = [self.interrupts]
@@ -136,6 +147,26 @@ class Interpreter(Evaluator):
         self.frame = frame
         self.depth += 1
         try:
+            if self.depth % CALLS_OF_A_STACK:
+                return self._run_in(frame)
+            values: list[Any] = []
+            in_threads(lambda: values.append(self._run_in(frame)), 1)
+            return values[0]
+        except Stopped:
+            self.unreturned += 1
+            raise
+        finally:
+            self.frame, self.place = before, place
+            self.depth -= 1
+
+    def _run_in(self, frame: Frame) -> Any:
+        """Run the routine of a call, and return a function's value."""
+        scope, routine = frame.scope, frame.routine
+        rounds = self.watched_calls(routine)
+        try:
+            if rounds is not None and rounds.begin_round() == 1 and not routine.parameters:
+                text = f"{routine.name} calls itself: each call takes memory, a loop does not"
+                self.recorder.note((scope.file, routine.line), text)
             for item in routine.data:
                 with Placed(scope.file, item.line):
                     frame.data[item.name.lower()] = cell = self.declared(item, frame)
@@ -149,11 +180,17 @@ class Interpreter(Evaluator):
                 return None
             return copied(self.types.converted(end.args[0], self.types.resolved(routine.type)))
         finally:
-            self.frame, self.place = before, place
-            self.depth -= 1
+            if rounds is not None:
+                rounds.end_round()
         if routine.kind == "FUNC":
             raise RapidError(f"the function {routine.name} ends without RETURN", "value")
         return None
+
+    def watched_calls(self, routine: st.Routine) -> Repetition | None:
+        """Return the calls of a procedure within itself as the rounds of a loop, None for other routines."""
+        if routine.kind != "PROC":
+            return None
+        return self._recursions.setdefault(id(routine), Repetition(self, routine.line, True, rounds=-1))
 
     def _bound(self, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
         """Return the parameters of a routine with the values, or data objects, of the arguments."""
@@ -189,8 +226,7 @@ class Interpreter(Evaluator):
                 raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
             cell = self.cell(given.value)
             self.read(cell)
-            is_predefined = given.value.name.lower() in PREDEFINED  # tool0 and others are PERS there
-            if cell.kind == "CONST" and not (parameter.mode == "PERS" and is_predefined):
+            if cell.kind == "CONST" or (cell.kind == "FIXED" and parameter.mode == "VAR"):
                 raise RapidError(
                     f"{given.value.name} is constant, and {parameter.name} may change it", "type"
                 )
@@ -287,8 +323,6 @@ class Interpreter(Evaluator):
 
     def _assign(self, statement: st.Assign) -> None:
         cell = self.cell(statement.target)
-        if cell.kind == "CONST":
-            raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
         self.write(cell, statement.target.name, value)
 
@@ -374,7 +408,7 @@ class Interpreter(Evaluator):
                 )
         self.endless -= is_endless
 
-    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
+    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], object]:
         """Return the function that a loop calls at the beginning of each round."""
         return Repetition(self, line, is_endless).begin_round
 
@@ -474,9 +508,14 @@ class Interpreter(Evaluator):
             RapidError: a fault; the message states file and line.
         """
         try:
+            self.unreturned = 0
             self.run_routine(*self.procedure(main))
         except Stopped as end:
-            end.planned |= self.endless > 0 and self.recorder.is_full
+            is_deep = self.unreturned > MANY_CALLS
+            end.planned |= (self.endless > 0 or is_deep) and self.recorder.is_full
+            if is_deep:
+                calls = f"{self.unreturned} calls within each other had not returned"
+                end.args = (f"{end}; {calls}" if str(end) else calls,)
             return end
         except _Raised as error:
             number, *place, sentence = error.args
