@@ -49,7 +49,8 @@ def _group(recorder: Recorder, given: Arguments) -> None:
 
 def _analog(recorder: Recorder, given: Arguments) -> None:
     condition, high, low, delta = (given.value(k, NUM) for k in (1, 2, 3, 4))
-    name, reference = given.signal(0), recorder.signals.read(given.signal(0), given.interpreter.place)
+    name = given.signal(0)
+    reference = recorder.signals.values.get(name.lower(), 0.0)
     holds: dict[float, Callable[[float], bool]] = {
         1.0: lambda value: value > high, 2.0: lambda value: value <= high,
         3.0: lambda value: value > low, 4.0: lambda value: value <= low,
