@@ -181,3 +181,14 @@ class Arguments:
         """Return the name that stands as a required argument, "" for another expression."""
         node = self.required[which].value if which < len(self.required) else None
         return node.name if isinstance(node, st.Variable) else ""
+
+
+def expression_of(text: str) -> Any:
+    """Return the expression that a text has.
+
+    Raises:
+        RapidError: it is none.
+    """
+    from twin.rapid.language import parse
+
+    return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial

@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 
 from twin.errors import RapidError
 from twin.rapid import frames, strings
-from twin.rapid.arguments import Arguments
+from twin.rapid.arguments import Arguments, expression_of
 from twin.rapid.bytes_and_files import open_file
 from twin.rapid.expressions import ABSENT, Cell, Part
 from twin.rapid.recorder import Recorder, Stopped
 from twin.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
+
+
+MOST_WHOLE = 2**23
+"""Largest whole number up to which all are numbers of the type num."""
 
 
 class Function(NamedTuple):
@@ -44,7 +48,7 @@ def of(arguments: str, compute: Callable[..., Any]) -> Function:
                   for name, type_ in options.items() if name in given}  # fmt: skip
         try:
             value = compute(*values, **chosen)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float)) and not isinstance(value, (bool, Double)):
                 return rounded(float(value), *values)
         except (ArithmeticError, IndexError, KeyError, ValueError, struct.error) as error:
             shown = ", ".join(map(text_of, values))
@@ -78,17 +82,6 @@ def _val_to_str(recorder: Recorder, given: Arguments) -> str:
     return value if isinstance(value, str) else text_of(value, PRINTED)
 
 
-def expression_of(text: str) -> Any:
-    """Return the expression that a text has.
-
-    Raises:
-        RapidError: it is none.
-    """
-    from twin.rapid.language import parse
-
-    return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial
-
-
 def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
     cell = given.cell(1)
     text = given.value(0, STRING)
@@ -100,6 +93,13 @@ def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
     except RapidError:
         return False
     return True
+
+
+def _dnum_to_num(recorder: Recorder, given: Arguments) -> float:
+    value = given.value(0, "dnum")
+    if "integer" in given and (value != round(value) or abs(value) > MOST_WHOLE):
+        raise RapidError(f"DnumToNum: {text_of(value)} is no whole num", number="err_argvalerr")
+    return rounded(float(value))
 
 
 def _dim(recorder: Recorder, given: Arguments) -> float:
@@ -338,10 +338,20 @@ def _clk_read(recorder: Recorder, given: Arguments) -> float:
     return rounded(elapsed if since is None else elapsed + recorder.now() - since)
 
 
-def _max_speed(recorder: Recorder, given: Arguments) -> float:
-    recorder.assume(given.interpreter.place, "MaxRobSpeed returns 7000 mm/s, the speed of vmax")
-    return 7000.0
-
+ASSUMED: dict[str, Any] = {
+    "ValidIO": True, "IOUnitState": 1.0, "UIClientExist": False, "FSSize": 1e9, "CTime": "00:00:00",
+    "CDate": "2000-01-01", "GetTime": 0.0, "OpMode": PREDEFINED["op_auto"].value,
+    "RunMode": PREDEFINED["run_cont_cycle"].value, "RobOS": False, "RobName": "ROB_1",
+    "GetTaskName": "T_ROB1", "TaskRunMec": True, "TaskRunRob": True, "GetSysInfo": "", "GetServiceInfo": "",
+    "GetNextSym": False, "GetNextMechUnit": False, "GetMecUnitName": "ROB_1", "IsMechUnitActive": True,
+    "IsSyncMoveOn": False, "IsMainTask": True, "TextGet": "text", "TextTabGet": 1.0,
+    "TextTabFreeToUse": False, "CSpeedOverride": 100.0, "EventType": 0.0, "ReadMotor": 0.0,
+    "GetMotorTorque": 0.0, "MaxRobSpeed": 7000.0, "MaxRobReorientSpeed": 500.0,
+    "MaxExtLinearSpeed": 5000.0, "MaxExtReorientSpeed": 1000.0, "PathRecValidBwd": False,
+    "SocketGetStatus": float(STATES.index("socket_closed")), "PathRecValidFwd": False,
+    "PFRestart": False, "ExecLevel": 0.0,
+}  # fmt: skip
+"""Values of functions that are those of a controller, and are assumed here."""
 
 FUNCTIONS: dict[str, Function] = {
     # numbers
@@ -366,7 +376,7 @@ FUNCTIONS: dict[str, Function] = {
     "Trunc": of(r"num Val \num Dec", strings.cut(math.trunc)),
     "TruncDnum": of(r"dnum Val \num Dec", strings.cut(math.trunc)),
     "NumToDnum": of("num Value", Double),
-    "DnumToNum": of(r"dnum Value \Integer", lambda value, integer=False: rounded(float(value))),
+    "DnumToNum": with_recorder("Value", _dnum_to_num),
     "BitAnd": of("num A, num B", strings.bits("and")),
     "BitOr": of("num A, num B", strings.bits("or")),
     "BitXOr": of("num A, num B", strings.bits("xor")),
@@ -432,8 +442,6 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput"],
                     with_recorder("Signal", _input)),
     "TestDI": with_recorder("Signal", lambda recorder, given: _input(recorder, given) == 1.0),
-    "ValidIO": constant(True),
-    "IOUnitState": constant(1.0),
     # operator
     "UINumEntry": with_recorder("", _ui_entry),
     "UINumTune": with_recorder("InitValue Increment", _ui_entry),
@@ -441,7 +449,6 @@ FUNCTIONS: dict[str, Function] = {
     "UIAlphaEntry": with_recorder("", _ui_alpha),
     "UIMessageBox": with_recorder("", _ui_choice),
     "UIListView": with_recorder("ListItems", _ui_choice),
-    "UIClientExist": constant(False),
     # files
     "ReadStr": with_recorder("IODevice", _read_line),
     "ReadNum": with_recorder("IODevice", _read_number),
@@ -450,44 +457,10 @@ FUNCTIONS: dict[str, Function] = {
     "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.opaque(0, bytes, b"")))),
     "IsFile": with_recorder("Path", _is_file),
     "FileSize": with_recorder("Path", _file_size),
-    "FSSize": constant(1e9),
     # the controller
     "ClkRead": with_recorder("Clock", _clk_read),
-    "MaxRobSpeed": with_recorder("", _max_speed),
     "IsStopMoveAct": with_recorder("", lambda recorder, given: recorder.stopped_at is not None),
-    "CTime": constant("00:00:00"),
-    "CDate": constant("2000-01-01"),
-    "GetTime": constant(0.0),
-    "OpMode": constant(PREDEFINED["op_auto"].value),
-    "RunMode": constant(PREDEFINED["run_cont_cycle"].value),
-    "RobOS": constant(False),
-    "RobName": constant("ROB_1"),
-    "GetTaskName": constant("T_ROB1"),
-    "TaskRunMec": constant(True),
-    "TaskRunRob": constant(True),
-    "GetSysInfo": constant(""),
-    "GetServiceInfo": constant(""),
-    "GetNextSym": constant(False),
-    "GetNextMechUnit": constant(False),
-    "GetMecUnitName": constant("ROB_1"),
-    "IsMechUnitActive": constant(True),
-    "IsSyncMoveOn": constant(False),
-    "IsMainTask": constant(True),
-    "TextGet": constant("text"),
-    "TextTabGet": constant(1.0),
-    "TextTabFreeToUse": constant(False),
-    "CSpeedOverride": constant(100.0),
-    "EventType": constant(0.0),
-    "ReadMotor": constant(0.0),
-    "GetMotorTorque": constant(0.0),
-    "MaxRobReorientSpeed": constant(500.0),
-    "MaxExtLinearSpeed": constant(5000.0),
-    "MaxExtReorientSpeed": constant(1000.0),
-    "SocketGetStatus": constant(float(STATES.index("socket_closed"))),
-    "PathRecValidBwd": constant(False),
-    "PathRecValidFwd": constant(False),
-    "PFRestart": constant(False),
-    "ExecLevel": constant(0.0),
+    **{name: constant(value) for name, value in ASSUMED.items()},
 }  # fmt: skip
 """Predefined functions by their names."""
 

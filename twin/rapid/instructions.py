@@ -14,9 +14,9 @@ from twin.rapid import bytes_and_files as data
 from twin.rapid import interrupt_instructions as interrupts
 from twin.rapid import syntax_tree as st
 from twin.rapid import waits
-from twin.rapid.arguments import Arguments
+from twin.rapid.arguments import Arguments, expression_of
 from twin.rapid.expressions import Cell, Part
-from twin.rapid.functions import ask_number, buttons, expression_of
+from twin.rapid.functions import ask_number, buttons
 from twin.rapid.moves import MOVES, Instruction, displacement_on
 from twin.rapid.recorder import Left, Recorder
 from twin.rapid.values import NUM, STRING, rounded, text_of
