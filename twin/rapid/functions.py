@@ -21,7 +21,6 @@ from twin.rapid.expressions import ABSENT, Cell, Part
 from twin.rapid.recorder import Recorder, Stopped
 from twin.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
 
-
 MOST_WHOLE = 2**23
 """Largest whole number up to which all are numbers of the type num."""
 

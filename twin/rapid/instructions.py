@@ -258,7 +258,7 @@ WITHOUT_EFFECT = {
         "WriteVar TextTabInstall SkipWarn ReportWarning CamFlush EGMReset",
     }.items()
     for name in text.split()
-}
+}  # fmt: skip
 """Instructions that are accepted and do nothing in a check, with what that means."""
 
 INSTRUCTIONS: dict[str, Instruction] = {

@@ -47,17 +47,17 @@ class _Handled(Exception):
     """End of an error handler; `args` are RETRY or TRYNEXT, and file and line."""
 
 
-DEEPEST = 6_000
+DEEPEST = 12_000
 """Largest number of calls within each other; a controller has memory for some number, too."""
 
 MANY_CALLS = 100
 """Number of calls within each other that are stated at the end, because they had not returned."""
 
-CALLS_OF_A_STACK = 20
-"""Calls within each other that use the stack of one thread; the next ones continue in another thread.
+CALLS_OF_A_STACK = 100
+"""Calls within each other on the stack of one thread; the next ones are on that of another thread."""
 
-Python's calls within each other are limited by the stack of their thread, and so they need not be.
-"""
+FRAMES = 5000
+"""Depth of Python's calls for the calls of one stack."""
 
 STEP_LIMIT = 500_000
 """Statements after which a program is stopped."""

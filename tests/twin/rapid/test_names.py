@@ -28,9 +28,11 @@ DATA = f"""
     CONST jointtarget home := [[0,0,0,0,90,0],{EXT}]; CONST jointtarget bent := [[20,10,-10,15,40,-30],{EXT}];
     PERS tooldata grip := [TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];
     PERS wobjdata bench := [FALSE,TRUE,"",[[10,20,30],[0.7071068,0,0,0.7071068]],[[1,2,3],[1,0,0,0]]];
-    PERS seamdata seam := [0]; PERS welddata weld := [0]; PERS beaddata bead := [0]; PERS spotdata spot := [0];
-    PERS gundata gun := [0]; PERS nutdata nut := [0]; VAR triggdata trigg; PERS num shared := 0;
-    VAR num n; VAR num times; VAR dnum d := 1.234567; VAR dnum big := 4503599627370494; VAR bool b; VAR string s;
+    PERS seamdata seam := [0]; PERS welddata weld := [0]; PERS beaddata bead := [0];
+    PERS spotdata spot := [0]; PERS gundata gun := [0]; PERS nutdata nut := [0];
+    VAR triggdata trigg; PERS num shared := 0;
+    VAR num n; VAR num times; VAR dnum d := 1.234567; VAR dnum big := 4503599627370494;
+    VAR bool b; VAR string s;
     VAR pos v := [1,2,3]; VAR orient q := [0.8,0.2,0.4,0.4]; VAR pose f := [[10,20,30],[0.8,0.2,0.4,0.4]];
     VAR robtarget p; VAR jointtarget j; VAR clock watch; VAR iodev file; VAR dir folder; VAR intnum wake;
     VAR errnum booked := -1; VAR signaldi input; VAR num grid{{2,3}} := [[1,2,3],[4,5,6]];
@@ -43,11 +45,11 @@ DATA = f"""
     PROC ready() MoveAbsJ home, v500, fine, tool0; ENDPROC
     PROC optional(\\num x) IF Present(x) THEN TPWrite ValToStr(x); ELSE TPWrite "absent"; ENDIF ENDPROC
 """
-INPUTS = {"di_late": ((1.0, 1.0),), "gi_late": ((1.0, 3.0),), "ai_late": ((1.0, 5.0),), "di_on": 1.0, "di_off": 0.0,
-          "ai_on": 2.5, "gi_on": 5.0}  # fmt: skip
+INPUTS = {
+    "di_late": ((1.0, 1.0),), "gi_late": ((1.0, 3.0),), "ai_late": ((1.0, 5.0),), "di_on": 1.0,
+    "di_off": 0.0, "ai_on": 2.5, "gi_on": 5.0,
+}  # fmt: skip
 ANSWERS = "entry?=4", "word?=yes", "dnum?=4294967297", "list?=2"
-
-
 DATA_MODULE = parse(f"MODULE D\n{DATA}\nENDMODULE", "data.mod").modules
 
 
