@@ -32,7 +32,7 @@ DATA = f"""
     PERS spotdata spot := [0]; PERS gundata gun := [0]; PERS nutdata nut := [0];
     VAR triggdata trigg; PERS num shared := 0;
     VAR num n; VAR num times; VAR dnum d := 1.234567; VAR dnum big := 4503599627370494;
-    VAR bool b; VAR string s;
+    VAR bool b; VAR string s; VAR rawbytes raw;
     VAR pos v := [1,2,3]; VAR orient q := [0.8,0.2,0.4,0.4]; VAR pose f := [[10,20,30],[0.8,0.2,0.4,0.4]];
     VAR robtarget p; VAR jointtarget j; VAR clock watch; VAR iodev file; VAR dir folder; VAR intnum wake;
     VAR errnum booked := -1; VAR signaldi input; VAR num grid{{2,3}} := [[1,2,3],[4,5,6]];
@@ -41,6 +41,7 @@ DATA = f"""
         [[100,200,0],[1,0,0,0],[0,0,0,0],{EXT}],[[50,60,0],[1,0,0,0],[0,0,0,0],{EXT}]];
     TRAP woken Incr times; TPWrite "woken "\\Num:=times; ENDTRAP
     PROC risky() IF n < 8 RAISE 7; ENDPROC
+    PROC passed_on() RAISE 9; ERROR RaiseToUser\\Continue; ENDPROC
     PROC noted() TPWrite "noted"; ENDPROC
     PROC ready() MoveAbsJ home, v500, fine, tool0; ENDPROC
     PROC optional(\\num x) IF Present(x) THEN TPWrite ValToStr(x); ELSE TPWrite "absent"; ENDIF ENDPROC
@@ -95,6 +96,12 @@ def test_effects(row):
     if not re.fullmatch(r"\w+", name) or not colon:
         statements = f"TPWrite ValToStr({call});"
     assert outcome(run(statements, robot=ROBOT)) == expected.split(" | ")
+
+
+def test_settings_of_a_move():
+    """ABB: AccSet takes values below 20 % as 20 %, VelSet scales both speeds, and `\\Inpos` is a stop."""
+    move = run("AccSet 10, 100; VelSet 50, 100; MoveJ to, v500, z10\\Inpos:=inpos50, tool0;").moves[0]
+    assert (move.settings.acceleration, move.speed, move.stops) == (0.2, (100.0, 250.0), True)
 
 
 def test_each_name_has_a_row_or_is_in_a_list():
