@@ -1,4 +1,4 @@
-"""Arguments of instructions and predefined functions."""
+"""Arguments of instructions and predefined functions, and those that become parameters of routines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import ABSENT, Cell, Part
-from twin.rapid.values import PRINTED, text_of
+from twin.rapid.values import BOOL, PRINTED, SIGNAL_TYPES, copied, text_of
 
 if TYPE_CHECKING:
     from twin.rapid.program import Interpreter
@@ -192,3 +192,47 @@ def expression_of(text: str) -> Any:
     from twin.rapid.language import parse
 
     return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial
+
+
+def bound(interpreter: Interpreter, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
+    """Return the parameters of a routine with the values, or data objects, of the arguments."""
+    required = [one for one in arguments if one.name is None]
+    named = {one.name: one for one in arguments if one.name is not None}
+    data: dict[str, Any] = {}
+    for is_optional, group in routine.parameters:
+        for parameter in group:
+            name = parameter.name.lower()
+            if is_optional or name in named:
+                given = named.pop(name, None)
+            else:
+                given = required.pop(0) if required else None
+                if given is None:
+                    raise RapidError(f"{routine.name} lacks the argument {parameter.name}", "value")
+            data[name] = ABSENT if given is None else _argument(interpreter, given, parameter)
+    if required or named:
+        odd = f"\\{next(iter(named))}" if named else text_of(interpreter.evaluate(required[0].value))
+        raise RapidError(f"{routine.name} has no parameter for the argument {odd}", "value")
+    return data
+
+
+def _argument(interpreter: Interpreter, given: st.Argument, parameter: st.Parameter) -> Any:
+    type_ = interpreter.types.resolved(parameter.type)
+    if given.passed_on is not None:
+        assert interpreter.frame is not None
+        return interpreter.frame.data.get(given.passed_on, ABSENT)
+    if given.value is None:
+        return Cell(BOOL, 0, "IN", True)
+    if type_ in SIGNAL_TYPES and not parameter.stars:
+        return Cell(type_, 0, "IN", interpreter.signal(given.value))
+    if parameter.mode:
+        if not isinstance(given.value, st.Variable):
+            raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
+        cell = interpreter.cell(given.value)
+        interpreter.read(cell)
+        if cell.kind == "CONST" or (cell.kind == "FIXED" and parameter.mode == "VAR"):
+            raise RapidError(f"{given.value.name} is constant, and {parameter.name} may change it", "type")
+        return cell
+    value = interpreter.evaluate(given.value, type_, parameter.stars)
+    return Cell(
+        type_, parameter.stars, "IN", copied(interpreter.types.converted(value, type_, parameter.stars))
+    )

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
-from twin.rapid.arguments import Arguments
-from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
+from twin.rapid.arguments import Arguments, bound
+from twin.rapid.expressions import Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
 from twin.rapid.interrupts import Interrupts
 from twin.rapid.recorder import Left, Recorder, Stopped
 from twin.rapid.repetition import Repetition
@@ -20,13 +20,11 @@ from twin.rapid.signals import signals_of
 from twin.rapid.values import (
     BOOL,
     NUM,
-    SIGNAL_TYPES,
     STATES,
     STRING,
     copied,
     one_letter_beside,
     rounded,
-    text_of,
 )
 from twin.threads import in_threads
 
@@ -138,7 +136,7 @@ class Interpreter(Evaluator):
 
     def run_routine(self, scope: Scope, routine: st.Routine, arguments: Sequence[st.Argument] = ()) -> Any:
         """Run a routine with arguments, and return a function's value."""
-        frame = Frame(scope, routine, self._bound(routine, arguments))
+        frame = Frame(scope, routine, bound(self, routine, arguments))
         before, place = self.frame, self.place
         if self.depth >= DEEPEST:
             raise RapidError(
@@ -191,48 +189,6 @@ class Interpreter(Evaluator):
         if routine.kind != "PROC":
             return None
         return self._recursions.setdefault(id(routine), Repetition(self, routine.line, True, rounds=-1))
-
-    def _bound(self, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
-        """Return the parameters of a routine with the values, or data objects, of the arguments."""
-        required = [one for one in arguments if one.name is None]
-        named = {one.name: one for one in arguments if one.name is not None}
-        data: dict[str, Any] = {}
-        for is_optional, group in routine.parameters:
-            for parameter in group:
-                name = parameter.name.lower()
-                if is_optional or name in named:
-                    given = named.pop(name, None)
-                else:
-                    given = required.pop(0) if required else None
-                    if given is None:
-                        raise RapidError(f"{routine.name} lacks the argument {parameter.name}", "value")
-                data[name] = ABSENT if given is None else self._argument(given, parameter)
-        if required or named:
-            odd = f"\\{next(iter(named))}" if named else text_of(self.evaluate(required[0].value))
-            raise RapidError(f"{routine.name} has no parameter for the argument {odd}", "value")
-        return data
-
-    def _argument(self, given: st.Argument, parameter: st.Parameter) -> Any:
-        type_ = self.types.resolved(parameter.type)
-        if given.passed_on is not None:
-            assert self.frame is not None
-            return self.frame.data.get(given.passed_on, ABSENT)
-        if given.value is None:
-            return Cell(BOOL, 0, "IN", True)
-        if type_ in SIGNAL_TYPES and not parameter.stars:
-            return Cell(type_, 0, "IN", self.signal(given.value))
-        if parameter.mode:
-            if not isinstance(given.value, st.Variable):
-                raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
-            cell = self.cell(given.value)
-            self.read(cell)
-            if cell.kind == "CONST" or (cell.kind == "FIXED" and parameter.mode == "VAR"):
-                raise RapidError(
-                    f"{given.value.name} is constant, and {parameter.name} may change it", "type"
-                )
-            return cell
-        value = self.evaluate(given.value, type_, parameter.stars)
-        return Cell(type_, parameter.stars, "IN", copied(self.types.converted(value, type_, parameter.stars)))
 
     # -------------------------------------------------------------------------------------- statements
 
