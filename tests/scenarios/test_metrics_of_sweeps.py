@@ -7,6 +7,7 @@ import re
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from scenarios.running.registry import find
@@ -46,6 +47,13 @@ class Python:
 
     def __call__(self, state, reference):
         return self.law(state, reference)
+
+
+class Wild(Python):
+    """Function whose run ends at once, so that its metrics are unknown."""
+
+    def __call__(self, state, reference):
+        return np.full(6, np.nan)
 '''
 NAME = "axis 2"
 SWEEP = "sweep ./nod.py --vary payload=0:6 --samples 20 --worst 0 --jobs 1 --controller"
@@ -109,6 +117,15 @@ def test_a_run_of_a_python_law_is_not_compared_with_its_repetition(nod, capsys):
     out = capsys.readouterr().out
     assert "or its gains" in out
     assert "--bandwidth" not in out
+
+
+def test_tables_of_a_controller_that_knows_no_metrics_have_the_columns_of_the_others(nod):
+    nod("None")
+    words = f"{SWEEP.replace('payload=0:6', 'payload=1,2')} ./nod.py:Python ./nod.py:Wild --out a.csv"
+    assert main([*words.split(), "--figure", NAME]) == 0
+    with open("a.csv", encoding="utf-8", newline="") as file:
+        values = [float(row[NAME]) for row in csv.DictReader(file)]
+    assert np.isnan(values).tolist() == [False, False, True, True]
 
 
 def test_a_terminated_sweep_with_a_table_says_how_to_continue(nod, monkeypatch):
