@@ -36,9 +36,9 @@ def test_on_the_surface_g_is_zero_and_its_gradient_a_unit_normal(kind, rng):
     np.testing.assert_allclose(outwards, 1e-3, rtol=3e-3)
 
 
-@pytest.mark.parametrize("kind", SURFACES)
-def test_derivatives(kind, rng):
-    surface, p, h = SURFACES[kind], rng.normal(size=(4, 5, 3)), 1e-3
+@pytest.mark.parametrize("surface", SURFACES.values(), ids=SURFACES)
+def test_derivatives(surface, rng):
+    p, h = rng.normal(size=(4, 5, 3)), 1e-3
     level = surface(p)
     # g is of second degree: central differences are exact but for rounding.
     gradient = [(surface(p + h * e).value - surface(p - h * e).value) / (2 * h) for e in np.eye(3)]

@@ -79,9 +79,5 @@ def test_a_payload_and_a_file_from_sensors(irb140, arrays, tmp_path, monkeypatch
     ):
         assert main([*words, *more]) == 2
         assert said in capsys.readouterr().err
-
-
-def test_sensors_exclude_logs_and_friction(irb140, arrays):
-    recording = twin.logs.torque_recording(*arrays)
     with pytest.raises(ValueError, match="torque sensors behind the gears see no friction"):
-        twin.identify(irb140, recording, torque_sensors=True, friction=["load"])
+        twin.identify(irb140, runs[1], torque_sensors=True, friction=["load"])

@@ -39,7 +39,7 @@ def above_axis_1(arm, rng, count):
 
 def test_a_pose_above_axis_1_that_the_arm_can_take_has_a_solution(arm):
     """With q1 = 0 alone axis 4 or 5 is beyond its limits in all rows of some of these."""
-    q, T = above_axis_1(arm, np.random.default_rng(0), 1000)
+    q, T = above_axis_1(arm, np.random.default_rng(0), 400)
     rows = inverse_kinematics(arm, T)
     there = ~np.isnan(rows[..., 0])
     assert np.all(np.any(there, axis=1))

@@ -5,18 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import twin
 from scenarios.judging.motion_range import beyond_passive_range
-from tests.support.dh_arms import (
-    TURN,
-    dh_frames,
-    distance_mod_turn,
-    geometry,
-    pose_errors,
-    random_poses_of,
-)
+from tests.support.dh_arms import TURN, dh_frames, distance_mod_turn, geometry, pose_errors, random_poses_of
 from tests.support.refusals import refused
 from twin import forward_kinematics, inverse_kinematics, pose_matrix
 from twin.errors import RobotError
@@ -57,15 +49,8 @@ def test_limits_and_representatives_against_trying_every_turn(arm, q_min_deg):
         np.testing.assert_allclose(nearest[sample], best, rtol=0, atol=1e-14)
 
 
-def test_the_principal_value_of_a_half_turn_is_positive(robot):
-    T = np.diag([1.0, -1.0, -1.0, 1.0])
-    for y in (0.0, -0.0):  # atan2 gives pi for the one and -pi for the other
-        T[:3, 3] = (-0.45, y, 0.4)
-        assert np.all(inverse_kinematics(robot, T, limits=False)[:4, 0] == np.pi)
-
-
 def test_near_brings_back_the_joint_angles_themselves_any_number_of_turns_away(arm):
-    q, T = random_poses_of(arm, np.random.default_rng(9), 5000)
+    q, T = random_poses_of(arm, np.random.default_rng(9), 1000)
     regular = np.min(np.abs(geometry(arm, q)), axis=0) > 1e-3
     for turns, limits in ((0, True), (TURN * np.array([3, 0, -2, 5, 0, -7]), False)):
         found = inverse_kinematics(arm, T, near=q + turns, limits=limits)
@@ -108,7 +93,6 @@ def test_shapes_and_a_tool(robot):
     q, T = random_poses_of(robot, rng, 6)
     flat, batch = inverse_kinematics(robot, T), inverse_kinematics(robot, T.reshape(2, 3, 4, 4))
     np.testing.assert_array_equal(batch.reshape(6, 8, 6), flat)
-    np.testing.assert_array_equal(inverse_kinematics(robot, T[3].tolist()), flat[3])
     assert inverse_kinematics(robot, np.empty((0, 4, 4))).shape == (0, 8, 6)
     near = rng.uniform(-1, 1, (5, 1, 6))
     both = inverse_kinematics(robot, T, near=near)
@@ -149,7 +133,7 @@ def test_a_pose_that_is_none_a_wrong_near_and_a_wrong_tool_are_refused(robot):
 def test_many_poses_are_solved_as_one_by_one(arm, monkeypatch):
     """Regular and singular, more of them than are solved at a time, on one thread or on several."""
     rng = np.random.default_rng(14)
-    q, T = random_poses_of(arm, rng, 12_000)
+    q, T = random_poses_of(arm, rng, 4_000)
     q[::3, 4] = 0.0
     T[::3] = forward_kinematics(arm, q[::3])
     monkeypatch.setenv("IRB_TWIN_THREADS", "3")
@@ -159,7 +143,7 @@ def test_many_poses_are_solved_as_one_by_one(arm, monkeypatch):
     monkeypatch.setenv("IRB_TWIN_THREADS", "1")
     assert inverse_kinematics(arm, T).tobytes() == rows.tobytes()
     assert inverse_kinematics(arm, T, near=q).tobytes() == nearest.tobytes()
-    for sample in rng.integers(0, len(T), 300):
+    for sample in rng.integers(0, len(T), 100):
         assert inverse_kinematics(arm, T[sample]).tobytes() == rows[sample].tobytes()
         assert inverse_kinematics(arm, T[sample], near=q[sample]).tobytes() == nearest[sample].tobytes()
 
@@ -190,13 +174,13 @@ def wrist_centre(robot, T):
 
 
 def test_both_stages_are_the_whole(arm):
-    _, T = random_poses_of(arm, np.random.default_rng(50), 2000)
+    _, T = random_poses_of(arm, np.random.default_rng(50), 500)
     whole = dh_from_joint_angles(arm, np.nan_to_num(twin.inverse_kinematics(arm, T, limits=False), nan=9.0))
     main_axes = main_axis_angles(arm, wrist_centre(arm, T))
-    assert main_axes.shape == (2000, 4, 3)
+    assert main_axes.shape == (500, 4, 3)
     reached = ~np.isnan(main_axes[..., 0])
     np.testing.assert_array_equal(reached, ~np.isnan(main_axes[..., 2]))
-    assert reached.sum() > 4000
+    assert reached.sum() > 1000
     for row, whole_row in enumerate((0, 2, 6, 4)):
         rows = reached[:, row]
         theta = np.concatenate([main_axes[rows, row], np.zeros((rows.sum(), 3))], axis=1)
@@ -243,18 +227,6 @@ def test_flag_shows_which_sum_of_angles_is_determined(irb1400, alpha_4, theta_5)
         np.testing.assert_allclose(again[5][:, :3, :3], [frames[5][:3, :3]] * 2, rtol=0, atol=1e-13)
 
 
-def test_one_or_many_and_rows_out_of_reach_are_nan(irb1400):
-    p_wrist = np.array([[[0.5, 0.3, 0.8], [0.8, 0.1, 0.4]], [[2.0, 0.0, 0.5], [1.3, 0.0, 0.8]]])
-    R_36 = Rotation.random(4, np.random.default_rng(52)).as_matrix().reshape(2, 2, 3, 3)
-    theta, (wrist, s) = main_axis_angles(irb1400, p_wrist), wrist_axis_angles(irb1400, R_36)
-    assert (theta.shape, wrist.shape, s.shape) == ((2, 2, 4, 3), (2, 2, 2, 3), (2, 2, 2))
-    np.testing.assert_array_equal(main_axis_angles(irb1400, p_wrist[0, 1].tolist()), theta[0, 1])
-    np.testing.assert_array_equal(wrist_axis_angles(irb1400, R_36[1, 1].tolist())[0], wrist[1, 1])
-    assert main_axis_angles(irb1400, np.empty((0, 3))).shape == (0, 4, 3)
-    assert np.all(np.isnan(theta[1, 0]))
-    np.testing.assert_array_equal(np.isnan(theta[1, 1]), np.repeat([[0, 0, 1, 1]], 3, axis=0).T == 1)
-
-
 def test_misuse_is_one_clear_sentence(irb1400):
     bent = replace(irb1400, dh=irb1400.dh._replace(alpha=np.zeros(6)))
     for stage, given in ((main_axis_angles, np.ones(3)), (wrist_axis_angles, np.eye(3))):
@@ -262,7 +234,6 @@ def test_misuse_is_one_clear_sentence(irb1400):
             stage(bent, given)
     nearly = [np.eye(3), np.eye(3) + 1e-8]
     refused(
-        (lambda r: main_axis_angles(r, [1.0, 2.0]), "expected p_wrist of shape (..., 3), got (2,)"),
         (lambda r: main_axis_angles(r, [[0, np.nan, 1]]), "expected p_wrist to be finite, got nan at [0, 1]"),
         (lambda r: wrist_axis_angles(r, np.eye(4)[:3]), "expected R_36 of shape (..., 3, 3), got (3, 4)"),
         (lambda r: wrist_axis_angles(r, nearly), "expected R_36[1] to be rigid within 1e-09"),
