@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long")
 
 @pytest.fixture(scope="module")
 def log():
-    return tasks.run("excitation", robot="irb140", drives="elastic").log
+    return tasks.run("excitation", robot="irb140", drives="elastic", time_step=0.002).log
 
 
 def table(log, rng, torque_noise, encoder_noise, zero=1e-3):

@@ -64,9 +64,9 @@ def test_without_noise_it_is_found_by_the_known_model_or_by_a_run_without_it(exa
 
 @pytest.mark.parametrize("known", [True, False])
 def test_under_noise_deviations_are_right_and_small(loaded, bare, known):
-    """The 40 errors of four pairs of recordings are, in the mean of squares, as large as their deviations."""
+    """The 60 errors of six pairs of recordings are, in the mean of squares, as large as their deviations."""
     ratios = []
-    for seed in range(1, 9, 2):
+    for seed in range(1, 13, 2):
         other = [] if known else [noisy(bare, seed + 1)]
         found = identify_payload(loaded.robot, noisy(loaded, seed), bare=other)
         ratios.append((found.values - TRUE) / found.deviations)

@@ -9,7 +9,6 @@ from scenarios.laboratory import Laboratory
 from tests.support.dh_arms import T_TOOL, fourth_order, times
 from tests.support.laboratory_arms import laboratory_arm
 from tests.support.refusals import refused
-from tests.support.tool_paths import K, path_of
 from twin.errors import SingularityError, UnreachableError
 from twin.kinematics.differential import (
     analytic_jacobian,
@@ -29,6 +28,13 @@ from twin.trajectories.closed_loop_inverse import (
     track,
 )
 from twin.trajectories.tool_paths import straight_line, through_poses
+
+K = np.diag([20.0, 10, 15, 12, 8, 9]) + 1.5 * np.triu(np.ones((6, 6)), 1)  # not even symmetric
+
+
+def path_of(robot, T_tool=None, duration=0.5):
+    q = np.array([[0.3, -0.4, 0.3, 0.5, 0.8, -0.2, 0.4], [0.6, -0.1, 0.6, 0.3, 1.1, 0.3, 0.1]])[:, : robot.n]
+    return q[0], through_poses(twin.forward_kinematics(robot, q, T_tool), durations=duration)
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,7 @@ def test_cubic_peaks_at_half_time_and_at_its_ends():
     dq, T = np.abs(Q1 - Q0), move.duration
     np.testing.assert_allclose(qd.max(axis=0), 1.5 * dq / T, rtol=1e-14)
     np.testing.assert_allclose(qdd[0], 6 * dq / T**2, rtol=1e-14)
-    told = rf"joint 2 would reach an acceleration of 12 rad/s\^2 at t = 0.*takes at least {np.sqrt(6):.6g} s"
+    told = rf"joint 2 would reach an? acceleration of 12 rad/s\^2 at t = 0.*takes at least {np.sqrt(6):.6g} s"
     with pytest.raises(LimitError, match=told):
         cubic([0.0, 0.0], [0.5, 2.0], 1.0, qdd_max=2.0)
 
