@@ -66,12 +66,7 @@ GEAR = 1 / 127.0
 @pytest.mark.parametrize(
     ("how", "name", "joints", "reason"),
     [
-        (
-            damage.scaled(6, -1.0),
-            "sign",
-            (6,),
-            "joint 6 seems to have the other sign, with which friction bra",
-        ),
+        (damage.scaled(6, -1.0), "sign", (6,), "have the other sign, with which friction brakes"),
         (damage.scaled(None, -1.0), "sign", (), "all torques seem to have the other sign"),
         (damage.scaled(1, GEAR), "unit", (1,), "is it that of the motor, before the gear?"),
         (damage.scaled(4, 0.12), "unit", (4,), "by about 0.12; is it a current"),

@@ -90,20 +90,6 @@ def test_the_model_of_continuous_time_is_its_frequency_response_and_poles():
     np.testing.assert_allclose(np.polyval(b, z) / np.polyval(a, z), late, rtol=1e-3)
 
 
-def test_a_search_from_a_wrong_place_ends_in_a_false_minimum_and_ours_does_not():
-    """From half his stiffness, all else right: why the start is looked for, in several places."""
-    torque = multisine(3)
-    speed = moved(NORRLOF, torque) + NOISE * np.random.default_rng(3).standard_normal(N)
-    wrong = dataclasses.replace(NORRLOF, k=0.5 * NORRLOF.k)
-    sampled = elastic_joint._sampling(PERIOD, None)
-    names = elastic_joint.PARAMETERS
-    lost = elastic_joint._search(torque - np.mean(torque), speed, sampled, wrong, names, 60)
-    found = identify_elastic_joint(torque, speed, PERIOD, R)
-    left = np.sum((speed - found.speed) ** 2)
-    assert left < 1.1 * NOISE**2 * N
-    assert lost.cost > 2.5 * left
-
-
 @pytest.mark.parametrize("seed", [3, 8])
 def test_several_starts_find_what_the_likeliest_one_does_not(seed):
     """Hardly any friction, a damped spring, and more noise than signal."""

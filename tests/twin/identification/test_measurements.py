@@ -10,7 +10,7 @@ from scipy.signal import sosfiltfilt
 import twin
 from twin.errors import IdentificationError, RecordingError, RobotError
 from twin.identification import Filtering, filtered_measurements
-from twin.identification.filters import LowPass, chosen_cutoff
+from twin.identification.filters import chosen_cutoff
 from twin.identification.measurements import equations
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.columns import header_options
@@ -113,18 +113,6 @@ def test_tables_that_cannot_be_read(tmp_path, irb140, coupled, recording):
         ({"q_offset": [1.0, 2.0]}, r"expected q_offset of shape \(6,\), got \(2,\)"),
     ):
         refused(header, values, said, twin.logs.TableForm(**form), error=ValueError)
-
-
-def test_filtered_rows_are_those_of_the_whole_signal_filtered(rng):
-    low_pass = LowPass(12.0, DT)
-    signal = rng.normal(size=(900, 2, 3))
-    whole = sosfiltfilt(low_pass.sections, signal, axis=0)
-    reach = len(low_pass.response) // 2
-    places = np.arange(400, 500, 7)
-    first = 400 - reach
-    rows = low_pass.rows(places, first, signal[first : 500 + reach])
-    np.testing.assert_allclose(rows, whole[places], rtol=0, atol=1e-9)
-    assert np.sum(low_pass.response) == pytest.approx(1.0, abs=1e-9)
 
 
 def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled, recording, monkeypatch):

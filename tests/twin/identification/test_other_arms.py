@@ -45,13 +45,3 @@ def test_a_prismatic_axis_on_a_wall(arm):
         assert abs(values[symbol].value - true) < 4 * values[symbol].deviation
     assert np.max(both.residuals.percent) < 0.5
     assert 0.5 < np.median(both.deviations / one.deviations) < 0.9  # twice as much of the same
-
-
-@pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")  # of links of a tenth
-def test_the_wrong_mounting_leaves_what_gravity_does(arm):
-    """On the wall, gravity pulls along other axes than the model of the floor has."""
-    run = recorded(arm.mounted("wall"), 0)
-    wrong, right = (
-        twin.identify(robot, run, min_speed=0.0, **SETTINGS) for robot in (arm, arm.mounted("wall"))
-    )
-    assert np.max(wrong.residuals.percent) > 10 * np.max(right.residuals.percent)

@@ -16,19 +16,6 @@ from twin.kinematics.inverse import BRANCHES, inverse_kinematics
 from twin.robot.dh import DH
 
 
-def test_every_solution_of_1000_random_poses_meets_the_pose(arm):
-    q, _ = dh_arms.random_poses_of(arm, np.random.default_rng(0), 1000)
-    T = forward_kinematics(arm, q)
-    regular = np.min(np.abs(dh_arms.geometry(arm, q)), axis=0) > 1e-3
-    assert np.mean(regular) > 0.99
-    for limits in (True, False):
-        solutions = inverse_kinematics(arm, T, limits=limits)
-        for fk in (forward_kinematics, dh_arms.dh_pose):
-            assert np.max(dh_arms.pose_errors(arm, solutions, T, fk)) <= 1e-12
-        assert np.max(np.nanmin(dh_arms.distance_mod_turn(solutions, q), axis=1)[regular]) <= 1e-8
-    assert np.all(np.sum(~np.isnan(solutions[..., 0]), axis=1) >= 4)
-
-
 def test_the_row_is_cfx(arm):
     q, T = dh_arms.random_poses_of(arm, np.random.default_rng(1), 1000)
     signs = dh_arms.geometry(arm, q)
