@@ -7,7 +7,9 @@ import numpy as np
 import pybullet_data
 import pytest
 
+import controllers
 import twin
+from scenarios.gravity_hold import held_pose
 from scenarios.judging.motion_range import finite_range, finite_speed
 from scenarios.running import registry
 from scenarios.running.validation import planned
@@ -77,10 +79,11 @@ def test_scenario_runs_with_foreign_arm(name, which, request):
 
 @pytest.mark.parametrize("which", ["limitless", "iiwa"])
 def test_default_pose_loads_the_joints(which, request):
-    _, scenario, setup = tasks.task(robot=request.getfixturevalue(which), controller="pd", duration=1.0)
-    run = scenario.run(setup)
-    assert np.abs(joint_error(run.log)[-1]).max() > 0.05
-    assert all(metric.passes for metric in scenario.metrics(run))
+    """PD control of 20 rad/s would sag by as much."""
+    robot = twin.load(request.getfixturevalue(which))
+    q = held_pose(robot, None)
+    sag = twin.gravity_torque(robot, q) / controllers.make("pd", robot, period=1e-3).gains.Kp
+    assert np.abs(sag).max() > 0.05
 
 
 def test_missing_limits_have_default_values_and_existing_ones_stay(limitless, tmp_path, irb140):
@@ -108,13 +111,9 @@ def test_message_names_missing_parts_of_foreign_robot(words, told, limitless, ca
     assert told in capsys.readouterr().err
 
 
-def test_validate_runs_suitable_scenarios_only(limitless):
-    assert main(["validate", "--robot", limitless, "--controller", "pd", "--jobs", "1"]) == 0
+def test_validation_has_suitable_scenarios_only_and_rejects_a_robot_without_masses(limitless, capsys):
     assert {task.entry.name for task in planned([limitless]).tasks} == set(FOREIGN)
     assert {"pose_path", "payload_mismatch"} < {task.entry.name for task in planned(["irb140"]).tasks}
-
-
-def test_validate_rejects_robot_without_masses(capsys):
     assert main(["validate", "--robot", "rx90"]) == 2
     assert "robot 'rx90' has no dynamics" in capsys.readouterr().err
 

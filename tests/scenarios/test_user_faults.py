@@ -7,9 +7,11 @@ import re
 
 import pytest
 
+from scenarios import TrackingScenario, option
+from scenarios.running import registry
 from scenarios.shell.command_line import main
 from tests.support import user_scenarios
-from tests.support.user_scenarios import given
+from twin.errors import PluginError, WrongUse
 
 WAYS_OUT = [
     "import sys; sys.exit()",
@@ -72,12 +74,6 @@ def test_user_code_that_exits_fails_its_run_only(tmp_path):
     assert printed.count("computed_torque: did not finish: ") == len(LEAVING)
     assert f"{len(LEAVING) + 1} runs, 6 checks" in printed
     assert printed.count("Peak torque") == 1 + len(WAYS_OUT)  # the good one, and those left after the run
-
-
-@pytest.mark.parametrize("place", ["import", "run"])
-def test_single_run_that_exits_has_status_1(place, tmp_path, command):
-    file = user_scenarios.write(tmp_path / "bad.py", **places("raise SystemExit(0)")[place])
-    assert "SystemExit" in command(["run", file], 1).out
 
 
 def setting(line):
@@ -184,36 +180,32 @@ def test_fault_of_user_file_is_one_sentence_of_its_run(tmp_path):
     assert "\n" not in "".join(errors.values())
 
 
-OLD = '''"""Scenario of version 0.2."""
+OLD = """
+from scenarios import base
 
-from dataclasses import dataclass
-{imports}
-
-@dataclass(frozen=True)
-class Config{base}: ...
-
-
-def run(config): ...
+class Config(base.Config):
+    pass
+"""
 
 
-def metrics(log): ...
-'''
+def test_module_of_version_0_2_is_refused_with_the_page_of_the_new_form(tmp_path):
+    for text in (
+        OLD,
+        "from scenarios.base import Metric, option",
+        "import scenarios.base",
+        "class Config: ...",
+    ):
+        file = user_scenarios.write_text(tmp_path / "nod.py", text)
+        with pytest.raises(WrongUse, match=r"version 0\.2.*docs/guides/own_scenario\.md$"):
+            registry.find(file)
+    with pytest.raises(PluginError, match="basement"):  # another import that fails
+        registry.find(user_scenarios.write_text(tmp_path / "nod.py", "from scenarios import basement"))
+    with pytest.raises(PluginError, match=r"Nod\.side.*choices=\('left', 'right'\)"):
 
+        class Nod(TrackingScenario):
+            """Nod."""
 
-@pytest.mark.parametrize(
-    ("imports", "base"), [("from scenarios import base, gravity_hold\n", "(base.Config)"), ("", "")]
-)
-@pytest.mark.parametrize("command", ["run", "run --help", "sweep", "validate"])
-def test_module_of_the_old_form_is_refused_in_one_sentence(imports, base, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    user_scenarios.write_text(tmp_path / "old.py", OLD.format(imports=imports, base=base))
-    name, *others = command.split()
-    status, out, err = given([name, "old.py", *others, *(["--vary", "payload=0:1"] * (name == "sweep"))])
-    sentence = (
-        "'old.py' has the form of version 0.2, with Config, run and metrics: a scenario is now a class, see "
-        "docs/guides/own_scenario.md"
-    )
-    assert (status, out, err) == (2, "", f"irb-twin: {sentence}\n")
+            side: str = option("left", "where the arm starts", ("left", "right"))
 
 
 def test_rejected_settings_are_wrong_use_and_in_the_results(tmp_path, capsys):
