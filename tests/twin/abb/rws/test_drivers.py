@@ -11,7 +11,6 @@ from websockets.sync.client import connect
 from tests.support.cpp_client import found, text
 from tests.support.web_services import wait_until
 
-
 UNIT_STATES = "tool-name wobj-name payload-name total-payload-name status jog-mode coord-system"
 KINDS = "p robtarget count num wide dnum ready bool note string zone zonedata"
 
