@@ -1,7 +1,5 @@
 """Control laws against their equations, and against the motion that those equations promise."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +9,7 @@ import controllers
 import twin
 from controllers.gains import diagonal_inertia, pd_gains, pid_gains
 from controllers.pid import PID
+from tests.support.forks import NUMBA, Fork
 from twin.errors import UnknownNameError
 from twin.trajectories.sampling import Reference, State
 
@@ -172,4 +171,5 @@ def test_no_law_needs_the_engine():
         "engine = {'pybullet', 'scenarios', 'twin.engine.simulation'}\n"
         "assert not engine & set(sys.modules), 'a law imports the engine'\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    ended = Fork(code, NUMBA).wait()
+    assert ended.returncode == 0, ended.stderr

@@ -92,7 +92,7 @@ def test_a_function_of_the_joints_has_derivatives_to_rounding(robot, q):
 def test_motion_and_multipliers_against_an_integration_of_pinocchios_equations(robot, q, kind):
     """DOP853 of the index-1 equations with Pinocchio's M, h and J; it drifts, the plant does not."""
     held, peer, T = constraints(robot, q)[kind], Pinocchio(robot.urdf, robot.joint_names), 1e-3
-    plant, N = twin.ConstrainedPlant(robot, held, T), 100
+    plant, N = twin.ConstrainedPlant(robot, held, T), 40
     plant.reset(q)
     tau = None
 
@@ -122,7 +122,7 @@ def test_motion_and_multipliers_against_an_integration_of_pinocchios_equations(r
         plant.step(tau)
         largest = max(largest, np.abs(force).max())
         worst = max(worst, np.abs(plant.force - force).max())
-    assert np.abs(plant.state()[0] - q).max() > 1e-2
+    assert np.abs(plant.state()[0] - q).max() > 1e-3
     assert worst < 1e-10 * largest  # the error of Runge-Kutta steps of 1 ms; observed: 4e-11 and 2e-11
     np.testing.assert_allclose(plant.state()[0], state[:6], rtol=0, atol=1e-10)
     assert plant.forces.shape == (N, len(plant.force))
@@ -171,7 +171,7 @@ def test_a_wall_holds_a_tool_that_is_pressed_against_it():
     np.testing.assert_allclose(plant.state()[1], 0.0, atol=1e-15)
 
 
-def test_constraint_holds_for_ten_seconds(robot, q):
+def test_constraint_holds_for_five_seconds(robot, q):
     held, T = constraints(robot, q)["circle"], 5e-3
     plant = twin.ConstrainedPlant(robot, held, T)
     law = controllers.make("computed_torque", robot)
@@ -180,7 +180,7 @@ def test_constraint_holds_for_ten_seconds(robot, q):
     def pushed(state, reference):
         return law(state, reference) + PULL * np.cos(3.0 * state.t)
 
-    log = twin.run_closed_loop(plant, pushed, twin.sample(twin.hold(q, 10.0), T), start=(q, rest))
+    log = twin.run_closed_loop(plant, pushed, twin.sample(twin.hold(q, 5.0), T), start=(q, rest))
     assert np.ptp(log.q, axis=0).max() > 1e-3
     assert np.abs(held.violation(robot, log.q)).max() < 1e-13
     rates = [held.at(robot, *state).J @ state[1] for state in zip(log.q, log.qd, strict=True)]

@@ -169,8 +169,8 @@ def test_what_is_no_request_ends_its_connection_alone(served, client):
 
 
 OUTSIDE = """$home/../outside.txt $home/%2e%2e/outside.txt HOME:/..%2Foutside.txt HOME:%2F..%2Foutside.txt
-    $home/a/../../outside.txt $home/..%5Coutside.txt $home//etc/passwd/../../../outside.txt $home/link/outside.txt
-    $home/file_link HOME:/%00 RAMDISK:/../outside.txt TEMP/%252e%252e/outside.txt"""
+    $home/a/../../outside.txt $home/..%5Coutside.txt $home//etc/passwd/../../../outside.txt $home/file_link
+    $home/link/outside.txt HOME:/%00 RAMDISK:/../outside.txt TEMP/%252e%252e/outside.txt"""
 OTHER_DEVICES = "/etc/passwd %2Fetc%2Fpasswd C:/x file:///etc/passwd .. $home/.. BACKUP:/x"
 OTHER_TASKS = "T_ROB1/secret T_ROB1/O/secret T_OTHER/deep T_OTHER/count T_NONE/count secret"
 

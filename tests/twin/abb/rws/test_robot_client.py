@@ -109,7 +109,8 @@ def test_data_is_read_and_written_as_rapid_writes_it(client):
 NO_VALUE = "expected a value as RAPID writes it"
 WRONG = (
     ("count", "TRUE", "count: expected num, got TRUE"), ("count", "1+1", NO_VALUE),
-    ("count", "reg1", NO_VALUE), ("count", "1;\nVAR num y := 2", NO_VALUE), ("count", "1;\nENDMODULE\nMODULE N", NO_VALUE),
+    ("count", "reg1", NO_VALUE), ("count", "1;\nVAR num y := 2", NO_VALUE),
+    ("count", "1;\nENDMODULE\nMODULE N", NO_VALUE),
     ("list", "[1,2]", "list is an array of 3"), ("table", "[[1,2],[3]]", "table is an array of 2x2"),
     ("list", "1", "expected an array"), ("jt", "[1,2]", "expected"),
     ("note", f'"{81 * "x"}"', "at most 80 characters"), ("M/a", "1", "a is constant"),
