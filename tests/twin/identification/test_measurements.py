@@ -142,6 +142,16 @@ def test_equations_are_filtered_on_both_sides_alike_whatever_the_blocks(coupled,
     np.testing.assert_allclose(parts, whole, rtol=0, atol=1e-9 * np.max(np.abs(whole)))
 
 
+def test_oversampling_is_the_sum_of_the_correlations_of_neighbouring_rows(recording):
+    """Of white noise behind the filter; rows at twice the cut-off are nearly independent."""
+    for rate, step in ((125.0, 2), (25.0, 10)):
+        measured = filtered_measurements(recording, Filtering(10.0, row_rate=rate))
+        h = measured.low_pass.response
+        correlation = np.correlate(h, h, "full") / (h @ h)
+        expected = np.sum(correlation[(len(h) - 1) % step :: step])
+        assert measured.oversampling == pytest.approx(max(1.0, expected), rel=0.03)
+
+
 def test_the_equation_holds_at_the_ends_of_a_recording_too(coupled, recording):
     """The filtered equation is also valid where the filter reaches beyond the ends of the recording."""
     model = TorqueModel(coupled)
