@@ -26,34 +26,22 @@ import twin
 class Nod(scenarios.TrackingScenario):
     """Nod with axis 5."""
 
-    angle: float = scenarios.option(0.3, "angle, in rad")
-
     def motion(self, robot):
-        """Return the motion."""
         start = robot.poses["zero"]
-        return twin.quintic(start, start + np.array([0, 0, 0, 0, self.angle, 0]), duration=0.2)
+        return twin.quintic(start, start + np.array([0, 0, 0, 0, 0.3, 0]), duration=0.2)
 
     def metrics(self, run):
-        """Return the checks and the error of axis 2."""
         error = float(np.abs(run.log.q_ref - run.log.q)[:, 1].max())
         return (*super().metrics(run), scenarios.Metric("axis 2", error, "rad", LIMIT, "the drawing"))
 
 
-class Python:
-    """PD as a function, which takes no bandwidth."""
-
-    def __init__(self, robot):
-        self.law = controllers.make("pd", robot)
-
-    def __call__(self, state, reference):
-        return self.law(state, reference)
+def python(robot):
+    law = controllers.make("pd", robot)  # which takes no bandwidth
+    return lambda state, reference: law(state, reference)
 
 
-class Wild(Python):
-    """Function whose run ends at once, so that its metrics are unknown."""
-
-    def __call__(self, state, reference):
-        return np.full(6, np.nan)
+def wild(state, reference):
+    return np.full(6, np.nan)  # the run ends at once, so that its metrics are unknown
 '''
 NAME = "axis 2"
 SWEEP = "sweep ./nod.py --vary payload=0:6 --samples 20 --worst 0 --jobs 1 --controller"
@@ -106,12 +94,12 @@ def test_a_metric_has_a_limit_and_is_minimised(nod, capsys):
 
 def test_a_run_of_a_python_law_is_not_compared_with_its_repetition(nod, capsys):
     nod("None")
-    words = f"{SWEEP.replace('--worst 0', '--worst 1').replace('payload=0:6', 'payload=1,2')} ./nod.py:Python"
+    words = f"{SWEEP.replace('--worst 0', '--worst 1').replace('payload=0:6', 'payload=1,2')} ./nod.py:python"
     assert main([*words.split(), "--limit", f"{NAME}=1e-9"]) == 0
     out = capsys.readouterr().out
     assert "; this run was in PyBullet\n" in out
     assert "agrees" not in out
-    laws = "./nod.py:Python computed_torque"
+    laws = "./nod.py:python computed_torque"
     assert main(f"run ./nod.py --limit joint_error=1e-9 --controller {laws}".split()) == 1
     out = capsys.readouterr().out
     assert "or its gains" in out
@@ -120,7 +108,7 @@ def test_a_run_of_a_python_law_is_not_compared_with_its_repetition(nod, capsys):
 
 def test_tables_of_a_controller_that_knows_no_metrics_have_the_columns_of_the_others(nod):
     nod("None")
-    words = f"{SWEEP.replace('payload=0:6', 'payload=1,2')} ./nod.py:Python ./nod.py:Wild --out a.csv"
+    words = f"{SWEEP.replace('payload=0:6', 'payload=1,2')} ./nod.py:python ./nod.py:wild --out a.csv"
     assert main([*words.split(), "--figure", NAME]) == 0
     with open("a.csv", encoding="utf-8", newline="") as file:
         values = [float(row[NAME]) for row in csv.DictReader(file)]

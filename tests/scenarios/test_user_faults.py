@@ -95,7 +95,7 @@ FAULTS = {
     "raises": (run("raise KeyError('torque')"), r"\.py, line 14: KeyError: 'torque'"),
     "nothing": (run("return None"), "run must return a Log or a TrackingRun, got None"),
     "odd log": (
-        run("from dataclasses import replace", "log = super().run(setup).log", "return replace(log, q=log.q[:3])"),
+        run("import dataclasses as d", "log = super().run(setup).log", "return d.replace(log, q=log.q[:3])"),
         r"expected q to be float64 of shape \(11, 6\), got float64 of shape \(3, 6\)",
     ),
     "no motion": ({"motion": ""}, r"NotImplementedError: Own defines no motion\(self, robot\)"),
@@ -130,7 +130,7 @@ FAULTS = {
     "help": (setting("speed: float = option(1.0, 7)"), "has the help 7, which is not text"),
     "choices": (setting("word: str = option('a', 'x', choices=(1, 2))"), "which are not a tuple of texts"),
     "variants": (setting("variants = 3"), "Own.variants must be a tuple, got 3"),
-    "key of limits": (setting("limits = {'joint_eror': 1}"), "there is no 'joint_eror': known are joint_error"),
+    "key of limits": (setting("limits = {'joint_eror': 1}"), "no 'joint_eror': known are joint_error"),
     "limits": (setting("limits = 0.1"), r"Own\.limits must be a dictionary, got 0\.1"),
     "needs": (setting("needs = ('tools',)"), "Own.needs: there is no 'tools': known are tool, payload, seed"),
     "leaves limits": (setting("leaves_limits = True"), "Own.leaves_limits must be a sentence, got True"),

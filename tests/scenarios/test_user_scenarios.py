@@ -144,17 +144,6 @@ def test_scenarios_run_from_the_command_line(files, tmp_path):
         assert metrics_of(run)[WHOLE_RUN]["outcome"] == metrics_of(run)[REPLAY]["outcome"] == "passes"
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_scenarios_are_validated(files, tmp_path):
-    words = ["validate", files["nod"], files["measured"], files["carry"], "--controller", "pd", "--jobs", "1"]
-    runs = results_of([*words, "--robot", "irb140"], tmp_path)
-    assert [run["name"] for run in runs] == [
-        "irb140, nod, pd", "irb140, measured, pd", "irb140, measured, pd, bandwidth 30.0, tolerance 0.02",
-        "irb140, carry, pd",
-    ]  # fmt: skip
-    assert all(run["passes"] for run in runs)
-
-
 def swept(file, folder, *words, status):
     """Sweep a scenario over no payload and one of 100 g, and return the rows of its table."""
     words = ["sweep", file, "--vary", "payload=0,0.1", "--worst", "1", "--seed", "1", *words]

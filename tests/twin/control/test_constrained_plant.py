@@ -28,12 +28,7 @@ from twin.errors import DivergenceError, RobotError, SingularityError
 PULL = np.array([4.0, -3.0, 2.0, 0.1, -0.05, 0.001])  # N m
 
 
-@pytest.fixture(scope="module")
-def robot():
-    return twin.load("irb140")
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def q(robot):
     return robot.poses["test_1"]
 
@@ -140,15 +135,8 @@ def test_contact_force_against_pinocchios_constrained_dynamics(robot, q):
     peer = Pinocchio(robot.urdf, robot.joint_names)
     frame = peer.model.frames[peer.model.getFrameId("tool0")]
     p = pin.SE3(np.eye(3), twin.forward_kinematics(robot, q)[:3, 3])
-    contact = pin.RigidConstraintModel(
-        pin.ContactType.CONTACT_3D,
-        peer.model,
-        frame.parentJoint,
-        frame.placement,
-        0,
-        p,
-        pin.LOCAL_WORLD_ALIGNED,
-    )
+    of_frame = peer.model, frame.parentJoint, frame.placement
+    contact = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, *of_frame, 0, p, pin.LOCAL_WORLD_ALIGNED)
     models, states = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     models.append(contact)
     states.append(contact.createData())

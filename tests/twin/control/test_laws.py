@@ -100,24 +100,6 @@ def test_a_law_cannot_move_the_robot_or_falsify_the_reference(irb140):
     np.testing.assert_array_equal(logs[0].q, logs[1].q)
 
 
-@pytest.mark.parametrize(
-    ("demand", "told"),
-    [
-        (np.full(6, 1j), "an array of complex128"),
-        (np.ma.masked_array(np.zeros(6), mask=[0, 1, 0, 0, 0, 0]), "a masked array"),
-        (np.zeros(6, dtype="timedelta64[s]"), "an array of timedelta64"),
-    ],
-)
-def test_demands_that_are_no_real_numbers_are_refused(irb140, demand, told):
-    with pytest.raises(ValueError, match=f"returned {told}.* at t = 0 s, expected 6 real numbers"):
-        run_closed_loop(AnalyticPlant(irb140), lambda *_: demand, still(irb140))
-
-
-def test_a_list_of_integers_is_a_demand(irb140):
-    log = run_closed_loop(AnalyticPlant(irb140), lambda *_: [0, 1, 0, 0, 0, 0], still(irb140))
-    np.testing.assert_array_equal(log.tau_demand[0], [0, 1, 0, 0, 0, 0])
-
-
 def test_a_law_may_divide_by_zero_as_numpy_does():
     robot = twin.load("two_link")
     law = ControlLaw(robot, ratio)

@@ -39,7 +39,7 @@ def test_deviations_are_honest_over_60_seeds_and_of_the_size_of_his():
     torque = multisine(0)
     speed = moved(NORRLOF, torque)
     found = []
-    for seed in range(60):
+    for seed in range(100):
         noise = NOISE * np.random.default_rng(seed).standard_normal(N)
         estimate = identify_elastic_joint(torque, speed + noise, PERIOD, R)
         found.append((*estimate.reported(), estimate.noise))
