@@ -35,7 +35,7 @@ def relative(found, joint, names=("Jm", "Ja", "fm", "k", "d")):
     return max(abs(getattr(found, name) / getattr(joint, name) - 1) for name in names if getattr(joint, name))
 
 
-def test_deviations_are_honest_over_60_seeds_and_of_the_size_of_his():
+def test_deviations_are_honest_over_100_seeds_and_of_the_size_of_his():
     torque = multisine(0)
     speed = moved(NORRLOF, torque)
     found = []
