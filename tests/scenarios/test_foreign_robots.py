@@ -18,6 +18,8 @@ from tests.support import tasks, user_scenarios
 from twin.errors import RobotError, TwinError
 from twin.logs.figures import joint_error
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 FOREIGN = {
     "gravity_hold": {},
     "joint_tracking": {"duration": 1.0},

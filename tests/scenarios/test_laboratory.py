@@ -20,6 +20,8 @@ from twin.kinematics.forward import forward_kinematics
 from twin.logs.figures import joint_error
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
 
 

@@ -21,6 +21,8 @@ from twin import Log, quintic
 from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
 from twin.logs.figures import joint_error
 
+pytestmark = pytest.mark.slow("runs every scenario")
+
 
 def test_registry_lists_every_scenario():
     assert ROBOTS == ("irb140", "irb1400", "irb1600")

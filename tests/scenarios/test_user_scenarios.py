@@ -21,6 +21,8 @@ from scenarios.shell.command_line import main
 from tests.support import user_scenarios
 from tests.support.user_scenarios import given
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 NOD = '''"""Scenario file of a user."""
 
 from scenarios import TrackingScenario, option

@@ -18,6 +18,8 @@ from tests.support.full_disk import disk_full_after
 from twin import jit
 from twin.worker_processes import Answer, Started, Workers
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 MORTAL = """def run(self, setup):
     import os, signal
     from pathlib import Path

@@ -21,6 +21,8 @@ from twin.dynamics.equation_of_motion import PlantState
 from twin.robot.drives.drive_step import Q_MOTOR
 from twin.robot.quantities import changed
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 OFF = 1.0 + 1e-9
 
 

@@ -31,6 +31,8 @@ from tests.support.random_trees import random_urdf
 from twin.formatting import figure, shorten
 from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
 
+pytestmark = pytest.mark.slow("draws reports")
+
 
 def test_error_figures_have_their_definition():
     log = made_up_log("pd")

@@ -11,6 +11,8 @@ from scenarios.setup import Setup
 from twin.errors import RapidError, TwinError
 from twin.rapid.signals import Connection, Signals
 
+pytestmark = pytest.mark.slow("runs sessions of a virtual controller")
+
 LOOP = """WHILE TRUE DO
 FOR i FROM 0 TO 5 DO
 target.robax := [20 * Sin(60 * i), 10 * Cos(60 * i), 0, 0, 30, 0];

@@ -18,6 +18,8 @@ from twin.egm import GuidanceSettings, MotionState, SensorMessage
 from twin.egm.guidance.run import Phase
 from twin.logs.payload_changes import parts
 
+pytestmark = pytest.mark.slow("runs sessions of a virtual controller")
+
 HEAD = """MODULE Guided
 VAR egmident id;
 PERS tooldata grip:=[TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];

@@ -15,6 +15,8 @@ from twin.cell.shapes import arm_solids, coal, solids_of
 from urdf.build import facts_file
 from urdf.facts import read
 
+pytestmark = pytest.mark.slow("computes distances along motions")
+
 ROBOT = twin.load("irb140")
 POST = "[objects.post]\ncylinder = 0.05\nfrom = [0.6, 0.1, 0]\nto = [0.6, 0.1, 1.5]\n"
 

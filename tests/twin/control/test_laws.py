@@ -20,6 +20,8 @@ from twin.control.rollout import run_rollouts
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
 
+pytestmark = pytest.mark.slow("compiles laws and runs them")
+
 
 class Halved(controllers.law("pd")):
     """A controller that is more than its law."""

@@ -17,6 +17,8 @@ from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample, sample_semi_implicit
 
+pytestmark = pytest.mark.slow("compiles laws and runs them")
+
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
 LIGHT = Payload(0.2, [0.01, 0.01, 0.05])
 

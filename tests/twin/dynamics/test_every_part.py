@@ -19,6 +19,8 @@ from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State, sample_semi_implicit
 
+pytestmark = pytest.mark.slow("integrates motions")
+
 DT = 1e-3
 START = np.array([0.2, -0.1, 0.15, 0.4, 0.7, -0.5])
 

@@ -13,6 +13,8 @@ from twin.errors import UnknownNameError
 from twin.identification.torque_model import base_parameters
 from twin.robot.locking import locked
 
+pytestmark = pytest.mark.slow("derives equations as sums")
+
 EXACT = {
     "tau": twin.inverse_dynamics, "M": twin.mass_matrix, "C": twin.coriolis_matrix, "g": twin.gravity_torque,
     "T": twin.forward_kinematics, "J": twin.jacobian, "Jd": twin.jacobian_dot,

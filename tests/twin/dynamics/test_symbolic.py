@@ -22,6 +22,8 @@ from twin.dynamics.symbolic.trees import (
 from twin.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 from twin.errors import RobotError, UnknownNameError
 
+pytestmark = pytest.mark.slow("derives equations as sums")
+
 
 def agrees(dynamics, robot, rng, parameters=(), span=3.0):
     """Assert that D, C and g agree with the kernels to 1e-12 over random states."""

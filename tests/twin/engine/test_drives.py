@@ -17,6 +17,8 @@ from twin.engine.simulation import Simulation
 from twin.kinematics.forward import jacobian
 from twin.robot.drives.drives import Drives
 
+pytestmark = pytest.mark.slow("simulates in the engine")
+
 DT = 1e-3
 TOOL = np.array([[0, 0, 1, 0.05], [0.6, 0.8, 0, -0.03], [-0.8, 0.6, 0, 0.2], [0, 0, 0, 1]])
 

@@ -28,6 +28,8 @@ from twin.multibody.tree import frozen
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import Samples, sample
 
+pytestmark = pytest.mark.slow("simulates in the engine")
+
 STATES = 30
 
 

@@ -16,7 +16,10 @@ from twin.identification.measurements import filtered_measurements
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.even_time import with_even_times
 
-pytestmark = pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")
+pytestmark = [
+    pytest.mark.slow("fits recordings"),
+    pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning"),
+]
 
 DT = 0.004
 EVERY = (1, 2, 3, 4, 5, 6)

@@ -24,6 +24,8 @@ from twin.identification.payload import identify_payload
 from twin.identification.torque_model import TorqueModel
 from twin.sibling_packages import PROJECT
 
+pytestmark = pytest.mark.slow("fits recordings")
+
 DT = 0.004
 
 

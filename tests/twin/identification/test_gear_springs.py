@@ -13,7 +13,10 @@ from twin.identification.gear_springs import gear_springs
 from twin.identification.measurements import measurements_of_log
 from twin.identification.payload import identify_payload
 
-pytestmark = pytest.mark.filterwarnings("ignore:steps of .* are too long")
+pytestmark = [
+    pytest.mark.slow("fits recordings"),
+    pytest.mark.filterwarnings("ignore:steps of .* are too long"),
+]
 
 
 @pytest.fixture(scope="module")

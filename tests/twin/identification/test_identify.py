@@ -17,6 +17,8 @@ from twin.identification.excitation import stored_excitation
 from twin.identification.least_squares import fitted, joint_residuals, triangles
 from twin.identification.torque_model import TorqueModel
 
+pytestmark = pytest.mark.slow("fits recordings")
+
 DT = 0.004
 
 

@@ -9,7 +9,10 @@ from twin.errors import RecordingError
 from twin.identification import Filtering, filtered_measurements
 from twin.identification.excitation import stored_excitation
 
-pytestmark = pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")
+pytestmark = [
+    pytest.mark.slow("fits recordings"),
+    pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning"),
+]
 
 DT = 0.004
 

@@ -18,7 +18,11 @@ from twin.identification.filters import chosen_cutoff
 from twin.identification.physical import pseudo_inertias
 from twin.logs.recordings.columns import header_options
 
-pytestmark = [pytest.mark.shared, pytest.mark.filterwarnings("ignore:the residuals of joint")]
+pytestmark = [
+    pytest.mark.slow("fits recordings"),
+    pytest.mark.shared,
+    pytest.mark.filterwarnings("ignore:the residuals of joint"),
+]
 
 DH_TOML = """
 name = "tx40"

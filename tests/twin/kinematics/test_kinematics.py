@@ -11,6 +11,8 @@ from twin.errors import UnknownNameError
 from twin.kinematics import link_poses, mobility, wrench_torque, wrench_transform
 from twin.robot.dh import dh_poses
 
+pytestmark = pytest.mark.slow("solves thousands of poses")
+
 
 @pytest.fixture(scope="module")
 def states(arm):

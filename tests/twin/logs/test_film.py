@@ -17,6 +17,8 @@ from twin.views import film as films
 from twin.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
 from twin.views.playback import Playback, Track, names_of, tracks
 
+pytestmark = pytest.mark.slow("draws and films")
+
 SIZE = (240, 200)
 
 

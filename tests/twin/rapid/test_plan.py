@@ -18,6 +18,8 @@ from twin.rapid.planning import Limits
 from twin.rapid.programs import check, interpret
 from twin.rapid.time_law import fastest, interval_times
 
+pytestmark = pytest.mark.slow("plans programs")
+
 ROBOT = twin.load("irb140").with_drives("rigid")
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 START = f"MoveAbsJ [[0,20,-20,0,60,0],{EXT}],v500,fine,tool0;\nConfL \\Off;\n"
