@@ -41,11 +41,14 @@ def test_true_model_needs_no_adaptation(drives):
     assert np.max(np.abs(law.changes)) < 1e-9
 
 
-def test_unknown_payload_of_6_kg_costs_little():
-    scenario, measured = JointTracking(), {"encoder": True, "speed_cutoff": 100.0}
-    setup = Setup(controller="adaptive", drives="rigid", payload="6", model_payload="0", **measured)
+@pytest.mark.parametrize(
+    ("settings", "limit"), [({}, 0.007), ({"encoder": True, "speed_cutoff": 100.0}, 0.02)]
+)
+def test_unknown_payload_of_6_kg_costs_little(settings, limit):
+    scenario = JointTracking()
+    setup = Setup(controller="adaptive", drives="rigid", payload="6", model_payload="0", **settings)
     run_of_it = scenario.run(setup)
-    assert error(run_of_it.log) < 0.02
+    assert error(run_of_it.log) < limit
     found = {metric.name: metric for metric in scenario.metrics(run_of_it)}
     mass = found["payload that the controller found"]
     assert mass.value == pytest.approx(6.0, abs=0.8)
@@ -55,14 +58,14 @@ def test_unknown_payload_of_6_kg_costs_little():
 def test_tracking_error_vanishes_while_the_motion_repeats():
     """Without friction and with wrong links, V falls: each lap has a smaller error than the one before."""
     robot = twin.load("two_link")
-    angles = 2 * np.pi * np.arange(6001)[:, None] * 1e-3 * [0.5, 1.0]
+    angles = 2 * np.pi * np.arange(8001)[:, None] * 1e-3 * [0.5, 1.0]
     q = 0.5 - 0.5 * np.cos(angles)
     reference = semi_implicit_from_positions(q, 1e-3)
     wrong = twin.dynamics.with_dynamic_parameters(robot, 0.6 * dynamic_parameters(robot).values)
     log = run(robot, controllers.make("adaptive", wrong), reference)
-    laps = np.abs(log.q - log.q_ref)[:-1].reshape(3, 2000, 2).max(axis=(1, 2))
+    laps = np.abs(log.q - log.q_ref)[:-1].reshape(4, 2000, 2).max(axis=(1, 2))
     assert np.all(np.diff(laps) < 0)
-    assert laps[-1] < 0.3 * laps[0]
+    assert laps[-1] < 0.2 * laps[0]
 
 
 @pytest.mark.parametrize("name", ["two_link", "irb140"])
@@ -231,13 +234,13 @@ def test_law_equals_an_independent_integration_of_the_example():
     to_example[2, 11], to_example[3, 12] = 1.0, -1.0
     to_example[0, 10] = 1.0  # the second link's mass at 1 m turns with the first
     adaptation = to_example @ np.diag(G[:20]) @ to_example.T
-    expected, _ = integrated(adaptation, dt=dt, end=0.25, K=K)
+    expected, _ = integrated(adaptation, dt=dt, end=0.5, K=K)
     t = np.arange(len(expected)) * dt
     reference = Samples(t, *(np.array(rows) for rows in zip(*map(motion, t), strict=True)))
     plant = twin.AnalyticPlant(example_arm(TRUE), dt)
     log = twin.run_closed_loop(plant, law, reference)
     np.testing.assert_allclose(log.q_ref - log.q, expected, rtol=0, atol=2e-4)
-    assert np.max(np.abs(expected)) > 0.01
+    assert np.max(np.abs(expected)) > 0.02
 
 
 def test_two_pass_regressor_is_what_the_law_uses():

@@ -174,7 +174,6 @@ CODE = """
 import sys
 import numpy as np
 import controllers, twin
-from tests.support.forks import NUMBA, Fork
 from tests.support.short_runs import path
 from twin.control import rollout_loop
 from twin.control.compiled_rollout import compiled_law
