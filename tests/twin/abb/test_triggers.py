@@ -191,7 +191,7 @@ PROC unused()"""
     n = interpreter.shared["n"].value
     assert n in (9.0, 10.0)
     live.controller.stop()
-    for _ in range(100):
+    for _ in range(500):
         live.controller.cycle()
     live.controller.signals.write("di1", 1.0)
     live.controller.start()

@@ -82,7 +82,7 @@ def test_every_axis_breaks_away_at_its_static_friction(arm):
         for breakaway in (*np.diag(robot.drives.static), *np.diag(-robot.drives.static)):
             simulation.reset(AT)
             assert held(simulation, lambda k, own=breakaway: g + (1 - 1e-9) * own, 100)
-            for _ in range(100):
+            for _ in range(200):
                 simulation.step(g + (1 + 1e-6) * breakaway)
             moved = simulation.state()[0] - AT
             np.testing.assert_array_equal(np.sign(moved), np.sign(breakaway))
