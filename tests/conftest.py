@@ -31,7 +31,7 @@ if shared_folder() is None:
 
 FIRST = (
     "test_scenarios", "test_fuzz", "test_damaged_kernels", "test_wheel_project", "test_docs_build",
-    "test_model_check", "test_symbolic_trees", "test_symbolic",
+    "test_model_check", "test_symbolic",
 )  # fmt: skip
 """Modules that run first, in this order.
 

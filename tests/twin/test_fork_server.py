@@ -16,6 +16,8 @@ from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait
 from twin import fork_server
 
+pytestmark = pytest.mark.slow("starts processes")
+
 
 def print_place():
     """Print what a forked process took from its parent, and numbers drawn without a seed."""

@@ -16,6 +16,8 @@ from tests.support.urdf_files import FILES
 from twin.robot.limits import folded
 from twin.robot.quantities import CAD_SHARES
 
+pytestmark = pytest.mark.slow("builds and compiles arms")
+
 JOINED = "irb120", "irb1200", "irb2400", "irb2600", "irb4600"
 LECTURE = "irb1600", "irb1600_10"  # a lecture has their gears, motors and how heavy their rotors are
 SHARES = {"irb140": 1.5, "irb1400": 1.5} | dict.fromkeys(JOINED, 0.57)

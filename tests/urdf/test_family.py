@@ -16,6 +16,8 @@ from twin.kinematics.inverse import inverse_kinematics
 from twin.rapid import check, interpret, parse
 from twin.robot.evaluation import uncompiled
 
+pytestmark = pytest.mark.slow("builds and compiles arms")
+
 ARMS = [name for name in twin.robot_names() if name not in REPRESENTATIVE]
 PROGRAM = """MODULE square
   PERS tooldata gripper := [TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];

@@ -11,6 +11,8 @@ from tests.support.shared_data import shared_folder
 from tests.support.urdf_files import FILES
 from urdf.solids import bulk
 
+pytestmark = pytest.mark.slow("builds and compiles arms")
+
 LINKS = [(name, link, values) for name, file in FILES.items() for link, values in file.facts["link"].items()]
 
 

@@ -22,6 +22,8 @@ from twin.abb.controller import SYSTEM_OUTPUTS
 from twin.egm import EgmClient
 from twin.errors import WrongUse
 
+pytestmark = pytest.mark.slow("serves stations")
+
 GOOD = """MODULE M
 CONST jointtarget a:=[[5,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
 PROC main()

@@ -11,6 +11,8 @@ from scenarios.abb.commands import WORDS, Commands
 from scenarios.shell.command_line import main
 from twin.errors import RapidError, TwinError
 
+pytestmark = pytest.mark.slow("serves stations")
+
 STATION = """
 robot = "irb140"
 [tasks.T_ROB1]

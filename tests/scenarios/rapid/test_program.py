@@ -28,6 +28,8 @@ from twin.identification import measurements_of_log
 from twin.logs.payload_changes import parts
 from twin.views.scene import NEAR, _colours_of_speed
 
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 LOADED_LINE = 14  # first line after GripLoad
 
 

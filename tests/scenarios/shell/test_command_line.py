@@ -14,6 +14,8 @@ from scenarios.shell.settings import TOPICS
 from tests.support import user_scenarios
 from twin.logs.log import Log
 
+pytestmark = pytest.mark.slow("runs commands")
+
 HEAD = """from twin.logs.figures import joint_error
 
 """

@@ -18,6 +18,8 @@ from tests.support.window_process import passes
 from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
 from twin.logs.log import Log
 
+pytestmark = pytest.mark.slow("runs commands")
+
 
 @pytest.fixture
 def client():

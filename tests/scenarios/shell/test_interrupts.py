@@ -17,6 +17,8 @@ from scenarios.shell.output import COMPILING
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 
+pytestmark = pytest.mark.slow("runs commands")
+
 # More of them when asked for by the environment.
 TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "4"))
 LONGEST = 2.5

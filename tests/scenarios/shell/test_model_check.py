@@ -16,6 +16,8 @@ from tests.support.small_robots import SOUND
 from twin.errors import RobotError
 from twin.robot.loading.model_check import check_model
 
+pytestmark = pytest.mark.slow("runs commands")
+
 DATA = Path(pybullet_data.getDataPath())
 OTHERS = sorted(path for path in DATA.rglob("*.urdf") if "random_urdfs" not in path.parts)
 OTHERS = [*{path.parent: path for path in OTHERS}.values(), DATA / "random_urdfs" / "500" / "500.urdf"]

@@ -19,6 +19,8 @@ from scenarios.shell.command_line import main
 from tests.support.full_disk import disk_full_after
 from urdf.build import main as build
 
+pytestmark = pytest.mark.slow("runs commands")
+
 HOUSE = Path(twin.__file__).parents[1]
 FILES = {
     "controller": {"NAME.py", "test_NAME.py"},

@@ -11,6 +11,8 @@ import scenarios
 from scenarios.shell.command_line import main
 from tests.support.command_lines import without_notice
 
+pytestmark = pytest.mark.slow("runs commands")
+
 HERE = Path(scenarios.__file__).parent
 
 

@@ -12,6 +12,8 @@ from scenarios.sweeps.draws import WorstCase
 from tests.support.user_scenarios import given
 from twin.sweeps import evaluation, table_files
 
+pytestmark = pytest.mark.slow("runs commands")
+
 SHORT = ["sweep", "joint_tracking", "--duration", "0.3"]
 FEW = [*SHORT, "--controller", "pd", "--vary", "payload=0:6", "--samples", "20", "--worst", "0"]
 

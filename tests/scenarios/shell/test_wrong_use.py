@@ -87,6 +87,7 @@ def folder(tmp_path_factory):
         ("sweep joint_tracking --vary payload=0:6 --require-share 95", "expected a share from 0 to 1"),
         ("tune", "name a controller and a scenario"),
         ("tune pd joint_tracking --minimise rms_torque", "limit an error, too"),
+        ("tune pd joint_tracking --minimise cubic_torque", "--minimise cubic_torque: a hanging arm"),
         ("tune ./law.py:silent joint_tracking --engine", "has no numeric setting"),
         ("mass a.stl --density 1", "mesh files state no unit: give --unit m, cm, mm or inch"),
         ("mass a.stl --unit m", "give one of --density, --mass and --total"),

@@ -27,6 +27,8 @@ from twin.sweeps.running import run_points
 from twin.sweeps.trial import MOST_NAMED, differences
 from twin.trajectories.sampling import Reference, State
 
+pytestmark = pytest.mark.slow("loads a user's files in processes")
+
 LAW = """
 import numpy as np
 from {helper} import GAIN

@@ -24,6 +24,8 @@ from twin.robot.evaluation import uncompiled
 from twin.robot.locking import locked
 from twin.sibling_packages import PROJECT
 
+pytestmark = pytest.mark.slow("loads and compiles arms")
+
 TABLES = (
     GAS_SPRING
     + """

@@ -24,6 +24,8 @@ from twin.robot.robot import Payload
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
 
+pytestmark = pytest.mark.slow("loads and compiles arms")
+
 TABLE = DH(*np.zeros((4, 2)))
 TENSOR = np.diag([1.0, 2.0, 2.5])
 

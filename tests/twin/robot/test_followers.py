@@ -10,6 +10,8 @@ from twin.engine.simulation import Simulation
 from twin.errors import RobotError
 from twin.kinematics.forward import link_poses
 
+pytestmark = pytest.mark.slow("loads and compiles arms")
+
 HOLLOW_WRIST = (  # as of painting robots: axes of the wrist turn twice
     link("bend", 0.5)
     + joint("bend_joint", "link_4", "bend", axis="0 0.6 0.8", inside=mimic("joint_4", -1.0, 0.1))

@@ -14,6 +14,8 @@ from twin.kinematics.forward import link_poses
 from twin.robot.evaluation import uncompiled
 from twin.robot.locking import locked
 
+pytestmark = pytest.mark.slow("loads and compiles arms")
+
 HAND = frame("link_8", "link_6") + frame("hand", "link_8")
 CAMERA = frame("camera", "link_6") + frame("camera_lens", "camera")
 PARALLEL = link("rod", 0.5) + joint("rod_joint", "link_1", "rod", axis="0 1 0", inside=mimic("joint_2", -1.0))

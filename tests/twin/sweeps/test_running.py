@@ -23,6 +23,8 @@ from twin.sweeps.running import ChunkStore, chunk_size, chunks, columns, remove_
 from twin.sweeps.trial import OUTCOME
 from twin.worker_processes import Workers
 
+pytestmark = pytest.mark.slow("runs sweeps in threads, processes and a cluster")
+
 PROGRAM = """
 import sys
 from tests.support import sweep_experiments
