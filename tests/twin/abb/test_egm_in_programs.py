@@ -203,7 +203,7 @@ def test_path_guidance_corrects_the_lines_of_the_program(abb_robot, tmp_path):
 EGMSetupUC ROB_1, id, "default", "UCdevice" \\PathCorr \\APTR;
 EGMActMove id, frame \\SampleRate:=24;
 EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,40,0), v100, z5, grip;
-EGMMoveL id, Offs(CRobT(\\Tool:=grip),0,80,-20), v100, fine, grip;
+EGMMoveC id, Offs(CRobT(\\Tool:=grip),5,60,-10), Offs(CRobT(\\Tool:=grip),0,80,-20), v100, fine, grip;
 MoveAbsJ b, v1000, fine, grip;
 """
     path = written(tmp_path, body)
