@@ -16,31 +16,14 @@ ANGLES = [
     ("0.5236", 30), ("0.262", 15), ("1.5707963267949", 90), ("-3.1416e+00", -180), ("1.5707", 90),
     ("3.1415", 180), ("6.2832", 360), ("2.617994", 150), ("+1.571", 90), ("1.570", 90),
 ]  # fmt: skip
-OTHERS = [
-    "0.5",
-    "1",
-    "0.52",
-    "1.6",
-    "1.5705",
-    "1.5710",
-    "0.8",
-    "0",
-    "0.0",
-    "1e-9",
-    "2",
-    "0.79",
-    "nan",
-]
+OTHERS = ["0.5", "1", "0.52", "1.6", "1.5705", "1.5710", "0.8", "0", "0.0", "1e-9", "2", "0.79", "nan"]
 
 
-@pytest.mark.parametrize(("word", "degrees"), ANGLES)
-def test_a_rounded_angle_is_the_multiple_of_15_degrees(word, degrees):
-    assert exact_angle(word) == pytest.approx(math.radians(degrees), abs=1e-15)
-
-
-@pytest.mark.parametrize("word", OTHERS)
-def test_other_angles_stay(word):
-    np.testing.assert_equal(exact_angle(word), float(word))
+def test_a_rounded_angle_is_the_multiple_of_15_degrees():
+    for word, degrees in ANGLES:
+        assert exact_angle(word) == pytest.approx(math.radians(degrees), abs=1e-15), word
+    for word in OTHERS:
+        np.testing.assert_equal(exact_angle(word), float(word))
 
 
 def test_rounded_axes_are_exact_directions():
