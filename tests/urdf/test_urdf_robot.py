@@ -107,7 +107,9 @@ def test_new_robot_writes_what_is_known_beside_a_urdf(tmp_path, capsys):
     assert main(["new", "robot", "--from", str(path)]) == 0
     text = (tmp_path / "robot.toml").read_text()
     assert "# The URDF has no effort of joint_1: inf is no limit." in text
-    given, found = twin.load(path), twin.load(tmp_path)
+    given, found = twin.load(path, locked={"left_finger_joint": 0.0}), twin.load(tmp_path)
+    assert "# The gripper (left_finger_joint) does not move: take [joints.locked] away for that." in text
+    assert dict(found.locked) == dict(given.locked)
     assert (found.name, found.tool_frame, found.tool_reason) == ("arm", "hand", "")
     for limits in ("q_min", "q_max", "qd_max", "tau_max"):
         np.testing.assert_array_equal(getattr(found, limits), getattr(given, limits))
@@ -115,12 +117,12 @@ def test_new_robot_writes_what_is_known_beside_a_urdf(tmp_path, capsys):
     for key in ("payload", "reach", "source", "q", "ratio", "rotor_inertia", "coulomb", "viscous"):
         uncommented = uncommented.replace(f"# {key} =", f"{key} =")
     (tmp_path / "robot.toml").write_text(uncommented)  # the examples in the comments are valid
-    assert twin.load(tmp_path).with_drives("rigid").drives.ratio.tolist() == [100.0] * 3
+    assert twin.load(tmp_path).with_drives("rigid").drives.ratio.tolist() == [100.0] * 2
     capsys.readouterr()
     assert main(["new", "robot", "--from", str(path)]) == 2
     assert "robot.toml exists already" in capsys.readouterr().err
     assert main(["new", "controller", "--from", str(path)]) == 2
-    assert main(["new", "robot", "mine", "--from", str(path)]) == 2
+    assert main(["new", "robot", "Mine", "--from", str(path)]) == 2
     assert main(["new", "robot", "--from", "irb140"]) == 2
     assert "--from irb140: expected a file name that ends in .urdf" in capsys.readouterr().err
 
@@ -147,3 +149,18 @@ def test_a_folder_without_a_robot_is_refused(tmp_path):
         (tmp_path / f"{name}.urdf").write_text(TEXT)
     with pytest.raises(RobotError, match=r"found a\.urdf, b\.urdf"):
         twin.load(tmp_path)
+
+
+def test_new_robot_has_a_folder_of_its_name_for_a_urdf_elsewhere(tmp_path, monkeypatch, capsys):
+    (tmp_path / "maker").mkdir()
+    (tmp_path / "maker" / "arm.urdf").write_text(robot(chain(2)))
+    monkeypatch.chdir(tmp_path)
+    words = ["new", "robot", "mine", "--from", "maker/arm.urdf"]
+    assert main(words) == 0
+    assert "irb-twin check-model ./mine/robot.toml" in capsys.readouterr().out
+    found = twin.load("mine")
+    assert (found.name, found.urdf.resolve()) == ("mine", (tmp_path / "maker" / "arm.urdf").resolve())
+    assert main(words) == 2
+    assert "mine exists already" in capsys.readouterr().err
+    assert main(["new", "robot", "other", "--from", "maker/arm.urdf", "--folder", "mine"]) == 0
+    assert twin.load("mine/other").n == 2

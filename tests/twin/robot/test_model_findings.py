@@ -61,6 +61,7 @@ FINDINGS = [
         "</robot>",
         FRAMES + BRANCH,
         "note: the tool frame is 'two', the end of the longest chain; other ends are c, a, b",
+        "note: joint 'to_c' moves freely, but not the tool frame 'two'",
     ),
 ]
 

@@ -9,7 +9,7 @@ import twin
 from tests.support.foreign_urdf import chain, frame, joint, link, robot
 from twin.identification.torque_model import base_parameters
 from twin.robot.loading.model_check import check_model
-from twin.robot.loading.printed_numbers import exact_angle, exact_axis, moment_error
+from twin.robot.loading.printed_numbers import exact_angle, exact_axis
 
 ANGLES = [
     ("1.5708", 90), ("-1.5708", -90), ("3.14159", 180), ("0.785398", 45), ("1.57", 90), ("3.14", 180),
@@ -35,18 +35,6 @@ def test_rounded_axes_are_exact_directions():
         np.testing.assert_allclose(exact_axis(words.split()), expected, atol=1e-15)
     for words in ("0 1 1", "0.99 0.1 0", "0.6 0.8 0", "0.998 0.06 0", "1 0.001 0", "0.9 0.1 0"):
         assert exact_axis(words.split()) == [float(word) for word in words.split()]
-
-
-def test_the_error_of_printed_moments_covers_rounding(rng):
-    """Plates fulfil the triangle inequality with equality, so that rounding breaks it half of the time."""
-    for _ in range(100):
-        a, b = rng.uniform(1e-3, 1, 2)
-        R = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-        exact = R @ np.diag([a, b, a + b]) @ R.T
-        words = [f"{exact[i, j]:.4f}" for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))]
-        xx, xy, xz, yy, yz, zz = map(float, words)
-        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        assert moments[2] - moments[0] - moments[1] <= moment_error(words)
 
 
 PLATE = '<inertia ixx="0.00123" iyy="0.00456" izz="0.0058" ixy="0" ixz="0" iyz="0"/>'

@@ -7,7 +7,7 @@ import twin
 from tests.support.refusals import edits_refused
 from tests.support.small_robots import one_step_error
 from twin.engine.simulation import Simulation
-from twin.errors import RobotError
+from twin.errors import ModelWarning, RobotError
 from twin.robot.evaluation import uncompiled
 from twin.robot.loading.urdf_document import read_document
 from twin.robot.loading.urdf_reader import faults
@@ -89,7 +89,6 @@ REFUSED = [
 
 IMPOSSIBLE = [
     ('value="2"', 'value="-2"', "link 'one' has mass -2 kg, expected a finite number of at least 0"),
-    ('value="2"', 'value="0"', "link 'one' has inertia but no mass"),
     ('<mass value="2"/>', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     ('izz="0.1"', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     (BODY, BODY.replace("0.1", "0").replace("2", "0"), "joint 'turn' moves no mass"),
@@ -130,14 +129,16 @@ def test_joints_that_move_the_same_mass_have_no_dynamics(load):
 
 
 def test_a_fixed_frame_without_mass_may_have_an_inertia(load):
-    """As the bases and flanges of many published files have; it counts for nothing."""
+    """As the bases and flanges of many published files have; it counts, as in PyBullet and Pinocchio."""
     frame = (
         '<link name="flange"><inertial><mass value="0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" '
         'iyz="0"/></inertial></link><joint name="fixed" type="fixed"><parent link="one"/>'
         '<child link="flange"/><axis xyz="0 0 0"/></joint></robot>'
     )
-    framed = load(TEXT.replace("</robot>", frame))
-    np.testing.assert_array_equal(framed.tree.inertias, load(TEXT).tree.inertias)
+    with pytest.warns(ModelWarning, match="link 'flange': an inertia of up to 1 kg m.2 without a mass"):
+        framed = load(TEXT.replace("</robot>", frame))
+    added = framed.tree.inertias - load(TEXT).tree.inertias
+    np.testing.assert_allclose(added, [[0, 0, 0, 0, 1, 1, 1, 0, 0, 0]], rtol=0, atol=1e-15)
 
 
 def test_rounding_about_nothing_is_no_inertia(load):

@@ -16,7 +16,7 @@ from tests.support.sample_loads import BODY
 from tests.support.small_robots import arm, inertial, joint
 from twin.errors import ExportWarning, RobotError
 from twin.multibody.tree import frozen
-from twin.robot import locked, write_urdf
+from twin.robot import write_urdf
 from twin.robot.export.urdf_export import urdf_document
 from twin.robot.loading.link_shapes import link_shapes
 
@@ -155,7 +155,6 @@ def test_what_cannot_be_written(irb140, load, tmp_path):
         (lambda: write_urdf(robot, robot.urdf), "is a file of the robot itself: expected another name"),
         (lambda: write_urdf(irb140, irb140.file), "is a file of the robot itself: expected another name"),
         (lambda: urdf_document(twin.load("youbot3")), "'link_1' of robot 'youbot3' has 0 kg and the moments"),
-        (lambda: urdf_document(locked(irb140, 3)), "robot 'irb140_3_axes', which has other joints"),
         (lambda: urdf_document(off), "no link of the file of robot 'irb140' is at its flange"),
         error=RobotError,
     )  # fmt: skip
