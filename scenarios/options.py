@@ -64,6 +64,30 @@ package_path_option = partial(
 """Return the field of `--package-path`, which the command line puts into the environment."""
 
 
+lock_option = partial(
+    option, (), "joints that do not move, as fingers, and their positions in rad or m", "NAME=POSITION"
+)
+"""Return the field of `--lock`; `locked_joints` reads it."""
+
+
+def locked_joints(words: Sequence[str]) -> dict[str, float]:
+    """Return the positions of `--lock`, by the joint's name.
+
+    Raises:
+        ValueError: a word is not a name and a number.
+
+    Example:
+        >>> from scenarios.options import locked_joints
+        >>> locked_joints(["finger_joint=0.02"])
+        {'finger_joint': 0.02}
+    """
+    pairs = [word.rpartition("=")[::2] for word in words]
+    try:
+        return {name: float(position) for name, position in pairs}
+    except ValueError:
+        raise ValueError(f"--lock {' '.join(words)}: expected NAME=POSITION, in rad or m") from None
+
+
 def argument(help: Text, metavar: str, default: Any = MISSING) -> Any:
     """Return a field for a positional argument, which is required if it has no default."""
     return field(default=default, metadata={"help": help, "metavar": metavar, "positional": True})

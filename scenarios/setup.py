@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import controllers
 from controllers import Controller
-from scenarios.options import one_of, option, package_path_option, positive
+from scenarios.options import lock_option, locked_joints, one_of, option, package_path_option, positive
 from twin.errors import RobotError
 from twin.robot.drives.drives import MODES, known_mode
 from twin.robot.robot import Payload, Robot, mounting_gravity
@@ -183,6 +183,8 @@ class Setup:
         None, "link of the robot whose frame is the flange (default tool0, or the end of the longest chain)"
     )
     package_path: str | None = package_path_option()
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     tool: str | None = option(
         None,
         "tool on the flange, x,y,z,a,b,c,d: m and a unit quaternion; or x,y,z; or its length (default none)",
@@ -252,6 +254,7 @@ class Setup:
             self.plant_payload,
             self.controller_payload,
             self.learned_input,
+            locked_joints(self.lock),
         )
 
     @property
@@ -303,7 +306,8 @@ class Setup:
             return self.simulated[0]
         import twin  # imported here because it reads files
 
-        robot = twin.load(self.robot, tool_frame=self.tool_frame)
+        given = {"tool_frame": self.tool_frame, "unphysical": self.unphysical}
+        robot = twin.load(self.robot, locked=locked_joints(self.lock), **given)
         return robot.mounted(self.mounting).with_drives(self.drives)
 
     def load_robot(self) -> Robot:

@@ -8,9 +8,9 @@ import pytest
 
 import twin
 from tests.support import browser
-from tests.support.random_trees import interpreted
 from tests.support.shared_data import shared_folder
 from tests.support.xwindow import xvfb
+from twin.robot.evaluation import uncompiled
 
 pytest_plugins = ("tests.support.processor_times",)
 
@@ -31,7 +31,7 @@ if shared_folder() is None:
 
 FIRST = (
     "test_scenarios", "test_fuzz", "test_damaged_kernels", "test_wheel_project", "test_docs_build",
-    "test_model_check", "test_symbolic_trees", "test_symbolic",
+    "test_model_check", "test_symbolic",
 )  # fmt: skip
 """Modules that run first, in this order.
 
@@ -113,12 +113,12 @@ def display():
 
 @pytest.fixture
 def load(tmp_path):
-    """Function that loads a robot from URDF text; its kernels run as plain Python, without compilation."""
+    """Function that loads a robot from URDF text; its functions run as plain Python, without compilation."""
 
     def from_text(text, name="robot.urdf"):
         path = tmp_path / name
         path.write_text(text)
-        return interpreted(twin.load(path))
+        return uncompiled(twin.load(path))
 
     return from_text
 

@@ -16,6 +16,8 @@ from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, r
 from twin.egm import EgmResult, Lateness
 from urdf.facts import TABLES
 
+pytestmark = pytest.mark.slow("runs every command of the pages")
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_instructions_of_a_page_work(page, tmp_path, monkeypatch, small_pictures):

@@ -12,6 +12,8 @@ import pytest
 from tests.support.browser import browser
 from tests.support.doc_pages import HOUSE
 
+pytestmark = pytest.mark.slow("builds the pages")
+
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*?\b(?:src|data|srcset)\s*=\s*["']?(?:https?:)?//[^>]*>
     | <link\b(?![^>]*\brel=["']?canonical)[^>]*\bhref\s*=\s*["']?(?:https?:)?//[^>]*>

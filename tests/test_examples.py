@@ -12,6 +12,8 @@ import controllers
 import twin
 from tests.support.doc_pages import HOUSE
 
+pytestmark = pytest.mark.slow("runs every example of the reference")
+
 REFERENCE = HOUSE / "docs" / "reference"
 
 USUAL = {"np": np, "controllers": controllers, "twin": twin}

@@ -19,6 +19,8 @@ from twin.egm import EgmClient
 from twin.engine import client as engine
 from twin.logs.log import Log
 
+pytestmark = pytest.mark.slow("imports everything in new processes")
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow("builds and installs the wheel")
+
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "guides" / "continuous_integration.md"
 SAVED = re.findall(r"Save this as `([^`]+)`:\n\n```\w+\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)

@@ -180,6 +180,10 @@ class ToolFrameWarning(UserWarning):
     """Tool frame of a URDF that does not name it; the message has the frame that was taken, and why."""
 
 
+class ModelWarning(UserWarning):
+    """Statement of a robot file that is odd; the message has what the twin makes of it."""
+
+
 class DriveWarning(UserWarning):
     """Drive parameters that are simulated as given but are probably a mistake."""
 

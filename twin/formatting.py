@@ -1,6 +1,6 @@
 """Formatting: short numbers, names cut to the width of a column, short texts of objects, tables as HTML."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from html import escape
 from typing import Any
@@ -101,3 +101,12 @@ def html_table(title: str, rows: Sequence[Sequence[object]]) -> str:
     lines = ["".join(f"<th>{cell}</th>" for cell in head)]
     lines += ["".join(f"<td>{cell}</td>" for cell in row) for row in body]
     return f"<b>{escape(title)}</b><table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def enumerated(what: str, names: Iterable[str], plural: str = "") -> str:
+    """Return names as text: `joint 'a'`, or `joints 'a', 'b', 'c' and 3 others`."""
+    shown = [repr(name) for name in names]
+    if len(shown) == 1:
+        return f"{what} {shown[0]}"
+    rest = f" and {len(shown) - 3} others" if len(shown) > 4 else ""
+    return f"{plural or what + 's'} {', '.join(shown[:3] if rest else shown)}{rest}"

@@ -135,6 +135,8 @@ def check_values(table: str, values: dict[str, Any], kinds: dict[str, Any], join
                 check_shape(where, shape, SHAPES, colored=key == "visual")
         elif kind == "solid":
             check_shape(where, value, SOLIDS, colored=False)
+        elif kind == "table":
+            check_keys(where, value, {"*": ""})
         elif kind == N_OR_INF:
             check_numbers(where, value, joints, finite=False)
         elif isinstance(kind, tuple):

@@ -8,6 +8,7 @@ which are those of the URDF that move and follow no other joint, in the URDF's o
     tool_frame      link of the URDF whose frame is the flange
     unphysical      why some link may be a body that cannot exist
     [joints]        limits replace those of the URDF, for what it lacks or has wrong
+    [joints.locked] joints that do not move, as fingers, and their positions in rad or m
     [dh]            Denavit-Hartenberg table with the flange of the URDF; else it is fitted to the axes
     [poses.<name>]  a pose, as q in rad or m, or as q_deg
 """
@@ -38,6 +39,7 @@ TABLES: dict[str, dict[str, Any]] = {
     },
     "joints": {
         "names": "texts",
+        "locked?": "table",
         "q_min?": N,
         "q_max?": N,
         "qd_max?": N_OR_INF,
@@ -63,6 +65,7 @@ def check(facts: dict[str, Any]) -> None:
         if not NAME.fullmatch(name):
             raise FactsError(f"expected a name of letters, digits and _, got {name!r}")
     joints = len(check_keys("joints", facts["joints"], TABLES["joints"])["names"])
+    check_table("joints.locked", facts["joints"].get("locked", {}), {"*": "signed"}, joints)
     for group in ("joints", "dh", "rating", "tour"):
         if group in facts:
             check_table(group, facts[group], TABLES[group if group in TABLES else f"{group}?"], joints)

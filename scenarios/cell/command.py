@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scenarios.options import argument, option, output_file
+from scenarios.options import argument, lock_option, locked_joints, option, output_file
 from scenarios.shell.output import Files, console
 from scenarios.shell.parser import Call, Command
 from twin.errors import CellError, WrongUse, printable
@@ -131,6 +131,7 @@ class Reach(Command):
 
     robot: str = option("irb140", "name of a robot, or path of its file")
     tool_frame: str | None = option(None, "link of the robot whose frame is the flange")
+    lock: tuple[str, ...] = lock_option()
     cell: Path | None = option(None, "file of a cell", "CELL.toml")
     plane: str | None = option(None, "frame of the cell whose x and y axes span the plane", "FRAME")
     tool_down: bool = option(False, "the tool points down in the world, whatever the plane")
@@ -146,7 +147,7 @@ class Reach(Command):
         from twin.cell.reach import envelope, plane_map
         from twin.errors import near
 
-        robot = twin.load(self.robot, tool_frame=self.tool_frame)
+        robot = twin.load(self.robot, tool_frame=self.tool_frame, locked=locked_joints(self.lock))
         if not (0 < self.step <= self.size <= 20 and self.size / self.step <= 2000):
             raise WrongUse(
                 f"--size {self.size:g} --step {self.step:g}: expected 1 to 2000 steps in 0 to 20 m"

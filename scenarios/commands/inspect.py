@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scenarios.options import argument, option, output_file, package_path_option
+from scenarios.options import argument, lock_option, locked_joints, option, output_file, package_path_option
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
 from twin.errors import WrongUse, describe_error, is_interrupt
@@ -94,6 +94,9 @@ class Formulas(Command):
         "the fewest that determine the torques",
     )
 
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
+
     def run(self, call: Call) -> int:
         """Print the formulas."""
         console().print(self._text(), soft_wrap=True, end="")
@@ -124,7 +127,7 @@ class Formulas(Command):
             raise WrongUse("--axis requires --format text or latex")
         if self.parameters != "numbers" and self.quantity in KINEMATIC:
             raise WrongUse(f"--parameters: {self.quantity} has no masses")
-        robot = twin.load(self.model)
+        robot = twin.load(self.model, unphysical=self.unphysical, locked=locked_joints(self.lock))
         robot = robot if self.axes is None else locked(robot, self.axes)
         base = base_parameters(robot).columns.tolist() if self.parameters == "base" else ()
         return formula_code(robot, self.quantity, self.format, self.parameters, base)
@@ -231,6 +234,8 @@ class ExportModel(Command):
     )
     mounting: str = option("floor", "floor, wall, inverted, or degrees about the base's y axis", "HOW")
     tool_frame: str | None = option(None, "link of the robot whose frame is the flange", "LINK")
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     package_path: str | None = package_path_option()
 
     def run(self, call: Call) -> int:
@@ -241,7 +246,7 @@ class ExportModel(Command):
 
         if self.urdf is None and self.mjcf is None:
             raise WrongUse("name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both")
-        names = ("robot", "drives", "payload", "mounting", "tool_frame")
+        names = ("robot", "drives", "payload", "mounting", "tool_frame", "lock", "unphysical")
         robot = Setup(**{name: getattr(self, name) for name in names}).load_robot()
         files = Files()
         for path, write in ((self.mjcf, write_mjcf), (self.urdf, write_urdf)):  # MJCF refuses more

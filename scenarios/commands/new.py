@@ -2,6 +2,7 @@
 
 import importlib.util
 import keyword
+import os
 import re
 import shutil
 import sys
@@ -16,7 +17,7 @@ from scenarios.commands.notebooks import notebooks
 from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
-from twin.errors import ToolFrameWarning, WrongUse, describe_error
+from twin.errors import ModelWarning, ToolFrameWarning, WrongUse, describe_error
 
 
 class Kind(NamedTuple):
@@ -98,16 +99,22 @@ class New(Command):
         "lower-case letters, digits and _, as in sliding_mode; of notebooks: their folder", "NAME", ""
     )
     folder: Path = option(Path(), "folder of the new files (default: the current folder)", "DIR")
-    urdf: Path | None = option(None, "robot: write robot.toml beside this URDF", "FILE.urdf", flag="--from")
+    urdf: Path | None = option(
+        None, "robot: write robot.toml beside this URDF, or for it into NAME", "FILE.urdf", flag="--from"
+    )
 
     def run(self, call: Call) -> int:
         """Write all files of a kind, or none."""
         name, folder = self.name, self.folder
         if self.urdf is not None:
-            if self.kind != "robot" or name or folder != Path():
-                raise WrongUse("--from: expected new robot --from FILE.urdf, without a name and a folder")
-            kind, folder = BESIDE_URDF, self.urdf.parent
-            texts = beside_urdf(self.urdf)
+            if self.kind != "robot" or (folder != Path() and not name):
+                raise WrongUse(
+                    "--from: expected new robot --from FILE.urdf, or new robot NAME --from FILE.urdf"
+                )
+            if name:
+                require_free(name, folder, Kind("", {}, ()))
+            kind, folder = BESIDE_URDF, folder / name if name else self.urdf.parent
+            texts = beside_urdf(self.urdf, folder, name)
         elif self.kind == "notebooks":
             if not name or folder != Path():
                 raise WrongUse("expected new notebooks FOLDER, as in new notebooks lessons")
@@ -220,8 +227,10 @@ UNKNOWN = """
 """
 
 
-def beside_urdf(path: Path) -> dict[Path, str]:
-    """Return the text of a robot.toml beside a URDF, by its path: what is known, and what is missing.
+def beside_urdf(path: Path, folder: Path | None = None, name: str = "") -> dict[Path, str]:
+    """Return the text of a robot.toml for a URDF, by its path: what is known, and what is missing.
+
+    Joints of a gripper, which the tool frame carries, are locked.
 
     Raises:
         WrongUse: it is not a URDF, or there is a robot.toml already.
@@ -233,16 +242,30 @@ def beside_urdf(path: Path) -> dict[Path, str]:
     from twin.robot.export.robot_toml import file_text, urdf_facts
     from twin.robot.loading.loading import is_urdf
 
-    target = path.with_name("robot.toml")
+    folder = path.parent if folder is None else folder
+    target = folder / "robot.toml"
     if not is_urdf(path):
         raise WrongUse(f"--from {path}: expected a file name that ends in .urdf")
     if target.exists():
         raise WrongUse(f"{target} exists already: remove it, or copy the URDF to another folder")
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
         warnings.simplefilter("ignore", ToolFrameWarning)
         robot = twin.load(path)
+    tree, nearest = robot.tree, np.clip(0.0, robot.q_min, robot.q_max).tolist()
+    fingers = {
+        name: at
+        for joint, name, at in zip(robot.driven, robot.joint_names, nearest, strict=True)
+        if tree.flange_joint in tree.carriers(joint)[:-1] and not robot.loops
+    }
+    robot = twin.robot.locked(robot, fingers)
     comment = [f"Robot of {path.name}, which has the links, joints, shapes and frames."]
     comment += [robot.tool_reason] if robot.tool_reason else []
+    comment += robot.notes
+    if fingers:
+        comment.append(
+            f"The gripper ({', '.join(fingers)}) does not move: take [joints.locked] away for that."
+        )
     joints: dict[str, Any] = {"names": list(robot.joint_names)}
     for key, limits in {"q_min": robot.q_min, "q_max": robot.q_max}.items():
         if np.all(np.isfinite([robot.q_min, robot.q_max])):
@@ -256,7 +279,12 @@ def beside_urdf(path: Path) -> dict[Path, str]:
     if robot.inertia_fault:
         comment.append(f"No dynamics: {robot.inertia_fault}.")
     facts = urdf_facts(robot)
+    facts |= {"name": name} if name else {}
+    if folder != path.parent:
+        same_drive = path.absolute().drive == folder.absolute().drive
+        facts["urdf"] = Path(os.path.relpath(path, folder) if same_drive else path.absolute()).as_posix()
     facts["joints"] = joints | {"source": f"{path.name}; rad and N m, or m and N of a joint that slides"}
+    facts["joints"] |= {"locked": fingers} if fingers else {}
     n = robot.n
     words = {"zeros": [0.0] * n, "hundreds": [100.0] * n, "rotors": [1e-4] * n}
     return {target: file_text(facts, comment) + UNKNOWN.format(n=n, **words)}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.egm.addresses import SIGNALLED, address, any_port, bind_address
-from scenarios.options import argument, option, output_file, positive, section
+from scenarios.options import argument, lock_option, option, output_file, positive, section
 from scenarios.shell.output import Files, console, print_line, print_to_stderr, writable
 from scenarios.shell.parser import Call, Command
 from twin.egm.wire.channel import HOST, PORT, Address
@@ -26,6 +26,8 @@ class Model:
     """Options of the model of the sending robot."""
 
     robot: str = option("irb140", "sending robot: its name, or the path of its robot.toml or URDF", "NAME")
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     mounting: Literal["floor", "wall", "inverted"] = option("floor", "mounting of the base")
     payload: str | None = option(
         None,

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from scenarios.options import argument, flag, option, output_file
+from scenarios.options import argument, flag, lock_option, locked_joints, option, output_file
 from scenarios.shell.output import Files, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command, end_option, start_option
 from twin.errors import WrongUse
@@ -58,6 +58,8 @@ class Identify(Command):
     tool_frame: str | None = option(
         None, "link whose frame is the flange, for --payload (default tool0, or that of the log)", "LINK"
     )
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     mounting: str | None = option(
         None, "mounting of its base: floor, wall, inverted, or degrees about its y axis", "HOW"
     )
@@ -420,7 +422,12 @@ def _robot(given: Identify) -> Robot:
     import twin
 
     if given.robot is not None:
-        robot = twin.load(given.robot, tool_frame=given.tool_frame)
+        robot = twin.load(
+            given.robot,
+            tool_frame=given.tool_frame,
+            unphysical=given.unphysical,
+            locked=locked_joints(given.lock),
+        )
     else:
         logs = [path for path in given.recordings if _is_log(path)]
         if not logs:

@@ -38,6 +38,10 @@ class Agreement:
         model: relative error of inverse dynamics after forward dynamics, compared with the original torques.
         step_limit: limit of `step`: 1e-11, or the rounding of a badly conditioned mass matrix.
         pose_limit: limit of `pose`: rounding, over lengths of the robot's size.
+        file_mass: largest difference of an element of the mass matrix as PyBullet itself reads the URDF, as a
+            share of the joints' inertias; NaN without a URDF, or with a loop.  Not judged: PyBullet rounds
+            and replaces numbers.
+        file_tool: distance of the tool frames in both, in [m].
     """
 
     states: int
@@ -47,6 +51,8 @@ class Agreement:
     model: float
     step_limit: float
     pose_limit: float
+    file_mass: float
+    file_tool: float
 
     @property
     def passes(self) -> bool:
@@ -70,6 +76,7 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
         RobotError: PyBullet cannot load the robot.
     """
     from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+    from twin.engine.read_file import file_dynamics
     from twin.kinematics.forward import forward_kinematics
     from twin.robot.evaluation import uncompiled
 
@@ -80,16 +87,25 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     expected, T = forward_dynamics(robot, q, qd, tau), forward_kinematics(robot, q)
     measured, T_engine = _in_engine(robot, q, qd, tau)
     again, _ = _in_engine(robot, q, qd, tau)
-    condition = float(np.max(np.linalg.cond(mass_matrix(robot, q))))
+    M = mass_matrix(robot, q)
+    condition = float(np.max(np.linalg.cond(M)))
+    file_mass = file_tool = np.nan
+    if robot.urdf is not None and not robot.loops:
+        read, tools = file_dynamics(robot, q)
+        scale = np.sqrt(np.diagonal(M, axis1=1, axis2=2))
+        file_mass = np.max(np.abs(read - M) / (scale[:, :, None] * scale[:, None, :]))
+        file_tool = np.max(np.linalg.norm(tools - T[:, :3, 3], axis=1))
     lengths = float(np.max(np.abs(T[:, :3, 3])))
     return Agreement(
-        states=STATES,
-        step=_relative(measured, expected),
-        pose=float(np.max(np.abs(T_engine - T))),
-        engine=_relative(again, measured),
-        model=_relative(inverse_dynamics(robot, q, qd, expected), tau),
-        step_limit=max(10 * CLOSE if robot.loops else CLOSE, np.finfo(float).eps * condition),
-        pose_limit=1e-13 * max(1.0, lengths),
+        STATES,
+        _relative(measured, expected),
+        float(np.max(np.abs(T_engine - T))),
+        _relative(again, measured),
+        _relative(inverse_dynamics(robot, q, qd, expected), tau),
+        max(10 * CLOSE if robot.loops else CLOSE, np.finfo(float).eps * condition),
+        1e-13 * max(1.0, lengths),
+        float(file_mass),
+        float(file_tool),
     )
 
 

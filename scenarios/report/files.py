@@ -67,6 +67,7 @@ def _as_json(run: Run) -> dict[str, Any]:
             "rms_error_rad": figures.joint_rms,
             "max_error_rad": figures.joint_largest,
             "peak_torque_N_m": figures.peak_torque,
+            "peak_motor_torque_N_m": figures.peak_motor_torque,
             "torque_limit_N_m": figures.torque_limit,
             "saturated_samples": figures.saturated_samples,
         }

@@ -18,7 +18,7 @@ from scenarios.report.tables import table_of
 from twin.errors import RobotError, TwinError
 from twin.formatting import figure
 from twin.kinematics.dh_fit import FittedDH, fitted_dh
-from twin.robot.loading.model_check import ERROR, Finding, ModelCheck, check_model
+from twin.robot.loading.model_check import ERROR, WARNING, Finding, ModelCheck, check_model
 from twin.robot.loading.model_parts import JointPart
 from twin.rotations.rotations import pose_vector
 
@@ -50,6 +50,8 @@ class Report:
                 self.agreement = isolated_agreement(path)
             except TwinError as error:
                 self.findings.insert(0, Finding(ERROR, str(error).removeprefix(f"{path}: ")))
+            else:
+                self.findings += read_otherwise(self.agreement)
 
         self.dh: FittedDH | str = ""
         """Table that follows from the axes, or why there is none; "" for a robot that states its table."""
@@ -182,7 +184,25 @@ class Report:
         write_document(path, self.document())
 
 
-FIGURES = ("states", "passes", "step", "step_limit", "pose", "pose_limit", "engine", "model")
+READ_ALIKE = 1e-5
+"""Difference of the mass matrix, and of the tool frame in [m], from which PyBullet reads a file otherwise."""
+
+
+def read_otherwise(agreement: Agreement) -> list[Finding]:
+    """Return a warning if PyBullet itself reads the URDF as another robot."""
+    differs = agreement.file_mass >= READ_ALIKE or agreement.file_tool >= READ_ALIKE
+    text = (
+        f"PyBullet itself reads another robot: its mass matrix differs by {100 * agreement.file_mass:.2g} %, "
+        f"its tool frame by {1e3 * agreement.file_tool:.2g} mm; it takes 1 kg for a link without <inertial>, "
+        "no inertia for an impossible one, and rounded angles as printed"
+    )
+    return [Finding(WARNING, text)] if differs else []
+
+
+FIGURES = (
+    *("states", "passes", "step", "step_limit", "pose", "pose_limit", "engine", "model"),
+    *("file_mass", "file_tool"),
+)
 
 
 def joint_table(check: ModelCheck) -> Table:
@@ -239,4 +259,8 @@ def agreement_table(agreement: Agreement) -> Table:
         ("model: inverse dynamics of forward dynamics, relative", agreement.model, of_step),
     ):
         table.add_row(what, figure(value), figure(limit), verdict(bool(value <= limit)))
+    if np.isfinite(agreement.file_mass):
+        as_read = "the URDF as PyBullet reads it - model"
+        table.add_row(f"mass matrix, {as_read}, relative", figure(agreement.file_mass), "-", "not judged")
+        table.add_row(f"tool frame, {as_read}, m", figure(agreement.file_tool), "-", "not judged")
     return table

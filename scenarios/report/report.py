@@ -33,7 +33,7 @@ from scenarios.report.results import (
 from scenarios.report.tables import plain_table, table_of
 from scenarios.running.runs import Run
 from twin.formatting import figure, shorten
-from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, pose_error, rms
+from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, motor_torque, pose_error, rms
 from twin.robot.units import caption_unit
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def scenario_report(title: str, runs: Sequence[Run], width: int) -> Iterator[Ren
         position, torque = caption_unit(kinds), caption_unit(kinds, "{torque}")
         yield f"Tracking error, RMS / largest; joints in {position}, tool x y z in m, quaternion a b c d"
         yield from (error_table(page, left) for page in _pages(logged, abreast))
-        yield f"Peak torque in {torque}, and number of samples saturated at the drive's limit"
+        coupled = ", and its motor's where motors are coupled" if any(map(_coupled, _logs(logged))) else ""
+        yield f"Peak torque in {torque}{coupled}, and number of samples saturated at the drive's limit"
         yield from (torque_table(page, left) for page in _pages(logged, abreast))
     for caption, rows in scenario_tables(runs):
         yield caption
@@ -131,7 +132,9 @@ def error_table(columns: Sequence[Column], left: int) -> Table:
 
 
 def torque_table(columns: Sequence[Column], left: int) -> Table:
-    """Return the peak torque per joint, the drive's limit, and the number of saturated samples.
+    """Return the peak torque per joint, the motor's limit, and the number of saturated samples.
+
+    Where motors are coupled, the peak torque of the motor, whose limit it is, stands beside the joint's.
 
     Args:
         columns: runs with a log.
@@ -141,10 +144,17 @@ def torque_table(columns: Sequence[Column], left: int) -> Table:
     for joint, name in enumerate(shorten(logs[0].robot.joint_names, left)):
         cells = []
         for log in logs:
-            saturated = np.count_nonzero(log.saturated[:, joint])
-            cells.append(figure(largest(log.tau)[joint]) + (f", {saturated} saturated" if saturated else ""))
+            saturated, text = np.count_nonzero(log.saturated[:, joint]), figure(largest(log.tau)[joint])
+            if _coupled(log):
+                text += f" / {figure(largest(motor_torque(log))[joint])}"
+            cells.append(text + (f", {saturated} saturated" if saturated else ""))
         table.add_row(Text(f"{name} ({figure(logs[0].robot.drive_torque_max[joint])})"), *cells)
     return table
+
+
+def _coupled(log: Log) -> bool:
+    """Return whether a motor drives several joints, so that its torque is not that of a joint."""
+    return motor_torque(log) is not log.tau
 
 
 def check_table(columns: Sequence[Column]) -> Table:

@@ -22,7 +22,10 @@ from scenarios.shell.parser import Parser, add_option
 from twin.errors import TwinError, WrongUse
 
 TOPICS = {
-    "the robot": ("robot", "tool_frame", "package_path", "mounting", "tool", "payload", "drives"),
+    "the robot": (
+        *("robot", "tool_frame", "lock", "unphysical", "package_path"),
+        *("mounting", "tool", "payload", "drives"),
+    ),
     "the control loop": ("bandwidth", "time_step", "steps_per_period", "reference", "learned"),
     "the model in the controller": ("model_drives", "model_payload"),
     "the measurements of the controller": ("encoder", "noise", "speed_cutoff", "delay"),

@@ -235,11 +235,8 @@ class Sweep(Command):
         from scenarios.sweeps.draws import nominal_run, remove_stored_chunks, run_all, worst_of
         from scenarios.sweeps.findings import findings
         from scenarios.sweeps.summary import complaints, summary, total, worst_report, write_summary
-        from twin.engine.client import require_engine
 
         plan, chunks = self._planned(call, scenario), self._chunk_folder()
-        if self.worst or any(law.experiment.needs_engine for law in plan.laws):
-            require_engine("a twin.ControlLaw is swept without it with --worst 0")
         nominals = [nominal_run(plan, law) for law in plan.laws]
         seconds = 0.0
         for nominal, law in zip(nominals, plan.laws, strict=True):
@@ -300,10 +297,13 @@ class Sweep(Command):
             WrongUse, TwinError, ValueError: the options do not make a valid plan.
         """
         from scenarios.sweeps.plan import Law, SweepPlan, mark_absent, points_of, variations
+        from twin.engine.client import require_engine
         from twin.sweeps.design import Design
 
         limited = limits_of(self.limit, metrics=True)
         experiments = self._experiments(call, scenario)
+        if self.worst or any(experiment.needs_engine for experiment in experiments):
+            require_engine("a twin.ControlLaw is swept without it with --worst 0")
         require_figures(experiments, {"--limit": limited, "--figure": [self.figure] if self.figure else []})
         varied = variations(self.vary, experiments[0])
         mark_absent(experiments, (one.name for one in varied))

@@ -14,7 +14,7 @@ from scenarios.report.report import verdict
 from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
 from scenarios.sweeps.draws import WorstCase
-from scenarios.sweeps.findings import Findings, Swept, percent, quantity, title
+from scenarios.sweeps.findings import Findings, Spread, Swept, percent, quantity, title
 from scenarios.sweeps.plan import SweepPlan
 from twin.formatting import figure, shorten
 from twin.robot.quantities import Quantity
@@ -133,17 +133,14 @@ def _shares(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
 
 
 def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
-    table = table_of("", numbers=heads)
-    for place, spread in enumerate(laws[0].spreads):
-        cells = []
-        for law in laws:
-            spread_of_law = law.spreads[place]
-            parts = [
-                figure(value) for value in (spread_of_law.median, spread_of_law.most, spread_of_law.worst)
-            ]
-            cells.append(f"{figure(spread_of_law.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}")
-        table.add_row(Text(quantity(spread.figure, spread.unit)), *cells)
-    return table
+    """Return a row for each figure; the cell of a controller that lacks it stays empty."""
+
+    def cell(spread: Spread) -> str:
+        parts = [figure(value) for value in (spread.median, spread.most, spread.worst)]
+        return f"{figure(spread.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}"
+
+    columns = [{quantity(one.figure, one.unit): cell(one) for one in law.spreads} for law in laws]
+    return _by_name(heads, columns, "")
 
 
 def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:

@@ -186,9 +186,10 @@ class Tune(Command):
         controllers.require_known(self.law)
         scenario = require_one_scenario(call.scenarios, "after the controller")
         limited = limits_of(self.limit, metrics=True)
-        if self.minimise == "rms_torque" and not any(name.endswith("error") for name in limited):
+        errors = [name for name in limited if name.endswith("error")]
+        if self.minimise in ("rms_torque", "cubic_torque") and not errors:
             raise WrongUse(
-                "--minimise rms_torque: a hanging arm needs the least torque; limit an error, too, as "
+                f"--minimise {self.minimise}: a hanging arm needs the least torque; limit an error, too, as "
                 "--limit joint_error=0.01"
             )
         (experiment,) = experiments(self, call, scenario, [self.law], {self.minimise, *limited})

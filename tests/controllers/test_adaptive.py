@@ -17,6 +17,8 @@ from twin.dynamics.regressor import regressor
 from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
 
+pytestmark = pytest.mark.slow("runs controllers in the engine")
+
 ARM = twin.load("irb140").with_drives("rigid")
 PAYLOAD = twin.Payload(6.0, [0.0, 0.0, 0.08], 0.012 * np.eye(3))
 MOVE = twin.sample_semi_implicit(twin.quintic([0.1] * 6, [0.5, 0.3, -0.2, 0.6, 0.8, -0.5], 0.8), 1e-3)

@@ -8,6 +8,7 @@ import pytest
 import controllers
 from controllers.plugin_controllers import MyController
 from scenarios.shell.command_line import main
+from tests.support.refusals import refused
 from tests.support.tasks import executed
 from twin.control.control_law import ControlLaw
 from twin.errors import PluginError, UnknownNameError
@@ -142,20 +143,22 @@ def test_subclass_of_a_builtin_controller_has_another_name(laws, irb140):
     assert controllers.make("pd", irb140).name == "pd"
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("nix", r"'./laws.py:nix': there is no 'nix' in it; it defines plain, spring, fa"),
-        ("number", "controller './laws.py:number' is 3, expected a class, a factory or a function"),
-        ("Needs", r"'./laws.py:Needs' needs a value of 'boundary': use --set boundary=..."),
-        ("Breaks", r"'./laws.py:Breaks' cannot be made: .*laws.py, line 50: AttributeError"),
-        ("NoLaw", "made <user_file.*, expected a callable"),
-        ("compiled_form", r"expected a law .* got a function of state, reference, parameters, memory, m"),
-    ],
-)
-def test_object_that_is_no_controller_is_rejected(laws, irb140, name, told):
-    with pytest.raises(PluginError, match=told):
-        controllers.make(laws(name), irb140)
+def test_object_that_is_no_controller_is_rejected(laws, irb140):
+    def make(name):
+        return lambda: controllers.make(laws(name), irb140)
+
+    refused(
+        (make("nix"), r"'./laws.py:nix': there is no 'nix' in it; it defines plain, spring, fa"),
+        (make("number"), "controller './laws.py:number' is 3, expected a class, a factory or a function"),
+        (make("Needs"), r"'./laws.py:Needs' needs a value of 'boundary': use --set boundary=..."),
+        (make("Breaks"), r"'./laws.py:Breaks' cannot be made: .*laws.py, line 50: AttributeError"),
+        (make("NoLaw"), "made <user_file.*, expected a callable"),
+        (
+            make("compiled_form"),
+            r"expected a law .* got a function of state, reference, parameters, memory, m",
+        ),
+        error=PluginError,
+    )
 
 
 def test_settings_that_a_law_does_not_have_or_refuses(laws, irb140):
@@ -206,7 +209,7 @@ def held(controller, duration=0.01, **settings):
 
 
 def test_a_run_under_a_law_that_is_wrong(laws, capfd):
-    for law, refused, told in (
+    for law, is_refused, told in (
         ("short", False, "controller 'short' returned tau of shape (3,) at t = 0 s, expected 6 real numbers"),
         ("fails", False, "laws.py, line 73: IndexError: list index out of range"),
         ("nix", False, "there is no 'nix' in it"),
@@ -214,7 +217,7 @@ def test_a_run_under_a_law_that_is_wrong(laws, capfd):
     ):
         run = held(laws(law))
         assert told in run.error
-        assert run.refused is refused
+        assert run.refused is is_refused
     assert main(["run", "gravity_hold", "--duration", "0.01", "--controller", laws("fails")]) == 1
     assert "laws.py, line 73: IndexError" in " ".join("".join(capfd.readouterr()).split())
 

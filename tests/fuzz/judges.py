@@ -22,6 +22,7 @@ from twin import Robot, Simulation, check_model
 from twin.errors import (
     DriveWarning,
     LimitError,
+    ModelWarning,
     RobotError,
     ShapeWarning,
     ToolFrameWarning,
@@ -44,6 +45,7 @@ def robot_file(case: Case, path: Path) -> Verdict:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DriveWarning)
+            warnings.simplefilter("ignore", ModelWarning)
             warnings.simplefilter("ignore", ToolFrameWarning)
             robot = twin.load(path)
     except Exception as error:

@@ -15,6 +15,8 @@ from tests.fuzz.workers import judged
 from tests.support import small_robots
 from twin.errors import RobotError
 
+pytestmark = pytest.mark.slow("judges hundreds of damaged files")
+
 SEED = 1
 CASES = dict(zip(KINDS, (60, 25, 50, 100, 30), strict=True))
 

@@ -12,6 +12,8 @@ from twin.control.rollout import run_rollouts
 from twin.trajectories.joint_trajectories import hold, sequence
 from twin.trajectories.sampling import sample, sample_semi_implicit
 
+pytestmark = pytest.mark.slow("computes what is published")
+
 
 def distance(robot, take, step, law=None):
     """From the stated angles of an arm that is the model alone, at most, in [rad]."""

@@ -13,6 +13,8 @@ from tests.published.norrlof import closed_form
 from tests.published.norrlof import inverse as norrlof_inverse
 from tests.support.random_trees import interpreted
 
+pytestmark = pytest.mark.slow("computes what is published")
+
 COUNTS = {
     "Norrlöf 1999": {"reproduced": 46, "misprint": 23, "ambiguous": 5, "lost": 3},
     "Norrlöf, lecture 3": {"reproduced": 7, "misprint": 7, "lost": 1},

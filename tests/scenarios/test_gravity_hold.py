@@ -25,13 +25,11 @@ def test_sag_under_pd_agrees_with_prediction_and_another_one_fails():
 @pytest.mark.parametrize(
     ("controller", "bandwidth", "duration", "limited"),
     [
-        ("pd", 5.0, 4.0, False),
         ("pid", 5.0, 1.0, False),
         ("pd", 1e-200, 0.5, False),
         ("pid", 1.0, 2.0, False),  # the integral outruns springs that soft
-        ("pd", 20.0, 6.0, True),
-        ("pid", 20.0, 6.0, True),
-        ("pd_gravity", 5.0, 0.01, True),
+        ("pd", 40.0, 3.0, True),
+        ("pid", 40.0, 3.0, True),
         ("computed_torque", 5.0, 0.01, True),
     ],
 )
@@ -43,11 +41,9 @@ def test_settled_error_has_limit_only_after_settling(controller, bandwidth, dura
     assert limits == ([1e-9] if limited else [] if bandwidth < 1e-100 else [None])
 
 
-@pytest.mark.parametrize(
-    ("controller", "bandwidth", "pose", "duration"), [("pd", 5.0, "zero", 20.0), ("pid", 5.0, "zero", 10.0)]
-)
-def test_decay_rate_agrees_with_simulated_transient(controller, bandwidth, pose, duration):
-    scenario = GravityHold(pose=pose, duration=duration)
+@pytest.mark.parametrize(("controller", "duration"), [("pd", 20.0), ("pid", 10.0)])
+def test_decay_rate_agrees_with_simulated_transient(controller, duration):
+    scenario, bandwidth = GravityHold(pose="zero", duration=duration), 5.0
     log = scenario.run(Setup(controller=controller, bandwidth=bandwidth)).log
     settled = settled_error(log, bandwidth)
     left = np.linalg.norm(joint_error(log) - settled, axis=1)

@@ -20,7 +20,8 @@ from twin.kinematics.forward import forward_kinematics
 from twin.logs.figures import joint_error
 from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
 
-ROBOTS = ("irb140", "irb1400", "irb1600")
+pytestmark = pytest.mark.slow("runs scenarios in the engine")
+
 QUICK: dict[str, Any] = {"speed": 0.3, "acceleration": 1.0, "distance": 0.15}
 
 
@@ -81,21 +82,22 @@ def test_reference_obeys_engine_recursion(log):
     assert np.abs(joint_error(log)).max() < 1e-14
 
 
-def test_default_controller_is_pd_which_sags():
-    run = laboratory(**QUICK)
-    assert run.log.controller == "pd"
-    whole = next(m for m in Laboratory().metrics(run) if m.name.startswith("largest distance of the tool"))
-    assert 0.01 < whole.value < 0.2
-
-
-def test_line_from_the_tool_has_drift_only_and_a_low_gain_no_drift_metric():
-    run = laboratory(controller="computed_torque", start_error=0.0, **QUICK)
-    assert broken(run) == []
-    assert run.line_error[0].max() < 1e-15
-    assert 1e-6 < np.abs(run.line_error).max() < 1e-4
+def test_default_controller_is_pd_which_sags_and_a_low_gain_has_no_drift_metric():
     run = laboratory(gain=1.0, **QUICK)
+    assert run.log.controller == "pd"
     assert not broken(run)
-    assert not any("drift" in metric.name for metric in Laboratory().metrics(run))
+    metrics = Laboratory().metrics(run)
+    (whole,) = (one for one in metrics if one.name.startswith("largest distance of the tool"))
+    assert 0.01 < whole.value < 0.2
+    assert not any("drift" in metric.name for metric in metrics)
+
+
+def test_line_from_the_tool_of_a_urdf_without_closed_form_poses_and_rating_has_drift_only():
+    run = laboratory(robot=str(twin.load("irb140").urdf), start_error=0.0, **QUICK)
+    assert run.log.robot.dh is None
+    assert not broken(run)
+    assert run.line_error[0].max() < 1e-15
+    assert 1e-6 < np.abs(run.line_error).max() <= run.drift_bound.max()
 
 
 def test_wrong_decay_or_drift_fails(run):
@@ -113,22 +115,13 @@ def test_wrong_decay_or_drift_fails(run):
     ]
 
 
-def test_continuous_reference_integrates_by_runge_kutta():
-    run = laboratory(controller="computed_torque", reference="continuous", **QUICK)
+def test_continuous_reference_from_a_named_pose_integrates_by_runge_kutta():
+    run = laboratory(robot="irb1400", pose="left", reference="continuous", time_step=0.002, **QUICK)
+    np.testing.assert_array_equal(run.log.q_ref[0], run.log.robot.poses["left"])
     assert not broken(run)
     error = run.line_error
     np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * run.log.t), rtol=0, atol=1e-10)
     np.testing.assert_allclose(error[:, 1:], 0, rtol=0, atol=1e-10)
-
-
-def test_laboratory_runs_with_urdf_without_poses_and_from_a_named_pose():
-    """The first has no closed form, no named pose and no rating."""
-    run = laboratory(robot=str(twin.load("irb140").urdf), **QUICK)
-    assert run.log.robot.dh is None
-    assert not broken(run)
-    run = laboratory(robot="irb1400", pose="left", **QUICK)
-    np.testing.assert_array_equal(run.log.q_ref[0], run.log.robot.poses["left"])
-    assert not broken(run)
 
 
 def test_laboratory_suits_six_joints_and_youbot():
@@ -149,12 +142,10 @@ def test_refusal_names_the_scenarios_that_suit_the_robot():
 def test_invalid_settings_raise():
     for settings, error, told in (
         ({"robot": "youbot3"}, RobotError, "robot 'youbot3' has 3 joints: the line needs six joints"),
-        ({"robot": "rx90"}, RobotError, "robot 'rx90' has 6 joints and no masses"),
         ({"saturation": np.nan}, ValueError, "expected a saturation above 0 m/s, got nan"),
         ({"distance": 0.1}, LimitError, "a distance of 0.1 m is too short for 0.25 m/s at 0.5 m/s^2"),
-        ({"distance": 0.6}, UnreachableError, "the joints lost the path"),
+        ({"distance": 0.6, "speed": 1.0, "acceleration": 4.0}, UnreachableError, "the joints lost the path"),
         ({"gain": 2500.0}, ValueError, "the gain is too high for steps of 0.001 s: with euler integration"),
-        ({"gain": 0.0}, ValueError, "expected a positive, finite gain in 1/s, got 0.0"),
         ({"start_error": np.nan}, ValueError, "expected a start error of at least 0 m, got nan"),
         ({"speed": -1.0}, ValueError, "expected a positive, finite tool speed in m/s, got -1.0"),
     ):
@@ -168,26 +159,16 @@ def test_invalid_settings_raise():
 QUICK_YOUBOT = {"speed": 0.2, "acceleration": 0.5, "distance": 0.1}
 
 
-@pytest.fixture(scope="module")
-def youbot_run():
-    return laboratory(robot="youbot", controller="computed_torque")
-
-
-def test_five_joints_hold_orientation_with_tool_down(youbot_run):
-    assert not broken(youbot_run)
-    assert np.abs(youbot_run.left_over).max() < 1e-12
-    error = youbot_run.line_error
-    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * youbot_run.log.t), rtol=0, atol=8e-5)
-    assert np.abs(error[:, 3:]).max() < 1e-12
-    drift = np.abs(error - youbot_run.decayed_error)
-    assert 0.5 < np.max(drift / (youbot_run.drift_bound + 1e-12)) < 1
-
-
-def test_pd_passes_without_saturation():
+def test_five_joints_hold_orientation_with_tool_down():
     run = laboratory(robot="youbot", **QUICK_YOUBOT)
-    assert run.log.controller == "pd"
     assert not broken(run)
     assert not run.log.saturated.any()
+    assert np.abs(run.left_over).max() < 1e-12
+    error = run.line_error
+    np.testing.assert_allclose(error[:, 0], 0.005 * np.exp(-10 * run.log.t), rtol=0, atol=8e-5)
+    assert np.abs(error[:, 3:]).max() < 1e-12
+    drift = np.abs(error - run.decayed_error)
+    assert 0.5 < np.max(drift / (run.drift_bound + 1e-12)) < 1
 
 
 def test_five_joints_leave_least_squares_residual_in_other_poses():
@@ -205,14 +186,18 @@ def test_five_joints_leave_least_squares_residual_in_other_poses():
 @pytest.mark.parametrize("reference", ["consistent", "continuous"])
 def test_saturated_speed_causes_bounded_lag(reference):
     """At 0.2 m/s, cut off at 0.15 m/s: 0.05 m/s left over, so that the tool lags by up to 0.05 / K = 5 mm."""
-    settings = {"robot": "youbot", "start_error": 0.0, "reference": reference, **QUICK_YOUBOT}
+    settings = {
+        "robot": "youbot",
+        "start_error": 0.0,
+        "reference": reference,
+        "time_step": 0.002,
+        **QUICK_YOUBOT,
+    }
     run = laboratory(saturation=0.15, **settings)
     assert not [name for name in broken(run) if name.startswith("inverse")]
     assert np.abs(run.left_over).max() == pytest.approx(0.05, rel=1e-9)
     lag = np.abs(run.line_error[:, 1:3]).max(axis=0)
     assert np.all((lag > 5e-4) & (lag < 0.005 + 1e-4))
-    if reference == "consistent":
-        assert np.abs(laboratory(**settings).line_error).max() < 1e-4
 
 
 def test_centres_of_mass_agree_with_data_sheet():
@@ -246,18 +231,17 @@ def test_velocity_control_is_the_pseudo_inverse_of_figure_2_2(robot):
     )
     ratio = np.max(np.abs(run.line_error) / (run.drift_bound + 1e-12))
     assert 0.5 < ratio < 1
-    again = tasks.run("velocity_control", robot=robot, steps_per_period=5, duration=2.0)
-    grown = np.linalg.norm(again.line_error[-1]) / np.linalg.norm(run.line_error[-1])
+    grown = np.linalg.norm(run.line_error[-1]) / np.linalg.norm(run.line_error[len(log.t) // 2])
     assert 1.5 < grown < 2.5  # in proportion to the time
 
 
 def test_velocity_control_by_runge_kutta_has_no_drift_and_refuses_impossible_settings():
-    run = tasks.run("velocity_control", reference="continuous", duration=0.5, velocity_z=0.02)
+    run = tasks.run("velocity_control", reference="continuous", duration=0.2, velocity_z=0.02)
     assert np.abs(run.line_error).max() < 1e-14
     for settings, error, told in (
         ({"velocity_y": np.inf}, ValueError, "expected a finite velocity in m/s"),
         ({"duration": 0.0}, ValueError, "expected a positive, finite duration in s, got 0.0"),
-        ({"velocity_x": 1.0}, UnreachableError, "the joints lost the path"),
+        ({"velocity_x": 1.0, "duration": 0.5}, UnreachableError, "the joints lost the path"),
         ({"robot": "two_link"}, RobotError, "robot 'two_link' has 2 joints"),
     ):
         with pytest.raises(error, match=told):

@@ -5,7 +5,6 @@ import subprocess
 from importlib.metadata import packages_distributions, version
 
 import matplotlib.image
-import pytest
 from PIL import Image
 
 import twin
@@ -20,19 +19,14 @@ def git(folder, *words):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_provenance_has_installed_versions():
+def test_provenance_has_installed_versions_and_the_package_of_the_engine(monkeypatch):
     assert twin.__version__ == version("irb-twin")
     told = provenance()
     assert {name: version(name) for name in ("numpy", "numba")}.items() <= told.items()
     (engine,) = packages_distributions()["pybullet"]
     assert told["pybullet"] == version(engine) + " (pybullet-arm64)" * (engine != "pybullet")
-
-
-def test_version_names_the_package_of_the_engine(monkeypatch):
     monkeypatch.setattr(versions, "ENGINES", ("no-such-package", "numpy"))
     assert versions.library_versions()["pybullet"] == f"{version('numpy')} (numpy)"
-    monkeypatch.setattr(versions, "ENGINES", ("no-such-package",))
-    assert versions.library_versions()["pybullet"] == "unknown"
 
 
 def test_commit_marks_modified_checkout(tmp_path):
@@ -71,16 +65,10 @@ def test_logs_pictures_and_results_contain_provenance(tmp_path, capsys, small_pi
     assert made_with == [provenance()] * 3
 
 
-def test_version_option_prints_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith(f"irb-twin {twin.__version__}, ")
-
-
-@pytest.mark.parametrize("words", ["--settings law.toml", "--set Kp=3,3,3,3,3,3"])
-def test_results_contain_controller_settings(words, tmp_path, capsys, monkeypatch):
+def test_results_contain_controller_settings(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "law.toml").write_text("Kp = [3.0, 3.0, 3.0, 3.0, 3.0, 3.0]\n")
-    line = f"run gravity_hold --duration 0.01 --controller pd --json a.json {words}"
-    main(line.split())
-    config = json.loads((tmp_path / "a.json").read_text())["runs"][0]["config"]
-    assert config["law_settings.Kp"] == [3.0] * 6
+    for words in ("--settings law.toml", "--set Kp=3,3,3,3,3,3"):
+        main(f"run gravity_hold --duration 0.01 --controller pd --json a.json {words}".split())
+        config = json.loads((tmp_path / "a.json").read_text())["runs"][0]["config"]
+        assert config["law_settings.Kp"] == [3.0] * 6

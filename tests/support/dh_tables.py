@@ -4,8 +4,8 @@ import numpy as np
 
 import twin
 from tests.support.dh_arms import dh_frames
-from tests.support.random_trees import interpreted
 from twin.robot.dh import DH
+from twin.robot.evaluation import uncompiled
 from twin.robot.loading.dh_tables import LinkBody, dh_robot
 
 MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute")
@@ -13,7 +13,7 @@ MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute
 
 def plain(robot):
     """Return a robot, given itself or by name, whose kernels run as plain Python."""
-    return interpreted(twin.load(robot) if isinstance(robot, str) else robot)
+    return uncompiled(twin.load(robot) if isinstance(robot, str) else robot)
 
 
 def dh_product(robot, q):
@@ -35,4 +35,4 @@ def random_robot(rng, kinds, **settings):
     table = DH(rng.uniform(-3, 3, n), *rng.normal(size=(2, n)) * 0.4, rng.uniform(-3, 3, n))
     numbers = {"q_min": -3.0, "q_max": 3.0, "qd_max": 5.0, "tau_max": 100.0}
     limits = {name: np.full(n, number) for name, number in numbers.items()}
-    return interpreted(dh_robot("random", table, kinds=kinds, bodies=bodies, **limits | settings))
+    return uncompiled(dh_robot("random", table, kinds=kinds, bodies=bodies, **limits | settings))

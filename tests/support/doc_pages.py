@@ -4,8 +4,7 @@
 - Any other ```` ```python ```` block is run; the blocks of a page share one namespace.
 - An indented or ```` ```console ```` block whose first word is `irb-twin` is run by the program in this
   process.  A new process would take two seconds to import the same modules.  Such a run uses one process,
-  the motion of `joint_tracking` lasts `DURATION` if the command does not state how long, and a sweep has
-  `SAMPLES` runs.
+  motions are as short as `SHORT` if the command does not state how long, and a sweep has `SAMPLES` runs.
 - A block that needs a shell, or begins with `python`, is run by bash.
 - Ports of 6500 to 6599 are replaced by free ones, so that two runs of the tests do not meet.
 - `<!-- not run: reason -->` before a block skips it; `<!-- exit status 1 -->` sets the expected status.
@@ -28,6 +27,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.shell.command_line import main
+from tests.support.scenario_cases import SHORT
 from twin.threads import VARIABLE
 
 HOUSE = Path(__file__).parents[2]
@@ -39,7 +39,12 @@ PAGES = [
 
 SAVED = re.compile(r"[Ss]ave this as `([^`]+)`[^`]*:$")
 WITHOUT_SHELL = re.compile(r"irb-twin [^|&;<>$`?(){}\[\]#~!\\]+")
-DURATION = "0.2"  # s
+SHORT = {name: SHORT[name] for name in (
+    "constrained_circle", "gravity_hold", "joint_tracking", "laboratory", "model_agreement",
+    "payload_mismatch", "parallelogram",
+)} | {"joint_tracking": {"duration": 0.2}}  # fmt: skip
+"""Settings of scenarios that a page does not state."""
+
 SAMPLES = "10"
 PORT = re.compile(r"(?<=[=:])65\d\d\b")
 STATUS = re.compile(r"<!-- exit status (\d+) -->")
@@ -171,8 +176,9 @@ def run_in_process(commands, status, place):
             warnings.simplefilter("default")  # as in a new process
             try:
                 words = shlex.split(line)[1:]
-                if "joint_tracking" in words and "--duration" not in words:
-                    words += ["--duration", DURATION]
+                for name in [word for word in words if word in SHORT and "replay" not in words]:
+                    flags = {f"--{key.replace('_', '-')}": str(value) for key, value in SHORT[name].items()}
+                    words += [one for pair in flags.items() if pair[0] not in words for one in pair]
                 if words[0] == "sweep" and "--list" not in words:
                     words += ["--samples", SAMPLES]
                 ended = main([name for word in words for name in sorted(glob.glob(word)) or [word]])

@@ -15,3 +15,15 @@ def refused(*rows, given=(), error=ValueError):
             assert told in sentence or re.search(told, sentence), f"expected {told!r}, got {sentence!r}"
         else:
             pytest.fail(f"accepted, expected the refusal {told!r}")
+
+
+def edits_refused(path, text, rows, load, error=ValueError):
+    """Assert that a file is refused in one sentence after each edit of its text: rows of (old, new, told)."""
+    for old, new, told in rows:
+        assert old in text, old
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        with pytest.raises(error) as fault:
+            load(path)
+        sentence = str(fault.value)
+        assert told in sentence or re.search(told, sentence), f"expected {told!r}, got {sentence!r}"
+        assert "\n" not in sentence

@@ -1,5 +1,7 @@
 """Combinations of scenario, arm and controller, and settings that make their runs short."""
 
+from itertools import cycle, islice
+
 import controllers
 import twin
 from scenarios.running import registry
@@ -13,7 +15,7 @@ SUITED = [
     (robot, name) for robot in ROBOTS for name in NAMES if registry.find(name).kind().suits(twin.load(robot))
 ]
 SHORT = {
-    "constrained_circle": {"duration": 1.2, "time_step": 0.004, "radius": 0.08},
+    "constrained_circle": {"duration": 0.9, "time_step": 0.004, "radius": 0.08},
     "drive_check": {"duration": 0.4, "states": 20},
     "excitation": {"time_step": 0.005},
     "gravity_hold": {"duration": 0.2},
@@ -32,25 +34,32 @@ def suited(name: str) -> list[str]:
     return [robot for robot, suits in SUITED if suits == name]
 
 
-def cases() -> list[tuple[str, str, str]]:
-    """Return arms, scenarios and controllers so that every pair of the three occurs.
+def cases() -> list[tuple[str, str, str, dict]]:
+    """Return arms, scenarios, controllers and further settings of the scenarios' runs.
 
-    Each scenario runs with each controller once, with the arms in turn.
+    Each scenario runs with computed torque, and in each of its variants with another controller.  The arms
+    and the other controllers take turns, so that each arm meets each scenario and each controller.
     """
-    names = [name for name in NAMES if suited(name)]
-    return [
-        (suited(name)[(row + column) % len(suited(name))], name, law)
-        for row, name in enumerate(names)
-        for column, law in enumerate(controllers.NAMES)
-    ]
+    laws = [law for law in controllers.NAMES if law != "computed_torque"]
+    others = {robot: islice(cycle(laws), 2 * k, None) for k, robot in enumerate(ROBOTS)}
+    found = []
+    for row, name in enumerate(name for name in NAMES if suited(name)):
+        arms, variants = suited(name), ({}, *registry.find(name).kind.variants)
+        for column in range(max(len(variants), len(arms))):
+            arm = arms[(row + column) % len(arms)]
+            more = dict(variants[column]) if column < len(variants) else {}
+            law = more.pop("controller", None) or (next(others[arm]) if column else "computed_torque")
+            found.append((arm, name, law, more))
+    return found
 
 
 CASES = cases()
 
 
 @shared
-def full_run(name, controller, robot="irb140"):
+def full_run(name, controller, robot="irb140", **settings):
     """Run a scenario shortly; the result is cached because several tests ask for it."""
-    _, scenario, setup = tasks.task(name, robot=robot, controller=controller, **SHORT[name])
+    settings = {**settings, **SHORT[name]}
+    _, scenario, setup = tasks.task(name, robot=robot, controller=controller, **settings)
     run = scenario.run(setup)
     return run, scenario.metrics(run)

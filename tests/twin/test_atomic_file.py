@@ -7,10 +7,8 @@ import stat
 import pytest
 
 from scenarios.shell.command_line import main
-from tests.support import user_scenarios
 from tests.support.full_disk import disk_full_after
 from twin.atomic_file import atomic_write
-from urdf import build
 
 
 @pytest.fixture
@@ -59,10 +57,8 @@ def test_a_link_is_followed(file, tmp_path):
 
 
 def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
-    motion = "def motion(self, robot):\n    return twin.hold(robot.n * [0.0], 0.5)\n"
-    own = user_scenarios.write(tmp_path / "own.py", motion=motion)
     log, picture, results = (tmp_path / name for name in ("a.npz", "a.png", "a.json"))
-    words = ["run", own, "--log", str(log), "--json", str(results)]
+    words = ["run", "gravity_hold", "--duration", "0.5", "--log", str(log), "--json", str(results)]
     assert main(words) == 0
     before = log.read_bytes()
     results.unlink()
@@ -77,18 +73,4 @@ def test_a_log_that_does_not_fit_leaves_the_rest_and_is_named(tmp_path, capsys):
     assert f"wrote {results}" in printed.out
     assert json.loads(results.read_text())["passes"] is True
     assert log.read_bytes() == before
-    assert {path.suffix for path in tmp_path.iterdir() if path.is_file()} == {".json", ".npz", ".py"}
-
-
-def test_a_robot_file_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch, capsys):
-    (tmp_path / "irb140").mkdir()
-    before = (build.HERE / "irb140" / "irb140.urdf").read_bytes()
-    for name in ("robot.toml", "irb140.urdf"):
-        (tmp_path / "irb140" / name).write_bytes((build.HERE / "irb140" / name).read_bytes())
-    monkeypatch.setattr(build, "HERE", tmp_path)
-    with disk_full_after(1000):
-        assert build.main(["irb140"]) == 1
-    assert "irb140.urdf cannot be written: File too large" in capsys.readouterr().err
-    urdf = tmp_path / "irb140" / "irb140.urdf"
-    assert urdf.read_bytes() == before
-    assert sorted(path.name for path in urdf.parent.iterdir()) == ["irb140.urdf", "robot.toml"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.json", "a.npz"}

@@ -95,22 +95,18 @@ def kernels_folder(tmp_path, monkeypatch):
     jit._folder.cache_clear()
 
 
-def test_options_have_separate_cache_entries(kernels_folder):
-    """Which numba does not."""
-    functions = [compiled(rigidity_error, **options) for options in ({}, {}, {"boundscheck": True})]
-    assert len({function.stats.cache_path for function in functions}) == 2
-
-
 def twice(x):
     return 2.0 * x
 
 
-def test_user_function_is_not_cached(kernels_folder):
-    """Nothing is known of what it uses."""
+def test_user_function_is_not_cached_and_options_have_separate_entries(kernels_folder):
+    """Nothing is known of what a user's function uses; numba does not separate the options."""
     function = compiled(twice)
     assert function(21.0) == 42.0
     assert function.stats.cache_path is None
     assert not kernels_folder.exists()
+    functions = [compiled(rigidity_error, **options) for options in ({}, {}, {"boundscheck": True})]
+    assert len({function.stats.cache_path for function in functions}) == 2
 
 
 TEXT = "from twin.jit import cached_njit\n@cached_njit()\ndef twice(x):\n    return 2.0 * x\n"
@@ -204,19 +200,19 @@ def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to
     assert old.exists()
 
 
-def test_a_cache_that_cannot_be_entered_is_not_used(kernels_folder, monkeypatch):
-    def no_entry(path, *_, **__):
-        raise PermissionError(13, "Permission denied", str(path))
-
-    for function in ("stat", "lstat", "mkdir"):
-        monkeypatch.setattr(os, function, no_entry)
-    assert jit._folder("one") is None
-
-
-def test_a_umask_that_lets_a_group_write_costs_no_cache(kernels_folder):
+def test_a_umask_that_lets_a_group_write_costs_no_cache_and_one_not_to_be_entered_is_not_used(
+    kernels_folder, monkeypatch
+):
     before = os.umask(0o002)
     try:
         imported("irb_twin_umask", lambda: TEXT).twice(1.0)
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o077 for path in (kernels_folder.parent).rglob("*")} == {0}
+
+    def no_entry(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for function in ("stat", "lstat", "mkdir"):
+        monkeypatch.setattr(os, function, no_entry)
+    assert jit._folder("one") is None

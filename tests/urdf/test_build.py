@@ -1,15 +1,20 @@
-"""The committed URDFs against the facts they are built from."""
+"""The committed URDFs against the facts they are built from, and in four libraries that load them."""
 
 import subprocess
 import sys
+import warnings
 from decimal import Decimal
 from itertools import product
 
+import mujoco
 import numpy as np
+import pinocchio as pin
+import pybullet
 import pytest
+from pybullet_utils.bullet_client import BulletClient
 from scipy.spatial.transform import Rotation
 
-from tests.support.urdf_files import FILES, dh_tool_pose, find, numbers, relative
+from tests.support.urdf_files import FILES, Body, dh_tool_pose, find, numbers, relative
 from urdf import build, decimal_math
 
 X, Y, Z = np.eye(3).tolist()
@@ -38,9 +43,8 @@ def origins_of(name):
     elbow, wrist = d1 + a2, d1 + a2 + a3
     chain = ((0, 0), (0, 0), (a1, d1), (a1, elbow), (a1, wrist), (a1 + d4, wrist), (a1 + d4, wrist),
              (a1 + d4 + d6, wrist))  # fmt: skip
-    linkage = [
-        joint["at"][::2] for joint in facts.get("joint", {}).values() if joint["child"] not in "123456"
-    ]
+    passive = [joint for joint in facts.get("joint", {}).values() if joint["child"] not in "123456"]
+    linkage = [joint["at"][::2] for joint in passive]
     places = ORIGINS.get(name, (*chain, *linkage))
     return {link: (round(x, 12), 0, round(z, 12)) for link, (x, z) in zip(LINKS, places, strict=False)}
 
@@ -63,26 +67,27 @@ def test_building_needs_the_standard_library_only():
         "    sys.stdout.buffer.write(build.urdf(facts).encode())"
     )
     plain = ["-S"] if sys.version_info >= (3, 11) else []  # before, tomllib is a site package
-    run = subprocess.run(
-        [sys.executable, *plain, "-c", code], cwd=build.HERE.parent, capture_output=True, check=True
-    )
+    command = [sys.executable, *plain, "-c", code]
+    run = subprocess.run(command, cwd=build.HERE.parent, capture_output=True, check=True)
     assert run.stdout == b"".join(file.path.read_bytes() for file in FILES.values())
 
 
-def test_masses_sum_to_the_robot_s_and_those_of_the_irb1400_have_one_density():
-    file = FILES["irb140"]  # whose printed masses tests/published compares with those of the volumes
-    assert sum(file.body(link).mass for link in ("base_link", *file.moving)) == pytest.approx(98, abs=1e-13)
-    file = FILES["irb1400"]
-    volumes = {
-        link: values["volume_mm3"] for link, values in file.facts["link"].items() if "solid" not in values
-    }
-    volumes["lever"] = 230 * 30 * 60
-    volumes["rod"] = np.pi * 20**2 * 600
-    assert list(volumes) == list(file.facts["link"])
-    masses = {link: file.body(link_name(link)).mass for link in volumes}
-    assert sum(masses.values()) == pytest.approx(225, abs=1e-13)
-    densities = [masses[link] / volume for link, volume in volumes.items()]
-    np.testing.assert_allclose(densities, 225 / sum(volumes.values()), rtol=1e-15)
+def test_masses_are_shares_of_the_data_sheet_s(file):
+    """By volume, at one density; where links have published masses, those."""
+    links = file.facts["link"]
+    masses = {link: file.body(link_name(link)).mass for link in links}
+    if "mass" not in file.facts:
+        assert masses == {link: pytest.approx(values["mass"], rel=1e-15) for link, values in links.items()}
+        return
+    assert sum(masses.values()) == pytest.approx(file.facts["mass"], abs=1e-12)
+    volumes = {link: one["volume_mm3"] for link, one in links.items() if "solid" not in one}
+    if file.name == "irb1400":
+        volumes |= {"lever": 230 * 30 * 60, "rod": np.pi * 20**2 * 600}
+        assert list(volumes) == list(links)
+    if volumes:
+        densities = np.array([masses[link] / volume for link, volume in volumes.items()])
+        np.testing.assert_allclose(densities, densities[0], rtol=2e-15)
+        assert 1e-6 < densities[0] < 3e-6  # between water and aluminium with motors, in kg/mm^3
 
 
 def test_inertias_are_the_cad_s_scaled(file):
@@ -105,10 +110,8 @@ def test_axes_and_origins_are_exact_and_tensors_in_principal_axes_but_the_base_s
     axes = [numbers(axis, "xyz").tolist() for axis in file.root.findall("./joint/axis")]
     assert axes == AXES[: len(axes)]
     origins = origins_of(file.name)
-    assert [link.attrib["name"] for link in file.root.findall("./link")] == [
-        *(link for link in origins if link != "tool0"),
-        "tool0",
-    ]
+    links = [link.attrib["name"] for link in file.root.findall("./link")]
+    assert links == [*(link for link in origins if link != "tool0"), "tool0"]
     for joint in file.root.findall("./joint"):
         parent, child = (np.array(origins[find(joint, end).attrib["link"]]) for end in ("parent", "child"))
         origin = find(joint, "origin")
@@ -123,29 +126,9 @@ def test_axes_and_origins_are_exact_and_tensors_in_principal_axes_but_the_base_s
     assert {float(x) for element in tool[1:] for x in element.attrib.values()} == {0.0}
 
 
-def test_limits(file):
-    joints = {joint.attrib["name"]: joint for joint in file.joints("revolute")}
-    driven = [find(joints[name], "limit") for name in file.facts["joints"]["names"]]
-    for key, name in (("q_min_deg", "lower"), ("q_max_deg", "upper"), ("qd_max_deg_s", "velocity")):
-        limits = [float(limit.attrib[name]) for limit in driven]
-        np.testing.assert_allclose(limits, np.deg2rad(file.facts["joints"][key]), rtol=3e-16)
-    assert [float(limit.attrib["effort"]) for limit in driven] == file.facts["joints"]["effort"]
-    for name in set(joints) - set(file.facts["joints"]["names"]):
-        # as fast as axes 2 and 3 against each other, at 120 deg/s each on the IRB 1400; no motor
-        limit = find(joints[name], "limit").attrib
-        facts = file.facts["joint"][name]
-        speed = np.abs(facts["q"]) @ file.facts["joints"]["qd_max_deg_s"]
-        assert file.name != "irb1400" or (facts["range_deg"], speed) == ([-75, 75], 240)
-        assert float(limit["velocity"]) == pytest.approx(np.deg2rad(speed), rel=3e-16)
-        if "range_deg" in facts:
-            found = [float(limit[k]) for k in ("lower", "upper")]
-            np.testing.assert_allclose(found, np.deg2rad(facts["range_deg"]), rtol=3e-16)
-        assert limit["effort"] == "0"
-
-
 def test_the_chain_is_the_dh_table_s_and_has_the_published_poses(file):
     dh = file.facts["dh"]
-    for q in (np.zeros(6), *random_q(file, 100)):
+    for q in (np.zeros(6), *random_q(file, 20)):
         np.testing.assert_allclose(file.poses(q)["tool0"], dh_tool_pose(dh, q), rtol=0, atol=2e-15)
     published = {name: pose for name, pose in file.facts["poses"].items() if "flange" in pose}
     expected = {"irb140": ["test_1", "test_3"], "irb1400": ["zero"]}
@@ -156,8 +139,7 @@ def test_the_chain_is_the_dh_table_s_and_has_the_published_poses(file):
         np.testing.assert_allclose(found, pose["flange"], rtol=0, atol=max(pose["flange_tolerance"], 2e-15))
 
 
-def test_the_parallelogram_is_of_homogeneous_solids_and_closed_in_every_pose():
-    """The end of the rod stays in the housing's eye, 0.170 m behind axis 3, along the lever's direction."""
+def test_the_parallelogram_is_of_homogeneous_solids():
     file = FILES["irb1400"]
     lever, rod = (file.body(link) for link in ("link_lever", "link_rod"))
     np.testing.assert_allclose(lever.com, [-0.085, 0, 0], rtol=0, atol=2e-17)  # half-way between the eyes
@@ -166,11 +148,6 @@ def test_the_parallelogram_is_of_homogeneous_solids_and_closed_in_every_pose():
     assert relative(lever.inertia, np.diag([y + z, x + z, x + y]) * lever.mass / 12) < 1e-15
     along, across = 0.020**2 / 2, 0.020**2 / 4 + 0.600**2 / 12
     assert relative(rod.inertia, np.diag([across, across, along]) * rod.mass) < 1e-15
-    for q in random_q(file, 100):
-        poses = file.poses(q)
-        end = poses["link_rod"] @ [0, 0, 0.600, 1]
-        eye = poses["link_3"] @ [-0.170, 0, 0, 1]
-        np.testing.assert_allclose(end, eye, rtol=0, atol=1e-15)
 
 
 # The decimal trigonometry and principal axes behind the byte-identical URDF, against numpy and scipy.
@@ -199,3 +176,64 @@ def test_principal_axes_of_hard_tensors():
             rebuilt = Rotation.from_euler("xyz", rpy).as_matrix()
             assert np.linalg.det(np.array(axes, float)) == pytest.approx(1, abs=1e-15)
             assert relative(rebuilt @ np.diag(np.array(found, float)) @ rebuilt.T, A) < 2e-15
+
+
+def in_urchin(file):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its dependencies' own deprecations
+        import urchin
+
+        links = urchin.URDF.load(str(file.path)).link_map
+    bodies = {}
+    for name in file.moving:
+        inertial = links[name].inertial
+        R, com = inertial.origin[:3, :3], inertial.origin[:3, 3]
+        bodies[name] = Body(inertial.mass, com, R @ inertial.inertia @ R.T)
+    return bodies
+
+
+def in_pybullet(file):
+    """Link i of PyBullet hangs on joint i; the inertial frame carries the principal axes."""
+    client = BulletClient(pybullet.DIRECT)
+    robot = client.loadURDF(str(file.path), flags=pybullet.URDF_USE_INERTIA_FROM_FILE)
+    bodies = {}
+    for j in range(client.getNumJoints(robot)):
+        name = client.getJointInfo(robot, j)[12].decode()
+        mass, _, moments, com, quaternion = client.getDynamicsInfo(robot, j)[:5]
+        R = Rotation.from_quat(quaternion).as_matrix()
+        bodies[name] = Body(mass, np.array(com), R @ np.diag(moments) @ R.T)
+    client.disconnect()
+    assert bodies.pop("tool0").mass == 0
+    return bodies
+
+
+def in_pinocchio(file):
+    """Pinocchio keeps a body per moving joint, the fixed `tool0` merged into the last, and drops the base."""
+    model = pin.buildModelFromUrdf(str(file.path))
+    links = {joint.attrib["name"]: find(joint, "child").attrib["link"] for joint in file.joints("revolute")}
+    bodies = zip(list(model.names)[1:], list(model.inertias)[1:], strict=True)
+    return {links[name]: Body(body.mass, body.lever, body.inertia) for name, body in bodies}
+
+
+def in_mujoco(file):
+    """MuJoCo fuses the base with the world and `tool0` with the last link; quaternions are scalar first."""
+    model = mujoco.MjModel.from_xml_path(str(file.path))
+    bodies = {}
+    for i in range(1, model.nbody):
+        body = model.body(i)
+        R = Rotation.from_quat(body.iquat, scalar_first=True).as_matrix()
+        bodies[body.name] = Body(body.mass[0], body.ipos, R @ np.diag(body.inertia) @ R.T)
+    return bodies
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("load", [in_urchin, in_pybullet, in_pinocchio, in_mujoco])
+def test_loads_unchanged_with_the_same_bodies(load, name):
+    file = FILES[name]
+    bodies = load(file)
+    assert sorted(bodies) == sorted(file.moving)
+    for link, body in bodies.items():
+        expected = file.body(link)
+        assert relative(body.mass, expected.mass) < 1e-15, link
+        assert relative(body.com, expected.com) < 1e-12, link
+        assert relative(body.inertia, expected.inertia) < 1e-12, link

@@ -1,6 +1,9 @@
-"""Numbers of drives that no source has follow the rules that the files and docs/estimated.md state."""
+"""Numbers that no source has follow the stated rules; the pages of the arms say what their files have."""
 
+import importlib.util
 import math
+import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,7 +12,11 @@ from scipy.stats import qmc
 import twin
 from tests.support.doc_pages import HOUSE
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, peak_torques
+from tests.support.urdf_files import FILES
 from twin.robot.limits import folded
+from twin.robot.quantities import CAD_SHARES
+
+pytestmark = pytest.mark.slow("builds and compiles arms")
 
 JOINED = "irb120", "irb1200", "irb2400", "irb2600", "irb4600"
 LECTURE = "irb1600", "irb1600_10"  # a lecture has their gears, motors and how heavy their rotors are
@@ -33,11 +40,9 @@ def medians(arm):
     return np.median(inertia, axis=0), np.median(np.abs(twin.gravity_torque(loaded, q)), axis=0)
 
 
-@pytest.fixture(scope="module")
-def tables(arm):
-    """Cells of the arm's rows in docs/estimated.md: of the table of torques, and of that of figures."""
-    lines = (HOUSE / "docs" / "estimated.md").read_text(encoding="utf-8").splitlines()
-    return [line.strip("| ").split(" | ")[1:] for line in lines if line.startswith(f"| `{arm.name}`")]
+@cache
+def peaks_of(name):
+    return peak_torques(twin.load(name))
 
 
 def assert_rounded(stated, rule, digits, units=0.5):
@@ -50,12 +55,12 @@ def assert_rounded(stated, rule, digits, units=0.5):
 def test_effort_is_the_rule_applied_to_the_scenarios(name):
     robot = twin.load(name)
     friction = robot.drives.coulomb + robot.drives.viscous * robot.qd_max if name == "irb2400" else 0
-    expected = SHARES[name] * peak_torques(robot) + friction
+    expected = SHARES[name] * peaks_of(name) + friction
     assert robot.tau_max.tolist() == [math.ceil(tau) for tau in expected.tolist()]
 
 
 def test_the_share_is_the_median_of_what_the_lecture_has(irb1600):
-    shares = irb1600.tau_max / peak_torques(irb1600)
+    shares = irb1600.tau_max / peaks_of("irb1600")
     found = [round(share, 2) for share in (np.median(shares), min(shares), max(shares))]
     assert found == [SHARES["irb2600"], 0.43, 0.74]
 
@@ -99,13 +104,14 @@ def test_friction_follows_its_rule_and_is_the_published_on_the_irb2400(arm):
     assert np.round(drives.viscous / viscous, 1).tolist() == [0.4, 0.3, 0.4, 3.0, 3.0, 2.2]
 
 
-def test_the_page_has_the_peaks_and_torques(arm, tables):
-    peaks = np.round(peak_torques(arm))
-    assert tables[0] == [f"{peak:.0f} → {limit:g}" for peak, limit in zip(peaks, arm.tau_max, strict=True)]
-
-
-def test_the_page_has_accelerations_of_the_tool_and_times_to_the_speed_limits(arm, medians, tables):
-    """As it says: along the axes of the base, with rotors; against weight, Coulomb and viscous friction."""
+def test_the_page_has_peaks_accelerations_of_the_tool_and_times_to_the_speed_limits(arm, medians):
+    """Along the axes of the base, with rotors; against weight, Coulomb and viscous friction."""
+    lines = (HOUSE / "docs" / "estimated.md").read_text(encoding="utf-8").splitlines()
+    torques, figures = (
+        line.strip("| ").split(" | ")[1:] for line in lines if line.startswith(f"| `{arm.name}`")
+    )
+    peaks = zip(np.round(peaks_of(arm.name)), arm.tau_max, strict=True)
+    assert torques == [f"{peak:.0f} → {limit:g}" for peak, limit in peaks]
     q = arm.poses[arm.tour[0]]
     ways = np.linalg.solve(twin.jacobian(arm, q), np.vstack([np.eye(3), np.zeros((3, 3))])).T
     cells = []
@@ -119,4 +125,69 @@ def test_the_page_has_accelerations_of_the_tool_and_times_to_the_speed_limits(ar
     lag = (inertia + np.diagonal(drives.reflected_inertia)) / drives.viscous
     top = (arm.tau_max - weight - drives.coulomb) / drives.viscous  # the speed that it would tend to
     times = -lag * np.log(1 - arm.qd_max / top)
-    assert tables[1] == [*cells, *(f"{time:.2f}" for time in times[:3])]
+    assert figures == [*cells, *(f"{time:.2f}" for time in times[:3])]
+
+
+# The pages "Arms" and "What is estimated".
+
+
+DOCS = HOUSE / "docs"
+
+
+@pytest.fixture(scope="module")
+def arms():
+    """The script of the build that makes the tables."""
+    spec = importlib.util.spec_from_file_location("arms", DOCS / "arms.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(text):
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line
+    ]
+
+
+def test_every_table_has_every_arm_and_its_numbers(arms):
+    assert arms.MARK in (DOCS / "guides" / "arms.md").read_text(encoding="utf-8").splitlines()
+    tables = arms.tables().split("## ")[1:]
+    assert len(tables) == 4
+    for table in tables:
+        assert sorted(name.strip("`") for name, *_ in rows(table)[2:]) == list(twin.robot_names())
+    for name, mass, *parts, _ in rows(tables[2])[2:]:
+        weights = [float(part) for part in parts if part]
+        assert sum(weights) == pytest.approx(float(mass), rel=2e-3)
+        assert float(mass) == FILES[name.strip("`")].facts.get("mass", float(mass))
+
+
+def test_origins_are_told_from_the_words_of_the_sources(arms):
+    of = {arm["name"]: dict(zip(arms.ORIGINS, arms.origins(arm), strict=True)) for arm in arms.arms()}
+    assert of["irb140"]["coupling of the motors"] == of["irb140"]["Coulomb friction"] == "published"
+    assert of["irb140"]["torques"] == of["irb120"]["torques"] == "estimate"
+    assert of["irb1600"]["torques"] == "published"
+    assert of["irb1400"]["stiffness"] == of["irb1600_10"]["torques"] == "in part"
+    assert of["irb120"]["coupling of the motors"] == "none"
+
+
+def test_the_worth_of_shares_of_volume_follows_from_its_table():
+    """Ratios, root mean squares of their logarithms, and the range that `sweep --list` names."""
+    text = (DOCS / "estimated.md").read_text(encoding="utf-8").partition("## What shares")[2]
+    found = np.array([[float(cell) for cell in row[1:]] for row in rows(text)[2:10]])
+    ratios = found[:, 0] / found[:, 1]
+    np.testing.assert_allclose(found[:, 2], ratios, rtol=0, atol=0.0051)
+    main, wrist = (np.sqrt(np.mean(np.log(part) ** 2)) for part in (ratios[:5], ratios[5:]))
+    words = " ".join(text.split())
+    assert f"is {main:.2f} for the first five rows, a factor of {np.exp(main):.1f}" in words
+    assert f"and {wrist:.2f} for the other three, a factor of {np.exp(wrist):.1f}" in words
+    percent = round(10 * (np.exp(main) - 1)) * 10
+    assert f"known to some {percent} %" in words
+    assert re.search(rf"mass=\+-{percent}%:each", words)
+    assert f"+-{percent}%:each" in CAD_SHARES
+    boxes, shares = (
+        [FILES[name].body(f"link_{i}").mass for i in "123"] for name in ("irb1600", "irb1600_10")
+    )
+    off = [round(100 * (a / b - 1)) for a, b in zip(boxes, shares, strict=True)]
+    assert f"{min(off)} to {max(off)} %" in words

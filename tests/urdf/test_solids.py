@@ -60,20 +60,18 @@ def test_a_hollow_box_is_its_six_walls():
     check({"hollow_box": size.tolist(), "wall": wall, "at": at.tolist()}, points, weights)
 
 
-@pytest.mark.parametrize("end", [(-0.02, 0, 1.075), (0.3, 0, 0.475), (0.25, -0.4, 0.7), (-0.02, -0.3, 0.2)])
+@pytest.mark.parametrize("end", [(-0.02, 0, 1.075), (0.25, -0.4, 0.7)])
 def test_cylinder_in_any_direction(end):
     """Radius, angle and height; over the angle, equal steps integrate exactly."""
     start, radius = np.array([-0.020, 0, 0.475]), 0.020
     axis = np.array(end) - start
     R = Rotation.align_vectors([axis / np.linalg.norm(axis)], [[0, 0, 1]])[0].as_matrix()
     ring, weights = grid([0, -0.5, 0], [radius, 0.5, np.linalg.norm(axis)])
-    points = []
-    for angle in 2 * np.pi * np.arange(8) / 8:
-        local = np.stack([ring[:, 0] * np.cos(angle), ring[:, 0] * np.sin(angle), ring[:, 2]], axis=-1)
-        points.append(start + local @ R.T)
-    volumes = np.tile(weights * ring[:, 0] * 2 * np.pi / 8, 8)
-    solid = {"cylinder": radius, "from": start.tolist(), "to": list(end)}
-    check(solid, np.concatenate(points), volumes)
+    r, _, z = ring.T
+    angles = 2 * np.pi * np.arange(8) / 8
+    points = [start + np.stack([r * np.cos(a), r * np.sin(a), z], axis=-1) @ R.T for a in angles]
+    volumes = np.tile(weights * r * 2 * np.pi / 8, 8)
+    check({"cylinder": radius, "from": start.tolist(), "to": list(end)}, np.concatenate(points), volumes)
 
 
 def test_the_cad_s_mass_follows_from_the_volume():
@@ -101,8 +99,8 @@ def mesh(quat=(1, 0, 0, 0)):
 
 @pytest.fixture
 def write(tmp_path):
-    def written(solid, kind="stl", other=lambda text: text, part=None):
-        scaled = (part or mesh()).copy()
+    def written(solid, kind="stl", other=lambda text: text):
+        scaled = mesh()
         scaled.apply_scale(1000.0)
         scaled.export(tmp_path / "link 4.stl", file_type=kind)
         (tmp_path / "robot.toml").write_text(other(TEMPLATE.replace(BOX, solid)), encoding="utf-8")
@@ -119,16 +117,16 @@ def mass_properties(robot):
     return mass, T[:3, :3] @ np.divide(moment, mass) + T[:3, 3]
 
 
-@pytest.mark.parametrize("kind", ["stl", "stl_ascii"])
-def test_link_is_the_solid_in_its_mesh(kind, write):
+def test_link_is_the_solid_in_its_mesh(write):
     """The robot's mass is shared by volume; the STL holds single precision."""
-    robot = write('solid = { mesh = "link 4.stl", unit = "mm" }', kind)
-    text = robot.urdf.read_text(encoding="utf-8")
-    mass, com = mass_properties(robot)
     boxes = write(f"solid = {{ box = {SIZE.tolist()}, at = {AT.tolist()} }}")
-    assert mass == pytest.approx(mass_properties(boxes)[0], rel=1e-6)
-    np.testing.assert_allclose(com, AT, rtol=0, atol=1e-7)
-    np.testing.assert_allclose(robot.tree.inertias[3], boxes.tree.inertias[3], rtol=0, atol=1e-6)
+    for kind in ("stl", "stl_ascii"):
+        robot = write('solid = { mesh = "link 4.stl", unit = "mm" }', kind)
+        mass, com = mass_properties(robot)
+        assert mass == pytest.approx(mass_properties(boxes)[0], rel=1e-6)
+        np.testing.assert_allclose(com, AT, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(robot.tree.inertias[3], boxes.tree.inertias[3], rtol=0, atol=1e-6)
+    text = robot.urdf.read_text(encoding="utf-8")
     assert '<mesh filename="link 4.stl" scale="0.001 0.001 0.001"/>' in text
 
 
@@ -144,10 +142,8 @@ def test_density_takes_the_place_of_the_mass(write):
 
 
 def test_integrals_agree_with_those_of_the_other_computation(tmp_path):
-    part = trimesh.util.concatenate(
-        [mesh((0.5, -0.1, 0.7, 0.5)), trimesh.creation.icosphere(subdivisions=2, radius=0.1)]
-    )
-    part.export(tmp_path / "part.stl")
+    ball = trimesh.creation.icosphere(subdivisions=1, radius=0.1)
+    trimesh.util.concatenate([mesh((0.5, -0.1, 0.7, 0.5)), ball]).export(tmp_path / "part.stl")
     rounded = trimesh.load(tmp_path / "part.stl", process=False)
     body = body_of_mesh(np.array(rounded.vertices), np.array(rounded.faces), "part.stl")
     volume, com, inertia = stl.solid(tmp_path / "part.stl", "m")
@@ -177,15 +173,12 @@ def test_mesh_that_is_no_solid_is_rejected(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("solid", "message"),
-    [
+def test_wrong_table_is_rejected(tmp_path, capsys):
+    for solid, message in (
         ('{ mesh = "link 4.stl", unit = "ft" }', "solid: unknown unit 'ft': known are m, cm, mm, inch"),
         ('{ mesh = "link 4.stl" }', "lacks the key 'unit'"),
         ('{ mesh = "link 4.stl", unit = "mm", density = 2700 }', "link.4 has a mass, and so has the robot"),
-    ],
-)
-def test_wrong_table_is_rejected(solid, message, tmp_path, capsys):
-    (tmp_path / "robot.toml").write_text(TEMPLATE.replace(BOX, f"solid = {solid}"), encoding="utf-8")
-    assert build.main([str(tmp_path / "robot.toml")]) != 0
-    assert message in capsys.readouterr().err
+    ):
+        (tmp_path / "robot.toml").write_text(TEMPLATE.replace(BOX, f"solid = {solid}"), encoding="utf-8")
+        assert build.main([str(tmp_path / "robot.toml")]) != 0
+        assert message in capsys.readouterr().err

@@ -19,7 +19,6 @@ def load(controller: VirtualController, task: Task, module: st.Module, replaces:
         RapidError: the execution runs, the module is there already, or declares a name of another one.
     """
     _check_stopped(controller)
-    task.changes += 1
     before = task.module(module.name)
     if before is not None:
         if not replaces:
@@ -28,6 +27,7 @@ def load(controller: VirtualController, task: Task, module: st.Module, replaces:
     try:
         task.interpreter.add_module(module)
         task.modules.append(module)
+        task.changes += 1
     except RapidError:
         if before is not None:
             task.interpreter.add_module(before)

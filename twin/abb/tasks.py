@@ -8,6 +8,7 @@ at a move, or after 1 ms.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -19,7 +20,7 @@ from twin.abb.events import of_fault
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import USER_DATA, Cell, RoutineOf, Scope
-from twin.rapid.program import Interpreter
+from twin.rapid.program import FRAMES, Interpreter
 from twin.rapid.recorder import Left, Stopped
 from twin.rapid.signals import signals_of
 
@@ -83,9 +84,12 @@ class TaskInterpreter(Interpreter):
             raise
         super().run(statement)
 
-    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
+    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], object]:
         """Return the function that a loop calls in each round, which ends a long turn of an empty loop."""
         return self._end_long_turn
+
+    def watched_calls(self, routine: st.Routine) -> None:
+        """Return None: a task may repeat itself for ever."""
 
     def add_module(self, module: st.Module) -> None:
         """Add a module.
@@ -297,6 +301,7 @@ class Task:
             self._await_turn()
 
     def _run(self) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), FRAMES))
         try:
             wait: Callable[[], None] = self._await_turn
             while True:

@@ -60,7 +60,8 @@ def chosen_cutoff(q: Floats, period: float) -> float:
     if not np.all(speed[-1] > 0):
         joint = int(np.argmin(speed[-1] > 0)) + 1
         raise IdentificationError(
-            f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz"
+            f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz, or lock "
+            "it if it stands still (--lock NAME=POSITION, or [joints.locked] in its robot.toml)"
         )
     highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
     cutoff = min(SPEED_FACTOR * highest, HIGHEST / period)

@@ -73,6 +73,7 @@ def write_robot_file(solution: PhysicalSolution, path: str | Path, origin: str =
     elif "urdf" in facts:
         facts |= {"urdf": f"{facts['name']}.urdf", "tool_frame": given.tool_frame}
         facts.pop("unphysical", None)
+        facts["joints"].pop("locked", None)  # they are fixed in the URDF
     else:
         _set_links(facts, robot, bodies)
     if not solution.found.model.torque_sensors:
@@ -119,6 +120,12 @@ def require_place(robot: Robot, path: str | Path) -> None:
     path = file_of(path)
     if robot.file is None:
         raise IdentificationError(f"robot {robot.name!r} was not loaded from a file, so none can be written")
+    if robot.locked and not is_urdf(robot.file):
+        facts = robot_facts(robot.file)
+        if is_table(robot.file) or facts["joints"]["names"] != list(robot.joint_names):
+            raise IdentificationError(
+                f"{robot.file} does not lock {', '.join(robot.locked)}: expected them in its [joints.locked]"
+            )
     if not path.parent.parent.is_dir():
         raise IdentificationError(f"{path.parent}: there is no folder {path.parent.parent}")
     expected = "dh.toml" if is_table(robot.file) else ".toml"

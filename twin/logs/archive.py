@@ -20,6 +20,7 @@ from twin.robot.dh import DH
 from twin.robot.drives.drives import MORE_FRICTION, Drives
 from twin.robot.loading.dh_tables import dh_robot
 from twin.robot.loading.loading import laboratory_names, load, robot_names
+from twin.robot.locking import locked
 from twin.robot.robot import Payload, Robot
 from twin.rotations.rotations import rigid_poses
 
@@ -94,6 +95,9 @@ def robot_to_record(robot: Robot) -> dict[str, Any]:
     """
     content: dict[str, Any] = {"robot": _source(robot), "gravity": robot.gravity, "drives": robot.drive_mode}
     content |= {"tool_frame": robot.tool_frame} if robot.tool_frame else {}
+    if robot.locked:
+        content["locked_names"] = np.array(list(robot.locked))
+        content["locked_at"] = np.array(list(robot.locked.values()))
     content |= _numbers(robot, robot.unloaded_tree)
     if not robot.has_inertia:
         del content["inertias"]
@@ -126,12 +130,16 @@ def robot_from_record(content: Mapping[str, Any]) -> Robot:
 
 
 def _loaded(name: str, content: Mapping[str, Any]) -> Robot:
-    """Return the robot of a name or file, with the recorded tool frame.
+    """Return the robot of a name or file, with the recorded tool frame and locked joints.
 
     Impossible bodies are those of the file, if the recorded robot has dynamics.
     """
     tool_frame = _texts(content, "tool_frame", 0) if "tool_frame" in content else None
-    return load(name, tool_frame=tool_frame, unphysical="inertias" in content)
+    robot = load(name, tool_frame=tool_frame, unphysical="inertias" in content)
+    if "locked_names" not in content:
+        return robot
+    held = zip(_texts(content, "locked_names", 1), content["locked_at"].tolist(), strict=True)
+    return locked(robot, {joint: at for joint, at in held if joint in robot.joint_names})
 
 
 def _source(robot: Robot) -> str:

@@ -27,7 +27,8 @@ class Figures:
         worst_joint: name of the joint with the largest error; empty if an error is not a number.
         worst_time: time of that error, in [s].
         worst_line: line of the program at that time; empty without a program.
-        peak_torque: (n,) largest torque of the motors, in [N m].
+        peak_torque: (n,) largest torque of the joints, in [N m].
+        peak_motor_torque: (n,) that of the motors, which differs where motors are coupled, at the joints.
         torque_limit: (n,) torque limit of the drives, in [N m].
         saturated_samples: (n,) number of samples in which the torque was cut to its limit.
         first_saturated: (n,) time of the first such sample, in [s]; NaN if there is none.
@@ -49,6 +50,7 @@ class Figures:
     worst_time: float
     worst_line: str
     peak_torque: NDArray
+    peak_motor_torque: NDArray
     torque_limit: NDArray
     saturated_samples: NDArray
     first_saturated: NDArray
@@ -89,6 +91,7 @@ def figures_of(log: Log) -> Figures:
         worst_time=float(log.t[sample]),
         worst_line=log.program.place(int(sample)) if log.program else "",
         peak_torque=largest(log.tau),
+        peak_motor_torque=largest(motor_torque(log)),
         torque_limit=np.array(log.robot.drive_torque_max),
         saturated_samples=log.saturated.sum(axis=0),
         first_saturated=np.where(log.saturated.any(axis=0), log.t[np.argmax(log.saturated, axis=0)], np.nan),
@@ -242,6 +245,14 @@ def unit_of_largest(log: Log, error: NDArray, dimension: str = "position") -> st
     """
     largest_of_joints = np.max(np.where(np.isnan(error), np.inf, np.abs(error)), axis=0, initial=0.0)
     return joint_unit(log.robot.joint_kinds[int(np.argmax(largest_of_joints))], dimension)
+
+
+def motor_torque(log: Log) -> NDArray:
+    """Return the torque of each motor (N, n), in [N m], referred to the joints."""
+    drives = log.robot.active_drives
+    if drives is None or np.array_equal(drives.coupling, np.eye(log.robot.n)):
+        return log.tau
+    return log.tau @ np.linalg.inv(drives.coupling)
 
 
 def motor_load(log: Log) -> NDArray:

@@ -204,12 +204,20 @@ def transformed_parameters(parameters: FloatArray, T: FloatArray) -> FloatArray:
 
 
 def consistent_moments(moments: np.ndarray) -> np.ndarray:
-    """Correct principal moments (3,), in [kg m^2], that violate the triangle inequality due to rounding.
+    """Return the principal moments (3,) of a body that are nearest to given ones, in [kg m^2].
 
-    A rod or a plate satisfies it with equality, and rounded printed values may violate it.
+    Moments of a body are sums of two of its three second moments, which are not negative.  The tensor of a
+    body that is nearest in the Frobenius norm has the axes of the given one, and as its moments the point of
+    this cone that is nearest to the given moments.
     """
-    moments = np.maximum(moments, 0.0)
-    largest = int(np.argmax(moments))
-    others = np.delete(moments, largest)
-    moments[largest] = min(moments[largest], others[0] + others[1])
+    if np.min(moments.sum() / 2.0 - moments) < 0.0:
+        from scipy.optimize import nnls
+
+        moments = SUMS @ nnls(SUMS, moments)[0]
+    largest = int(np.argmax(moments))  # no greater than the sum of the others, to the bit
+    moments[largest] = min(moments[largest], np.sum(np.delete(moments, largest)))
     return moments
+
+
+SUMS = np.ones((3, 3)) - np.eye(3)
+"""Matrix of the second moments of a body for its moments of inertia."""

@@ -1,4 +1,4 @@
-"""Arguments of instructions and predefined functions."""
+"""Arguments of instructions and predefined functions, and those that become parameters of routines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twin.errors import RapidError
 from twin.rapid import syntax_tree as st
 from twin.rapid.expressions import ABSENT, Cell, Part
-from twin.rapid.values import text_of
+from twin.rapid.values import BOOL, PRINTED, SIGNAL_TYPES, copied, text_of
 
 if TYPE_CHECKING:
     from twin.rapid.program import Interpreter
@@ -126,6 +126,10 @@ class Arguments:
         self.interpreter.read(cell)
         return cell
 
+    def write(self, which: int, value: Any) -> None:
+        """Write a value into the data object of a required argument, as an assignment does."""
+        self.interpreter.write(self.cell(which), self.name_of(which), value)
+
     def signal(self, which: int | str) -> str:
         """Return the name of the signal that stands as an argument.
 
@@ -139,18 +143,27 @@ class Arguments:
         found = self.interpreter.signal(node)
         if found is None:
             what = f"argument {which + 1}" if isinstance(which, int) else f"\\{which}"
-            raise RapidError(f"{self.name} needs a signal as {what}", "type")
+            raise RapidError(f"{self.name} needs a signal as {what}{self._no_signal(node)}", "type")
         kind, known = self.name[-2:].upper(), self.interpreter.signals.types.get(found.lower(), "")
         if known and kind in KINDS and kind != known:
             raise RapidError(f"{found} is a signal of type {known}, {self.name} needs {kind}", "type")
         return found
 
+    def _no_signal(self, node: Any) -> str:
+        """Return what an expression is that is no signal."""
+        if not isinstance(node, st.Variable):
+            return ""
+        found = self.interpreter.find(node.name)
+        if found is None:
+            return f", and nothing declares {node.name}: --io EIO.cfg or --inputs {node.name}=1 does"
+        kind = f"data of the type {found.type}" if isinstance(found, (Cell, Part)) else "a routine"
+        return f", and {node.name} is {kind}"
+
     def give(self, name: str, value: Any) -> None:
         """Give a value to the data object of an optional argument, if there is one."""
         if name in self.named and isinstance(self.named[name].value, st.Variable):
-            cell = self.interpreter.cell(self.named[name].value)
-            self.interpreter.read(cell)
-            cell.value = self.interpreter.types.converted(value, cell.type)
+            node = self.named[name].value
+            self.interpreter.write(self.interpreter.cell(node), node.name, value)
 
     def report_time_out(self, seconds: float) -> None:
         r"""Let the program know that a wait lasted its longest time: by `\TimeFlag`, or by an error."""
@@ -162,9 +175,64 @@ class Arguments:
         """Return all arguments with a value as one text."""
         given = (one.value for one in (*self.required, *self.named.values()) if one.value is not None)
         values = map(self.interpreter.evaluate, given)
-        return "".join(value if isinstance(value, str) else text_of(value) for value in values)
+        return "".join(value if isinstance(value, str) else text_of(value, PRINTED) for value in values)
 
     def name_of(self, which: int) -> str:
         """Return the name that stands as a required argument, "" for another expression."""
         node = self.required[which].value if which < len(self.required) else None
         return node.name if isinstance(node, st.Variable) else ""
+
+
+def expression_of(text: str) -> Any:
+    """Return the expression that a text has.
+
+    Raises:
+        RapidError: it is none.
+    """
+    from twin.rapid.language import parse
+
+    return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial
+
+
+def bound(interpreter: Interpreter, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
+    """Return the parameters of a routine with the values, or data objects, of the arguments."""
+    required = [one for one in arguments if one.name is None]
+    named = {one.name: one for one in arguments if one.name is not None}
+    data: dict[str, Any] = {}
+    for is_optional, group in routine.parameters:
+        for parameter in group:
+            name = parameter.name.lower()
+            if is_optional or name in named:
+                given = named.pop(name, None)
+            else:
+                given = required.pop(0) if required else None
+                if given is None:
+                    raise RapidError(f"{routine.name} lacks the argument {parameter.name}", "value")
+            data[name] = ABSENT if given is None else _argument(interpreter, given, parameter)
+    if required or named:
+        odd = f"\\{next(iter(named))}" if named else text_of(interpreter.evaluate(required[0].value))
+        raise RapidError(f"{routine.name} has no parameter for the argument {odd}", "value")
+    return data
+
+
+def _argument(interpreter: Interpreter, given: st.Argument, parameter: st.Parameter) -> Any:
+    type_ = interpreter.types.resolved(parameter.type)
+    if given.passed_on is not None:
+        assert interpreter.frame is not None
+        return interpreter.frame.data.get(given.passed_on, ABSENT)
+    if given.value is None:
+        return Cell(BOOL, 0, "IN", True)
+    if type_ in SIGNAL_TYPES and not parameter.stars:
+        return Cell(type_, 0, "IN", interpreter.signal(given.value))
+    if parameter.mode:
+        if not isinstance(given.value, st.Variable):
+            raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
+        cell = interpreter.cell(given.value)
+        interpreter.read(cell)
+        if cell.kind == "CONST" or (cell.kind == "FIXED" and parameter.mode == "VAR"):
+            raise RapidError(f"{given.value.name} is constant, and {parameter.name} may change it", "type")
+        return cell
+    value = interpreter.evaluate(given.value, type_, parameter.stars)
+    return Cell(
+        type_, parameter.stars, "IN", copied(interpreter.types.converted(value, type_, parameter.stars))
+    )

@@ -6,7 +6,7 @@ from typing import Any
 
 from twin.errors import RapidError
 from twin.rapid import strings
-from twin.rapid.arguments import Arguments
+from twin.rapid.arguments import Arguments, expression_of
 from twin.rapid.expressions import Part
 from twin.rapid.moves import Instruction
 from twin.rapid.recorder import Recorder
@@ -82,9 +82,16 @@ def _read_bytes(recorder: Recorder, given: Arguments) -> None:
         raise RapidError(f"{given.name}: the file is at its end", number="err_ranybin_eof")
 
 
-def _read_nothing(recorder: Recorder, given: Arguments) -> None:
-    open_file(recorder, given)
-    raise RapidError(f"{given.name}: the file is at its end", number="err_ranybin_eof")
+def _write_data(recorder: Recorder, given: Arguments) -> None:
+    value = given.interpreter.evaluate(given.expression(1))
+    recorder.files.write(open_file(recorder, given), text_of(value, 9) + "\n")
+
+
+def _read_data(recorder: Recorder, given: Arguments) -> None:
+    line, cell = recorder.files.line(open_file(recorder, given)), given.cell(1)
+    if line is None:
+        raise RapidError(f"{given.name}: the file is at its end", number="err_ranybin_eof")
+    given.write(1, given.interpreter.evaluate(expression_of(line), cell.type, cell.dimensions))
 
 
 def _remove(recorder: Recorder, given: Arguments) -> None:
@@ -150,12 +157,11 @@ INSTRUCTIONS = {
     "Close": Instruction(("IODevice",), _close),
     "Rewind": Instruction(("IODevice",), _rewind),
     "Write": Instruction(("IODevice", "String"), _write),
-    **dict.fromkeys(
-        ("WriteStrBin", "WriteAnyBin", "WriteRawBytes"), Instruction(("IODevice", "Data"), _write_bytes)
-    ),
+    **dict.fromkeys(("WriteStrBin", "WriteRawBytes"), Instruction(("IODevice", "Data"), _write_bytes)),
+    "WriteAnyBin": Instruction(("IODevice", "Data"), _write_data),
     "WriteBin": Instruction(("IODevice", "Buffer", "NChar"), _write_bytes),
     "ReadRawBytes": Instruction(("IODevice", "RawData"), _read_bytes),
-    "ReadAnyBin": Instruction(("IODevice", "Data"), _read_nothing),
+    "ReadAnyBin": Instruction(("IODevice", "Data"), _read_data),
     **dict.fromkeys(
         ("MakeDir", "RemoveDir", "RemoveFile", "RenameFile", "CopyFile", "OpenDir", "CloseDir"),
         Instruction((), _remove),

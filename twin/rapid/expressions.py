@@ -29,7 +29,9 @@ from twin.rapid.values import (
 
 
 class Cell:
-    """Data object: value, type and kind (CONST, PERS, VAR or IN for a parameter).
+    """Data object: value, type and kind (CONST, PERS, FIXED, VAR or IN for a parameter).
+
+    FIXED is a persistent of the controller that a program cannot change: `tool0`, `wobj0` and `load0`.
 
     The initial value of a module's data is computed when it is first needed, since it may use data that is
     declared later.
@@ -97,6 +99,9 @@ class Frame:
 
 USER_DATA = {**{f"reg{k}": NUM for k in range(1, 6)}, "clock1": "clock"}
 """Data of the module `user` that every new controller has, by their types."""
+
+FIXED = "tool0", "wobj0", "load0"
+"""Persistents of a controller that cannot be changed."""
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -197,7 +202,14 @@ class Evaluator(ABC):
         return cell.value
 
     def write(self, cell: Cell | Part, name: str, value: Any) -> None:
-        """Write a value into a data object of a name, which may cause interrupts."""
+        """Write a value into a data object of a name, which may cause interrupts.
+
+        Raises:
+            RapidError: it is constant, or has another type.
+        """
+        if cell.kind in ("CONST", "FIXED"):
+            fixed = f" ({', '.join(FIXED)} cannot be changed)" if cell.kind == "FIXED" else ""
+            raise RapidError(f"{name} is constant{fixed}", "type")
         before = self.read(cell)
         cell.value = copied(self.types.converted(value, cell.type, cell.dimensions))
         if cell.kind == "PERS":
@@ -216,7 +228,7 @@ class Evaluator(ABC):
         if found is None:
             found = frame.scope.find(key)
         if found is None and key in PREDEFINED:
-            return Cell(PREDEFINED[key].type, 0, "CONST", PREDEFINED[key].value)
+            return Cell(PREDEFINED[key].type, 0, "FIXED" if key in FIXED else "CONST", PREDEFINED[key].value)
         if found is None and key.startswith("err_"):  # controllers have some two hundred of them
             return Cell(NUM, 0, "CONST", self.error_number(key))
         return found

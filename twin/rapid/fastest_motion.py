@@ -25,6 +25,9 @@ from twin.robot.limits import check_position
 from twin.robot.robot import Robot
 from twin.robot.units import joint_unit
 
+UNLIMITED = 1e6
+"""Speed in [rad/s] or [m/s] of joints without a limit."""
+
 SPEED_SHARE = 0.995
 """Share of the joint speeds that is planned: speeds between the points of a path are a little larger."""
 
@@ -157,7 +160,7 @@ def largest_x(robot: Robot, dq: Floats) -> Floats:
 
     The speeds are kept in the middle of an interval, too, where x is the mean of both ends.
     """
-    limit = SPEED_SHARE * robot.qd_max
+    limit = np.minimum(SPEED_SHARE * robot.qd_max, UNLIMITED)
     x = np.min((limit / np.maximum(np.abs(dq), 1e-12)) ** 2, axis=-1)
     middle = np.abs(dq.mean(axis=1)) * np.sqrt(x.mean(axis=1))[:, None] / limit
     return x / np.maximum(np.max(middle, axis=1), 1.0)[:, None] ** 2

@@ -15,11 +15,14 @@ from typing import Any, NamedTuple
 
 from twin.errors import RapidError
 from twin.rapid import frames, strings
-from twin.rapid.arguments import Arguments
+from twin.rapid.arguments import Arguments, expression_of
 from twin.rapid.bytes_and_files import open_file
 from twin.rapid.expressions import ABSENT, Cell, Part
 from twin.rapid.recorder import Recorder, Stopped
-from twin.rapid.values import NUM, PREDEFINED, STATES, STRING, Double, Record, rounded, text_of
+from twin.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
+
+MOST_WHOLE = 2**23
+"""Largest whole number up to which all are numbers of the type num."""
 
 
 class Function(NamedTuple):
@@ -44,7 +47,7 @@ def of(arguments: str, compute: Callable[..., Any]) -> Function:
                   for name, type_ in options.items() if name in given}  # fmt: skip
         try:
             value = compute(*values, **chosen)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if isinstance(value, (int, float)) and not isinstance(value, (bool, Double)):
                 return rounded(float(value), *values)
         except (ArithmeticError, IndexError, KeyError, ValueError, struct.error) as error:
             shown = ", ".join(map(text_of, values))
@@ -75,24 +78,27 @@ def constant(value: Any) -> Function:
 
 def _val_to_str(recorder: Recorder, given: Arguments) -> str:
     value = given.interpreter.evaluate(given.expression(0))
-    return value if isinstance(value, str) else text_of(value)
+    return value if isinstance(value, str) else text_of(value, PRINTED)
 
 
 def _str_to_val(recorder: Recorder, given: Arguments) -> bool:
-    from twin.rapid.language import parse
-
     cell = given.cell(1)
     text = given.value(0, STRING)
     if cell.type == STRING:
-        cell.value = text.strip().strip('"')
+        given.write(1, text.strip().strip('"'))
         return True
     try:
-        module = parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0]
-        value = given.interpreter.evaluate(module.items[0].initial, cell.type, cell.dimensions)
-        cell.value = given.interpreter.types.converted(value, cell.type, cell.dimensions)
+        given.write(1, given.interpreter.evaluate(expression_of(text), cell.type, cell.dimensions))
     except RapidError:
         return False
     return True
+
+
+def _dnum_to_num(recorder: Recorder, given: Arguments) -> float:
+    value = given.value(0, "dnum")
+    if "integer" in given and (value != round(value) or abs(value) > MOST_WHOLE):
+        raise RapidError(f"DnumToNum: {text_of(value)} is no whole num", number="err_argvalerr")
+    return rounded(float(value))
 
 
 def _dim(recorder: Recorder, given: Arguments) -> float:
@@ -112,13 +118,13 @@ def _present(recorder: Recorder, given: Arguments) -> bool:
     return found is not ABSENT
 
 
-def _is_kind(kind: str) -> Function:
-    return with_recorder("DatObj", lambda recorder, given: given.cell(0).kind == kind)
+def _is_kind(*kinds: str) -> Function:
+    return with_recorder("DatObj", lambda recorder, given: given.cell(0).kind in kinds)
 
 
 def _test_and_set(recorder: Recorder, given: Arguments) -> bool:
-    cell = given.cell(0)
-    before, cell.value = cell.value, True
+    before = given.cell(0).value
+    given.write(0, True)
     return not before
 
 
@@ -331,10 +337,20 @@ def _clk_read(recorder: Recorder, given: Arguments) -> float:
     return rounded(elapsed if since is None else elapsed + recorder.now() - since)
 
 
-def _max_speed(recorder: Recorder, given: Arguments) -> float:
-    recorder.assume(given.interpreter.place, "MaxRobSpeed returns 7000 mm/s, the speed of vmax")
-    return 7000.0
-
+ASSUMED: dict[str, Any] = {
+    "ValidIO": True, "IOUnitState": 1.0, "UIClientExist": False, "FSSize": 1e9, "CTime": "00:00:00",
+    "CDate": "2000-01-01", "GetTime": 0.0, "OpMode": PREDEFINED["op_auto"].value,
+    "RunMode": PREDEFINED["run_cont_cycle"].value, "RobOS": False, "RobName": "ROB_1",
+    "GetTaskName": "T_ROB1", "TaskRunMec": True, "TaskRunRob": True, "GetSysInfo": "", "GetServiceInfo": "",
+    "GetNextSym": False, "GetNextMechUnit": False, "GetMecUnitName": "ROB_1", "IsMechUnitActive": True,
+    "IsSyncMoveOn": False, "IsMainTask": True, "TextGet": "text", "TextTabGet": 1.0,
+    "TextTabFreeToUse": False, "CSpeedOverride": 100.0, "EventType": 0.0, "ReadMotor": 0.0,
+    "GetMotorTorque": 0.0, "MaxRobSpeed": 7000.0, "MaxRobReorientSpeed": 500.0,
+    "MaxExtLinearSpeed": 5000.0, "MaxExtReorientSpeed": 1000.0, "PathRecValidBwd": False,
+    "SocketGetStatus": float(STATES.index("socket_closed")), "PathRecValidFwd": False,
+    "PFRestart": False, "ExecLevel": 0.0,
+}  # fmt: skip
+"""Values of functions that are those of a controller, and are assumed here."""
 
 FUNCTIONS: dict[str, Function] = {
     # numbers
@@ -359,7 +375,7 @@ FUNCTIONS: dict[str, Function] = {
     "Trunc": of(r"num Val \num Dec", strings.cut(math.trunc)),
     "TruncDnum": of(r"dnum Val \num Dec", strings.cut(math.trunc)),
     "NumToDnum": of("num Value", Double),
-    "DnumToNum": of(r"dnum Value \Integer", lambda value, integer=False: rounded(float(value))),
+    "DnumToNum": with_recorder("Value", _dnum_to_num),
     "BitAnd": of("num A, num B", strings.bits("and")),
     "BitOr": of("num A, num B", strings.bits("or")),
     "BitXOr": of("num A, num B", strings.bits("xor")),
@@ -396,7 +412,7 @@ FUNCTIONS: dict[str, Function] = {
     # data
     "Dim": with_recorder("ArrPar DimNo", _dim),
     "Present": with_recorder("OptPar", _present),
-    "IsPers": _is_kind("PERS"),
+    "IsPers": _is_kind("PERS", "FIXED"),
     "IsVar": _is_kind("VAR"),
     "TestAndSet": with_recorder("Object", _test_and_set),
     # positions
@@ -419,14 +435,12 @@ FUNCTIONS: dict[str, Function] = {
     "CJointT": with_recorder("", lambda recorder, given: _arm(recorder, given).joints()),
     "CalcRobT": with_recorder("Joint_target Tool", _calc("calculated_target", "jointtarget")),
     "CalcJointT": with_recorder("Rob_target Tool", _calc("calculated_joints", "robtarget")),
-    "CTool": with_recorder("", lambda recorder, given: PREDEFINED["tool0"].value),
-    "CWObj": with_recorder("", lambda recorder, given: PREDEFINED["wobj0"].value),
+    "CTool": with_recorder("", lambda recorder, given: recorder.tool),
+    "CWObj": with_recorder("", lambda recorder, given: recorder.work_object),
     # signals
     **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput"],
                     with_recorder("Signal", _input)),
     "TestDI": with_recorder("Signal", lambda recorder, given: _input(recorder, given) == 1.0),
-    "ValidIO": constant(True),
-    "IOUnitState": constant(1.0),
     # operator
     "UINumEntry": with_recorder("", _ui_entry),
     "UINumTune": with_recorder("InitValue Increment", _ui_entry),
@@ -434,7 +448,6 @@ FUNCTIONS: dict[str, Function] = {
     "UIAlphaEntry": with_recorder("", _ui_alpha),
     "UIMessageBox": with_recorder("", _ui_choice),
     "UIListView": with_recorder("ListItems", _ui_choice),
-    "UIClientExist": constant(False),
     # files
     "ReadStr": with_recorder("IODevice", _read_line),
     "ReadNum": with_recorder("IODevice", _read_number),
@@ -443,44 +456,10 @@ FUNCTIONS: dict[str, Function] = {
     "RawBytesLen": with_recorder("RawData", lambda recorder, given: float(len(given.opaque(0, bytes, b"")))),
     "IsFile": with_recorder("Path", _is_file),
     "FileSize": with_recorder("Path", _file_size),
-    "FSSize": constant(1e9),
     # the controller
     "ClkRead": with_recorder("Clock", _clk_read),
-    "MaxRobSpeed": with_recorder("", _max_speed),
     "IsStopMoveAct": with_recorder("", lambda recorder, given: recorder.stopped_at is not None),
-    "CTime": constant("00:00:00"),
-    "CDate": constant("2000-01-01"),
-    "GetTime": constant(0.0),
-    "OpMode": constant(PREDEFINED["op_auto"].value),
-    "RunMode": constant(PREDEFINED["run_cont_cycle"].value),
-    "RobOS": constant(False),
-    "RobName": constant("ROB_1"),
-    "GetTaskName": constant("T_ROB1"),
-    "TaskRunMec": constant(True),
-    "TaskRunRob": constant(True),
-    "GetSysInfo": constant(""),
-    "GetServiceInfo": constant(""),
-    "GetNextSym": constant(False),
-    "GetNextMechUnit": constant(False),
-    "GetMecUnitName": constant("ROB_1"),
-    "IsMechUnitActive": constant(True),
-    "IsSyncMoveOn": constant(False),
-    "IsMainTask": constant(True),
-    "TextGet": constant("text"),
-    "TextTabGet": constant(1.0),
-    "TextTabFreeToUse": constant(False),
-    "CSpeedOverride": constant(100.0),
-    "EventType": constant(0.0),
-    "ReadMotor": constant(0.0),
-    "GetMotorTorque": constant(0.0),
-    "MaxRobReorientSpeed": constant(500.0),
-    "MaxExtLinearSpeed": constant(5000.0),
-    "MaxExtReorientSpeed": constant(1000.0),
-    "SocketGetStatus": constant(float(STATES.index("socket_closed"))),
-    "PathRecValidBwd": constant(False),
-    "PathRecValidFwd": constant(False),
-    "PFRestart": constant(False),
-    "ExecLevel": constant(0.0),
+    **{name: constant(value) for name, value in ASSUMED.items()},
 }  # fmt: skip
 """Predefined functions by their names."""
 

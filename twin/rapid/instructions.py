@@ -2,7 +2,7 @@
 
 A line has the name, the names of the required arguments in order, and a Python function of the recorder and
 the arguments, such as `"WaitTime": Instruction(names("Time"), _wait)`.  What changes nothing in the motion is
-a name in one of the lists of `_noted`; what needs a controller is a name in a list of `_refused`.
+a name in `WITHOUT_EFFECT`; what needs a controller is a name in a list of `_refused`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from twin.rapid import bytes_and_files as data
 from twin.rapid import interrupt_instructions as interrupts
 from twin.rapid import syntax_tree as st
 from twin.rapid import waits
-from twin.rapid.arguments import Arguments
+from twin.rapid.arguments import Arguments, expression_of
+from twin.rapid.expressions import Cell, Part
 from twin.rapid.functions import ask_number, buttons
 from twin.rapid.moves import MOVES, Instruction, displacement_on
 from twin.rapid.recorder import Left, Recorder
@@ -101,11 +102,11 @@ def _read_key(recorder: Recorder, given: Arguments) -> None:
     question = given.value(1, STRING)
     keys = {text: k - 1.0 for k in range(2, len(given)) if (text := given.value(k, STRING))}
     given.give("breakflag", 0.0)
-    given.cell(0).value = ask_number(recorder, given, question, min(keys.values(), default=1.0), keys)
+    given.write(0, ask_number(recorder, given, question, min(keys.values(), default=1.0), keys))
 
 
 def _read_number(recorder: Recorder, given: Arguments) -> None:
-    given.cell(0).value = ask_number(recorder, given, given.value(1, STRING), 0.0)
+    given.write(0, ask_number(recorder, given, given.value(1, STRING), 0.0))
 
 
 def _message_box(recorder: Recorder, given: Arguments) -> None:
@@ -122,16 +123,17 @@ def _exit_cycle(recorder: Recorder, given: Arguments) -> None:
     raise Left(f"{given.name} in line {given.interpreter.place[1]}", restarts=True)
 
 
-def _add(sign: int | None) -> Run:
+def _add(sign: float | None) -> Run:
     def run(recorder: Recorder, given: Arguments) -> None:
-        cell = given.cell(0)
-        if cell.kind == "CONST":
-            raise RapidError(f"{given.name_of(0)} is constant", "type")
-        by = given.value(1, NUM) if given.name.lower() == "add" else sign or 0
-        before = given.interpreter.number(cell.value)
-        cell.value = 0.0 if sign is None and given.name.lower() == "clear" else rounded(before + by)
+        before = given.interpreter.typed(given.cell(0).value, float, NUM)
+        by = given.value(1, "dnum") if sign is None else sign
+        given.write(0, rounded(before + by, before))
 
     return run
+
+
+def _clear(recorder: Recorder, given: Arguments) -> None:
+    given.write(0, 0.0)
 
 
 def _call_by_var(recorder: Recorder, given: Arguments) -> None:
@@ -140,18 +142,22 @@ def _call_by_var(recorder: Recorder, given: Arguments) -> None:
 
 def _book_error(recorder: Recorder, given: Arguments) -> None:
     numbers = given.interpreter.error_numbers
-    given.cell(0).value = numbers.setdefault(given.name_of(0).lower(), 1000.0 + len(numbers))
+    given.write(0, numbers.setdefault(given.name_of(0).lower(), 1000.0 + len(numbers)))
 
 
-def _raise(recorder: Recorder, given: Arguments) -> None:
-    number = given.value(1, NUM) if given.name.lower() == "errraise" else given.value("errornumber", NUM)
-    given.interpreter.raise_number(number)
+def _err_raise(recorder: Recorder, given: Arguments) -> None:
+    given.interpreter.raise_number(given.interpreter.read(_named(given)[1]))
+
+
+def _raise_to_user(recorder: Recorder, given: Arguments) -> None:
+    present = given.interpreter.frame.handling  # type: ignore[union-attr]
+    given.interpreter.raise_number(given.optional("errornumber", NUM, present or 0.0))
 
 
 def _try_int(recorder: Recorder, given: Arguments) -> None:
     value = given.value(0, "dnum")
     if value != round(value):
-        raise RapidError(f"TryInt: {text_of(value)} is not whole", number="err_argvalerr")
+        raise RapidError(f"TryInt: {text_of(value)} is not whole", number="err_int_notval")
 
 
 def _no_retry_limit(recorder: Recorder, given: Arguments) -> None:
@@ -182,14 +188,25 @@ def _alias(recorder: Recorder, given: Arguments) -> None:
     given.cell(1).value = Signal(name if isinstance(name, str) else given.signal(0))
 
 
-def _unchanged(recorder: Recorder, given: Arguments) -> None:
-    recorder.assume(
-        given.interpreter.place, f"{given.name}: what it reads is not known here, its data keeps its value"
-    )
+def _named(given: Arguments) -> tuple[str, Cell | Part]:
+    """Return the name in the first argument, and the data object of this name."""
+    name = given.value(0, STRING)
+    try:
+        node = expression_of(name)
+        return node.name, given.interpreter.cell(node)
+    except (RapidError, AttributeError):
+        sentence = f"{given.name}: there is no data {text_of(name)}"
+        raise RapidError(sentence, "name", number="err_sym_access") from None
 
 
-def _nothing(recorder: Recorder, given: Arguments) -> None:
-    pass
+def _get_data(recorder: Recorder, given: Arguments) -> None:
+    given.write(1, given.interpreter.read(_named(given)[1]))
+
+
+def _set_data(recorder: Recorder, given: Arguments) -> None:
+    name, cell = _named(given)
+    value = given.interpreter.evaluate(given.expression(1), cell.type, cell.dimensions)
+    given.interpreter.write(cell, name, value)
 
 
 # ---------------------------------------------------------------------------------------------- table
@@ -200,13 +217,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _noted(text: str, reason: str) -> dict[str, Instruction]:
-    """Return instructions that change nothing in the plan, which the first of each name notes."""
-
-    def run(recorder: Recorder, given: Arguments) -> None:
-        recorder.note_once(given.name.lower(), given.interpreter.place, f"{given.name} ({reason})")
-
-    return {name: Instruction((), run) for name in text.split()}
+def _without_effect(recorder: Recorder, given: Arguments) -> None:
+    reason = next(reason for name, reason in WITHOUT_EFFECT.items() if name.lower() == given.name.lower())
+    recorder.note_without_effect(given.interpreter.place, f"{given.name} ({reason})")
 
 
 def _refused(text: str, reason: str) -> dict[str, Instruction]:
@@ -216,16 +229,37 @@ def _refused(text: str, reason: str) -> dict[str, Instruction]:
     return {name: Instruction((), run) for name in text.split()}
 
 
-def _passed(text: str, reason: str) -> dict[str, Instruction]:
-    def run(recorder: Recorder, given: Arguments) -> None:
-        recorder.assume(given.interpreter.place, f"{given.name} is passed: {reason}")
-
-    return {name: Instruction((), run) for name in text.split()}
-
-
 def _same(text: str, arguments: str, run: Run) -> dict[str, Instruction]:
     return {name: Instruction(names(arguments), run) for name in text.split()}
 
+
+WITHOUT_EFFECT = {
+    name: reason
+    for reason, text in {
+        "its data keeps its value": "ReadCfgData GetSysData ReadErrData GetTrapData",
+        "there is one task here":
+        "SyncMoveOn SyncMoveOff SyncMoveUndo SyncMoveSuspend SyncMoveResume WaitSyncTask",
+        "it moves no axis of the arm":
+        "MoveExtJ IndAMove IndCMove IndDMove IndRMove IndReset ActUnit DeactUnit",
+        "the given modules count": "Load UnLoad StartLoad WaitLoad CancelLoad EraseModule",
+        "it changes nothing in the plan":
+        "SingArea MotionSup PathResol SoftAct SoftDeact EOffsOn EOffsOff EOffsSet PathAccLim WorldAccLim "
+        "CirPathMode SpeedRefresh TuneServo TuneReset SpeedLimAxis SpeedLimCheckPoint MotionPlannerMode "
+        "DynamicSetup CornerPathWarning CorrCon CorrDiscon CorrClear FricIdInit MechUnitLoad "
+        "HollowWristReset MotionProcessModeSet DitherAct DitherDeact SetLeadThrough",
+        "world zones are not watched":
+        "WZBoxDef WZSphDef WZCylDef WZHomeJointDef WZLimJointDef WZLimSup WZDOSet WZEnable WZDisable WZFree",
+        "triggers are not set":
+        "TriggIO TriggEquip TriggInt TriggSpeed TriggRampAO TriggCheckIO TriggStopProc TriggDataReset",
+        "paths are not recorded": "PathRecStart PathRecStop PathRecMoveBwd PathRecMoveFwd StepBwdPath",
+        "the program goes on": "Stop Break SystemStopAction WarmStart WaitRob StopMoveReset ProcerrRecovery",
+        "the controller is not changed":
+        "IOEnable IODisable IOBusState IOBusStart WriteCfgData SetSysData SetAllDataVal SetDataSearch Save "
+        "WriteVar TextTabInstall SkipWarn ReportWarning CamFlush EGMReset",
+    }.items()
+    for name in text.split()
+}  # fmt: skip
+"""Instructions that are accepted and do nothing in a check, with what that means."""
 
 INSTRUCTIONS: dict[str, Instruction] = {
     **MOVES,
@@ -262,52 +296,20 @@ INSTRUCTIONS: dict[str, Instruction] = {
     **data.INSTRUCTIONS,
     # program and data
     "ExitCycle": Instruction((), _exit_cycle),
-    "Add": Instruction(names("Name AddValue"), _add(0)),
-    "Incr": Instruction(names("Name"), _add(1)),
-    "Decr": Instruction(names("Name"), _add(-1)),
-    "Clear": Instruction(names("Name"), _add(None)),
+    "Add": Instruction(names("Name AddValue"), _add(None)),
+    "Incr": Instruction(names("Name"), _add(1.0)),
+    "Decr": Instruction(names("Name"), _add(-1.0)),
+    "Clear": Instruction(names("Name"), _clear),
     **_same("ClkStart ClkStop ClkReset", "Clock", _clock),
     "CallByVar": Instruction(names("Name Number"), _call_by_var),
     "BookErrNo": Instruction(names("ErrorName"), _book_error),
-    "ErrRaise": Instruction(names("ErrorName ErrorId"), _raise),
-    "RaiseToUser": Instruction((), _raise),
+    "ErrRaise": Instruction(names("ErrorName ErrorId"), _err_raise),
+    "RaiseToUser": Instruction((), _raise_to_user),
     "TryInt": Instruction(names("DataObj"), _try_int),
     "ResetRetryCount": Instruction((), _no_retry_limit),
-    "Rapid_Dummy": Instruction((), _nothing),
-    "TPReadStatus": Instruction((), _nothing),
-    **_same("ReadCfgData WriteCfgData GetDataVal GetSysData ReadErrData GetTrapData", "", _unchanged),
-    # what needs more than one task, or more than a plan
-    **_passed(
-        "SyncMoveOn SyncMoveOff SyncMoveUndo SyncMoveSuspend SyncMoveResume WaitSyncTask",
-        "there is one task here",
-    ),
-    **_passed(
-        "MoveExtJ IndAMove IndCMove IndDMove IndRMove IndReset ActUnit DeactUnit",
-        "it moves no axis of the arm",
-    ),
-    **_passed("Load UnLoad StartLoad WaitLoad CancelLoad EraseModule", "the given modules count"),
-    **_noted(
-        "SingArea MotionSup PathResol SoftAct SoftDeact EOffsOn EOffsOff EOffsSet PathAccLim WorldAccLim "
-        "CirPathMode SpeedRefresh TuneServo TuneReset SetSysData SpeedLimAxis SpeedLimCheckPoint "
-        "MotionPlannerMode DynamicSetup CornerPathWarning CorrCon CorrDiscon CorrClear FricIdInit "
-        "MechUnitLoad HollowWristReset ReportWarning CamFlush ContactL",
-        "it changes nothing in the plan",
-    ),
-    **_noted(
-        "WZBoxDef WZSphDef WZCylDef WZHomeJointDef WZLimJointDef WZLimSup WZDOSet WZEnable WZDisable WZFree",
-        "world zones are not watched",
-    ),
-    **_noted(
-        "TriggIO TriggEquip TriggInt TriggSpeed TriggRampAO TriggCheckIO TriggStopProc TriggDataReset",
-        "triggers are not set",
-    ),
-    **_noted(
-        "IOEnable IODisable IOBusState IOBusStart SkipWarn Stop Break SystemStopAction PathRecStart "
-        "PathRecStop PathRecMoveBwd PathRecMoveFwd StepBwdPath ProcerrRecovery SetAllDataVal SetDataVal "
-        "SetDataSearch Save WarmStart WriteVar TextTabInstall DitherAct DitherDeact WaitRob SetLeadThrough "
-        "StopMoveReset MotionProcessModeSet EGMReset",
-        "logged",
-    ),
+    "GetDataVal": Instruction(names("Object Value"), _get_data),
+    "SetDataVal": Instruction(names("Object Value"), _set_data),
+    **dict.fromkeys(WITHOUT_EFFECT, Instruction((), _without_effect)),
     **_refused(
         "SocketCreate SocketConnect SocketBind SocketListen SocketAccept SocketSend SocketReceive "
         "SocketClose SocketSendTo SocketReceiveFrom RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage "

@@ -48,7 +48,9 @@ def _group(recorder: Recorder, given: Arguments) -> None:
 
 
 def _analog(recorder: Recorder, given: Arguments) -> None:
-    condition, high, low = (given.value(k, NUM) for k in (1, 2, 3))
+    condition, high, low, delta = (given.value(k, NUM) for k in (1, 2, 3, 4))
+    name = given.signal(0)
+    reference = recorder.signals.values.get(name.lower(), 0.0)
     holds: dict[float, Callable[[float], bool]] = {
         1.0: lambda value: value > high, 2.0: lambda value: value <= high,
         3.0: lambda value: value > low, 4.0: lambda value: value <= low,
@@ -56,13 +58,22 @@ def _analog(recorder: Recorder, given: Arguments) -> None:
         7.0: lambda value: True,
     }  # fmt: skip
     test = holds.get(condition, lambda value: True)
-    watch(given, 5, given.signal(0), "signal", lambda before, after: test(after) and not test(before))
+
+    def fires(before: float, after: float) -> bool:
+        nonlocal reference  # the value at this instruction, or at the interrupt before
+        if not (test(after) and abs(after - reference) > delta):
+            return False
+        reference = after
+        return True
+
+    watch(given, 5, name, "signal", fires)
 
 
 def _timer(recorder: Recorder, given: Arguments) -> None:
     period = given.value(0, NUM)
-    if not period >= 0.01:
-        raise RapidError(f"{given.name} of {period:g} s, expected at least 0.01")
+    least = 0.01 if {"single", "singlesafe"} & set(given.named) else 0.1
+    if not period >= least:
+        raise RapidError(f"{given.name} of {period:g} s, expected at least {least:g}")
     watch(given, 1, f"ITimer {period:g} s", "timer", lambda before, after: True, period)
 
 

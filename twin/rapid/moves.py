@@ -81,6 +81,7 @@ def move(kind: str, names: str, *, process: str = "") -> Instruction:
         if type_ == "robtarget" and settings.displacement is not None:
             target = _displaced(target, settings.displacement)
             via = None if via is None else _displaced(via, settings.displacement)
+        recorder.tool, recorder.work_object = tool, work_object
         recorder.add(
             Move(
                 file=at[0],
@@ -115,8 +116,7 @@ def _act_at_target(recorder: Recorder, given: Arguments, place: dict[str, int], 
     if "SearchPoint" in place:
         at = given.interpreter.place
         recorder.note(at, f"{given.name}: no contact found, the search ends at its target")
-        cell = given.cell(place["SearchPoint"])
-        cell.value = given.interpreter.types.converted(target, cell.type)
+        given.write(place["SearchPoint"], target)
         if given.interpreter.handles_errors:
             given.interpreter.raise_error("err_whlsearch", "no contact found")
 
@@ -241,6 +241,7 @@ MOVES: dict[str, Instruction] = {
     "TriggLIOs": move("line", LINE, process=NO_OUTPUT),
     "SearchL": move("line", "Signal SearchPoint ToPoint Speed Tool", process="its search is not"),
     "SearchC": move("circle", "Signal SearchPoint CirPoint ToPoint Speed Tool", process="its search is not"),
+    "ContactL": move("line", "ToPoint Speed Tool", process="its contact is not"),
     **_family(("ArcL", "ArcLStart", "ArcLEnd", "ArcL1", "ArcL2"), "line", WELD, NO_WELD),
     **_family(("ArcC", "ArcCStart", "ArcCEnd"), "circle", WELD_CIRCLE, NO_WELD),
     **_family(("DispL", "CapL", "LaserL"), "line", "ToPoint Speed Bead Zone Tool", NO_PROCESS),

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from twin.errors import RapidError, near
 from twin.rapid import syntax_tree as st
-from twin.rapid.arguments import Arguments
-from twin.rapid.expressions import ABSENT, Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
+from twin.rapid.arguments import Arguments, bound
+from twin.rapid.expressions import Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
 from twin.rapid.interrupts import Interrupts
 from twin.rapid.recorder import Left, Recorder, Stopped
 from twin.rapid.repetition import Repetition
@@ -20,15 +20,13 @@ from twin.rapid.signals import signals_of
 from twin.rapid.values import (
     BOOL,
     NUM,
-    PREDEFINED,
-    SIGNAL_TYPES,
     STATES,
     STRING,
     copied,
     one_letter_beside,
     rounded,
-    text_of,
 )
+from twin.threads import in_threads
 
 
 class _Returned(Exception):
@@ -47,8 +45,17 @@ class _Handled(Exception):
     """End of an error handler; `args` are RETRY or TRYNEXT, and file and line."""
 
 
-DEEPEST = 100
-"""Largest number of calls within each other."""
+DEEPEST = 12_000
+"""Largest number of calls within each other; a controller has memory for some number, too."""
+
+MANY_CALLS = 100
+"""Number of calls within each other that are stated at the end, because they had not returned."""
+
+CALLS_OF_A_STACK = 100
+"""Calls within each other on the stack of one thread; the next ones are on that of another thread."""
+
+FRAMES = 5000
+"""Depth of Python's calls for the calls of one stack."""
 
 STEP_LIMIT = 500_000
 """Statements after which a program is stopped."""
@@ -65,6 +72,7 @@ class Interpreter(Evaluator):
     Attributes:
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
+        unreturned: number of calls that had not returned when the program ended.
         interrupts: interrupts and their traps.
         running_clocks: clocks that run, by the identities of their data objects.
     """
@@ -82,7 +90,8 @@ class Interpreter(Evaluator):
         recorder.signals.names |= set(signals_of(modules, recorder.signals.types))
         self.instructions, self.recorder = instructions, recorder
         self.step_limit = step_limit
-        self.steps = self.depth = self.endless = 0
+        self.steps = self.depth = self.endless = self.unreturned = 0
+        self._recursions: dict[int, Repetition] = {}  # of routines that run, by their identities
         self.counts: Counter[tuple[str, int]] = Counter()
         self.interrupts = Interrupts()
         self.watching = [self.interrupts]
@@ -127,7 +136,7 @@ class Interpreter(Evaluator):
 
     def run_routine(self, scope: Scope, routine: st.Routine, arguments: Sequence[st.Argument] = ()) -> Any:
         """Run a routine with arguments, and return a function's value."""
-        frame = Frame(scope, routine, self._bound(routine, arguments))
+        frame = Frame(scope, routine, bound(self, routine, arguments))
         before, place = self.frame, self.place
         if self.depth >= DEEPEST:
             raise RapidError(
@@ -136,6 +145,26 @@ class Interpreter(Evaluator):
         self.frame = frame
         self.depth += 1
         try:
+            if self.depth % CALLS_OF_A_STACK:
+                return self._run_in(frame)
+            values: list[Any] = []
+            in_threads(lambda: values.append(self._run_in(frame)), 1)
+            return values[0]
+        except Stopped:
+            self.unreturned += 1
+            raise
+        finally:
+            self.frame, self.place = before, place
+            self.depth -= 1
+
+    def _run_in(self, frame: Frame) -> Any:
+        """Run the routine of a call, and return a function's value."""
+        scope, routine = frame.scope, frame.routine
+        rounds = self.watched_calls(routine)
+        try:
+            if rounds is not None and rounds.begin_round() == 1 and not routine.parameters:
+                text = f"{routine.name} calls itself: each call takes memory, a loop does not"
+                self.recorder.note((scope.file, routine.line), text)
             for item in routine.data:
                 with Placed(scope.file, item.line):
                     frame.data[item.name.lower()] = cell = self.declared(item, frame)
@@ -149,54 +178,17 @@ class Interpreter(Evaluator):
                 return None
             return copied(self.types.converted(end.args[0], self.types.resolved(routine.type)))
         finally:
-            self.frame, self.place = before, place
-            self.depth -= 1
+            if rounds is not None:
+                rounds.end_round()
         if routine.kind == "FUNC":
             raise RapidError(f"the function {routine.name} ends without RETURN", "value")
         return None
 
-    def _bound(self, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
-        """Return the parameters of a routine with the values, or data objects, of the arguments."""
-        required = [one for one in arguments if one.name is None]
-        named = {one.name: one for one in arguments if one.name is not None}
-        data: dict[str, Any] = {}
-        for is_optional, group in routine.parameters:
-            for parameter in group:
-                name = parameter.name.lower()
-                if is_optional or name in named:
-                    given = named.pop(name, None)
-                else:
-                    given = required.pop(0) if required else None
-                    if given is None:
-                        raise RapidError(f"{routine.name} lacks the argument {parameter.name}", "value")
-                data[name] = ABSENT if given is None else self._argument(given, parameter)
-        if required or named:
-            odd = f"\\{next(iter(named))}" if named else text_of(self.evaluate(required[0].value))
-            raise RapidError(f"{routine.name} has no parameter for the argument {odd}", "value")
-        return data
-
-    def _argument(self, given: st.Argument, parameter: st.Parameter) -> Any:
-        type_ = self.types.resolved(parameter.type)
-        if given.passed_on is not None:
-            assert self.frame is not None
-            return self.frame.data.get(given.passed_on, ABSENT)
-        if given.value is None:
-            return Cell(BOOL, 0, "IN", True)
-        if type_ in SIGNAL_TYPES and not parameter.stars:
-            return Cell(type_, 0, "IN", self.signal(given.value))
-        if parameter.mode:
-            if not isinstance(given.value, st.Variable):
-                raise RapidError(f"the parameter {parameter.name} needs a variable", "type")
-            cell = self.cell(given.value)
-            self.read(cell)
-            is_predefined = given.value.name.lower() in PREDEFINED  # tool0 and others are PERS there
-            if cell.kind == "CONST" and not (parameter.mode == "PERS" and is_predefined):
-                raise RapidError(
-                    f"{given.value.name} is constant, and {parameter.name} may change it", "type"
-                )
-            return cell
-        value = self.evaluate(given.value, type_, parameter.stars)
-        return Cell(type_, parameter.stars, "IN", copied(self.types.converted(value, type_, parameter.stars)))
+    def watched_calls(self, routine: st.Routine) -> Repetition | None:
+        """Return the calls of a procedure within itself as the rounds of a loop, None for other routines."""
+        if routine.kind != "PROC":
+            return None
+        return self._recursions.setdefault(id(routine), Repetition(self, routine.line, True, rounds=-1))
 
     # -------------------------------------------------------------------------------------- statements
 
@@ -287,8 +279,6 @@ class Interpreter(Evaluator):
 
     def _assign(self, statement: st.Assign) -> None:
         cell = self.cell(statement.target)
-        if cell.kind == "CONST":
-            raise RapidError(f"{statement.target.name} is constant", "type")
         value = self.evaluate(statement.value, cell.type, cell.dimensions)
         self.write(cell, statement.target.name, value)
 
@@ -374,7 +364,7 @@ class Interpreter(Evaluator):
                 )
         self.endless -= is_endless
 
-    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], None]:
+    def watched_rounds(self, line: int, is_endless: bool) -> Callable[[], object]:
         """Return the function that a loop calls at the beginning of each round."""
         return Repetition(self, line, is_endless).begin_round
 
@@ -474,9 +464,14 @@ class Interpreter(Evaluator):
             RapidError: a fault; the message states file and line.
         """
         try:
+            self.unreturned = 0
             self.run_routine(*self.procedure(main))
         except Stopped as end:
-            end.planned |= self.endless > 0 and self.recorder.is_full
+            is_deep = self.unreturned > MANY_CALLS
+            end.planned |= (self.endless > 0 or is_deep) and self.recorder.is_full
+            if is_deep:
+                calls = f"{self.unreturned} calls within each other had not returned"
+                end.args = (f"{end}; {calls}" if str(end) else calls,)
             return end
         except _Raised as error:
             number, *place, sentence = error.args

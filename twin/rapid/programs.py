@@ -20,7 +20,7 @@ from twin.rapid.instructions import instructions_for
 from twin.rapid.language import Source, joined, read_source
 from twin.rapid.operator_panel import Operator
 from twin.rapid.planning import LargestShare, Limits, Plan, PlannedMove, plan
-from twin.rapid.program import STEP_LIMIT, Interpreter
+from twin.rapid.program import FRAMES, STEP_LIMIT, Interpreter
 from twin.rapid.recorder import Move, Note, Pause, Recorder, Stopped
 from twin.rapid.signals import Inputs, Signals
 from twin.rapid.targets import Arm, Segment
@@ -28,9 +28,6 @@ from twin.robot.limits import check_position
 from twin.robot.robot import Robot
 from twin.trajectories.joint_trajectories import Sequence as MotionSequence
 from twin.trajectories.joint_trajectories import hold
-
-FRAMES = 5000
-"""Depth of Python's calls for nested calls of a program."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,8 @@ class Recorder:
         assumed: what nobody gave, and was assumed.
         settings: settings for the next move.
         arm: arm that follows the moves, None if kinematics is not judged.
+        tool: tool of the last move.
+        work_object: work object of the last move.
         signals: signals of the cell.
         operator: answers of the operator.
         files: files of the controller.
@@ -182,6 +184,7 @@ class Recorder:
         self.notes: list[Note] = []
         self.assumed: list[Note] = []
         self.settings = Settings()
+        self.tool, self.work_object = PREDEFINED["tool0"].value, PREDEFINED["wobj0"].value
         self.arm, self.signal_delay, self.limit, self.clock = arm, signal_delay, limit, clock
         self.signals = signals or Signals({})
         self.operator, self.files = operator or Operator(()), files or Files(None)
@@ -192,7 +195,6 @@ class Recorder:
         self.on_time: Callable[[float], None] = lambda t: None
         self.stored: list[tuple[str, int] | None] = []
         self._known: set[Note] = set()
-        self._once: set[str] = set()
         self._notes_of: Counter[tuple[str, int]] = Counter()
         self._counted = 0  # events whose time is in _time
         self._segments_counted, self._time = 0, 0.0
@@ -219,11 +221,9 @@ class Recorder:
             note = note._replace(text="and more texts of this line")
         notes.append(note)
 
-    def note_once(self, key: str, place: tuple[str, int], text: str) -> None:
-        """Add the first note of a key alone."""
-        if key not in self._once:
-            self._once.add(key)
-            self.note(place, text)
+    def note_without_effect(self, place: tuple[str, int], text: str) -> None:
+        """Add a note on an instruction that does nothing; a live controller has it in its log, too."""
+        self._add_note(self.notes, Note(*place, text))
 
     # ---------------------------------------------------------------------------------------- motion
 

@@ -27,34 +27,41 @@ class Repetition:
         interpreter: interpreter of the program.
         line: line of the loop.
         is_endless: whether the condition of the loop is TRUE.
+        rounds: number of the round before the first one; -1 for a procedure, whose first call is no round.
     """
 
-    def __init__(self, interpreter: Interpreter, line: int, is_endless: bool) -> None:
+    def __init__(self, interpreter: Interpreter, line: int, is_endless: bool, rounds: int = 0) -> None:
         self._interpreter, self._line, self._is_endless = interpreter, line, is_endless
-        self._moves: dict[Hashable, int] = {}
-        self._rounds = 0
+        self._seen: dict[Hashable, tuple[int, int]] = {}  # moves and rounds by states
+        self._rounds = rounds
 
-    def begin_round(self) -> None:
-        """Compare the present state with those of the rounds before.
+    def end_round(self) -> None:
+        """Forget the last round, as that of a call which returns."""
+        if self._seen and next(reversed(self._seen.values()))[1] == self._rounds:
+            self._seen.popitem()
+        self._rounds -= 1
+
+    def begin_round(self) -> int:
+        """Compare the present state with those of the rounds before, and return the number of the round.
 
         Raises:
             Stopped: the loop repeats itself.
         """
         self._rounds += 1
         rounds = self._rounds
-        if not (self._is_endless and rounds <= FIRST_ROUNDS):
+        if not (self._is_endless and 0 < rounds <= FIRST_ROUNDS):
             apart = rounds & (rounds - 1)  # 0 at powers of two; they and the rounds after them count
             if rounds < WAITING_ROUNDS or (apart and (rounds - 1) & (rounds - 2)):
-                return
+                return rounds
         recorder = self._interpreter.recorder
         if recorder.signals.next_change is not None or recorder.wakes_at() is not None:
-            return
+            return rounds
         if self._interpreter.running_clocks:
-            return
+            return rounds
         state = state_of(self._interpreter)
-        if state not in self._moves:
-            self._moves[state] = recorder.moves
-        elif recorder.moves > self._moves[state]:
+        if state not in self._seen:
+            self._seen[state] = recorder.moves, rounds
+        elif recorder.moves > self._seen[state][0]:
             raise Stopped(
                 f"line {self._line} repeats itself for ever: its moves until round {rounds} are judged",
                 planned=True,
@@ -65,6 +72,7 @@ class Repetition:
                 f"the program waits {waits} in the loop of line {self._line}: --inputs NAME=VALUE@TIME "
                 "changes a signal or data"
             )
+        return rounds
 
     def _answer_wait(self) -> bool:
         """Let a signal become 1 that the loop reads and nobody set, as a wait for it is answered."""

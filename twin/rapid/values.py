@@ -106,18 +106,22 @@ def copied(value: Any) -> Any:
     return copy.copy(value)
 
 
-def text_of(value: Any) -> str:
-    """Return a value as RAPID writes it."""
+PRINTED = 6
+"""Significant digits of a num that a program prints: 1.234567 is "1.23457"."""
+
+
+def text_of(value: Any, digits: int = 7) -> str:
+    """Return a value as RAPID writes it, with so many digits of a num."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        return f"{value:.{15 if isinstance(value, Double) else 7}g}".replace("e", "E")
+        return f"{value:.{15 if isinstance(value, Double) else digits}g}".replace("e", "E")
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     if isinstance(value, Record):
-        return "[" + ",".join(text_of(one) for one in value.values) + "]"
+        return "[" + ",".join(text_of(one, digits) for one in value.values) + "]"
     if isinstance(value, list):
-        return "[" + ",".join(text_of(one) for one in value) + "]"
+        return "[" + ",".join(text_of(one, digits) for one in value) + "]"
     return "-"
 
 

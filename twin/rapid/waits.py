@@ -47,7 +47,7 @@ def wait_until(recorder: Recorder, given: Arguments) -> None:
 
 def wait_test_and_set(recorder: Recorder, given: Arguments) -> None:
     """Take a semaphore (WaitTestAndSet); only this task has it."""
-    given.cell(0).value = True
+    given.write(0, True)
 
 
 def _wait(

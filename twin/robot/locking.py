@@ -1,94 +1,144 @@
-"""Arms whose outer joints are locked, so that their links are one body with the last moving link."""
+"""Arms with locked joints, as the fingers of a gripper: their links are one body with the one before."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from twin.errors import RobotError
+from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.axis_torques import UserColumn
+from twin.multibody.recursions import placements
 from twin.multibody.tree import frozen, transformed_parameters
-from twin.robot.robot import Frame, Robot
+from twin.robot.robot import Frame, NamedPoses, Robot
 
 
-def locked(robot: Robot, axes: int) -> Robot:
-    """Return the arm with its first `axes` joints, the others locked at 0.
+def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
+    """Return the arm with joints locked, and with those that follow them by `<mimic>`.
 
-    Springs and balancers over locked joints do no work.  The arm has no DH table, no drives and no named
+    Springs and balancers over locked joints do no work.  The arm has no DH table, no drives and no published
     poses, because these are those of the whole arm.
 
+    Args:
+        robot: the whole arm.
+        joints: positions of the joints to lock, by name, in [rad] or [m]; or the number of the first axes
+            that stay, the others being locked at 0.
+
     Raises:
-        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints.
+        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints; a
+            position is outside the range; or nothing would move the tool frame.
+        UnknownNameError: there is no such joint.
 
     Example:
         >>> import twin
-        >>> from twin.robot.locking import locked
-        >>> arm = locked(twin.load("irb140"), 3)
+        >>> arm = twin.robot.locked(twin.load("irb140"), {"joint_4": 0.5, "joint_6": 0.0})
         >>> arm.joint_names
-        ('joint_1', 'joint_2', 'joint_3')
+        ('joint_1', 'joint_2', 'joint_3', 'joint_5')
     """
-    if robot.loops or robot.tree.n != robot.n:
-        names = ", ".join(robot.tree.names[joint] for joint in robot.passive)
-        raise RobotError(f"robot {robot.name!r} has joints without a motor ({names}), so none can be locked")
-    if not 1 <= axes <= robot.n:
-        raise RobotError(
-            f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {axes}"
-        )
-    tree = robot.tree
-    if columns := [one.name for one in tree.torques if isinstance(one, UserColumn)]:
-        raise RobotError(
-            f"robot {robot.name!r} has the column {columns[0]} over all its joints, so none can be locked"
-        )
-    inertias = np.vstack([tree.inertias[:axes], tree.base_inertia])  # the base, of index -1, is the last
-    home: list[
-        tuple[int, np.ndarray]
-    ] = []  # of each link: the moving joint that carries it, and its pose there
+    names = robot.joint_names
+    if not isinstance(joints, Mapping):
+        if not 1 <= joints <= robot.n:
+            raise RobotError(
+                f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {joints}"
+            )
+        robot = replace(robot, name=f"{robot.name}_{joints}_axes")
+        joints = dict.fromkeys(names[joints:], 0.0)
+    if not joints:
+        return robot
+    _check(robot, joints)
+    bare, load = robot.with_payload(None), robot.payload
+    tree = bare.tree
+    keep = [i for i, name in enumerate(names) if name not in joints]
+    q = np.array([joints.get(name, 0.0) for name in names])
+    offset = robot.embedding @ q + robot.embedding_offset
+    moves = np.any(robot.embedding[:, keep] != 0.0, axis=1)
+    left = np.flatnonzero(moves).tolist()
+    at = placements(tree, offset.tolist(), math)
+    inertias = np.vstack([tree.inertias[moves], tree.base_inertia])  # the base, of index -1, is the last
+    parents, poses = list[int](), list[np.ndarray]()
+    home = {-1: (-1, np.eye(4))}  # of each link: the moving joint that carries it, and its pose there
     for i, parent in enumerate(tree.parents):
-        if i < axes:
-            home.append((i, np.eye(4)))
-            continue
-        carrier, T = home[parent] if parent >= 0 else (-1, np.eye(4))
-        home.append((carrier, T @ tree.T_parent_joint[i]))
-        inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
+        carrier, T = home[parent]
+        if moves[i]:
+            home[i] = len(parents), np.eye(4)
+            parents.append(carrier)
+            poses.append(T @ tree.T_parent_joint[i])
+        else:
+            home[i] = carrier, T @ np.vstack([np.column_stack([at.R[i], at.p[i]]), [0, 0, 0, 1]])
+            inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
     flange, T_flange = home[tree.flange_joint]
-    first = slice(0, axes)
+    if flange < 0:
+        raise RobotError(f"robot {robot.name!r}: with {', '.join(joints)} locked, no joint moves its tool")
     reduced = replace(
         tree,
-        names=tree.names[first],
-        links=tree.links[first],
-        kinds=tree.kinds[first],
-        parents=tree.parents[first],
-        T_parent_joint=frozen(tree.T_parent_joint[first]),
-        axes=frozen(tree.axes[first]),
+        names=tuple(tree.names[i] for i in left),
+        links=tuple(tree.links[i] for i in left),
+        kinds=tuple(tree.kinds[i] for i in left),
+        parents=tuple(parents),
+        T_parent_joint=frozen(poses),
+        axes=frozen(tree.axes[moves]),
         inertias=frozen(inertias[:-1]),
         base_inertia=frozen(inertias[-1]),
         flange_joint=flange,
         T_joint_flange=frozen(T_flange @ tree.T_joint_flange),
-        torques=tuple(one for one in tree.torques if getattr(one, "joint", 0) < axes),
+        torques=tuple(
+            replace(one, joint=keep.index(one.joint))  # type: ignore[attr-defined]
+            for one in tree.torques
+            if one.joint in keep  # type: ignore[attr-defined]
+        ),
     )
-    limits = (robot.q_min, robot.q_max, robot.qd_max, robot.tau_max)
-    return Robot(
-        f"{robot.name}_{axes}_axes",
-        robot.urdf,
-        reduced,
-        *(frozen(limit[first]) for limit in limits),
-        dh_coupling=frozen(np.eye(axes)),
-        embedding=frozen(np.eye(axes)),
-        embedding_offset=frozen(np.zeros(axes)),
-        driven=tuple(range(axes)),
-        passive_min=frozen([]),
-        passive_max=frozen([]),
-        gravity=robot.gravity,
-        inertia_fault=robot.inertia_fault,
+    passive = [k for k, i in enumerate(robot.passive) if moves[i]]
+    limits = {name: frozen(getattr(robot, name)[keep]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    arm = replace(
+        bare,
+        tree=reduced,
+        **limits,
+        dh=None,
+        dh_coupling=frozen(np.eye(len(keep))),
+        embedding=frozen(robot.embedding[np.ix_(left, keep)]),
+        embedding_offset=frozen(offset[left]),
+        driven=tuple(left.index(robot.driven[i]) for i in keep),
+        passive_min=frozen(robot.passive_min[passive]),
+        passive_max=frozen(robot.passive_max[passive]),
+        poses=MappingProxyType(NamedPoses((name, frozen(pose[keep])) for name, pose in robot.poses.items())),
+        published=MappingProxyType({}),
+        drives=None,
+        drive_mode="ideal",
         frames=MappingProxyType(
             {
-                name: Frame(frame.joint, frame.T)
-                if frame.joint < axes
-                else Frame(home[frame.joint][0], frozen(home[frame.joint][1] @ frame.T))
+                name: Frame(home[frame.joint][0], frozen(home[frame.joint][1] @ frame.T))
                 for name, frame in robot.frames.items()
             }
         ),
-        tool_frame=robot.tool_frame,
+        locked=MappingProxyType(
+            {**robot.locked, **{tree.names[i]: float(offset[i]) for i in np.flatnonzero(~moves)}}
+        ),
     )
+    return arm.with_payload(load)
+
+
+def _check(robot: Robot, joints: Mapping[str, float]) -> None:
+    """Raise an error if these joints cannot be locked at these positions."""
+    if robot.loops:
+        names = ", ".join(robot.tree.names[joint] for joint in robot.passive)
+        raise RobotError(f"robot {robot.name!r} has joints without a motor ({names}), so none can be locked")
+    if columns := [one.name for one in robot.tree.torques if isinstance(one, UserColumn)]:
+        raise RobotError(
+            f"robot {robot.name!r} has the column {columns[0]} over all its joints, so none can be locked"
+        )
+    for name, position in joints.items():
+        if name not in robot.joint_names:
+            raise UnknownNameError(
+                f"robot {robot.name!r} has no joint {name!r} to lock{near(name, robot.joint_names)}: "
+                f"known are {', '.join(robot.joint_names)}"
+            )
+        i = robot.joint_names.index(name)
+        low, high, kind = robot.q_min[i], robot.q_max[i], robot.joint_kinds[i]
+        if not low <= position <= high:
+            raise RobotError(
+                f"robot {robot.name!r}: {name} cannot be locked at {position:g}, expected "
+                f"{low:.6g} to {high:.6g} {'m' if kind == 'prismatic' else 'rad'}"
+            )

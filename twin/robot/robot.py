@@ -166,6 +166,9 @@ class Robot(Portable):
         frames: frames of all links of the URDF by their names, fixed ones included.
         tool_frame: name of the link whose frame is the flange; "" for the last frame of a DH table.
         tool_reason: why that frame was taken, "" if the file or the caller names it.
+        notes: a sentence for each odd statement of its URDF, and what is made of it.
+        locked: positions of the joints of the URDF that do not move, in [rad] or [m], see
+            `twin.robot.locking`.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
             demanded torque, up to `tau_max`, and the robot is its rigid body alone.
 
@@ -206,6 +209,8 @@ class Robot(Portable):
     frames: Mapping[str, Frame] = field(default_factory=lambda: MappingProxyType({}))
     tool_frame: str = ""
     tool_reason: str = ""
+    notes: tuple[str, ...] = ()
+    locked: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def __repr__(self) -> str:
         load = "" if self.payload is None else f", with {self.payload.mass:g} kg"

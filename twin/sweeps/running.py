@@ -275,7 +275,7 @@ class ChunkStore:
                 return stored
         return {}
 
-    def finished(self, parts: list[slice], row: np.dtype) -> Iterator[tuple[int, np.ndarray]]:
+    def finished(self, parts: list[slice], row: np.dtype = OUTCOME) -> Iterator[tuple[int, np.ndarray]]:
         """Yield number and rows of each stored chunk; damaged files are ignored."""
         for number, part in enumerate(parts):
             with suppress(OSError, ValueError, EOFError):

@@ -258,7 +258,7 @@ def _figure_rows(figures: Mapping[str, Figures]) -> list[Row]:
         Row("worst joint", [_worst(one) for one in runs]),
         Row("largest tool distance", [f"at {one.tool_time:.4g} s" for one in runs]),
         Row("peak torque (share of its limit)"),
-        *_joint_rows(runs, "tau", lambda one, k: _of_limit(one.peak_torque[k], one.torque_limit[k])),
+        *_joint_rows(runs, "tau", lambda one, k: _of_limit(one.peak_motor_torque[k], one.torque_limit[k])),
         Row("peak speed (share of its limit)"),
         *_joint_rows(runs, "qd", lambda one, k: _of_limit(one.peak_speed[k], one.speed_limit[k])),
         Row("samples whose torque was cut to its limit"),

@@ -1,20 +1,28 @@
 """`irb-twin abb serve`: the command, its file, its client and its verdict."""
 
+import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import twin
+from scenarios.abb.background import serving
+from scenarios.abb.serving import Served, Serving, saturated
 from scenarios.abb.station import EGM, SIGNAL, STATION, TASK, Station
+from scenarios.setup import Setup
 from scenarios.shell.command_line import main
+from tests.support.doc_pages import HOUSE, blocks
 from tests.support.egm_serving import Guiding
+from tests.support.example_logs import made_log
 from twin.abb.controller import SYSTEM_OUTPUTS
 from twin.egm import EgmClient
 from twin.errors import WrongUse
+
+pytestmark = pytest.mark.slow("serves stations")
 
 GOOD = """MODULE M
 CONST jointtarget a:=[[5,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];
@@ -49,24 +57,30 @@ def test_a_program_runs_once_and_its_log_is_one_like_others(tmp_path, capsys):
 
 
 def test_the_new_station_serves_its_client(tmp_path):
-    """In processes of their own, as a user starts them."""
-    command = [sys.executable, "-m", "scenarios", "new", "station", "cell_1", "--folder", str(tmp_path)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    for name in (
-        "station.toml",
-        "client.py",
-    ):  # other sessions may use its port
-        file = tmp_path / "cell_1" / name
-        file.write_text(file.read_text().replace("15000", port))
-    client = [sys.executable, str(tmp_path / "cell_1" / "client.py")]
-    command = [*command[:3], "abb", "serve", str(tmp_path / "cell_1" / "station.toml"), "--", *client]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "client: there 20.00 gripped" in done.stdout
-    assert "T_WATCH: TPWrite: parts: 1" in done.stdout
+    """At a free port, because another process may use the port of the template."""
+    assert main(["new", "station", "cell_1", "--folder", str(tmp_path)]) == 0
+    station, client = tmp_path / "cell_1" / "station.toml", tmp_path / "cell_1" / "client.py"
+    station.write_text(station.read_text().replace("15000", "0"))
+    with serving(station) as controller:
+        controller.wait_until(lambda: controller.ports)
+        client.write_text(client.read_text().replace("15000", str(controller.ports[5000])))
+        done = subprocess.run([sys.executable, client], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "client: there 20.00 gripped\n"), done.stderr
+        controller.wait_until(lambda: any("parts: 1" in line.sentence for line in controller.lines))
+
+
+def test_what_lacked_torque_or_came_near_is_not_good(irb140, tmp_path):
+    """Each alone; a sample counts if any drive is at its limit; distances of an arm without shapes do not."""
+    for seen in ({}, {"saturations": 1}, {"collisions": 1}):
+        supervision = SimpleNamespace(**{"saturations": 0, "collisions": 0} | seen)
+        served = Served(1.0, None, (), "", 0, None, None, "PyBullet", supervision, "")
+        assert served.is_good == (not seen)
+    demand = np.zeros((4, 6))
+    demand[1:3, 2] = 1.0
+    assert saturated(made_log(irb140, np.zeros((4, 6)), tau_demand=demand)) == 2
+    session = Serving(Station.read(folder_with(tmp_path)), Setup(), print)
+    assert session._clearance(twin.load("manutec_r3")) is None
+    assert "has no <collision> shapes" in session._unjudged
 
 
 GUIDED = """MODULE Guided
@@ -118,38 +132,15 @@ def test_a_fault_of_egm_without_a_handler_is_one_of_the_program(tmp_path, capsys
 def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
     folder_with(tmp_path, good=GOOD, bad=GOOD.replace("TPWrite", "WaitTime 1 / 0; TPWrite"))
     load = ["abb", "serve", "--load", f"T_ROB1={tmp_path / 'good.mod'}"]
-    assert main([*load, "--", sys.executable, "-c", "raise SystemExit(3)"]) == 3
-    assert f"{sys.executable} ended with status 3" in capsys.readouterr().err
+    assert main([*load, "--", "sh", "-c", "exit 3"]) == 3
+    assert "sh ended with status 3" in capsys.readouterr().err
+    assert main([*load, "--duration", "0.1", "--", "sleep", "60"]) == 1
+    assert "sleep ended with status -15" in capsys.readouterr().err  # it is asked to end
     assert main([*load[:-1], f"T_ROB1={tmp_path / 'bad.mod'}", "--cycle", "once"]) == 1
     out, err = capsys.readouterr()
     assert "ended with a fault" in out
     assert "FAULT T_ROB1" in err
     assert "line 5: 1 / 0" in err
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([], "expected STATION.toml or --load TASK=FILES"),
-        (["--load", "server.mod"], "--load server.mod: expected TASK=FILES"),
-        (["--load", "T_ROB1=there_is_none.mod"], "there is no file or folder"),
-        (["station.toml", "--"], "expected the command of a client after --"),
-        (["station.toml", "--inputs", "a=b"], "--inputs: expected inputs as"),
-        (["station.toml", "--home", "no_folder"], "--home no_folder: expected a folder"),
-        (["station.toml", "--", "no_such_command_here"], "cannot run no_such_command_here"),
-        (["station.toml", "--duration", "-1"], "duration"),
-        (["station.toml", "--limit", "3"], "--limit requires --lockstep"),
-        (["station.toml", "--lag", "-5"], "--lag: expected a lag of 0 to 1000 ms, got -5"),
-        (["station.toml", "--lockstep", "--gui"], "--gui requires real time"),
-    ],
-)
-def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, sentence):
-    folder_with(tmp_path, '[tasks.T_ROB1]\nmodules = ["good.mod"]', good=GOOD)
-    monkeypatch.chdir(tmp_path)
-    assert main(["abb", "serve", *words]) == 2
-    err = capsys.readouterr().err
-    assert sentence in err
-    assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,23 +156,13 @@ def test_wrong_use_has_one_sentence(tmp_path, monkeypatch, capsys, words, senten
         ("[tasks", "is not a TOML file"),
         ("tasks = 1", "tasks: expected tables"),
         ("[tasks]\nT_ROB1 = 1", r"expected a table \[tasks.T_ROB1\]"),
-    ],
-)
-def test_an_invalid_station_names_the_key(tmp_path, text, sentence):
-    with pytest.raises(WrongUse, match=sentence):
-        Station.read(folder_with(tmp_path, text))
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
         ("[egm]\nto = 'here'", r"\[egm\]: expected HOST:PORT"),
         ("[egm.devices]\nUCdevice = '1.2.3.4'", r"\[egm\]: expected HOST:PORT"),
         ("[egm.parameters]\nposition_gain = 30", r"\[egm\]: position_gain is 30"),
         ("[egm.parameters]\ngain = 3", r"\[egm\]: .*'gain'"),
     ],
 )
-def test_invalid_clients_of_egm_are_refused(tmp_path, text, sentence):
+def test_an_invalid_station_names_the_key(tmp_path, text, sentence):
     with pytest.raises(WrongUse, match=sentence):
         Station.read(folder_with(tmp_path, text)).egm_devices(None, None)
 
@@ -195,9 +176,64 @@ def test_two_tasks_cannot_move_the_arm_and_none_is_an_error(tmp_path, capsys):
 
 
 def test_the_guide_explains_every_key_of_a_station():
-    text = (Path(twin.__file__).parents[1] / "docs/guides/abb_controller_live.md").read_text(encoding="utf-8")
+    text = (HOUSE / "docs/guides/abb_controller_live.md").read_text(encoding="utf-8")
     rows = "".join(line for line in text.splitlines(keepends=True) if line.startswith("|"))
     for table in (STATION, EGM, TASK, SIGNAL):
         for key in table:
             assert f"`{key.rstrip('?')}`" in rows or f"`[{key.rstrip('?')}" in rows, key
     assert all(state in rows for state in SYSTEM_OUTPUTS)
+
+
+# Robot Web Services: the client of the guide, and where programs start by themselves.
+
+
+@pytest.fixture
+def guide(tmp_path, monkeypatch):
+    """Save the files of the guide in the present folder."""
+    text = (HOUSE / "docs" / "guides" / "abb_web_services.md").read_text(encoding="utf-8")
+    for block in blocks(text):
+        if block.saved_as and "/" not in block.saved_as:
+            (tmp_path / block.saved_as).write_text(block.text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_client_of_the_guide(guide, capfd):
+    command = [
+        "abb",
+        "serve",
+        "station.toml",
+        "--rws",
+        "0",
+        "--log",
+        "session.npz",
+        "--",
+        sys.executable,
+        "client.py",
+    ]
+    assert main(command) == 0
+    out = capfd.readouterr().out
+    for text in (
+        "Robot Web Services: http://127.0.0.1:", "the programs wait for a client that starts them",
+        "parts: 1.0 gripper: 1", "faults: []",
+    ):  # fmt: skip
+        assert text in out
+    assert (guide / "session.npz").is_file()
+
+
+def test_a_station_starts_its_programs_and_its_services_outlast_them(guide, capsys):
+    """Otherwise they wait, which the client of the guide needs: it moves the program pointer first."""
+    station = (guide / "station.toml").read_text()
+    (guide / "pick.mod").write_text('MODULE Pick\nPROC main()\nTPWrite "begins";\nENDPROC\nENDMODULE')
+    (guide / "station.toml").write_text(f'start = "auto"\ncycle = "once"\n{station}')
+    assert main(["abb", "serve", "station.toml", "--rws", "0", "--duration", "0.2"]) == 0
+    out = capsys.readouterr().out
+    assert "TPWrite: begins" in out
+    assert re.search(r"time +0\.2 s", out)
+
+
+def test_a_port_in_use_ends_with_one_sentence(guide, command):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        err = command(["abb", "serve", "station.toml", "--rws", port], 2).err
+    assert err == f"irb-twin: --rws {port} at 127.0.0.1: Address already in use\n"

@@ -1,7 +1,6 @@
 """Commands for a running virtual controller: from Python, as lines of text, and at the terminal."""
 
 import socket
-import subprocess
 import sys
 
 import numpy as np
@@ -9,7 +8,10 @@ import pytest
 
 from scenarios.abb.background import serving
 from scenarios.abb.commands import WORDS, Commands
+from scenarios.shell.command_line import main
 from twin.errors import RapidError, TwinError
+
+pytestmark = pytest.mark.slow("serves stations")
 
 STATION = """
 robot = "irb140"
@@ -96,6 +98,7 @@ def test_a_fixture_commands_the_controller_and_reads_its_log(station):
             ("answer 1", "no task asks the operator"), ("speed 200", "a speed of 200 %, expected 0 to 100"),
             ("speed", "expected speed PERCENT"), ("set di1", "expected set SIGNAL VALUE"),
             ("set di1 x", "expected a number, got 'x'"), ("stat", "unknown command 'stat'"),
+            ("speed 0", "speed 0 %"),
         ):  # fmt: skip
             assert commands.run(line).startswith(answer), line
         assert all(word in commands.run("help") for word in (*WORDS, "quit"))
@@ -122,16 +125,15 @@ def test_an_invalid_module_and_a_fault_are_reported(station):
         pass
 
 
-def test_commands_come_from_the_standard_input_and_answers_from_an_option(station):
-    (station.parent / "cell.mod").write_text(
-        CELL.replace("parts + key;", "parts + key; TPWrite ValToStr(key);")
-    )
-    command = [sys.executable, "-m", "scenarios", "abb", "serve", str(station), "--commands"]
-    command += ["--operator", "good=yes", "--duration", "1"]
-    lines = "set di_part 1\nstatus\n"
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "di_part = 1\n" in done.stdout
-    assert "the execution runs, speed 100 %" in done.stdout
-    assert "TPWrite: 1\n" in done.stdout
-    assert "asks" not in done.stdout
+def test_commands_come_from_the_standard_input_and_answers_from_an_option(station, monkeypatch, capsys):
+    text = CELL.replace("parts + key;", "parts + key; TPWrite ValToStr(key);")
+    (station.parent / "cell.mod").write_text(text)
+    (station.parent / "lines.txt").write_text("set di_part 1\nstatus\n")
+    words = ["--commands", "--operator", "good=yes", "--duration", "1"]
+    with open(station.parent / "lines.txt") as lines:
+        monkeypatch.setattr(sys, "stdin", lines)
+        assert main(["abb", "serve", str(station), *words]) == 0
+    out = capsys.readouterr().out
+    for text in ("di_part = 1\n", "the execution runs, speed 100 %", "TPWrite: 1\n"):
+        assert text in out
+    assert "asks" not in out

@@ -12,7 +12,6 @@ from scenarios.bench.jogging import Follower
 from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
 from scenarios.setup import Setup
-from scenarios.shell.command_line import main
 from tests.support.tasks import task
 from twin.trajectories.sampling import Reference, State
 
@@ -118,8 +117,7 @@ def test_controller_without_gains_has_bandwidth_slider(irb140, bench, tmp_path):
     """An invalid bandwidth is rejected with one sentence."""
     file = tmp_path / "own.py"
     file.write_text(
-        "class Own:\n    name = 'own'\n"
-        "    def __init__(self, robot, *, bandwidth=1.0):\n        self.bandwidth = bandwidth\n"
+        "class Own:\n    def __init__(self, robot, *, bandwidth=1.0):\n        self.bandwidth = bandwidth\n"
         "    def __call__(self, state, reference):\n"
         "        return self.bandwidth * (reference.q - state.q)\n"
     )
@@ -182,19 +180,3 @@ def test_run_with_window_is_executed_after_the_others(monkeypatch):
     runs = run_sequence(plan, lambda name: None)
     assert seen == [("pid", False, []), ("cascade", False, []), ("pd", True, ["pid", "cascade"])]
     assert [run.log for run in runs] == ["pd's log", "pid's log", "cascade's log"]
-
-
-def test_wrong_use_prints_one_sentence(capsys, monkeypatch):
-    monkeypatch.delenv("DISPLAY", raising=False)
-    for words, message in (
-        ([], "no display to open the window on (DISPLAY is not set)"),
-        (["--poses", "a.txt"], "expected a file name that ends in .csv"),
-        (["--start", "nowhere"], "unknown pose of irb140 'nowhere': known are zero"),
-        (["--browser", "--poses", "a.csv"], "--browser excludes --poses, --log and --cell"),
-    ):
-        assert main(["gui", *words]) == 2
-        error = capsys.readouterr().err.strip()
-        assert message in error
-        assert "\n" not in error
-    assert main(["replay", "a.npz", "--browser", "--loop"]) == 2
-    assert "--browser excludes --film, --loop and --speed" in capsys.readouterr().err

@@ -58,12 +58,15 @@ def test_only_pages_of_this_machine_may_open_a_socket_and_none_can_ask_for_a_pub
     assert not {_messages.ShareUrlRequest, _messages.ShareUrlDisconnect} & handlers.keys()
 
 
-def test_server_listens_on_the_loopback_only(view):
+def test_server_listens_on_the_loopback_only_and_a_tunnel_is_told_over_ssh(view, monkeypatch, capsys):
     assert view.url.startswith("http://127.0.0.1:")
     known = socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
     for address in {info[4][0] for info in known} - {"127.0.0.1"} | {"127.0.0.2"}:
         with pytest.raises(OSError, match="refused"):
             socket.create_connection((address, view.server.get_port()), timeout=2).close()
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
+    announce_page("http://127.0.0.1:8123/")
+    assert "ssh -L 8123:127.0.0.1:8123 " in capsys.readouterr().out
 
 
 def test_view_shows_positions_and_has_the_ranges_of_the_joints(view):
@@ -123,9 +126,3 @@ def test_replay_is_served_until_it_is_interrupted(tmp_path):
         ended = process.wait(10)
         assert ended.returncode == 130
         assert "Traceback" not in ended.stderr
-
-
-def test_over_ssh_the_address_of_a_tunnel_is_printed(monkeypatch, capsys):
-    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
-    announce_page("http://127.0.0.1:8123/")
-    assert "ssh -L 8123:127.0.0.1:8123 " in capsys.readouterr().out

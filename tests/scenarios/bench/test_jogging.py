@@ -1,7 +1,5 @@
 """Jogging: the reference obeys its limits, comes to rest on its target, and can be tracked exactly."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -100,18 +98,6 @@ def test_tool_stops_at_the_end_of_its_workspace_and_before_another_branch(irb140
     monkeypatch.setattr("scenarios.bench.jogging.nearest", lambda *_: other)
     assert jog.advance(0.05, near) is None
     np.testing.assert_array_equal(jog.desired, reached)
-
-
-def test_tool_jog_works_without_closed_form_kinematics(irb140):
-    robot = replace(irb140, dh=None)
-    jog = ToolJog.begin(robot, BENT, np.eye(4), False)
-    jog.desired = np.array([0.02, 0.0, -0.01, 0.0, 0.0, 0.0])
-    near = BENT
-    for _ in range(3):
-        near = jog.advance(0.05, near)
-        assert near is not None
-    moved = twin.forward_kinematics(robot, near)[:3, 3] - jog.T_start[:3, 3]
-    np.testing.assert_allclose(moved, jog.desired[:3], atol=1e-9)
 
 
 def test_motion_through_taught_poses_is_written_as_recording(irb140, tmp_path):

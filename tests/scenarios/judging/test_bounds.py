@@ -20,14 +20,7 @@ from twin.trajectories.joint_trajectories import sines
 
 
 @pytest.mark.parametrize(
-    ("reference", "steps", "least"),
-    [
-        ("continuous", 1, 0.94),
-        ("continuous", 2, 0.6),
-        ("continuous", 5, 0.4),
-        ("consistent", 2, 0.6),
-        ("consistent", 5, 0.6),
-    ],
+    ("reference", "steps", "least"), [("continuous", 1, 0.94), ("continuous", 2, 0.6), ("consistent", 5, 0.6)]
 )
 def test_sampling_bound_is_tight(reference, steps, least):
     """The error of every joint is near its bound, within a twentieth if only sampling causes it."""
@@ -36,12 +29,25 @@ def test_sampling_bound_is_tight(reference, steps, least):
     assert np.all((least < ratio) & (ratio <= 1.0))
 
 
-@pytest.mark.parametrize(("law", "least"), [("pd", 0.25), ("pd_gravity", 0.4), ("pid", 0.08)])
-def test_bound_for_missing_torque_is_tight(law, least):
-    """Half of the bound is its margin; some joint is near the other half, and none exceeds the bound."""
-    one = run("joint_tracking", controller=law)
-    ratio = np.abs(joint_error(one.log)).max(axis=0) / bounds.tracking_bound(one)[0]
-    assert least < ratio.max() <= 1.0
+@pytest.mark.parametrize(
+    ("law", "settings", "least", "most"),
+    [
+        ("pd", {}, 0.25, 1.0),
+        ("pd_gravity", {}, 0.4, 1.0),
+        ("pid", {"drives": "rigid", "duration": 0.6}, 0.14, 0.5),
+    ],
+)
+def test_bound_for_missing_torque_is_tight(law, settings, least, most):
+    """Half of the bound is its margin; some joint is near the other half, and none exceeds the bound.
+
+    A bound without friction would be exceeded.
+    """
+    one = run("joint_tracking", controller=law, **settings)
+    errors, robot = np.abs(joint_error(one.log)).max(axis=0), one.log.robot
+    assert least < np.max(errors / bounds.tracking_bound(one)[0]) <= most
+    if settings:
+        frictionless = dataclasses.replace(robot, drives=robot.drives.without_friction())
+        assert np.any(errors > bounds.tracking_bound(with_log(one, robot=frictionless))[0])
 
 
 def test_kernel_areas_agree_with_quadrature():

@@ -40,10 +40,7 @@ def test_exact_laws_with_friction_obey_the_recursion_also_at_reversals(law):
     assert run.passes
     assert found["1 mrad, model - its recursion"].value < 1e-12
     assert found[DECAY].value == pytest.approx(0.195, abs=0.01)
-    assert (
-        sentence.endswith("exact, largest error 0 rad; 1 mrad decays to a tenth in 0.20 s")
-        or "e-16" in sentence
-    )
+    assert sentence.endswith("; 1 mrad decays to a tenth in 0.20 s")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +63,4 @@ def test_cascade_must_decay_and_a_short_run_is_not_judged():
     (decay,) = feedback_metrics(tasks.run("joint_tracking", controller="cascade", duration=1.2))
     assert decay.outcome == "passes"
     assert 0.3 < decay.value < 1.1
-
-
-def test_bounded_runs_have_no_such_checks():
-    assert judged(controller="pd")[0] == {}
+    assert judged(controller="pd")[0] == {}  # its error has a bound

@@ -57,18 +57,6 @@ def verdict_on(run, span=None, limits=(), **settings):
 # The bound.
 
 
-@pytest.mark.parametrize(("law", "least"), [("pd", 0.28), ("pid", 0.14)])
-def test_bound_with_rigid_drives_is_tight(law, least):
-    """Half of the bound is its margin; a bound without friction would be exceeded."""
-    run = tracked(controller=law, duration=0.6)
-    log = run.log
-    ratio = np.abs(joint_error(log)).max(axis=0) / bounds.tracking_bound(run)[0]
-    assert least < ratio.max() <= 0.5
-    frictionless = dataclasses.replace(log.robot, drives=log.robot.drives.without_friction())
-    less = bounds.tracking_bound(with_log(run, robot=frictionless))[0]
-    assert np.any(np.abs(joint_error(log)).max(axis=0) > less)
-
-
 def test_cascade_area_agrees_with_its_gains():
     """Compute the kernel from a disturbing torque to the error by partial fractions of the loop."""
     robot, omega = twin.load("irb140").with_drives("rigid"), 7.0
@@ -111,12 +99,7 @@ def test_missing_torque_uses_worst_signs_of_friction(runs, law):
 
 
 def test_bound_is_rounding_if_no_torque_is_missing():
-    for settings in (
-        {"controller": "pd_gravity"},
-        {"steps_per_period": 2},
-        {"steps_per_period": 5},
-        {"reference": "continuous"},
-    ):
+    for settings in ({"controller": "pd_gravity"}, {"steps_per_period": 5}, {"reference": "continuous"}):
         run = tasks.executed(duration=0.02, **settings)
         assert (run.tracking.verdict, run.tracking.limit) == ("bounded", bounds.ROUND_OFF), settings
         assert run.outcome == "passes", settings
@@ -169,33 +152,25 @@ def test_verdict_names_the_joint_that_exceeds_its_bound(runs):
     assert verdict_on(away).sentence.startswith("NOT exact, largest error 1e-9 rad")
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"controller": f"{__file__}:Law"}, "no bound known for this controller"),
-        ({"noise": 1e-9}, "no bound known with sensors"),
-        ({"drives": "elastic"}, "no bound known with elastic drives"),
-        ({"law_settings": (("Kp", 9.0),)}, "no bound known for gains set by hand"),
-        ({"model_payload": "0"}, "no bound known where the controller's model is not the plant"),
-        ({"changes": (("mass", 1.1),)}, "no bound known where the controller's model is not the plant"),
-        ({}, "no bound known where the controller's model is not the plant"),
-    ],
-)
-def test_sentence_of_unjudged_error_states_the_reason(runs, settings, reason):
-    run = unknown_law(runs["pd"])
+def test_sentence_of_unjudged_error_states_the_reason(runs):
+    run, no_bound = unknown_law(runs["pd"]), "no bound known "
     log = run.log
-    if "drives" in settings:
-        elastic = log.robot.with_drives("elastic")
-        run = with_log(run, q_motor=log.q, qd_motor=log.qd, robot=elastic)
-    found = verdict_on(run, **settings)
-    assert (found.verdict, found.outcome, found.limit) == ("not_judged", "not judged", None)
-    assert found.reason == reason
-    of_its_law = verdict_on(with_log(runs["pd"], controller="adaptive"))
-    assert of_its_law.reason == "no bound known for this controller in this scenario"
-    size = f"{np.abs(joint_error(log)).max():.3g}"
+    elastic = with_log(run, q_motor=log.q, qd_motor=log.qd, robot=log.robot.with_drives("elastic"))
+    for one, settings, why in (
+        (run, {"controller": f"{__file__}:Law"}, "for this controller"),
+        (run, {"noise": 1e-9}, "with sensors"),
+        (elastic, {"drives": "elastic"}, "with elastic drives"),
+        (run, {"law_settings": (("Kp", 9.0),)}, "for gains set by hand"),
+        (run, {"model_payload": "0"}, "where the controller's model is not the plant"),
+        (run, {"changes": (("mass", 1.1),)}, "where the controller's model is not the plant"),
+        (with_log(runs["pd"], controller="adaptive"), {}, "for this controller in this scenario"),
+    ):
+        found = verdict_on(one, **settings)
+        assert (found.verdict, found.outcome, found.limit) == ("not_judged", "not judged", None)
+        assert found.reason == no_bound + why
     assert found.sentence == (
-        f"tracking NOT JUDGED ({reason}), largest error {size} rad, {found.joint}; "
-        "--limit joint_error=... judges it"
+        f"tracking NOT JUDGED ({found.reason}), largest error {np.abs(joint_error(log)).max():.3g} rad, "
+        f"{found.joint}; --limit joint_error=... judges it"
     )
 
 
@@ -205,26 +180,25 @@ def test_run_without_error_check_is_not_judged_and_run_without_loop_has_no_verdi
     assert tracking_verdict(Setup(), dataclasses.replace(runs["pd"], loop=None), ()) is None
 
 
-@pytest.mark.parametrize(
-    ("span", "limit", "verdict", "outcome", "words"),
-    [
+def test_limit_applies_to_whole_span_of_rounding(runs):
+    wide, words = (
+        (0.006, 0.044),
+        "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, ",
+    )
+    for span, limit, verdict, outcome, told in (
         (None, 1.0, "limited", "passes", "within the limit of 1 rad"),
         (None, 1e-6, "limited", "fails", "BEYOND the limit of 1e-6 rad"),
-        ((0.006, 0.044), 0.05, "limited", "passes", "error 0.006 to 0.044 rad, within the limit of 0.05"),
-        ((0.006, 0.044), 0.02, "undetermined", "undetermined",
-         "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, limit 0.02 rad"),
-        ((0.006, 0.044), 0.005, "limited", "fails", "BEYOND the limit of 0.005 rad"),
-        ((0.006, 0.044), None, "undetermined", "not judged",
-         "UNDETERMINED by rounding from t = 0.25 s, largest error 0.006 to 0.044 rad, joint_6; --limit"),
-    ],
-)  # fmt: skip
-def test_limit_applies_to_whole_span_of_rounding(runs, span, limit, verdict, outcome, words):
-    run = unknown_law(runs["pd"], undetermined=span is not None)
-    found = verdict_on(run, span, () if limit is None else (("joint_error", limit),))
-    assert (found.verdict, found.outcome) == (verdict, outcome)
-    assert words in found.sentence
-    assert found.from_s == (0.25 if span else None)
-    assert found.range == (span or (np.abs(joint_error(run.log)).max(),) * 2)
+        (wide, 0.05, "limited", "passes", "error 0.006 to 0.044 rad, within the limit of 0.05"),
+        (wide, 0.02, "undetermined", "undetermined", words + "limit 0.02 rad"),
+        (wide, 0.005, "limited", "fails", "BEYOND the limit of 0.005 rad"),
+        (wide, None, "undetermined", "not judged", words + "joint_6; --limit"),
+    ):
+        run = unknown_law(runs["pd"], undetermined=span is not None)
+        found = verdict_on(run, span, () if limit is None else (("joint_error", limit),))
+        assert (found.verdict, found.outcome) == (verdict, outcome)
+        assert told in found.sentence
+        assert found.from_s == (0.25 if span else None)
+        assert found.range == (span or (np.abs(joint_error(run.log)).max(),) * 2)
 
 
 def test_limit_adds_checks_and_never_relaxes_one(runs):
@@ -300,12 +274,11 @@ def test_every_report_lists_unjudged_and_undetermined_runs(runs, tmp_path):
 
 
 def test_judged_run_passes_in_every_report(tmp_path):
-    settings = {"duration": 0.3, "controller": "pd", "drives": "rigid", "limits": (("joint_error", 1.0),)}
+    settings = {"duration": 0.05, "controller": "pd", "drives": "rigid", "limits": (("joint_error", 1.0),)}
     run = run_one(tasks.task("joint_tracking", **settings))
     assert (run.outcome, run.tracking.verdict) == ("passes", "limited")
     write_junit(Results([run]), tmp_path / "a.xml")
-    (case,) = [one for one in ET.parse(tmp_path / "a.xml").iter("testcase") if one.get("name") == "tracking"]
-    assert len(case) == 0
+    assert ET.parse(tmp_path / "a.xml").getroot().attrib["skipped"] == "0"
     shown = page.rendered(Results([run]), [], {}, "")
     assert "Everything passes" in shown
     assert 'class="verdict"' in shown
@@ -336,14 +309,23 @@ def test_baseline_skips_undetermined_figures(tmp_path):
         assert (found.worse, found.grown, found.missing) == ([], [], [])
 
 
-@pytest.mark.parametrize("command", ["run", "validate"])
-def test_limit_option_sets_verdict_and_exit_status(command, capsys):
-    words = f"{command} joint_tracking --robot irb140 --controller pd --duration 0.05 --delay 1".split()
-    words += ["--jobs", "1"] if command == "validate" else []
-    assert main([*words, "--limit", "joint_error=0.5"]) == 0
-    out = capsys.readouterr().out
-    assert ("within the limit of 0.5 rad" in out) if command == "run" else ("tracking: 1 limited" in out)
-    assert main([*words, "--limit", "joint_error=1e-9"]) == 1
-    assert "expected at most 1e-9: the limit that --limit sets" in " ".join(capsys.readouterr().out.split())
-    assert main([*words, "--limit", "joint_eror=1"]) == 2
+def test_limit_option_sets_verdict_and_exit_status(capsys):
+    words = [
+        "joint_tracking",
+        "--robot",
+        "irb140",
+        "--controller",
+        "pd",
+        "--duration",
+        "0.05",
+        "--delay",
+        "1",
+    ]
+    assert main(["run", *words, "--limit", "joint_error=0.5"]) == 0
+    assert "within the limit of 0.5 rad" in capsys.readouterr().out
+    assert main(["validate", *words, "--jobs", "1", "--limit", "joint_error=1e-9"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "expected at most 1e-9: the limit that --limit sets" in out
+    assert "tracking: 1 limited" in out
+    assert main(["run", *words, "--limit", "joint_eror=1"]) == 2
     assert "unknown quantity 'joint_eror': known are joint_error," in capsys.readouterr().err

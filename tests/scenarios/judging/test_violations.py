@@ -58,10 +58,10 @@ def test_excess_of_passive_joints_counts_at_both_ends_of_their_ranges(irb1400):
 
 def test_motion_that_ends_on_a_limit_is_no_violation(irb140):
     """A move of minimum duration ends on its limits up to rounding."""
-    q = np.stack([irb140.q_min - 1e-10, irb140.q_max + 1e-10])
-    assert violations(irb140, np.arange(2.0), q, np.stack([irb140.qd_max * (1 + 1e-10)] * 2)) == ()
-    beyond = violations(irb140, np.arange(2.0), 1.0001 * q, np.stack([irb140.qd_max * 1.0001] * 2))
-    assert [found.quantity for found in beyond] == ["position", "speed"]
+    q, qd = np.stack([irb140.q_min, irb140.q_max]), np.stack([irb140.qd_max] * 2)
+    for share, found in ((1 + 1e-11, []), (1.0001, ["position", "speed"])):
+        beyond = violations(irb140, np.arange(2.0), share * q, share * qd)
+        assert [one.quantity for one in beyond] == found
 
 
 @pytest.mark.parametrize("direction", [1.0, -3.0])  # beyond the upper and the lower end of joint 2
@@ -80,26 +80,22 @@ def test_rollout_and_closed_loop_report_equal_violations(irb140, direction):
 
 def test_payload_sweep_names_rollouts_beyond_limits(irb1400):
     """With a soft PID and unknown loads, no rollout ends early, but some leave their limits."""
-    masses = np.array([0.0, 2.0, 5.0])
-    arms = [irb1400.with_payload(Payload(mass, (0.0, 0.0, 0.2)) if mass else None) for mass in masses]
-    law = controllers.make("pid", irb1400, bandwidth=2.0)
-    sweep = run_rollouts(arms, law, swing(irb1400, 0.2, 1.0), every=100)
+    arms = [irb1400, *(irb1400.with_payload(Payload(mass, (0.0, 0.0, 0.2))) for mass in (2.0, 5.0))]
+    law, reference = controllers.make("pid", irb1400, bandwidth=2.0), swing(irb1400, 0.2, 1.0)
+    sweep = run_rollouts(arms, law, reference, every=100)
     assert sweep.failures == ()
     for k, arm in enumerate(arms):
-        one = run_rollouts(arm, law, swing(irb1400, 0.2, 1.0))
         of_it = [found for found in sweep.violations if found.rollout == (k,)]
-        assert [found._replace(rollout=()) for found in of_it] == list(one.violations)
+        alone = run_rollouts(arm, law, reference).violations
+        assert [found._replace(rollout=()) for found in of_it] == list(alone)
     assert len(sweep.violations) >= 2
     assert f"in rollout {sweep.violations[-1].rollout[0]}" in str(sweep.violations[-1])
 
 
-def test_joint_without_limits_has_no_violations(load):
-    robot = load(
-        '<robot name="free"><link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" '
-        'iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="continuous">'
-        '<parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>'
-    )
-    assert violations(robot, np.zeros(1), np.full((1, 1), 1e5), np.full((1, 1), 1e5)) == ()
+def test_joint_without_limits_has_no_violations(irb140):
+    endless = np.full(6, np.inf)
+    robot = replace(irb140, q_min=-endless, q_max=endless, qd_max=endless)
+    assert violations(robot, np.zeros(1), np.full((1, 6), 1e5), np.full((1, 6), 1e5)) == ()
 
 
 @pytest.mark.parametrize(("joint", "sign"), [(0, 1.0), (5, -1.0)])

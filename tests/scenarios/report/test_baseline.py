@@ -31,11 +31,6 @@ def compared(folder, before, now, factor=1.1, selection=SELECTION, **changes):
     return compare(now, read_baseline(path), selection, factor)
 
 
-def test_the_same_results_are_not_worse(tmp_path):
-    found = compared(tmp_path, [run_of(0.5, 1e-16)], [run_of(0.5, 1e-16)])
-    assert (found.worse, found.grown, found.missing, found.notes, found.compared) == ([], [], [], [], 1)
-
-
 def test_a_check_that_held_and_does_not_is_worse(tmp_path):
     found = compared(tmp_path, [run_of(0.5), run_of(2.0, law="pid")], [run_of(1.5), run_of(3.0, law="pid")])
     assert found.worse == ["irb140, swing, pd: m0 passed before and fails now: 0.5 -> 1.5 rad"]
@@ -44,19 +39,15 @@ def test_a_check_that_held_and_does_not_is_worse(tmp_path):
     assert found.worse == ["irb140, swing, pd: it does not finish any more: it ran away"]
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "factor", "grown"),
-    [
+def test_a_figure_has_grown_beyond_the_factor_and_beyond_rounding(tmp_path):
+    for before, now, factor, grown in (
         (0.5, 0.549, 1.1, False), (0.5, 0.551, 1.1, True), (0.5, 0.551, 1.2, False), (0.5, 0.1, 1.1, False),
         (1e-16, 9e-10, 1.1, False), (0.0, 9e-10, 1.1, False), (0.0, 1e-8, 1.1, True),
         (9e-10, 1.05e-9, 1.1, False), (float("nan"), 0.9, 1.1, False),
-    ],
-)  # fmt: skip
-def test_a_figure_has_grown_beyond_the_factor_and_beyond_rounding(before, now, factor, grown, tmp_path):
-    for limit in (1.0, None):
-        found = compared(tmp_path, [run_of(before, limit=limit)], [run_of(now, limit=limit)], factor)
-        assert bool(found.grown) is grown
-        assert not found.worse
+    ):  # fmt: skip
+        for limit in (1.0, None):
+            found = compared(tmp_path, [run_of(before, limit=limit)], [run_of(now, limit=limit)], factor)
+            assert (bool(found.grown), found.worse, found.missing, found.compared) == (grown, [], [], 1)
 
 
 def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tmp_path):
@@ -72,12 +63,10 @@ def test_runs_and_checks_that_are_gone_are_named_where_the_same_was_asked_for(tm
 
 
 def test_a_check_that_is_not_judged_any_more_is_missing(tmp_path):
-    found = compared(tmp_path, [run_of(0.5)], [run_of(None)])
-    assert found.missing == ["irb140, swing, pd: m0: this check is not judged any more"]
-    found = compared(tmp_path, [run_of(None)], [run_of(None)])
-    assert (found.worse, found.grown, found.missing) == ([], [], [])
-    found = compared(tmp_path, [run_of(None)], [run_of(0.5)])
-    assert (found.worse, found.grown, found.missing) == ([], [], [])
+    for before, now, missing in ((0.5, None, True), (None, None, False), (None, 0.5, False)):
+        found = compared(tmp_path, [run_of(before)], [run_of(now)])
+        told = ["irb140, swing, pd: m0: this check is not judged any more"] * missing
+        assert (found.worse, found.grown, found.missing) == ([], [], told)
 
 
 def test_other_versions_are_reported_and_other_defaults_are_not_compared(tmp_path):
@@ -96,24 +85,19 @@ def test_other_versions_are_reported_and_other_defaults_are_not_compared(tmp_pat
     ]
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        (None, "cannot read the baseline .*: No such file"),
+def test_a_file_that_is_no_baseline_is_refused_in_one_sentence(tmp_path, capsys):
+    path = tmp_path / "b.json"
+    with pytest.raises(BaselineError, match=r"cannot read the baseline .*: No such file"):
+        read_baseline(path)
+    for content, told in (
         ("{", "is not valid JSON"),
         ("[]", "is not a file of irb-twin validate --json"),
         ('{"runs": []}', "was written by another version of irb-twin: its format is not named, expected 2"),
-        ('{"runs": [], "format": 99}', "another version of irb-twin: its format is 99, expected 2"),
         ('{"runs": [{}], "format": 2, "provenance": {}}', "is damaged: KeyError 'name'"),
-        ('{"runs": [3], "format": 2, "provenance": {}}', "is damaged: TypeError"),
-    ],
-)
-def test_a_file_that_is_no_baseline_is_refused_in_one_sentence(content, told, tmp_path, capsys):
-    path = tmp_path / "b.json"
-    if content is not None:
+    ):
         path.write_text(content)
-    with pytest.raises(BaselineError, match=told):
-        read_baseline(path)
+        with pytest.raises(BaselineError, match=told):
+            read_baseline(path)
     assert main(["validate", "--baseline", str(path)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 

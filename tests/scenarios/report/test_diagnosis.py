@@ -27,43 +27,27 @@ def agreeing(name, law):
     return dataclasses.replace(run, metrics=(*run.metrics, agreement))
 
 
-def test_passing_run_has_no_diagnosis():
+def test_failed_check_determines_the_diagnosis():
     assert diagnose(made_up_run()) == ""
-
-
-@pytest.mark.parametrize(
-    ("run", "whose"),
-    [
+    known, unclear = "computed_torque", "not determined: "
+    for run, told in (
         (failing("engine - model, one step"), "the twin or the robot's file"),
         (failing("largest gap of a closed loop"), "the twin or the robot's file"),
         (failing("reference speed / its limit"), "the scenario's settings or the robot's limits"),
-        (failing("my check", "computed_torque"), "not determined: no check compares PyBullet with the model"),
-        (
-            agreeing("largest joint error", "computed_torque"),
-            "the law of computed_torque, the scenario or its",
-        ),
-        (
-            failing("samples at the torque limit", "computed_torque"),
-            "the torque limits in the robot's file (jo",
-        ),
-        (failing("my check", noise=1e-4), "not determined: the model of pd differs from the plant, or pd me"),
-        (failing("my check", changes=(("mass", 1.1),)), "not determined: the model of pd differs"),
-        (
-            failing("my check", drives="rigid", model_drives="ideal"),
-            "not determined: the model of pd differs",
-        ),
+        (failing("my check", known), unclear + "no check compares PyBullet with the model"),
+        (agreeing("largest joint error", known), "the law of computed_torque, the scenario or its"),
+        (failing("samples at the torque limit", known), "the torque limits in the robot's file (jo"),
+        (failing("my check", noise=1e-4), unclear + "the model of pd differs from the plant, or pd me"),
+        (failing("my check", changes=(("mass", 1.1),)), unclear + "the model of pd differs"),
+        (failing("my check", drives="rigid", model_drives="ideal"), unclear + "the model of pd differs"),
         (failing("friction - its law"), "the twin: in the engine's steps the drives"),
         (failing("samples not replayed"), "the controller: pd gives other torques"),
         (undetermined("largest joint error"), "rounding: runs that differ by rounding"),
         (Run(made_up_task(), error="no", refused=True), "a setting or the robot"),
-        (
-            Run(made_up_task(), error="mine.py, line 3: no", raised="the code of mine"),
-            "the code o",
-        ),
-    ],
-)
-def test_failed_check_determines_the_diagnosis(run, whose):
-    assert diagnose(run, [run]).startswith(whose)
+        (Run(made_up_task(), error="mine.py, line 3: no", raised="the code of mine"), "the code o"),
+        (Run(made_up_task(), error="it ended"), unclear + "the run ended before anything was recorded"),
+    ):
+        assert diagnose(run, [run]).startswith(told)
 
 
 def test_a_law_is_judged_beside_computed_torque():
@@ -105,11 +89,6 @@ def test_error_of_the_twin_is_not_blamed_on_the_user(monkeypatch):
     monkeypatch.setattr("scenarios.judging.tracking.found_payload", lambda log: log.arrays["tables"])
     run = tasks.executed("joint_tracking", duration=0.02)
     assert diagnose(run, [run]).startswith("the twin: the code of ")
-
-
-def test_run_whose_process_ended_has_no_known_cause():
-    run = Run(made_up_task(), error="its process ended")
-    assert diagnose(run, [run]) == "not determined: the run ended before anything was recorded"
 
 
 def test_commands_of_a_diagnosis_are_valid():

@@ -1,5 +1,7 @@
 """Units of joints: a sliding one is in metres and newtons, and for people in millimetres, everywhere."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,23 @@ def test_egm_refuses_a_sliding_joint(arm):
     for make in (Mirror, StreamLog, lambda robot: EgmRobot(robot, None)):
         with pytest.raises(EgmError, match=rf"'arm' cannot use EGM: joint {slide} is prismatic"):
             make(arm)
+
+
+def test_torques_of_coupled_motors_stand_beside_those_of_the_joints(irb140):
+    """Motor 5 turns joint 6, too: at the joints 63.5 and -15 N m, at the motor 56 N m of its limit."""
+    coupling = np.eye(6)
+    coupling[4, 5] = 0.5
+    arm = irb140.with_drives("rigid", dataclasses.replace(irb140.drives, coupling=coupling))
+    log = made_log(arm, np.zeros((3, 6)))
+    tau = np.zeros((3, 6))
+    tau[1, 4:] = 63.5, -15.0
+    run = Run(made_up_task(controller="pd"), dataclasses.replace(log, tau=tau), (), 0.5)
+    at_motors = np.linalg.solve(coupling.T, tau[1])  # tau = coupling^T tau_m
+    lines = rendered(scenario_report("A swing.", [run], 100)).splitlines()
+    assert any("Peak torque in N m, and its motor's where motors are coupled" in line for line in lines)
+    for k in (4, 5):
+        row = next(line for line in lines if line.strip().startswith(f"joint_{k + 1} (")).split()
+        assert row[-3:] == [f"{abs(tau[1, k]):.3g}", "/", f"{abs(at_motors[k]):.3g}"]
+        assert row[1] == f"({arm.drive_torque_max[k]:.3g})"
+    np.testing.assert_allclose(run.figures.peak_motor_torque, np.abs(at_motors), rtol=1e-14)
+    np.testing.assert_array_equal(run.figures.peak_torque, np.abs(tau[1]))

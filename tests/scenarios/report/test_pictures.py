@@ -37,9 +37,7 @@ def assert_legible(figure, path):
     assert any("[" in label for label in labels)
 
 
-@pytest.mark.parametrize(
-    ("errors", "alike"), [((1e-2, 2e-2), True), ((1e-2, 1e-15), False), ((0.0, 0.0), True)]
-)
+@pytest.mark.parametrize(("errors", "alike"), [((1e-2, 2e-2), True), ((1e-2, 1e-15), False)])
 def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike, small_pictures):
     robot, path = twin.load("irb140"), tmp_path / "runs.png"
     logs = [log_of(robot, name, error=error) for name, error in zip(("pd", "pid"), errors, strict=True)]
@@ -86,7 +84,7 @@ def test_load_axes_of_the_page_reach_at_least_one_percent():
 
 def test_sweep_axes_have_units(saved, tmp_path):
     path = tmp_path / "sweep.png"
-    words = ["--vary", "payload=0:6", "drives.coulomb=0.5:1.5", "--samples", "20", "--picture", str(path)]
+    words = ["--vary", "payload=0:6", "drives.coulomb=0.5:1.5", "--samples", "10", "--picture", str(path)]
     assert main(["sweep", "joint_tracking", "--drives", "rigid", "--duration", "0.2", *words]) == 0
     assert_legible(saved[0], path)
     axes = saved[0].get_axes()

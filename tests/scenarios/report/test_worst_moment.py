@@ -98,7 +98,7 @@ def test_a_loop_that_swings_is_found(pd):
 
 
 def test_a_law_without_a_model_goes_with_the_torque_it_must_bring():
-    _, told = moment_and_text(log_of(controller="pd", bandwidth=80.0, duration=2.0))
+    _, told = moment_and_text(log_of(controller="pd", bandwidth=80.0, duration=1.0))
     assert "correlates with the torque at the joint" in told
 
 

@@ -47,10 +47,6 @@ def read(*words):
     return example
 
 
-def test_what_is_not_given_is_the_default():
-    assert read("a.npz") == Example((Path("a.npz"),))
-
-
 def test_values_have_their_types_and_lists_may_be_repeated():
     words = "a b --what torque --what error --from 2 --loud --size 3 4.5 --csv --runs 7 --out x.json"
     found = read(*words.split(), "--order", "5", "--weights", "1", "2", "--weights", "3", "--last=-")
@@ -58,6 +54,7 @@ def test_values_have_their_types_and_lists_may_be_repeated():
         (Path("a"), Path("b")), ("torque", "error"), 2.0, True, (3.0, 4.5), Path("beside"), 7, Path("x.json"),
         Fit(5, (1.0, 2.0, 3.0)), "-",
     )  # fmt: skip
+    assert read("a.npz") == Example((Path("a.npz"),))
     assert read("a", "--csv", "b.csv").csv == Path("b.csv")
     assert read("a", "--what", "error", "torque").what == ("error", "torque")
     assert list(output_files(found)) == [(Path("x.json"), ".json", "--out")]
@@ -71,9 +68,7 @@ def test_values_have_their_types_and_lists_may_be_repeated():
         ("a --what", "argument --what: expected at least one argument"),
         ("a --what speed", r"argument --what: invalid choice: 'speed' \(choose from '?error'?, '?torque'?\)"),
         ("a --size 1", "argument --size: expected 2 arguments"),
-        ("a --order 1.5", "argument --order: invalid int value: '1.5'"),
         ("a --runs 0", "argument --runs: expected a whole number above 0, got '0'"),
-        ("a --runs ٣", "expected a whole number above 0"),
         ("a --kept b", "unrecognized arguments: --kept b"),
         ("a --loud=yes", "argument --loud: ignored explicit argument 'yes'"),
     ],
@@ -88,15 +83,13 @@ def test_the_help_shows_groups_defaults_and_texts_that_depend_on_scenarios():
     add_options(parser, Example, ["one", "two"])
     text = parser.format_help()
     parts = dict(part.split(":\n", 1) for part in text.split("\n\n") if ":\n" in part)
-    assert [name for name in ("--from", "--loud", "--size") if name in parts["motion"]] == [
-        "--from", "--loud", "--size",
-    ]  # fmt: skip
-    assert "--csv [FILE.csv]" in parts["files"]
-    assert "--out FILE.json" in parts["files"]
-    assert "--order INT" in parts["the fit"]
-    assert "degree of the polynomial (default 2)" in parts["the fit"]
-    assert "what to draw (default error)" in parts["options"]
-    assert "after one and two (default end)" in parts["options"]
+    for part, words in (
+        ("motion", "--from"), ("motion", "--loud"), ("motion", "--size"), ("files", "--csv [FILE.csv]"),
+        ("files", "--out FILE.json"), ("the fit", "--order INT"),
+        ("the fit", "degree of the polynomial (default 2)"), ("options", "what to draw (default error)"),
+        ("options", "after one and two (default end)"),
+    ):  # fmt: skip
+        assert words in parts[part]
     assert "(default" not in parts["motion"]
 
 

@@ -72,21 +72,14 @@ def test_a_wall_before_the_arm_fails(folder, capsys):
     assert "--controller computed_torque --duration 0.3 --cell cell.toml" in out
 
 
-def test_unverified_shapes_are_not_judged(folder, command):
-    (folder / "cell.toml").write_text(
-        "[objects.post]\nbox = [0.1, 0.1, 1]\nat = [2.5, 0, 0.5]\n", encoding="utf-8"
-    )
+def test_unverified_shapes_are_not_judged_and_a_log_with_another_tool_is_refused(folder, command):
+    (folder / "post.toml").write_text("[objects.post]\nbox = [0.1, 0.1, 1]\nat = [2.5, 0, 0.5]\n")
     command(["run", "gravity_hold", "--robot", "irb1400", "--duration", "0.05", "--log", "a.npz"])
-    out = command(["collide", "a.npz", "--cell", "cell.toml"]).out
+    out = command(["collide", "a.npz", "--cell", "post.toml"]).out
     assert "not judged" in out
     assert "the shapes of irb1400 are unverified" in out
-
-
-def test_a_log_with_another_tool_is_refused(capsys):
-    assert main(["run", "gravity_hold", "--duration", "0.05", "--log", "a.npz"]) == 0
-    assert main(["collide", "a.npz", "--cell", "cell.toml"]) == 2
     said = "was made with a tool at [0, 0, 0] m, cell.toml has tool.tcp at [0, 0, 0.15] m"
-    assert said in capsys.readouterr().err
+    assert said in command(["collide", "a.npz", "--cell", "cell.toml"], 2).err
 
 
 def test_rapid_check_names_the_line_that_comes_too_near(folder, command):
@@ -109,7 +102,7 @@ def test_rapid_check_names_the_line_that_comes_too_near(folder, command):
 
 
 def test_reach_prints_and_draws(command):
-    words = ["--plane", "bench", "--step", "0.2", "--picture", "r.png", "--tool-down"]
+    words = ["--plane", "bench", "--step", "0.4", "--picture", "r.png", "--tool-down"]
     out = command(["reach", "--cell", "cell.toml", *words]).out
     assert "wrist centre of irb140: 810.0 mm in front of axis 1, 670.0 mm behind it, 1092.0 mm high" in out
-    assert "of 36 poses can be reached" in out
+    assert "of 9 poses can be reached" in out

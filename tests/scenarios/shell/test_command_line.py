@@ -10,10 +10,11 @@ import controllers
 from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.setup import Setup
-from scenarios.shell.command_line import main
 from scenarios.shell.settings import TOPICS
 from tests.support import user_scenarios
 from twin.logs.log import Log
+
+pytestmark = pytest.mark.slow("runs commands")
 
 HEAD = """from twin.logs.figures import joint_error
 
@@ -36,40 +37,33 @@ def scenario_file(tmp_path):
     return user_scenarios.write(tmp_path / "mine.py", HEAD, **OWN)
 
 
-def test_help_of_a_scenario_shows_description_and_settings(command):
+def test_help_of_a_scenario_shows_description_and_settings_each_at_its_place(command):
     text = command(["run", "pose_path", "--help"]).out
     assert "What must hold:" in text
     assert "--csv STR" in text
     assert "--bandwidth FLOAT" in text
     assert "--free-time" not in text
+    placed = [name for names in TOPICS.values() for name in names]
+    assert sorted(placed) == sorted(set(fields(Setup)) - {"controller"})
 
 
 @pytest.mark.parametrize(
     ("scenarios", "told"),
     [
         ("", "toml or folder (default irb140)"),
-        ("parallelogram", "toml or folder (default irb1400)"),
         ("pose_path parallelogram", "(default irb140 in pose_path, irb1400 in parallelogram)"),
         ("gravity_hold parallelogram", "in s (default 4.0 in gravity_hold, 3.0 in parallelogram)"),
         ("laboratory pose_path", "(default pd in laboratory, computed_torque in pose_path)"),
     ],
 )
-def test_help_shows_defaults_of_the_named_scenarios(scenarios, told, capsys):
-    assert main(["run", *scenarios.split(), "--help"]) == 0
-    assert told in " ".join(capsys.readouterr().out.split())
+def test_help_shows_defaults_of_the_named_scenarios(scenarios, told, command):
+    assert told in " ".join(command(["run", *scenarios.split(), "--help"]).out.split())
 
 
-def test_every_setting_has_its_place_in_the_help():
-    placed = [name for names in TOPICS.values() for name in names]
-    assert sorted(placed) == sorted(set(fields(Setup)) - {"controller"})
-
-
-@pytest.mark.parametrize("columns", [60, 80, 200])
-@pytest.mark.parametrize("words", [[], ["run", "laboratory"], ["validate"], ["formulas"]])
-def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, capsys):
+@pytest.mark.parametrize(("words", "columns"), [("run laboratory", 60), ("validate", 80), ("", 200)])
+def test_help_is_as_wide_as_the_terminal_and_shows_examples_as_they_are(words, columns, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", str(columns))
-    assert main([*words, "--help"]) == 0
-    text, _, examples = capsys.readouterr().out.partition("\nexamples:\n")
+    text, _, examples = command([*words.split(), "--help"]).out.partition("\nexamples:\n")
     assert max(len(line) for line in text.splitlines() if " " in line.strip()) <= min(columns, 100)
     assert all(line.startswith("  irb-twin ") for line in examples.splitlines())
 
@@ -81,9 +75,8 @@ def test_list_names_everything_with_a_line_each(command):
     assert "Spring and damper at every joint." in text
 
 
-def test_a_run_ends_with_tables_and_writes_what_was_asked_for(
-    scenario_file, tmp_path, command, small_pictures
-):
+@pytest.mark.usefixtures("in_this_process", "small_pictures")
+def test_a_run_ends_with_tables_and_writes_what_was_asked_for(scenario_file, tmp_path, command):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
     printed = command(["run", scenario_file, "--controller", "computed_torque", *files])
@@ -98,41 +91,16 @@ def test_a_run_ends_with_tables_and_writes_what_was_asked_for(
     assert document["runs"][0]["metrics"][0]["name"] == "swing error"
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_controllers_stand_side_by_side_and_each_has_its_log(scenario_file, tmp_path, command):
-    """One limit does not hold, and one does."""
-    laws = ["--controller", "pd", "computed_torque"]
-    text = command(["run", scenario_file, *laws, "--swing", "0.2", "--log", str(tmp_path / "a.npz")], 1).out
-    header = next(line for line in text.splitlines() if " pd" in line)
-    assert "computed_torque" in header
-    assert "FAILS" in text
-    names = sorted(path.name for path in tmp_path.glob("*.npz"))
-    assert names == ["a-mine-computed_torque.npz", "a-mine-pd.npz"]
-
-
-@pytest.mark.usefixtures("in_this_process")
-def test_a_run_that_diverges_is_status_1_and_keeps_its_log(scenario_file, tmp_path, capsys):
-    log = tmp_path / "a.npz"
-    assert main(["run", scenario_file, "--controller", "pd", "--bandwidth", "1500", "--log", str(log)]) == 1
-    printed = capsys.readouterr()
-    assert "pd: did not finish:" in printed.out
-    assert "joint_" in printed.out
-    assert printed.err == ""
-    assert 0 < len(Log.load(log).t) < 201
-
-
-def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path, capsys, small_pictures):
+def test_runs_that_diverge_at_once_are_status_1_and_write_what_there_is(tmp_path, command, small_pictures):
     log, picture, results = tmp_path / "a.npz", tmp_path / "a.png", tmp_path / "a.json"
     files = ["--log", str(log), "--picture", str(picture), "--json", str(results)]
-    assert (
-        main(["run", "gravity_hold", "--controller", *controllers.NAMES, "--bandwidth", "1e308", *files]) == 1
-    )
-    printed = capsys.readouterr()
+    laws = ("pd", "computed_torque", "adaptive")
+    printed = command(["run", "gravity_hold", "--controller", *laws, "--bandwidth", "1e308", *files], 1)
     said = " ".join(printed.out.split())  # whatever the width of the page
     assert printed.err == ""
     assert picture.read_bytes().startswith(b"\x89PNG")
     runs = json.loads(results.read_text(encoding="utf-8"))["runs"]
-    for name, run in zip(controllers.NAMES, runs, strict=True):
+    for name, run in zip(laws, runs, strict=True):
         assert f"{name}: did not finish: controller {name!r} demands nan N m of joint_" in said
         diverged = np.isnan(Log.load(tmp_path / f"a-gravity_hold-{name}.npz").tau_demand[-1])
         assert diverged.all() or (name == "adaptive" and diverged.any())  # its K is omega, not omega^2

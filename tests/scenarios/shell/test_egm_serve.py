@@ -8,19 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.egm import serving
 from scenarios.egm.addresses import addresses, bind_address
 from scenarios.egm.serve import passed
-from scenarios.egm.serving import Job, Served
-from scenarios.setup import Setup
+from scenarios.egm.serving import Served
 from scenarios.shell import process
 from scenarios.shell.command_line import main, read
 from tests.support.egm_serving import QUICK, Guiding, serve
 from tests.support.window_process import passes
 from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
-from twin.egm.wire.channel import Address
 from twin.logs.log import Log
-from twin.worker_processes import Message, Started, Workers
+
+pytestmark = pytest.mark.slow("runs commands")
 
 
 @pytest.fixture
@@ -67,17 +65,6 @@ def test_run_with_a_fault_exits_with_1(client, capsys):
     assert "0 of 1" in out
 
 
-def test_unwritable_file_exits_with_1(client, tmp_path, capsys, monkeypatch):
-    def full(self, path):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Log, "save", full)
-    with Guiding(client, 1.0):
-        assert serve(client, "--lockstep", "--duration", "0.05", "--log", tmp_path / "a.npz") == 1
-    assert f"cannot write {tmp_path / 'a.npz'}: No space left on device" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
     """The tool moves up by 30 mm from the default start."""
 
@@ -96,17 +83,17 @@ def test_pose_mode_starts_with_a_bent_wrist(client, capsys):
     assert "1 of 1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", ["--wait 0.1", "--lockstep --limit 0.1"])
-def test_missing_client_exits_with_2(words, client, capsys):
-    assert serve(client, *words.split()) == 2
-    assert "no client answered" in capsys.readouterr().err
-
-
-def test_port_in_use_exits_with_2(client, capsys):
-    assert serve(client, "--bind", f"127.0.0.1:{client.port}") == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "in use" in printed.err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--wait 0.1", "no client answered"),
+        ("--lockstep --limit 0.1", "no client answered"),
+        ("--bind 127.0.0.1:PORT", "in use"),
+    ],
+)
+def test_missing_client_or_port_exits_with_2(words, told, client, capsys):
+    assert serve(client, *words.replace("PORT", str(client.port)).split()) == 2
+    assert told in capsys.readouterr().err
 
 
 @contextmanager
@@ -148,17 +135,6 @@ def test_first_signal_stops_one_robot_gracefully(client, capsys):
     assert "messages sent" in capsys.readouterr().out
 
 
-def test_worker_process_ends_with_its_parent(client):
-    job = Job("a", Setup(), GuidanceSettings(), Address("127.0.0.1", client.port))
-    with Workers(1, tries=1) as workers:
-        events = workers.run([(0, (serving._serve_here, (job,)))])
-        assert [type(event) for _, event in (next(events), next(events))] == [Started, Message]
-        (worker,) = workers._busy
-        worker._process.stdin.close()
-        _, answer = next(events)  # without the end of its parent it would serve forever
-    assert answer.fault == "the process that ran it was ended by SIGKILL"
-
-
 @pytest.mark.display
 def test_window_shows_the_guided_arm(display):
     """It takes 3 to 5 s of processor time: pictures are drawn without a graphics card."""
@@ -180,46 +156,28 @@ def test_window_shows_the_guided_arm(display):
 # `irb-twin egm`: options, wrong use, and exit statuses.
 
 
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [("0.0.0.0", "0.0.0.0", 0), ("10.0.0.1:7", "10.0.0.1", 7), ("::1", "::1", 0), ("::", "::", 0),
-     ("[::1]:7", "::1", 7), ("[::1]", "::1", 0)],
-)  # fmt: skip
-def test_bind_address_may_lack_its_port(text, host, port):
-    assert bind_address(text) == (host, port)
-
-
-@pytest.mark.parametrize(
-    ("runs", "completed", "faults", "passes"),
-    [(None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False)],
-)
-def test_session_passes_if_all_requested_runs_completed(runs, completed, faults, passes):
+def test_session_passes_if_all_requested_runs_completed():
     """An interrupted run does not count as completed."""
-    job = SimpleNamespace(plan=SessionPlan(runs=runs))
-    assert passed(job, Served(result=EgmResult(runs=2, completed=completed, faults=faults))) is passes
+    for runs, completed, faults, held in (
+        (None, 0, (), True), (2, 2, (), True), (2, 1, (), False), (None, 1, ("fault",), False),
+    ):  # fmt: skip
+        job = SimpleNamespace(plan=SessionPlan(runs=runs))
+        served = Served(result=EgmResult(runs=2, completed=completed, faults=faults))
+        assert passed(job, served) is held
 
 
-def given(*words):
-    """Parse options of `egm serve`."""
-    return read(["egm", "serve", *words])[0]
-
-
-def test_every_guidance_setting_is_an_option():
-    found = given("--mode", "pose", "--level", "0", "--lp-filter", "50", "--axes", "x,z", "--no-wait-cond")
-    expected = GuidanceSettings(mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True)
-    assert found.guidance == expected
-    assert given().guidance == GuidanceSettings()
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("--robot a", "127.0.0.1:6510"),
+def test_options_give_addresses_and_every_guidance_setting():
+    """The address to bind may lack its port, and each robot gets a client's address."""
+    for text, place in (("0.0.0.0", ("0.0.0.0", 0)), ("10.0.0.1:7", ("10.0.0.1", 7)), ("::", ("::", 0)),
+                        ("[::1]:7", ("::1", 7)), ("[::1]", ("::1", 0))):  # fmt: skip
+        assert bind_address(text) == place
+    for line, expected in (
         ("--robot a b c", "127.0.0.1:6510 127.0.0.1:6511 127.0.0.1:6512"),
         ("--robot a b c --to x:70 y:80", "x:70 y:80 y:81"),
         ("--robot a --to [::1]:6510", "[::1]:6510"),
-    ],
-)
-def test_each_robot_gets_a_client_address(line, expected):
-    found = given(*line.split())
-    assert [str(address) for address in addresses(found.to, found.robot)] == expected.split()
+    ):
+        found = read(["egm", "serve", *line.split()])[0]
+        assert [str(address) for address in addresses(found.to, found.robot)] == expected.split()
+    words = "--mode pose --level 0 --lp-filter 50 --axes x,z --no-wait-cond"
+    expected = GuidanceSettings(mode="pose", level=0, lp_filter=50.0, axes="x,z", no_wait_cond=True)
+    assert read(["egm", "serve", *words.split()])[0].guidance == expected

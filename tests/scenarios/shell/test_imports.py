@@ -46,32 +46,21 @@ def assert_not_imported(names, results, line):
 def test_help_needs_no_numpy_and_only_the_named_command(results):
     assert_not_imported({"numpy", "rich"}, results, "--help")
     ours = {name for name in results["plot --help"][2] if name.startswith("scenarios.")}
-    names = (
-        "options",
-        "shell",
-        "shell.command_line",
-        "shell.output",
-        "shell.parser",
-        "commands",
-        "commands.logs",
-    )
-    assert ours == {f"scenarios.{name}" for name in names}
+    names = "options shell shell.command_line shell.output shell.parser commands commands.logs"
+    assert ours == {f"scenarios.{name}" for name in names.split()}
 
 
-def test_help_of_egm_imports_no_protocol_and_names_every_setting(results):
+def test_no_command_imports_more_than_it_needs(results):
+    """Help of `egm` no protocol, help and lists nothing heavy, and a run without a cell nothing of it."""
     assert_not_imported({"numpy"}, results, "egm replay --help")
     assert_not_imported({"numba", "google.protobuf", "pybullet", "scipy", "rich"}, results, HELP_OF_EGM)
     assert all(flag(name) in results[HELP_OF_EGM][1] for name in fields(GuidanceSettings))
 
-
-def test_help_and_list_start_nothing_heavy(results):
     heavy = {"numba", "urchin", "pybullet", "matplotlib", "scipy"}
     assert_not_imported(heavy, results, "run pose_path --help")
     assert [status for status, *_ in results.values()] == [0] * len(LINES)
     assert all("pose_path" in results[line][1] for line in ("--help", "list", "run --help"))
 
-
-def test_run_without_a_cell_imports_nothing_of_it(results):
     assert_not_imported({"coal"}, results, LINES[-1])
     assert not [name for name in results[LINES[-1]][2] if "twin.cell." in name]
 

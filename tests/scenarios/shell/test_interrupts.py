@@ -17,9 +17,11 @@ from scenarios.shell.output import COMPILING
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 
+pytestmark = pytest.mark.slow("runs commands")
+
 # More of them when asked for by the environment.
-TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "8"))
-LONGEST = 4.0
+TRIES = int(os.environ.get("IRB_TWIN_INTERRUPTS", "4"))
+LONGEST = 2.5
 """Time until the last interrupt, in [s]: by then the command runs its last scenario."""
 ENDLESS = """def run(self, setup):
     import multiprocessing, time
@@ -51,15 +53,15 @@ UNIGNORED = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
 """What a new process does first, because a shell's background ignores SIGINT."""
 
 
+def opened(*command):
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=UNIGNORED
+    )
+
+
 def started(*words):
     """The command, once it listens; SIGTERM is the last signal that it takes in hand but one."""
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=UNIGNORED,
-    )
+    process = opened(*COMMAND, *map(str, words))
     wait(lambda: caught(process.pid) >> (signal.SIGTERM - 1) & 1)
     return process
 
@@ -83,9 +85,7 @@ def test_at_any_time_it_is_at_once_with_one_sentence_and_status_130(endless):
     rng = random.Random(16)
 
     def one(delay):
-        process = started(
-            "run", "gravity_hold", "joint_tracking", endless, "--json", endless.parent / "a.json"
-        )
+        process = started("run", "gravity_hold", endless, "--json", endless.parent / "a.json")
         time.sleep(delay)
         return delay, *ended(process)
 
@@ -140,10 +140,7 @@ def test_first_signal_stops_gracefully_and_second_removes_drafts_and_keeps_what_
 ):
     file = tmp_path / "a.txt"
     file.write_text("good")
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, file],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=UNIGNORED,
-    )  # fmt: skip
+    process = opened(sys.executable, "-c", SERVER, file)
     assert process.stdout.readline() == "ready\n"
     assert len(list(tmp_path.iterdir())) == 2
     process.send_signal(number)
@@ -182,7 +179,7 @@ def test_a_signal_ends_the_process_unless_it_is_ignored_even_while_modules_are_h
         f"time.sleep({0.0 if ignored else 20.0})\n"
         "print(7)\n"
     )
-    begin = partial(signal.signal, signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    begin = partial(signal.signal, signal.SIGINT, signal.SIG_IGN) if ignored else UNIGNORED
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, preexec_fn=begin
     )

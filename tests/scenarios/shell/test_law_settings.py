@@ -1,7 +1,5 @@
 """Settings of laws on the command line, and what hangs on the flange."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ import controllers
 import twin
 from scenarios.judging.drive_load import with_rated_payload
 from scenarios.setup import Setup
-from scenarios.shell.command_line import main
 from scenarios.shell.settings import LawSettings
 from tests.support import tasks
 from twin.errors import WrongUse
@@ -38,59 +35,34 @@ def test_a_setting_goes_to_the_laws_that_have_it(tmp_path):
     assert got["pid"] == (("Kp", 4), ("Ki", (1.0, 1.0, 1.0, 2.0, 2.0, 2.0)))
 
 
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
+def test_wrong_settings_are_one_sentence(tmp_path):
+    file = tmp_path / "a.toml"
+    for word, told in (
         ("Kp", "--set Kp: expected NAME=VALUE, as Kp=100"),
-        ("=3", "expected NAME=VALUE"),
         ("K p=3", "expected NAME=VALUE"),
         ("Ki=3", "--set Ki=3: there is no setting 'Ki': pd has bandwidth, Kp, Kd"),
         ("period=3", "there is no setting 'period'"),
         ("lqr.Q=3", "this run has no controller 'lqr', only pd"),
-    ],
-)
-def test_a_setting_that_none_has(word, told):
-    with pytest.raises(WrongUse, match=told):
-        chosen([word], None, ["pd"])
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
+    ):
+        with pytest.raises(WrongUse, match=told):
+            chosen([word], None, ["pd"])
+    with pytest.raises(WrongUse, match="cannot be read: No such file"):
+        chosen([], file, ["pd"])
+    for text, told in (
         ("Kp = ", "it is not valid TOML"),
         ("Kp = {a = {b = 1}}", "a is {'b': 1}, expected"),
         ("Kp = ['a']", "Kp is "),
-        (None, "cannot be read: No such file"),
-    ],
-)
-def test_a_file_of_settings_that_is_wrong(tmp_path, text, told):
-    if text is not None:
-        (tmp_path / "a.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(WrongUse, match=told):
-        chosen([], tmp_path / "a.toml", ["pd"])
+    ):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(WrongUse, match=told):
+            chosen([], file, ["pd"])
 
 
 def test_gains_of_ours_are_taken_as_given(irb140):
-    law = controllers.make("pid", irb140, Kp=100.0, Kd=SIX)
-    derived = controllers.make("pid", irb140).gains
+    law, derived = controllers.make("pid", irb140, Kp=100.0, Kd=SIX), controllers.make("pid", irb140)
     np.testing.assert_array_equal(law.gains.Kp, np.full(6, 100.0))
     np.testing.assert_array_equal(law.gains.Kd, SIX)
-    np.testing.assert_array_equal(law.gains.Ki, derived.Ki)
-    for name, wrong in (("pd", {"Kp": [1.0, 2.0]}), ("computed_torque", {"Kv": np.nan})):
-        with pytest.raises(ValueError, match="to be one number, or one for each of 6 joints"):
-            controllers.make(name, irb140, **wrong)
-
-
-def test_on_the_command_line(tmp_path):
-    """Gains that are those derived anyhow give the same run; others do not."""
-    file, told = tmp_path / "a.json", []
-    short = ["run", "joint_tracking", "--duration", "0.1", "--payload", "2", "--model-payload", "0"]
-    for words in ([], ["--set", "Kp=400", "Kv=40"], ["--set", "Kp=100", "Kv=40"]):
-        assert main([*short, "--json", str(file), *words]) in (0, 1)
-        run = json.loads(file.read_text(encoding="utf-8"))["runs"][0]
-        told.append(run["joints"]["max_error_rad"])
-    assert told[0] == told[1] != told[2]
-    assert max(told[0]) > 1e-4
+    np.testing.assert_array_equal(law.gains.Ki, derived.gains.Ki)
 
 
 def test_payload_from_text():
@@ -134,18 +106,12 @@ def test_run_uses_the_given_tool(irb140):
     assert all(metric.passes for metric in scenario.metrics(run))
 
 
-def test_controller_model_has_the_model_payload():
+def test_payloads_of_plant_and_model(irb140):
     setup = Setup(payload="3", model_payload="0")
     robot = setup.load_robot()
     assert robot.payload.mass == 3.0
     assert setup.controller_model(robot).payload.mass == 0.0
     assert Setup(payload="3").controller_model(robot).payload.mass == 3.0
-    assert not setup.known_law
-    assert Setup().known_law
-
-
-def test_scenarios_use_the_given_payload(irb140):
+    assert (setup.known_law, Setup().known_law) == (False, True)
     carrying = irb140.with_payload(twin.Payload(1.5, (0.0, 0.0, 0.05)))
     assert with_rated_payload(carrying) is carrying
-    log = tasks.run("payload_mismatch", payload="1.5,0,0,0.05", time_step=4e-3).log
-    assert log.robot.payload.mass == 1.5

@@ -19,6 +19,8 @@ from scenarios.shell.command_line import main
 from tests.support.full_disk import disk_full_after
 from urdf.build import main as build
 
+pytestmark = pytest.mark.slow("runs commands")
+
 HOUSE = Path(twin.__file__).parents[1]
 FILES = {
     "controller": {"NAME.py", "test_NAME.py"},
@@ -49,77 +51,65 @@ def test_what_is_written_passes_its_tests_outside_the_house(folder):
     tests = {file for file in found(folder) if "test_" in file}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "."],
-        env=os.environ | {"PYTHONPATH": str(HOUSE)}, capture_output=True, text=True, check=False,
+        env=os.environ | {"PYTHONPATH": str(HOUSE), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert set(re.findall(r"^(\S+)::\S+ PASSED", done.stdout, re.MULTILINE)) == tests
 
 
-@pytest.mark.parametrize(
-    ("kind", "told"),
-    [
-        ("controller", "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd"),
-        ("scenario", "run ./mine/big_swing.py --controller pd"),
-        ("robot", "validate --robot ./mine/big_swing/robot.toml"),
-    ],
-)
-def test_files_have_the_given_name_and_next_commands_are_printed(kind, told, folder, command):
+def test_files_have_the_given_name_and_next_commands_are_printed(folder, command):
     (folder / "mine").mkdir()
-    out = command(["new", kind, "big_swing", "--folder", "mine"]).out
-    for file in found(folder):
-        assert f"wrote {file}\n" in out
-        text = (folder / file).read_text(encoding="utf-8")
-        assert KINDS[kind].stem not in text
-        assert "MyController" not in text
-    assert not re.search("NAME|CLASS|AT/", out)
-    assert f"  irb-twin {told}" in out
+    for kind, told in (
+        ("controller", "run joint_tracking --controller ./mine/big_swing.py:BigSwing pd"),
+        ("scenario", "run ./mine/small_swing.py --controller pd"),
+        ("robot", "validate --robot ./mine/long_swing/robot.toml"),
+    ):
+        before = found(folder)
+        name = re.search(r"mine/(\w+)", told)[1]
+        out = command(["new", kind, name, "--folder", "mine"]).out
+        for file in found(folder) - before:
+            assert f"wrote {file}\n" in out
+            text = (folder / file).read_text(encoding="utf-8")
+            assert KINDS[kind].stem not in text
+            assert "MyController" not in text
+        assert not re.search("NAME|CLASS|AT/", out)
+        assert f"  irb-twin {told}" in out
 
 
-def test_printed_commands_run_controller_and_scenario(command):
-    """The law beside one of ours, in the scenario: the commands that were told."""
-    assert main(["new", "controller", "swaying"]) == 0
-    command(["new", "scenario", "nodding"])
-    out = command(["run", "./nodding.py", "--controller", "./swaying.py:Swaying", "pd"]).out
-    assert "Nod with the arm" in out
-    assert "Swaying" in out
-
-
-@pytest.mark.parametrize("name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "..", "../x"])
+@pytest.mark.parametrize(
+    "name", ["Swing", "9lives", "a-b", "a/b", "", "class", "é", "../x", "numpy", "test_law"]
+)
 def test_bad_name_is_rejected(name, folder, command):
     err = command(["new", "controller", name], 2).err
-    assert "expected a name of lower-case letters, digits and _, as in sliding_mode, got" in err
+    told = "expected a name of lower-case letters, digits and _, as in sliding_mode, got"
+    hides = f"{name!r} is the name of a module of Python or pytest"
+    assert (hides if name in ("numpy", "test_law") else told) in err
     assert err.count("\n") == 1
     assert not found(folder)
 
 
-@pytest.mark.parametrize("name", ["numpy", "random", "twin", "test_law"])
-def test_name_that_hides_a_module_is_rejected(name, folder, capsys):
-    assert main(["new", "scenario", name]) == 2
-    assert f"{name!r} is the name of a module of Python or pytest" in capsys.readouterr().err
-    assert not found(folder)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_there_stays(kind, folder, capsys):
-    """Any one of the files, or a folder of that name."""
-    there = folder / ("swing" if kind in ("robot", "station") else "test_swing.py")
+@pytest.mark.parametrize("kind", [*KINDS, "notebooks"])
+def test_what_is_there_stays(kind, folder, command):
+    """Any one of the files, or a folder of that name; nothing is written."""
+    names = {"robot": "swing", "station": "swing", "notebooks": "swing/parallelogram.ipynb"}
+    there = folder / names.get(kind, "test_swing.py")
+    there.parent.mkdir(exist_ok=True)
     there.write_text("mine", encoding="utf-8")
-    assert main(["new", kind, "swing"]) == 2
-    assert f"{there.name} exists already: choose another name, or another --folder" in capsys.readouterr().err
+    err = command(["new", kind, "swing"], 2).err
+    told = "choose another folder; nothing was" if kind == "notebooks" else "choose another name, or another"
+    assert f"{there.relative_to(folder)} exists already: {told}" in err
     assert there.read_text(encoding="utf-8") == "mine"
-    assert found(folder) == {there.name}
+    assert found(folder) == {there.relative_to(folder).as_posix()}
 
 
-def test_missing_folder_is_rejected(capsys):
-    assert main(["new", "robot", "swing", "--folder", "/nowhere"]) == 2
-    assert capsys.readouterr().err == "irb-twin: --folder /nowhere: there is no such folder\n"
-
-
-@pytest.mark.parametrize("size", [0, 2000, 5000])
-def test_all_files_or_none(size, folder, command):
-    """The disk is full at once, or after one of the three files."""
+@pytest.mark.parametrize(
+    ("words", "size"), [("robot swing", 0), ("robot swing", 5000), ("notebooks swing", 20_000)]
+)
+def test_all_files_or_none(words, size, folder, command):
+    """The disk is full at once, or after one of the files."""
     with disk_full_after(size):
-        err = command(["new", "robot", "swing"], 1).err
+        err = command(["new", *words.split()], 1).err
     assert re.fullmatch(r"irb-twin: cannot write swing/\S+: File too large\n", err), err
     assert not list(folder.iterdir())
 
@@ -173,35 +163,17 @@ def test_notebooks_have_the_code_of_the_pages_and_no_outputs(folder, command):
             assert len(linked) == 10
 
 
-def test_notebook_that_is_there_stays_and_nothing_is_written(folder, command):
-    (folder / "lessons").mkdir()
-    mine = folder / "lessons" / "parallelogram.ipynb"
-    mine.write_text("mine", encoding="utf-8")
-    err = command(["new", "notebooks", "lessons"], 2).err
-    assert err == (
-        "irb-twin: lessons/parallelogram.ipynb exists already: choose another folder; nothing was written\n"
-    )
-    assert mine.read_text(encoding="utf-8") == "mine"
-    assert found(folder) == {"lessons/parallelogram.ipynb"}
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "expected new notebooks FOLDER, as in new notebooks lessons"),
-        (["a", "--folder", "b"], "expected new notebooks FOLDER, as in new notebooks lessons"),
-        (["none/lessons"], "there is no folder none, in which lessons would be made"),
-        (["file"], "file is a file: expected a folder for the notebooks"),
+        ("notebooks", "expected new notebooks FOLDER, as in new notebooks lessons"),
+        ("notebooks a --folder b", "expected new notebooks FOLDER, as in new notebooks lessons"),
+        ("notebooks none/lessons", "there is no folder none, in which lessons would be made"),
+        ("notebooks file", "file is a file: expected a folder for the notebooks"),
+        ("robot swing --folder /nowhere", "--folder /nowhere: there is no such folder"),
     ],
 )
-def test_bad_folder_of_notebooks_is_rejected(words, told, folder, command):
+def test_bad_folder_is_rejected(words, told, folder, command):
     (folder / "file").touch()
-    assert command(["new", "notebooks", *words], 2).err == f"irb-twin: {told}\n"
+    assert command(["new", *words.split()], 2).err == f"irb-twin: {told}\n"
     assert found(folder) == {"file"}
-
-
-def test_all_notebooks_or_none(folder, command):
-    with disk_full_after(20_000):
-        err = command(["new", "notebooks", "lessons"], 1).err
-    assert re.fullmatch(r"irb-twin: cannot write lessons/\S+: File too large\n", err), err
-    assert not list(folder.iterdir())

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.shell.command_line import main
 from twin.rapid.fitting import stop_times
 from twin.rapid.paths import export
 from twin.rapid.planning import Limits
@@ -26,6 +25,12 @@ PROC main()
 ENDPROC
 ENDMODULE
 """
+
+
+def write(file, text):
+    """Write a file and its folder."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
@@ -54,28 +59,15 @@ def test_check_prints_moves_and_writes_files(program, command):
 
 
 def test_a_fault_has_its_line_and_status_1(program, command):
-    bad = GOOD.replace("0, 100, 0", "900, 0, 0")
-    (program / "weld.mod").write_text(bad, encoding="utf-8")
+    """A fault of a move, and one of the language."""
+    (program / "weld.mod").write_text(GOOD.replace("0, 100, 0", "900, 0, 0"), encoding="utf-8")
     out = command(["rapid", "check", "weld.mod", "--junit", "r.xml"], 1).out
     assert "weld.mod: main, 1 moves" in out
     assert "FAULT weld.mod, line 6: MoveL leaves the reach after" in out
     assert ET.parse(program / "r.xml").getroot().attrib["failures"] == "1"
-
-
-def test_a_fault_of_the_language_has_status_1(program, capsys):
     (program / "weld.mod").write_text("MODULE weld\nPROC main(\nENDMODULE", encoding="utf-8")
-    assert main(["rapid", "check", "weld.mod"]) == 1
-    assert "FAULT weld.mod, line 3: the end of the file is not RAPID here" in capsys.readouterr().err
-
-
-def test_a_folder_is_a_task(program, command):
-    task = program / "TASK1"
-    move = f"MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;"
-    for file, name, body in (("PROGMOD/a.mod", "main", "go;"), ("SYSMOD/b.sys", "go", move)):
-        text = f"MODULE {file[-5]}\nPROC {name}()\n{body}\nENDPROC\nENDMODULE"
-        (task / file).parent.mkdir(parents=True)
-        (task / file).write_text(text, encoding="utf-8")
-    assert "TASK1: main, 1 moves" in command(["rapid", "check", "TASK1"]).out
+    said = command(["rapid", "check", "weld.mod"], 1).err
+    assert "FAULT weld.mod, line 3: the end of the file is not RAPID here" in said
 
 
 def test_export_prints_a_module_that_follows_the_log(program, command):
@@ -91,28 +83,7 @@ def test_export_prints_a_module_that_follows_the_log(program, command):
     assert text.count(",v200,z5,") == 4
 
 
-def test_fit_prints_both_numbers(program, command):
-    robot = twin.load("irb140").with_drives("rigid")
-    q = np.random.default_rng(4).uniform(-0.5, 0.5, (5, 6))
-    (program / "stops.mod").write_text(export(robot, q, speed="v7000", zone="fine"), encoding="utf-8")
-    times = stop_times(check(interpret(read("stops.mod"), robot), robot, Limits(share=0.7))[0], 0.1)
-    rows = [f"{line},{time:.6f}" for line, time in times.items()]
-    (program / "stops.csv").write_text("\n".join(["line,time_s", *rows]), encoding="utf-8")
-    out = command(["rapid", "fit", "stops.mod", "--times", "stops.csv"]).out
-    words = out.split()
-    assert float(words[1]) == pytest.approx(0.7, abs=0.01)
-    assert float(words[5]) == pytest.approx(0.1, abs=0.01)
-    assert "stops at one speed alone: other speeds and zones may differ by 10 to 25 %" in out
-    (program / "long.csv").write_text("line,time_s\n3,300\n4,300\n5,300\n", encoding="utf-8")
-    assert (
-        "settling ends at its bound of 5 s"
-        in command(["rapid", "fit", "stops.mod", "--times", "long.csv"], 1).out
-    )
-    (program / "odd.csv").write_text("line,time_s\n3,0.5\n5,0,3\n", encoding="utf-8")
-    command(["rapid", "fit", "stops.mod", "--times", "odd.csv"], 2)
-
-
-def test_fit_takes_several_programs_and_their_totals(program, command):
+def test_fit_takes_several_programs_and_their_totals_and_prints_both_numbers(program, command):
     """The second program has zones; the fit predicts its time as well."""
     robot, limits = twin.load("irb140").with_drives("rigid"), Limits(share=0.6, settling=0.05)
     q = np.random.default_rng(5).uniform(-0.5, 0.5, (5, 6))
@@ -127,6 +98,13 @@ def test_fit_takes_several_programs_and_their_totals(program, command):
     words = command(["rapid", "fit", "slow.mod", "zones.mod", "--times", "stops.csv"]).out.split()
     assert float(words[1]) == pytest.approx(0.6, abs=2e-3)
     assert float(words[5]) == pytest.approx(0.05, abs=2e-3)
+    fit = ["rapid", "fit", "slow.mod", "--times"]
+    (program / "long.csv").write_text("line,time_s\n3,300\n4,300\n5,300\n", encoding="utf-8")
+    out = command([*fit, "long.csv"], 1).out
+    assert "settling ends at its bound of 5 s" in out
+    assert "stops at one speed alone: other speeds and zones may differ by 10 to 25 %" in out
+    (program / "odd.csv").write_text("line,time_s\n3,0.5\n5,0,3\n", encoding="utf-8")
+    command([*fit, "odd.csv"], 2)
 
 
 CELL = '[objects."{}"]\nbox = [0.1, 0.1, 0.1]\nat = [0.515, 0, 0.55]\n'
@@ -213,17 +191,15 @@ ARM:
 
 def test_a_backup_has_its_arm_and_its_tasks(program, command):
     for name, text in BACKUP.items():
-        file = program / "backup" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        write(program / "backup" / name, text)
     out = command(["rapid", "check", "backup", "--inputs", "di1=1", "--json", "r.json"]).out
-    assert "TASK1: main, 1 moves, irb140" in out
-    assert "TPWrite: one" in out
-    assert "TASK2: main, 0 moves" in out
-    assert "TASK3: no procedure main, not run" in out
-    assert "remark: MOC.cfg names the arm ROB1_140_0.81_6: irb140" in out
-    assert "remark: MOC.cfg gives joint_1 the range -86 to 86 deg" in out
-    assert "remark: MOC.cfg places the base at [0.0, 0.0, 100.0] mm of the world" in out
+    for told in (
+        "TASK1: main, 1 moves, irb140", "TPWrite: one", "TASK2: main, 0 moves",
+        "TASK3: no procedure main, not run", "remark: MOC.cfg names the arm ROB1_140_0.81_6: irb140",
+        "remark: MOC.cfg gives joint_1 the range -86 to 86 deg",
+        "remark: MOC.cfg places the base at [0.0, 0.0, 100.0] mm of the world",
+    ):  # fmt: skip
+        assert told in out
     assert json.loads((program / "r-TASK1.json").read_text(encoding="utf-8"))["passes"]
     moc = program / "backup/SYSPAR/MOC.cfg"
     moc.write_text(moc.read_text(encoding="utf-8").replace("140_0.81_6", "9999_2.05_60"), encoding="utf-8")
@@ -231,7 +207,7 @@ def test_a_backup_has_its_arm_and_its_tasks(program, command):
     assert "kinematics not judged" in command(["rapid", "check", "backup", "--no-kinematics"]).out
 
 
-def test_a_pgf_lists_the_modules_of_a_program(program, command):
+def test_a_pgf_lists_the_modules_of_a_program_and_a_folder_is_a_task(program, command):
     text = "<?xml version='1.0'?><Program><Module>weld.mod</Module></Program>"
     (program / "a.pgf").write_text(text, encoding="utf-8")
     (program / "other.mod").write_text("MODULE other\nPROC main(", encoding="utf-8")
@@ -239,6 +215,10 @@ def test_a_pgf_lists_the_modules_of_a_program(program, command):
     assert "main, 3 moves" in command(["rapid", "check", str(program)]).out
     (program / "a.pgf").write_text("<Program><Module>gone.mod</Module></Program>", encoding="utf-8")
     command(["rapid", "check", "a.pgf"], 2)
+    move = f"MoveAbsJ [[0,0,0,0,30,0],{EXT}],v100,fine,tool0;"
+    for file, name, body in (("PROGMOD/a.mod", "main", "go;"), ("SYSMOD/b.sys", "go", move)):
+        write(program / "TASK1" / file, f"MODULE {file[-5]}\nPROC {name}()\n{body}\nENDPROC\nENDMODULE")
+    assert "TASK1: main, 1 moves" in command(["rapid", "check", "TASK1"]).out
 
 
 def test_check_without_kinematics_lists_the_moves(program, command):

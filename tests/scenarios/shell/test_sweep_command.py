@@ -1,8 +1,6 @@
 """`irb-twin sweep` from the command line to its files: small sweeps of a motion of 0.3 s."""
 
-import contextlib
 import csv
-import io
 import json
 import shlex
 
@@ -10,20 +8,14 @@ import numpy as np
 import pytest
 
 from scenarios.shell import output as progress
-from scenarios.shell.command_line import main
 from scenarios.sweeps.draws import WorstCase
+from tests.support.user_scenarios import given
 from twin.sweeps import evaluation, table_files
+
+pytestmark = pytest.mark.slow("runs commands")
 
 SHORT = ["sweep", "joint_tracking", "--duration", "0.3"]
 FEW = [*SHORT, "--controller", "pd", "--vary", "payload=0:6", "--samples", "20", "--worst", "0"]
-
-
-def given(words):
-    """Status, standard output and standard error of a command."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main(words)
-    return status, out.getvalue(), err.getvalue()
 
 
 def rows_of(path):
@@ -121,41 +113,33 @@ def test_disagreement_with_pybullet_fails_the_sweep(monkeypatch):
     assert "irb-twin: PyBullet disagrees with sample" in err
 
 
-def test_a_share_can_be_required():
+def test_a_share_can_be_required_and_quantities_that_can_vary_listed():
     status, _, err = given([*FEW, "--require-share", "0.9"])
     assert (status, "--require-share requires a share of at least 0.9, but only 0.83" in err) == (1, True)
-    assert given([*FEW, "--require-share", "0.5"])[0] == 0
+    status, out, _ = given([*SHORT, "--list", "--controller", "pd", "--drives", "rigid"])
+    names = [line.split()[0] for line in out.splitlines()]
+    assert status == 0
+    assert {"payload", "bandwidth", "mass", "drives.coulomb", "torque_limit.N", "law.Kp"} <= set(names)
 
 
 def test_a_table_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
     """Finished parts stay beside it; `--resume` goes on with them, and with nothing else."""
-    words = [*FEW, "--out", str(tmp_path / "a.csv")]
+    words, outcomes = [*FEW, "--out", str(tmp_path / "a.csv")], evaluation.outcomes
+
+    def of_nominal(trials, threads=None):
+        assert all(trial.plant.payload is None or not trial.plant.payload.mass for trial in trials)
+        return outcomes(trials, threads)
+
     with monkeypatch.context() as patch:
         patch.setattr(table_files, "_write_csv", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
         status, _, err = given(words)
     assert (status, "cannot write" in err) == (1, True)
     assert (tmp_path / "a.csv.parts").is_dir()
     assert given(words)[0] == 2
-    with monkeypatch.context() as patch:
-        patch.setattr(evaluation, "outcomes", _only_nominal(evaluation.outcomes))
-        assert given([*words, "--resume"])[0] == 0
+    monkeypatch.setattr(evaluation, "outcomes", of_nominal)
+    assert given([*words, "--resume"])[0] == 0
     assert len(rows_of(tmp_path / "a.csv")) == 20
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
-
-
-def _only_nominal(outcomes):
-    def of_nominal(trials, threads=None):
-        assert all(trial.plant.payload is None or not trial.plant.payload.mass for trial in trials)
-        return outcomes(trials, threads)
-
-    return of_nominal
-
-
-def test_list_contains_quantities_that_can_vary():
-    status, out, _ = given([*SHORT, "--list", "--controller", "pd", "--drives", "rigid"])
-    names = [line.split()[0] for line in out.splitlines()]
-    assert status == 0
-    assert {"payload", "bandwidth", "mass", "drives.coulomb", "torque_limit.N", "law.Kp"} <= set(names)
 
 
 def test_python_function_beside_a_controller_with_a_varied_setting(tmp_path):
@@ -198,7 +182,7 @@ def test_progress_shows_finished_runs_and_remaining_time(capsys, monkeypatch):
     assert [progress.duration(s) for s in (0.34, 50, 1200, 9000)] == ["0.3 s", "50 s", "20 min", "2.5 h"]
 
 
-def test_a_worst_run_that_ends_early_does_so_in_pybullet(folder):
+def test_a_worst_run_that_ends_early_does_so_in_pybullet():
     """Agreement of runs without an end: that they end."""
     row = np.zeros(1, dtype=evaluation.OUTCOME)[0]
     run = type("Run", (), {"error": "ran away"})

@@ -13,6 +13,7 @@ from scenarios.shell.settings import LawSettings
 from scenarios.sweeps.scenario_experiment import ScenarioExperiment
 from scenarios.sweeps.tuning import TunedLaw, chosen_gains
 from tests.support.tasks import task
+from tests.support.user_scenarios import given
 from twin.errors import UnknownNameError, VariationError
 from twin.sweeps import tuning as search
 from twin.sweeps.tuning import Gain
@@ -38,21 +39,13 @@ def test_tuned_gains_are_the_same_in_all_draws(law):
 
 def test_what_is_searched(law):
     assert chosen_gains(law, []) == (Gain("law.Kp", 0.1, 10.0), Gain("law.Kd", 0.1, 10.0))
-    assert chosen_gains(law, ["bandwidth", "law.Kd=0.5:20"]) == (
-        Gain("law.bandwidth", 2.0, 200.0),
-        Gain("law.Kd", 0.5, 20.0),
-    )
+    bandwidth, Kd = chosen_gains(law, ["bandwidth", "law.Kd=0.5:20"])
+    assert (bandwidth, Kd) == (Gain("law.bandwidth", 2.0, 200.0), Gain("law.Kd", 0.5, 20.0))
     with pytest.raises(UnknownNameError, match=r"'pd' has no quantity 'Kq': the nearest are K[pd], K[pd]"):
         chosen_gains(law, ["Kq"])
-    for word in ("Kp=2:2", "Kp=3:2", "Kp=0:2", "Kp=1:2:5", "Kp=x"):
+    for word in ("Kp=3:2", "Kp=0:2", "Kp=1:2:5", "Kp=x"):
         with pytest.raises(VariationError, match=r"law\.Kp"):
             chosen_gains(law, [word])
-
-
-def given(words, capsys):
-    status = main(["tune", *words])
-    said = capsys.readouterr()
-    return status, said.out, said.err
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +53,11 @@ def folder(tmp_path_factory):
     """Folder with all files of a search; `out.txt` has its output."""
     folder = tmp_path_factory.mktemp("tune")
     words = [*SHORT, "--vary", "payload=0:6", "--noise", "1e-6", "--drives", "rigid"]
-    with pytest.MonkeyPatch.context() as patch, open(folder / "out.txt", "w") as out:
-        patch.setattr("sys.stdout", out)
-        status = main(["tune", "pd", *words, "--out", f"{folder}/g.toml", "--json", f"{folder}/g.json"])
-    assert status == 0
+    status, out, err = given(
+        ["tune", "pd", *words, "--out", f"{folder}/g.toml", "--json", f"{folder}/g.json"]
+    )
+    assert status == 0, err
+    (folder / "out.txt").write_text(out)
     return folder
 
 
@@ -104,19 +98,19 @@ def test_both_gains_are_judged_under_the_same_draws(folder):
     assert told["conclusions"][0].startswith("Tuning helps: on fresh draws the worst joint error is")
 
 
-def test_where_nothing_varies_there_are_no_fresh_draws(capsys):
-    status, out, err = given(["pd", *SHORT, "--gains", "Kp"], capsys)
+def test_where_nothing_varies_there_are_no_fresh_draws():
+    status, out, err = given(["tune", "pd", *SHORT, "--gains", "Kp"])
     assert (status, "fresh" in out) == (0, False)
     assert "16 sets of 1 gain x 1 runs" in err
     assert "on the only draw" in out
     assert "--set Kp=" in out
 
 
-def test_an_interrupted_search_writes_nothing(tmp_path, monkeypatch, capsys):
+def test_an_interrupted_search_writes_nothing(tmp_path, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(search, "run_points", interrupted)
-    words = ["pd", *SHORT, "--vary", "payload=0:6", "--out", f"{tmp_path}/g.toml"]
-    assert given(words, capsys)[0] == 130
+    words = ["tune", "pd", *SHORT, "--vary", "payload=0:6", "--out", f"{tmp_path}/g.toml"]
+    assert given(words)[0] == 130
     assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_place_and_time_of_a_motion_are_inverse(path):
         assert speed == pytest.approx(moved / 2e-6, rel=1e-2, abs=1e-3)
 
 
-def test_a_path_is_not_extended_where_the_arm_brakes_for_its_end(abb_robot, path):
+def test_a_path_that_is_not_the_last_or_whose_end_the_arm_brakes_for_is_not_extended(abb_robot, path):
     short = Path.planned(abb_robot, path.segments[:4], Limits(0.9))
     for share, is_extended in ((0.5, True), (0.98, False)):
         motion = Motion(path.motion.q[0], 1e-3)
@@ -55,6 +56,11 @@ def test_a_path_is_not_extended_where_the_arm_brakes_for_its_end(abb_robot, path
         motion.q = short.motion(motion.t)[0]
         rest = short.rest(motion.t)
         longer = Path.planned(abb_robot, [*rest.segments, *path.segments[4:]], Limits(0.9), rest.begin)
+        for paths in ([], [short, path]):
+            beside = Motion(path.motion.q[0], 1e-3)
+            beside.paths = deque(paths)
+            assert not beside.extend(rest, short, longer)
+            assert list(beside.paths) == paths
         assert motion.extend(rest, short, longer) == is_extended
         assert motion.paths[0].motion(motion.t)[0] == pytest.approx(motion.q, abs=1e-9)
         assert short.begun == 0

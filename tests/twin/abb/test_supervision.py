@@ -98,8 +98,6 @@ def test_a_drive_that_lacks_torque_stops_the_arm(cell):
 def test_the_drive_that_lacks_torque_is_named_by_its_motor(abb_robot):
     """The motor of joint 5 turns joint 6 of this wrist, too: at the joints another share is the largest."""
     motors = MotorLimits.of(abb_robot.active_drives, abb_robot.tau_max)
-    by_motors = np.zeros(6)
-    by_motors[4] = motors.limits[0, 4]
-    tau = motors.coupling[0].T @ by_motors  # R^T of the torques of the motors
+    tau = motors.coupling[0].T[:, 4] * motors.limits[0, 4]  # R^T of the torques of the motors
     np.testing.assert_allclose(torque_shares(motors, tau), [0, 0, 0, 0, 1, 0], atol=1e-12)
     assert not np.allclose(np.abs(tau) / abb_robot.tau_max, [0, 0, 0, 0, 1, 0])

@@ -28,12 +28,7 @@ from twin.errors import DivergenceError, RobotError, SingularityError
 PULL = np.array([4.0, -3.0, 2.0, 0.1, -0.05, 0.001])  # N m
 
 
-@pytest.fixture(scope="module")
-def robot():
-    return twin.load("irb140")
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def q(robot):
     return robot.poses["test_1"]
 
@@ -92,7 +87,7 @@ def test_a_function_of_the_joints_has_derivatives_to_rounding(robot, q):
 def test_motion_and_multipliers_against_an_integration_of_pinocchios_equations(robot, q, kind):
     """DOP853 of the index-1 equations with Pinocchio's M, h and J; it drifts, the plant does not."""
     held, peer, T = constraints(robot, q)[kind], Pinocchio(robot.urdf, robot.joint_names), 1e-3
-    plant, N = twin.ConstrainedPlant(robot, held, T), 100
+    plant, N = twin.ConstrainedPlant(robot, held, T), 40
     plant.reset(q)
     tau = None
 
@@ -122,7 +117,7 @@ def test_motion_and_multipliers_against_an_integration_of_pinocchios_equations(r
         plant.step(tau)
         largest = max(largest, np.abs(force).max())
         worst = max(worst, np.abs(plant.force - force).max())
-    assert np.abs(plant.state()[0] - q).max() > 1e-2
+    assert np.abs(plant.state()[0] - q).max() > 1e-3
     assert worst < 1e-10 * largest  # the error of Runge-Kutta steps of 1 ms; observed: 4e-11 and 2e-11
     np.testing.assert_allclose(plant.state()[0], state[:6], rtol=0, atol=1e-10)
     assert plant.forces.shape == (N, len(plant.force))
@@ -140,15 +135,8 @@ def test_contact_force_against_pinocchios_constrained_dynamics(robot, q):
     peer = Pinocchio(robot.urdf, robot.joint_names)
     frame = peer.model.frames[peer.model.getFrameId("tool0")]
     p = pin.SE3(np.eye(3), twin.forward_kinematics(robot, q)[:3, 3])
-    contact = pin.RigidConstraintModel(
-        pin.ContactType.CONTACT_3D,
-        peer.model,
-        frame.parentJoint,
-        frame.placement,
-        0,
-        p,
-        pin.LOCAL_WORLD_ALIGNED,
-    )
+    of_frame = peer.model, frame.parentJoint, frame.placement
+    contact = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, *of_frame, 0, p, pin.LOCAL_WORLD_ALIGNED)
     models, states = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
     models.append(contact)
     states.append(contact.createData())
@@ -171,7 +159,7 @@ def test_a_wall_holds_a_tool_that_is_pressed_against_it():
     np.testing.assert_allclose(plant.state()[1], 0.0, atol=1e-15)
 
 
-def test_constraint_holds_for_ten_seconds(robot, q):
+def test_constraint_holds_for_five_seconds(robot, q):
     held, T = constraints(robot, q)["circle"], 5e-3
     plant = twin.ConstrainedPlant(robot, held, T)
     law = controllers.make("computed_torque", robot)
@@ -180,7 +168,7 @@ def test_constraint_holds_for_ten_seconds(robot, q):
     def pushed(state, reference):
         return law(state, reference) + PULL * np.cos(3.0 * state.t)
 
-    log = twin.run_closed_loop(plant, pushed, twin.sample(twin.hold(q, 10.0), T), start=(q, rest))
+    log = twin.run_closed_loop(plant, pushed, twin.sample(twin.hold(q, 5.0), T), start=(q, rest))
     assert np.ptp(log.q, axis=0).max() > 1e-3
     assert np.abs(held.violation(robot, log.q)).max() < 1e-13
     rates = [held.at(robot, *state).J @ state[1] for state in zip(log.q, log.qd, strict=True)]

@@ -2,8 +2,6 @@
 
 import functools
 import os
-import subprocess
-import sys
 import threading
 
 import numba
@@ -13,6 +11,7 @@ from numba.extending import is_jitted
 
 import controllers
 import twin
+from tests.support.forks import NUMBA, Fork
 from tests.support.short_runs import PERIOD, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw, is_compiled, motor_torque
@@ -20,6 +19,8 @@ from twin.control.plant import AnalyticPlant
 from twin.control.rollout import run_rollouts
 from twin.trajectories.joint_trajectories import hold
 from twin.trajectories.sampling import sample
+
+pytestmark = pytest.mark.slow("compiles laws and runs them")
 
 
 class Halved(controllers.law("pd")):
@@ -101,24 +102,6 @@ def test_a_law_cannot_move_the_robot_or_falsify_the_reference(irb140):
     np.testing.assert_array_equal(logs[0].q, logs[1].q)
 
 
-@pytest.mark.parametrize(
-    ("demand", "told"),
-    [
-        (np.full(6, 1j), "an array of complex128"),
-        (np.ma.masked_array(np.zeros(6), mask=[0, 1, 0, 0, 0, 0]), "a masked array"),
-        (np.zeros(6, dtype="timedelta64[s]"), "an array of timedelta64"),
-    ],
-)
-def test_demands_that_are_no_real_numbers_are_refused(irb140, demand, told):
-    with pytest.raises(ValueError, match=f"returned {told}.* at t = 0 s, expected 6 real numbers"):
-        run_closed_loop(AnalyticPlant(irb140), lambda *_: demand, still(irb140))
-
-
-def test_a_list_of_integers_is_a_demand(irb140):
-    log = run_closed_loop(AnalyticPlant(irb140), lambda *_: [0, 1, 0, 0, 0, 0], still(irb140))
-    np.testing.assert_array_equal(log.tau_demand[0], [0, 1, 0, 0, 0, 0])
-
-
 def test_a_law_may_divide_by_zero_as_numpy_does():
     robot = twin.load("two_link")
     law = ControlLaw(robot, ratio)
@@ -158,7 +141,8 @@ with ThreadPoolExecutor(4) as pool:
 
 
 def test_the_first_use_may_be_by_several_threads():
-    subprocess.run([sys.executable, "-c", THREADS], check=True, env=os.environ)
+    ended = Fork(THREADS, NUMBA).wait()
+    assert ended.returncode == 0, ended.stderr
 
 
 def meeting(arm, controller, plants):
@@ -208,7 +192,9 @@ def test_only_builtin_laws_are_cached_and_they_use_constants_only(irb140):
 
 
 TWO = """
-import sys, numpy as np, twin
+import sys
+sys.path.insert(0, {!r})
+import numpy as np, twin
 import gains, helpers
 from twin.control.plant import AnalyticPlant
 from twin.control.control_law import ControlLaw
@@ -223,11 +209,7 @@ print(*(float(run_rollouts(robot, ControlLaw(robot, each), still(robot, 1)).tau[
 
 
 def test_user_laws_are_compiled_in_every_process_without_files(tmp_path):
-    """An imported module's gain, a helper's helper and two functions on a line are what they are now.
-
-    Two processes that compile three laws each take some eight seconds.
-    """
-    (tmp_path / "law.py").write_text(TWO)
+    """An imported module's gain, a helper's helper and two functions on a line are what they are now."""
     helper = "from numba.extending import register_jitable\n@register_jitable\ndef inner(q):\n    return {}\n"
     (tmp_path / "helpers.py").write_text(
         "import numba, inner\n@numba.njit\ndef more(q):\n    return inner.inner(q)\n"
@@ -238,11 +220,9 @@ def test_user_laws_are_compiled_in_every_process_without_files(tmp_path):
         (tmp_path / "inner.py").write_text(helper.format(f"{more} + 0.0 * q"))
         for name in ("gains", "inner"):  # of the same size and date, as an editor might leave it
             os.utime(tmp_path / f"{name}.py", (1e9, 1e9))
-        places = os.pathsep.join([str(tmp_path), os.getcwd()])
-        environment = os.environ | {"PYTHONPATH": places, "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, str(tmp_path / "law.py")]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        told.append([float(word) for word in done.stdout.split()])
+        ended = Fork(TWO.format(str(tmp_path)), NUMBA).wait()
+        assert ended.returncode == 0, ended.stderr
+        told.append([float(word) for word in ended.stdout.split()])
     assert told == [[0.25, 1e-3, 2e-3], [1.5, 1e-3, 2e-3]]
     kept = [path.name for path in tmp_path.rglob("*") if path.suffix in (".nbi", ".nbc")]
     assert kept == []

@@ -10,6 +10,7 @@ import twin
 from scenarios.bench.chosen_law import ChosenLaw
 from scenarios.judging.law_per_load import LawPerLoad
 from scenarios.setup import Setup
+from tests.support.refusals import refused
 from twin import AnalyticPlant, run_closed_loop, run_rollouts
 
 ARM = twin.load("irb140")
@@ -83,24 +84,16 @@ def test_signals_of_a_rollout_that_fails_end_where_it_fails():
     assert np.all(np.isnan(runs.law["calls"][reached:]))
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
+def test_other_tables_are_refused():
+    for table, message in (
         (np.zeros((3, 1, 6)), r"expected what prepare\(\) of controller 'foreseeing' returns to be None or"),
         (np.zeros((51, 6)), r"shape \(51, rows, 6\), got \(51, 6\)"),
         (np.full((51, 1, 6), np.nan), "to be finite"),
         ("text", "what prepare"),
-    ],
-)
-def test_other_tables_are_refused(table, message):
-    class Bad(Foreseeing):
-        def prepare(self, reference):
-            return table
-
-    with pytest.raises(ValueError, match=message):
-        run(Bad(ARM))
-    with pytest.raises(ValueError, match=message):
-        run_rollouts(ARM, Bad(ARM), PATH)
+    ):
+        law = Foreseeing(ARM)
+        law.prepare = lambda reference, given=table: given  # type: ignore[method-assign]
+        refused((lambda: run(law), message), (lambda: run_rollouts(ARM, law, PATH), message))  # noqa: B023
 
 
 def test_controllers_without_a_table_receive_an_empty_one():

@@ -1,8 +1,5 @@
 """Rollouts against the closed loop: to the bit around the model, to round-off around the engine."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +7,7 @@ import pytest
 
 import controllers
 import twin
+from tests.support.forks import NUMBA, Fork
 from tests.support.short_runs import PERIOD, SOFT, filtered, nothing, path, same, still
 from twin.control.closed_loop import run_closed_loop
 from twin.control.control_law import ControlLaw
@@ -18,6 +16,8 @@ from twin.control.rollout import run_rollouts
 from twin.engine.simulation import Simulation
 from twin.robot.robot import Payload
 from twin.trajectories.sampling import sample, sample_semi_implicit
+
+pytestmark = pytest.mark.slow("compiles laws and runs them")
 
 LOAD = Payload(3.0, [0.02, 0.01, 0.08], np.diag([0.02, 0.02, 0.01]))
 LIGHT = Payload(0.2, [0.01, 0.01, 0.05])
@@ -53,7 +53,7 @@ def vandal(state, reference, parameters, memory, model):
 
 @pytest.mark.parametrize(
     ("arm", "name"),
-    [*(("irb1400", name) for name in controllers.NAMES), ("irb140", "pid"), ("irb1600", "computed_torque")],
+    [*(("irb1400", name) for name in controllers.NAMES), ("irb140", "pid")],
 )
 def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(arm, name):
     """With a start off the reference, a model that does not know the load, weak drives, and held torques."""
@@ -72,14 +72,14 @@ def test_a_rollout_is_the_closed_loop_around_the_model_to_the_bit(arm, name):
 
 def test_a_rollout_is_the_closed_loop_around_the_engine_to_round_off(arm):
     """And of a perfect model, it tracks to round-off."""
-    reference, controller = sample(path(arm, 0.6), PERIOD), controllers.make("computed_torque", arm)
+    reference, controller = sample(path(arm, 0.3), PERIOD), controllers.make("computed_torque", arm)
     rollout = run_rollouts(arm, controller, reference)
     with Simulation(arm) as simulation:
         log = run_closed_loop(simulation, controller, reference)
     assert np.max(np.abs(rollout.q - log.q)) <= 1e-13
     assert np.max(np.abs(rollout.qd - log.qd)) <= 1e-11
-    assert np.ptp(rollout.q, axis=0).min() > 0.1, "every joint moved"
-    reference = sample_semi_implicit(path(arm, 0.6), PERIOD)
+    assert np.ptp(rollout.q, axis=0).min() > 0.05, "every joint moved"
+    reference = sample_semi_implicit(path(arm, 0.3), PERIOD)
     assert np.max(np.abs(run_rollouts(arm, controller, reference).q - reference.q)) <= 1e-14
 
 
@@ -182,31 +182,21 @@ from twin.trajectories.sampling import sample
 robot = twin.load("irb1400")
 reference = sample(path(robot, 0.02), 1e-3)
 laws = [controllers.make(name, robot) for name in ("pid", "dob")]
-np.save(sys.argv[1], [run_rollouts(robot, law, reference).q for law in laws])
-if sys.argv[2] == "compiled":
-    kernels = robot.kernels.forward_dynamics, robot.kernels.tool_pose
-    functions = (rollout_loop.run, *(compiled_law(law.law) for law in laws), *kernels)
-    assert all(function.overloads for function in functions)
-    sys.exit(3 if any(function.stats.cache_misses for function in functions) else 0)
+np.save("{}", [run_rollouts(robot, law, reference).q for law in laws])
+kernels = robot.kernels.forward_dynamics, robot.kernels.tool_pose
+functions = (rollout_loop.run, *(compiled_law(law.law) for law in laws), *kernels)
+assert all(function.overloads for function in functions)
+sys.exit(3 if any(function.stats.cache_misses for function in functions) else 0)
 """
 
 
-def test_another_process_compiles_nothing_of_ours_again_and_none_needs_to(irb1400, tmp_path):
-    """With `NUMBA_DISABLE_JIT=1` all of it runs as plain Python; two processes, some five seconds."""
+def test_another_process_compiles_nothing_of_ours_again(irb1400, tmp_path):
     reference = sample(path(irb1400, 0.02), PERIOD)
-    runs = [[run_rollouts(irb1400, controllers.make(name, irb1400), reference).q for name in ("pid", "dob")]]
+    here = [run_rollouts(irb1400, controllers.make(name, irb1400), reference).q for name in ("pid", "dob")]
     # Another worker that compiles at this moment may cost what has just been kept its place on the list.
-    attempts = {"compiled": 3, "plain": 1}
-    for how, variables in (("compiled", {}), ("plain", {"NUMBA_DISABLE_JIT": "1"})):
-        file = tmp_path / f"{how}.npy"
-        command = [sys.executable, "-W", "error", "-c", CODE, str(file), how]
-        statuses = (
-            subprocess.run(command, env=os.environ | variables).returncode for _ in range(attempts[how])
-        )
-        assert any(status == 0 for status in statuses), "it was compiled again and again"
-        runs.append(np.load(file))
-    np.testing.assert_array_equal(runs[0], runs[1])
-    np.testing.assert_allclose(runs[1], runs[2], rtol=0, atol=1e-14)
+    statuses = (Fork(CODE.format(tmp_path / "q.npy"), NUMBA).wait().returncode for _ in range(3))
+    assert any(status == 0 for status in statuses), "it was compiled again and again"
+    np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), here)
 
 
 def test_rollouts_want_compiled_kernels(irb140):

@@ -224,9 +224,10 @@ from tests.support.sample_drives import SENSORS, coupled
 from twin.control.rollout import run_rollouts
 from twin.trajectories.sampling import sample
 robot = twin.load("irb140")
-law, reference = controllers.make("computed_torque", robot), sample(path(robot, 0.02), 1e-3)
+laws = [controllers.make(name, robot) for name in ("computed_torque", "dob")]
+reference = sample(path(robot, 0.02), 1e-3)
 plants = [robot.with_drives("rigid"), robot.with_drives("elastic", coupled(robot))]
-runs = [run_rollouts(plant, law, reference, sensors=SENSORS) for plant in plants]
+runs = [run_rollouts(plant, law, reference, sensors=SENSORS) for plant in plants for law in laws]
 np.save(sys.argv[1], [[run.q, run.q_seen, run.q_motor] for run in runs])
 """
 
@@ -236,8 +237,9 @@ def test_all_of_it_runs_as_plain_python(robot, tmp_path):
     plain = tmp_path / "plain.npy"
     command = [sys.executable, "-W", "error", "-W", "ignore::UserWarning", "-c", CODE, str(plain)]
     subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, check=True)
-    law, reference = controllers.make("computed_torque", robot), sample(path(robot, 0.02), PERIOD)
+    laws = [controllers.make(name, robot) for name in ("computed_torque", "dob")]
+    reference = sample(path(robot, 0.02), PERIOD)
     plants = [robot.with_drives("rigid"), robot.with_drives("elastic", coupled(robot))]
-    runs = [run_rollouts(plant, law, reference, sensors=SENSORS) for plant in plants]
+    runs = [run_rollouts(plant, law, reference, sensors=SENSORS) for plant in plants for law in laws]
     compiled = [[run.q, run.q_seen, run.q_motor] for run in runs]
     np.testing.assert_allclose(np.load(plain), compiled, rtol=0, atol=1e-12)

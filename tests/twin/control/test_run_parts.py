@@ -1,9 +1,10 @@
-"""A run in parts, as at the bench, whose reference is made as it goes."""
+"""A run in parts, as at the bench, whose reference is made as it goes; the torque that a law receives."""
 
 import numpy as np
 import pytest
 
 import controllers
+import twin
 from twin.control.closed_loop import run_closed_loop
 from twin.control.signals import RunningSensors
 from twin.engine.simulation import Simulation
@@ -65,3 +66,59 @@ def test_sensors_go_on_from_part_to_part(irb140, delay):
     for name in ("q", "tau", "q_seen", "qd_seen"):
         joined = np.concatenate([getattr(log, name) for log in parts])
         assert joined.tobytes() == getattr(once, name).tobytes(), name
+
+
+# The torque that the motors gave since the sample before, as a controller receives it.
+
+REFERENCE = twin.sample(twin.quintic([0.0] * 6, [0.5, -0.5, 0.5, 0.5, 0.5, 0.5], 0.3), 1e-3)
+
+
+class Witness:
+    """Controller that stores the torques that it receives.
+
+    Args:
+        robot: the robot.
+        scale: factor on the torque of PD, to exceed the limits.
+    """
+
+    def __init__(self, robot, scale=1.0):
+        self.law, self.scale, self.received = controllers.make("pd", robot), scale, []
+
+    def __call__(self, state, reference):
+        self.received.append(state.tau.copy())
+        state.tau[:] = 99.0  # must not reach the robot
+        return self.scale * self.law(state, reference)
+
+
+@pytest.mark.parametrize(("scale", "engine"), [(1.0, True), (8.0, False)])
+def test_controller_receives_the_torque_of_the_motors(irb140, scale, engine):
+    law = Witness(irb140, scale)
+    with twin.Simulation(irb140) as simulation:
+        plant = simulation if engine else twin.AnalyticPlant(irb140)
+        log = twin.run_closed_loop(plant, law, REFERENCE, start=([0.3] * 6, [0.0] * 6))
+    assert log.saturated.any() == (scale > 1.0)
+    assert not law.received[0].any()
+    assert np.array_equal(law.received[1:], log.tau[:-1])
+
+
+def test_parts_of_a_run_receive_the_torque_of_the_part_before(irb140):
+    whole, parted = Witness(irb140), Witness(irb140)
+    log = twin.run_closed_loop(twin.AnalyticPlant(irb140), whole, REFERENCE)
+    plant = twin.AnalyticPlant(irb140)
+    plant.reset(REFERENCE.q[0], REFERENCE.qd[0])
+    for first, last in ((0, 100), (100, 101), (101, len(REFERENCE.t))):
+        part = type(REFERENCE)(*(array[first:last] for array in REFERENCE))
+        twin.run_closed_loop(plant, parted, part, part=True)
+    assert np.array_equal(whole.received, parted.received)
+    assert np.array_equal(plant.tau, log.tau[-1])
+    plant.reset([0.0] * 6)
+    assert not plant.tau.any()
+
+
+def test_engine_forgets_its_torque_at_a_reset(irb140):
+    with twin.Simulation(irb140) as simulation:
+        simulation.reset([0.1] * 6)
+        simulation.step(np.arange(6.0))
+        assert simulation.tau.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+        simulation.reset([0.1] * 6)
+        assert not simulation.tau.any()

@@ -77,7 +77,7 @@ def chain(name, tmp_path):
     return interpreted(twin.load(file))
 
 
-@pytest.mark.parametrize("name", ["youbot", "youbot3", "rtr", "figure_7_1", "two_link", "turned", "sliding"])
+@pytest.mark.parametrize("name", ["youbot", "figure_7_1", "two_link", "turned", "sliding"])
 def test_formulas_of_any_arm_are_its_pose_and_jacobian(name, tmp_path, rng):
     robot = chain(name, tmp_path)
     formula = chain_kinematics(robot)
@@ -105,9 +105,7 @@ def test_angles_of_parallel_axes_are_added():
 
 
 def test_an_arm_without_masses_is_not_advised_to_lock_axes():
-    with pytest.raises(
-        RobotError, match="robot 'rx90' has no dynamics: its DH table is known, but not the m"
-    ):
+    with pytest.raises(RobotError, match="robot 'rx90' has no dynamics: its DH table is known, but not th"):
         formulas("rx90")
     with pytest.raises(UnknownNameError, match="main_axes has only D, C and g: expected the name"):
         formulas("main_axes", "T")

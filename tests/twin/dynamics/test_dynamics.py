@@ -12,11 +12,6 @@ from tests.support.random_trees import interpreted, random_urdf
 from twin.robot.evaluation import uncompiled
 
 
-@pytest.fixture(scope="module", params=["irb140", "irb1600"])
-def robot(request):
-    return twin.load(request.param)
-
-
 @pytest.fixture(scope="module")
 def states(robot):
     """Random joint positions over the full range, velocities, accelerations, torques."""
@@ -72,10 +67,8 @@ MOUNTED = {"floor": np.eye(3), "wall": [[0, 0, 1], [0, -1, 0], [1, 0, 0]], "inve
 
 def test_wrenches_broadcast_against_states_and_forward_dynamics_inverts_them(robot, states):
     q, qd, qdd, tau = (s[0] for s in states)
-    F, T = (
-        np.random.default_rng(6).normal(size=(2, 5, 6)) * 50,
-        twin.pose_matrix([0.02, -0.01, 0.15, 1, 0, 0, 0]),
-    )
+    F = np.random.default_rng(6).normal(size=(2, 5, 6)) * 50
+    T = twin.pose_matrix([0.02, -0.01, 0.15, 1, 0, 0, 0])
     loaded = twin.inverse_dynamics(robot, q, qd, qdd, wrench=F, T_flange_tool=T)
     again = twin.forward_dynamics(robot, q, qd, loaded, wrench=F, T_flange_tool=T)
     assert largest_relative_error(again, np.broadcast_to(qdd, again.shape)) < 1e-10

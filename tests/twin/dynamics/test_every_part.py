@@ -19,6 +19,8 @@ from twin.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.robot.evaluation import uncompiled
 from twin.trajectories.sampling import Reference, State, sample_semi_implicit
 
+pytestmark = pytest.mark.slow("integrates motions")
+
 DT = 1e-3
 START = np.array([0.2, -0.1, 0.15, 0.4, 0.7, -0.5])
 
@@ -34,11 +36,8 @@ def states(rng):
     """Yield positions, speeds and accelerations: moving, at rest, and at rest in part."""
     for moving in (np.ones(6), np.zeros(6), np.array([1, 0, 1, 0, 0, 1])):
         for accelerated in (1.0, rng.integers(0, 2, 6)):
-            yield (
-                START + rng.uniform(-0.3, 0.3, 6),
-                moving * rng.uniform(-1, 1, 6),
-                accelerated * rng.normal(size=6) * 5,
-            )
+            q, qd = START + rng.uniform(-0.3, 0.3, 6), moving * rng.uniform(-1, 1, 6)
+            yield q, qd, accelerated * rng.normal(size=6) * 5
 
 
 def sliding(robot, qd, load):
@@ -57,11 +56,8 @@ def test_inverse_dynamics_is_arm_rotors_and_friction(robot, rng):
     load = twin.inverse_dynamics(robot.arm, q, qd, qdd)
     expected = load + robot.drives.reflected_inertia @ qdd + sliding(robot, qd, load)
     np.testing.assert_allclose(twin.inverse_dynamics(robot, q, qd, qdd), expected, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(
-        twin.mass_matrix(robot, q),
-        twin.mass_matrix(robot.arm, q) + robot.drives.reflected_inertia,
-        atol=1e-14,
-    )
+    M = twin.mass_matrix(robot.arm, q) + robot.drives.reflected_inertia
+    np.testing.assert_allclose(twin.mass_matrix(robot, q), M, atol=1e-14)
 
 
 def test_forward_dynamics_is_the_inverse_of_inverse_dynamics(robot, rng):
@@ -91,12 +87,10 @@ def test_energy_changes_by_the_power_of_motors_and_friction(robot, rng):
     qdd, e = twin.forward_dynamics(robot, q, qd, tau), 1e-5
     ahead, behind = (twin.energy(robot, q + s * e * qd, qd + s * e * qdd) for s in (1, -1))
     load = twin.inverse_dynamics(robot.arm, q, qd, qdd)
-    plain = uncompiled(replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[:2])))
-    column = load - twin.inverse_dynamics(plain.arm, q, qd, qdd) if len(robot.tree.torques) == 3 else 0.0
-    if robot.tree.torques and robot.tree.torques[0].symbols == ("cable",):
-        column = twin.inverse_dynamics(robot.arm, q, qd, qdd) - twin.inverse_dynamics(
-            uncompiled(replace(robot.arm, tree=replace(robot.tree, torques=()))), q, qd, qdd
-        )
+    column, others = 0.0, tuple(one for one in robot.tree.torques if one.symbols != ("cable",))
+    if len(others) < len(robot.tree.torques):
+        plain = uncompiled(replace(robot.arm, tree=replace(robot.tree, torques=others)))
+        column = load - twin.inverse_dynamics(plain, q, qd, qdd)
     power = (tau - sliding(robot, qd, load) - column) @ qd
     assert (ahead - behind) / (2 * e) == pytest.approx(power, rel=1e-7, abs=1e-6)
 
@@ -143,13 +137,13 @@ def test_laws_hold_the_arm_at_rest(robot):
     still = State(0.0, START, np.zeros(6), np.zeros(6)), Reference(START, np.zeros(6), np.zeros(6))
     weight = twin.gravity_torque(robot, START) + robot.drives.friction_matrix.T @ robot.drives.offset
     for law in ("computed_torque", "dob", "cascade", "adaptive"):
-        np.testing.assert_allclose(
-            controllers.make(law, robot)(*still), weight, rtol=0, atol=1e-10, err_msg=law
-        )
+        tau = controllers.make(law, robot)(*still)
+        np.testing.assert_allclose(tau, weight, rtol=0, atol=1e-10, err_msg=law)
     tau = controllers.make("pd_gravity", robot)(*still)
     np.testing.assert_allclose(tau, twin.gravity_torque(robot, START), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("robot", ["static", "load", "coupled motors", "motor limits", "all"], indirect=True)
 def test_time_optimal_motions_keep_torques_and_speeds_at_a_reversal(robot):
     s = np.linspace(0, 1, 31)[:, None]
     path = START + 0.3 * np.sin(np.pi * s) * [1, -1, 1, 0.5, 0.5, 1] + 0.02 * s
@@ -165,9 +159,7 @@ def test_time_optimal_motions_keep_torques_and_speeds_at_a_reversal(robot):
 @pytest.mark.parametrize("part", ["static", "column"])
 def test_time_optimal_motion_of_one_axis_is_exact(irb140, tmp_path, part):
     """Its torque is the limit all along, while static friction fades and while a column brakes."""
-    (tmp_path / "brake.py").write_text(
-        "def brake(q, qd, qdd):\n    return [qd[0], 0.0, 0.0, 0.0, 0.0, 0.0]\n"
-    )
+    (tmp_path / "brake.py").write_text("def brake(q, qd, qdd):\n    return [qd[0], *[0.0] * 5]\n")
     column = UserColumn.of_file("brake", tmp_path / "brake.py", "brake", 40.0)
     drives = replace(irb140.drives, static=3 * irb140.drives.coulomb, stribeck_speed=0.02)
     robot = irb140.with_drives("rigid", drives)
@@ -183,11 +175,7 @@ def test_time_optimal_motion_of_one_axis_is_exact(irb140, tmp_path, part):
 def test_elastic_gears_act_as_rigid_ones_or_are_refused(irb140):
     rigid, elastic = irb140.with_drives("rigid"), irb140.with_drives("elastic")
     q, qd, qdd = START, np.full(6, 0.3), np.ones(6)
-    for function, given in (
-        (twin.inverse_dynamics, (q, qd, qdd)),
-        (twin.mass_matrix, (q,)),
-        (twin.energy, (q, qd)),
-    ):
+    for function, given in ((twin.inverse_dynamics, (q, qd, qdd)), (twin.energy, (q, qd))):
         np.testing.assert_array_equal(function(rigid, *given), function(elastic, *given))
     with pytest.raises(RobotError, match=r"forward_dynamics needs the state of the motors .* are elastic"):
         twin.forward_dynamics(elastic, q, qd, qdd)
@@ -235,7 +223,6 @@ def test_unknown_motors_are_limited_by_the_effort_of_the_joint(irb140):
         twin.time_optimal(robot, np.linspace(START, START + 0.1, 5))
     plant = AnalyticPlant(robot)
     plant.reset(START)
-    log = twin.run_closed_loop(
-        plant, lambda state, reference: np.full(6, 1e3), twin.sample(twin.hold(START, 0.005), DT)
-    )
+    samples = twin.sample(twin.hold(START, 0.005), DT)
+    log = twin.run_closed_loop(plant, lambda state, reference: np.full(6, 1e3), samples)
     np.testing.assert_array_equal(np.max(np.abs(log.tau), axis=0), np.minimum(effort, 1e3))

@@ -20,21 +20,6 @@ def arm():
     return twin.load("irb1400")
 
 
-def test_the_six_angles_of_the_pendant_and_the_eight_of_the_tree(arm):
-    assert arm.joint_names == ("joint_1", "joint_2", "joint_3", "joint_4", "joint_5", "joint_6")
-    turns = {f"joint_{k + 1}": row for k, row in enumerate(np.eye(6))}  # in the angles of the teach pendant
-    elbow = turns["joint_3"] - turns["joint_2"]
-    turns |= {"joint_elbow": elbow, "joint_rod": -elbow}
-    np.testing.assert_array_equal(arm.embedding, [turns[name] for name in arm.tree.names])
-    np.testing.assert_array_equal(arm.embedding_offset, np.zeros(8))
-    assert [arm.tree.names[i] for i in arm.passive] == ["joint_elbow", "joint_rod"]
-    np.testing.assert_allclose([arm.passive_max, -arm.passive_min], np.deg2rad(75), rtol=1e-15)
-    q = np.random.default_rng(0).normal(size=(3, 2, 6))
-    np.testing.assert_array_equal(arm.passive_angles(q)[..., 0], q[..., 2] - q[..., 1])
-    np.testing.assert_array_equal(arm.passive_angles(q)[..., 1], q[..., 1] - q[..., 2])
-    np.testing.assert_array_equal(arm.tree_positions(q)[..., list(arm.driven)], q)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_any_embedding_of_any_tree(tmp_path, seed):
     """Weights of all sizes, an offset, joints that follow several others: against the same reduction."""

@@ -10,6 +10,7 @@ from scenarios.shell.command_line import main
 from tests.support.egm_messages import Q, pose, robot_message
 from tests.support.egm_stub import CYCLE, stub_robot
 from tests.support.example_logs import log_of, made_log
+from tests.support.refusals import refused
 from twin.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
 from twin.egm.log_replay import LogReferences
 from twin.errors import EgmError, EgmWarning
@@ -128,14 +129,12 @@ def test_reordered_message_is_not_the_latest(client, robot_socket):
 def test_client_rejects_invalid_references(client, robot_socket):
     robot_socket.send(encode_robot(robot_message()))
     client.receive()
-    for send, pattern in (
-        (lambda: client.send_joints(), "expected q, qd or both"),
+    refused(
+        (client.send_joints, "expected q, qd or both"),
         (lambda: client.send_joints(Q[:5]), r"expected q of shape \(6,\), got \(5,\)"),
         (lambda: client.send_joints(qd=np.full(6, np.nan)), "expected qd to be finite"),
         (lambda: client.send_path_correction((1.0, 2.0)), r"expected path_correction of shape \(3,\)"),
-    ):
-        with pytest.raises(ValueError, match=pattern):
-            send()
+    )
     robot_socket.settimeout(0.01)
     with pytest.raises(TimeoutError):
         robot_socket.recv(1025)
@@ -187,15 +186,13 @@ def test_replay_rejects_what_cannot_be_sent(irb140, log, client):
     zeros = np.zeros_like(log.q_ref)
     accelerations = LearnedInput("irb140", log.t, log.q_ref, zeros, "acceleration")
     other_motion = LearnedInput("irb140", log.t, log.q_ref + 0.1, zeros)
-    not_finite = made_log(irb140, np.zeros((3, 6)), np.full((3, 6), np.nan))
-    for sent, options, error, sentence in (
-        (log, {"learned": accelerations}, ValueError, "EGM takes positions and speeds only"),
-        (log, {"learned": other_motion}, ValueError, "learned for another motion"),
-        (log, {"approach": 0.0}, ValueError, "expected positive approach and patience"),
-        (not_finite, {}, EgmError, "must be finite"),
-    ):
-        with pytest.raises(error, match=sentence):
-            replay(client, sent, **options)
+    refused(
+        (lambda: replay(client, log, learned=accelerations), "EGM takes positions and speeds only"),
+        (lambda: replay(client, log, learned=other_motion), "learned for another motion"),
+        (lambda: replay(client, log, approach=0.0), "expected positive approach and patience"),
+    )
+    with pytest.raises(EgmError, match="must be finite"):
+        replay(client, made_log(irb140, np.zeros((3, 6)), np.full((3, 6), np.nan)))
     with stub_robot(client.port, np.zeros(2)), pytest.raises(EgmError, match="6 joints, the robot has 2"):
         replay(client, log)
 
@@ -270,7 +267,6 @@ def test_replay_command_sends_a_log(log, tmp_path, capsys):
     for more, sentence in (
         (["--wait", "0.02"], "received no robot message within 0.02 s"),
         (["--port", "0"], "--port 0: expected 1 to 65535"),
-        (["--host", "192.0.2.1"], "cannot listen on port"),
     ):
         assert main([*words, *more]) == 2
         assert sentence in capsys.readouterr().err

@@ -9,6 +9,7 @@ import pytest
 
 import controllers
 from tests.support.egm_wires import BRISK
+from tests.support.refusals import refused
 from twin import egm
 from twin.egm.robot.pace import LatenessMeter, Lockstep, RealTime
 from twin.egm.wire.channel import UdpChannel
@@ -116,14 +117,14 @@ def test_lockstep_waits_for_a_late_client(robot):
 
 def test_real_time_run_reports_lateness(robot):
     with egm.EgmClient(0) as client:
-        arm = made(robot, client.port, egm.SessionPlan(duration=0.3))
+        arm = made(robot, client.port, egm.SessionPlan(duration=0.2))
         with arm:
-            guided(client, np.full(6, 0.1), 70)
+            guided(client, np.full(6, 0.1), 45)
             assert arm.wait()
     result = arm.result
-    assert result.sent == result.lateness.cycles == 75
+    assert result.sent == result.lateness.cycles == 50
     assert result.lateness.worst >= result.lateness.percentile_99 >= result.lateness.median > 0.0
-    assert result.counts.taken > 30
+    assert result.counts.taken > 20
     assert result.faults == ()
 
 
@@ -186,16 +187,15 @@ def test_endless_answers_do_not_delay_a_stop():
 
 
 def test_invalid_addresses_raise_egm_error():
-    channel = UdpChannel(("127.0.0.1", 6510))
-    for client, bind, sentence in (
-        (("192.0.2.1", 6510), None, "the client 192.0.2.1:6510 is on another machine: bind must name"),
-        (("127.0.0.1", 0), None, "expected a destination port of 1 to 65535, got 0"),
-        (("no-such-host.invalid", 6510), None, "cannot resolve the address no-such-host.invalid:6510: "),
-        (("127.0.0.1", 6510), ("127.0.0.1", channel.port), "Address already in use"),
-        (("127.0.0.1", 6510), ("::1", 0), "same IP version as 127.0.0.1:6510 in bind, got "),
-    ):
-        with pytest.raises(EgmError, match=sentence):
-            UdpChannel(client, *([bind] if bind else []))
+    channel, here = UdpChannel(("127.0.0.1", 6510)), ("127.0.0.1", 6510)
+    refused(
+        (lambda: UdpChannel(("192.0.2.1", 6510)), "192.0.2.1:6510 is on another machine: bind must name"),
+        (lambda: UdpChannel(("127.0.0.1", 0)), "expected a destination port of 1 to 65535, got 0"),
+        (lambda: UdpChannel(("no-such.invalid", 6510)), "cannot resolve the address no-such.invalid:6510: "),
+        (lambda: UdpChannel(here, ("127.0.0.1", channel.port)), "Address already in use"),
+        (lambda: UdpChannel(here, ("::1", 0)), "same IP version as 127.0.0.1:6510 in bind, got "),
+        error=EgmError,
+    )
     channel.close()
 
 

@@ -136,12 +136,11 @@ def test_run_waits_at_rest_for_the_first_answer(irb140):
     assert (run.phase, run.fault.number) == (Phase.FINISHED, 41826)
 
 
-@pytest.mark.parametrize("ramp_out", [0.005, 0.3])
-def test_stop_is_linear_and_takes_the_ramp_time(irb140, ramp_out):
-    settings = {"level": 0, "max_speed_deviation": 30.0, "ramp_out_time": ramp_out}
+def test_stop_is_linear_and_takes_the_ramp_time(irb140):
+    settings = {"level": 0, "max_speed_deviation": 30.0, "ramp_out_time": 0.3}
     run = taken(irb140, SensorMessage(q=HOME - 0.9), **settings)
     run.samples(700)
-    speed, N = run.qd, round(ramp_out / DT)
+    speed, N = run.qd, 300
     run.stop(LOST)
     first = run.samples(3).qd
     run.stop(Fault(0, "another", "later"))
@@ -268,7 +267,7 @@ def apply_command(run, what, q, qd):
     period=st.sampled_from([1e-3, 4e-3]),
     chosen=SETTINGS,
 )
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 def test_arbitrary_commands_respect_limits_and_recursion(name, request, begin, events, period, chosen):
     robot = request.getfixturevalue(name)
     run, parts = run_of(robot, at_shares(robot, begin), period, cond_time=0.1, **chosen), []
@@ -295,7 +294,7 @@ def test_arbitrary_commands_respect_limits_and_recursion(name, request, begin, e
     speeds=arrays(float, 6, elements=st.floats(-8.0, 8.0)),
     rows=arrays(int, (2, 6), elements=st.integers(-2, 2)).filter(lambda rows: rows.any(axis=1).all()),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 def test_coupled_passive_ranges_hold_simultaneously(irb1400, shares, speeds, rows):
     """Two passive joints depend on the same joints: braking for one must not violate the other."""
     embedding = irb1400.embedding.copy()

@@ -1,6 +1,7 @@
 """Joint guidance: its settings, its law in closed form, and the limits of the drives."""
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_motion_runs_at_speed_limit_then_obeys_the_law(irb140, bandwidth):
     """
     level, k, limit = (0 if bandwidth is None else 1), 20.0, np.deg2rad(20.0)
     settings = GuidanceSettings(level=level, position_gain=k, max_speed_deviation=20.0)
-    N, n = 500, 2000
+    N, n = 500, 1200
     found = guided(irb140, settings, SensorMessage(q=HOME + STEP), n)
     largest = np.abs(STEP).max()
     a = 1.0 if bandwidth is None else 1.0 - np.exp(-2.0 * np.pi * bandwidth * DT)
@@ -292,35 +293,30 @@ def test_windows_and_joints_are_set_individually():
         settings.joints(2)
 
 
-WRONG = {
-    "mode is 'joints': valid is 'joint' or 'pose' or 'path'": {"mode": "joints"},
-    "sample_rate is 6: in joint mode valid are multiples of 4 ms up to 1000 ms": {"sample_rate": 6},
-    "sample_rate is 28: in path mode valid are multiples of 24": {"sample_rate": 28, "mode": "path"},
-    "cond_time is nan": {"cond_time": math.nan},
-    "cond_window is '0.5,': valid": {"cond_window": "0.5,"},
-    "cond_window is '1,2': in pose mode valid is one number": {"cond_window": "1,2", "mode": "pose"},
-    "stop is 'ramp_down': in path mode valid is 'hold'": {"stop": "ramp_down", "mode": "path"},
-    "no_wait_cond is 1: valid is True or False": {"no_wait_cond": 1},
-    "axes is '1,1': ": {"axes": "1,1"},
-    "axes is 'x': in path mode valid are some of y,z, each once": {"axes": "x", "mode": "path"},
-    "corr_frame is 7: valid is a text": {"corr_frame": 7},
-    "corr_frame is valid only in pose mode, the mode is joint": {"corr_frame": "0,0,0"},
-    "level is 3: valid is a whole number from 0 to 2": {"level": 3},
-    "position_gain is 20.1: valid is a number from 0 to 20": {"position_gain": 20.1},
-    "pos_corr_gain is -0.1: valid is a number from 0 to 1": {"pos_corr_gain": -0.1},
-    "lp_filter is 101.0: valid is a number from 0 to 100": {"lp_filter": 101.0},
-    "max_speed_deviation is 0.0: valid is ": {"max_speed_deviation": 0.0},
-    "comm_timeout is 0: valid is ": {"comm_timeout": 0},
-    "ramp_time is 0.004: valid is a number from 0.005 to 10": {"ramp_time": 0.004},
-    "ramp_out_time is 11: valid is ": {"ramp_out_time": 11},
-    "cond_window is too long: valid": {"cond_window": [0.5] * 100},
-}
+WRONG = (
+    ("mode is 'joints': valid is 'joint' or 'pose' or 'path'", {"mode": "joints"}),
+    ("sample_rate is 6: in joint mode valid are multiples of 4 ms up to 1000 ms", {"sample_rate": 6}),
+    ("sample_rate is 28: in path mode valid are multiples of 24", {"sample_rate": 28, "mode": "path"}),
+    ("cond_time is nan", {"cond_time": math.nan}),
+    ("cond_window is '0.5,': valid", {"cond_window": "0.5,"}),
+    ("cond_window is '1,2': in pose mode valid is one number", {"cond_window": "1,2", "mode": "pose"}),
+    ("stop is 'ramp_down': in path mode valid is 'hold'", {"stop": "ramp_down", "mode": "path"}),
+    ("no_wait_cond is 1: valid is True or False", {"no_wait_cond": 1}),
+    ("axes is '1,1': ", {"axes": "1,1"}),
+    ("axes is 'x': in path mode valid are some of y,z, each once", {"axes": "x", "mode": "path"}),
+    ("corr_frame is 7: valid is a text", {"corr_frame": 7}),
+    ("corr_frame is valid only in pose mode, the mode is joint", {"corr_frame": "0,0,0"}),
+    ("level is 3: valid is a whole number from 0 to 2", {"level": 3}),
+    ("position_gain is 20.1: valid is a number from 0 to 20", {"position_gain": 20.1}),
+    ("pos_corr_gain is -0.1: valid is a number from 0 to 1", {"pos_corr_gain": -0.1}),
+    ("max_speed_deviation is 0.0: valid is ", {"max_speed_deviation": 0.0}),
+    ("ramp_time is 0.004: valid is a number from 0.005 to 10", {"ramp_time": 0.004}),
+    ("cond_window is too long: valid", {"cond_window": [0.5] * 100}),
+)
 
 
-@pytest.mark.parametrize("sentence", WRONG)
-def test_invalid_setting_is_reported_in_one_sentence(sentence):
-    with pytest.raises(EgmError) as caught:
-        GuidanceSettings(**WRONG[sentence])
-    assert str(caught.value).startswith(sentence)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 200
+def test_invalid_setting_is_reported_in_one_sentence():
+    for sentence, given in WRONG:
+        with pytest.raises(EgmError, match=f"^{re.escape(sentence)}[^\n]*$") as caught:
+            GuidanceSettings(**given)
+        assert len(str(caught.value)) < 200

@@ -35,9 +35,9 @@ def stream(log):
 
 @pytest.fixture(scope="module")
 def unloaded(log, stream):
-    """Provide a mirror whose model lacks the payload, and its reports of 6 s."""
+    """Provide a mirror whose model lacks the payload, and its reports of 5 s."""
     mirror = mirror_of(model_of(log), alarm=30.0)
-    return mirror, reports_of(mirror, stream[:1500])
+    return mirror, reports_of(mirror, stream[:1250])
 
 
 def test_mirror_estimates_unknown_payload_of_3_kg(log):
@@ -82,59 +82,56 @@ def test_reports_of_a_correct_model_have_small_residuals_at_their_times(log, str
 
 
 def test_payload_is_estimated_despite_lost_and_reordered_messages(log, rng):
-    stream = messages(log, noise=1e-4)[:1500]
+    stream = messages(log, noise=1e-4)[:1000]
     lost = np.flatnonzero(rng.random(len(stream) - 1) < 0.1) + 1
     lost = lost[lost < len(stream) - 1]
     came = without(stream, lost)
-    came.insert(500, came[499])
-    came[1000], came[1001] = came[1001], came[1000]
+    came.insert(300, came[299])
+    came[600], came[601] = came[601], came[600]
     mirror = mirror_of(model_of(log))
     reports = reports_of(mirror, came)
     counts = mirror.counts
     assert (counts.lost, counts.doubled, counts.out_of_order, counts.restarts) == (len(lost), 1, 1, 0)
     assert counts.messages == len(stream) - len(lost) - 1
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.01)
-    assert 0 < reports[0].counts.lost < len(lost) / 5 < reports[-1].counts.lost
+    assert 0 < reports[0].counts.lost < len(lost) / 3 < reports[-1].counts.lost
 
 
-@pytest.mark.parametrize("clock", [True, False])
-def test_true_period_is_measured(log, clock):
+def test_true_period_is_measured(log):
     """A nominal period would cause errors of 1 and 2 % in speeds and accelerations."""
-    stream = messages(log, period=4.039e-3)[:1000]
-    mirror = mirror_of(model_of(log))
-    reports_of(mirror, stream if clock else [replace(message, time=None) for message in stream])
-    assert mirror.period == pytest.approx(4.039e-3, rel=1e-6 if clock else 1e-3 / 3.0)  # 1 ms in 3 s
+    stream = messages(log, period=4.039e-3)[:800]
+    silent = [replace(message, time=None) for message in stream]
+    for sent, precision in ((stream, 1e-6), (silent, 1e-3 / 3.0)):  # 1 ms in 3 s
+        mirror = Mirror(log.robot)
+        reports_of(mirror, sent)
+        assert mirror.period == pytest.approx(4.039e-3, rel=precision)
 
 
 def test_stream_continues_across_number_wrap_and_zero_clock(log):
-    stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:1500]]
+    stream = [replace(message, time=0.0) for message in messages(log, first=2**32 - 700)[:1000]]
     stream = streams.renumbered(stream, 2**32 - 700, 2**32 - 4000)
     stream = [replace(m, seqno=m.seqno % 2**32, tm=m.tm % 2**32) for m in stream]
     mirror = mirror_of(model_of(log))
     reports = reports_of(mirror, stream)
-    assert mirror.counts.messages == 1500
+    assert mirror.counts.messages == 1000
     assert (mirror.counts.lost, mirror.counts.restarts) == (0, 0)
     assert mirror.period == pytest.approx(CYCLE)
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.01)
 
 
-@pytest.mark.parametrize("tm", [0, 60_000])
-def test_mirror_follows_a_restarted_robot(log, stream, tm):
-    """The numbers restart; the clock restarts only with the controller."""
+def test_mirror_follows_a_restarted_robot(log, stream):
+    """The numbers restart; the clock restarts only with the controller.  An early restart is no late one."""
     mirror = mirror_of(model_of(log))
-    first = reports_of(mirror, stream[:1250])
-    second = reports_of(mirror, streams.renumbered(stream[1250:2500], 0, tm))
+    first = reports_of(mirror, stream[:1000])
+    second = reports_of(mirror, streams.renumbered(stream[1000:2000], 0, 0))
     assert (mirror.counts.restarts, mirror.counts.lost) == (1, 0)
     assert first[-1].t < second[0].t < first[-1].t + 2.5
-    assert 8.0 < second[-1].t < 10.0
+    assert 6.0 < second[-1].t < 8.0
     assert second[-1].payload.mass == pytest.approx(3.0, rel=0.01)
     assert max(np.max(report.residual_rms) for report in second) < 80  # no jump at the restart
-
-
-def test_early_restart_is_not_a_late_message(log, stream):
-    mirror = Mirror(log.robot)
-    reports_of(mirror, stream[:60] + streams.renumbered(stream[:60], stream[30].seqno, 60_000))
-    counts = mirror.counts
+    early = Mirror(log.robot)
+    reports_of(early, stream[:60] + streams.renumbered(stream[:60], stream[30].seqno, 60_000))
+    counts = early.counts
     assert (counts.restarts, counts.doubled, counts.out_of_order, counts.lost) == (1, 0, 0, 0)
     assert counts.messages == 120
 
@@ -152,9 +149,9 @@ def test_lost_messages_are_interpolated_linearly(log, stream, rng):
 
 def test_gaps_and_pauses_are_not_interpolated(log, stream):
     """Motion during a silence of 3 s does not count as a jump, where no numbers are missing."""
-    gap = without(stream[:2100], range(1500, 1600))
-    pause = stream[:1000] + [replace(message, seqno=message.seqno - 750) for message in stream[1750:2250]]
-    for given, lost, end in ((gap, 100, 8.1), (pause, 0, 5.7)):
+    gap = without(stream[:1000], range(500, 600))
+    pause = stream[:500] + [replace(message, seqno=message.seqno - 750) for message in stream[1250:1750]]
+    for given, lost, end in ((gap, 100, 3.7), (pause, 0, 3.7)):
         mirror = mirror_of(log.robot, alarm=5.0)
         reports_of(mirror, given)
         assert mirror.counts.lost == lost
@@ -175,8 +172,8 @@ def test_reports_without_torques_have_the_same_expected_ones(log, stream, unload
         np.testing.assert_array_equal(report.expected, other.expected)
         assert not report.alarms
     assert np.isnan(mirror.log().tau).all()
-    reports = [report for report in reports_of(mirror, stream[600:1500]) if report.reported is not None]
-    assert len(reports) > 2
+    reports = [report for report in reports_of(mirror, stream[600:1250]) if report.reported is not None]
+    assert len(reports) > 1
     assert all(np.isfinite(report.residual_rms).all() for report in reports)
 
 
@@ -213,9 +210,9 @@ def test_frictionless_arm_at_rest_determines_mass_but_not_centre():
 def test_model_with_another_payload_or_torque_age_estimates_the_difference(log, stream, unloaded):
     """The heavy model has a payload of 6 kg.  In fast motion one cycle of age makes some percent."""
     heavy = log.robot.with_payload(twin.Payload(6.0, streams.TRUE_PAYLOAD[1:4]))
-    assert reports_of(mirror_of(heavy), stream[:1500])[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
+    assert reports_of(mirror_of(heavy), stream[:1250])[-1].payload.mass == pytest.approx(-3.0, rel=0.02)
     right = unloaded[1][-1].payload
-    early = reports_of(Mirror(model_of(log), torque_age=0.0), stream[:1500])[-1].payload
+    early = reports_of(Mirror(model_of(log), torque_age=0.0), stream[:1250])[-1].payload
     assert 0.02 < abs(early.mass - right.mass) < 0.1
     assert early.deviations[0] > 2 * right.deviations[0]
 
@@ -258,7 +255,7 @@ def test_mirror_rejects_streams_that_it_cannot_follow(irb140):
 
 def test_lateness_is_relative_to_the_fastest_message(irb140):
     """This holds also for clocks that drift by 0.1 ms per second."""
-    stream = streams.at_rest(irb140, np.zeros(6), None, count=3000)
+    stream = streams.at_rest(irb140, np.zeros(6), None, count=2000)
     on_the_way = np.full(len(stream), 0.3)
     on_the_way[700] += 0.007
     on_the_way[:300] += 0.001  # slower than the later messages
@@ -278,14 +275,14 @@ def test_memory_is_bounded_and_messages_are_processed_fast(log, stream, monkeypa
     monkeypatch.setattr("twin.egm.mirror.report.BLOCKS", 3)
     mirror = mirror_of(model_of(log), alarm=1.0)
     began = time.process_time()
-    reports_of(mirror, stream[:1500])
-    assert (time.process_time() - began) / 1500 < 5e-4
+    reports_of(mirror, stream[:1000])
+    assert (time.process_time() - began) / 1000 < 5e-4
     saved = mirror.log()
     assert 150 < len(saved.t) <= 200
-    assert saved.arrays["stream_time"][-1] == pytest.approx(6.0 - mirror.lag, abs=0.03)
+    assert saved.arrays["stream_time"][-1] == pytest.approx(4.0 - mirror.lag, abs=0.03)
     monkeypatch.setattr("twin.egm.mirror.mirror.MAX_ROWS", 20)
     stopped = mirror_of(model_of(log))
-    assert reports_of(stopped, [replace(message, tm=0, time=None) for message in stream[:1500]])
+    assert reports_of(stopped, [replace(message, tm=0, time=None) for message in stream[:500]])
     assert len(stopped._rows) <= 20
 
 
@@ -331,8 +328,8 @@ def test_log_contains_the_stream_at_even_times(brief, tmp_path):
     assert twin.Log.load(tmp_path / "stream.npz").identical(made)
 
 
-def test_log_speeds_match_the_arm(brief):
-    made = record(brief, messages(brief)).log()
+def test_log_speeds_match_the_arm(brief, sent):
+    made = record(brief, sent).log()
     assert made.t[1] == pytest.approx(CYCLE)
     qd = (brief.qd[:-1] + brief.qd[1:])[::2][
         : len(made.t) - 1
@@ -344,8 +341,7 @@ def test_log_speeds_match_the_arm(brief):
     np.testing.assert_allclose(made.tau[1:-1], (cycles[:-1] + 3 * cycles[1:]) / 4, atol=1e-12)
 
 
-def test_lost_messages_are_filled_counted_and_limited(brief, rng):
-    sent = messages(brief)
+def test_lost_messages_are_filled_counted_and_limited(brief, sent, rng):
     lost = 1 + rng.permutation(len(sent) - 2)[:50]
     made = record(brief, without(sent, lost))
     filled = made.log()
@@ -359,7 +355,7 @@ def test_lost_messages_are_filled_counted_and_limited(brief, rng):
 
 
 def test_log_without_torques_is_rejected_by_identification(brief):
-    made = record(brief, messages(brief, torque=False))
+    made = record(brief, messages(brief, torque=False)[:300])
     assert not made.torques
     assert np.isnan(made.log().tau).all()
     with pytest.raises(RecordingError, match="tau"):

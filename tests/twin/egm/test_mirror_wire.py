@@ -131,13 +131,13 @@ def test_mirror_does_not_change_the_motion_and_estimates_the_payload():
     with EgmClient(0) as client, Mirror(robot, listen=HERE, forward=("127.0.0.1", client.port)) as mirror:
         follower = threading.Thread(target=lambda: reports.extend(mirror.reports()))
         follower.start()
-        log = guided(loaded, motion, 600, tuple(mirror.relay.at), client)
-        eventually(lambda: mirror.counts.messages >= 600)
+        log = guided(loaded, motion, 500, tuple(mirror.relay.at), client)
+        eventually(lambda: mirror.counts.messages >= 500)
         mirror.stop()
         follower.join()
     for name in ("q", "qd", "tau", "q_ref"):
         np.testing.assert_array_equal(getattr(log, name)[:200], getattr(alone, name)[:200])
-    assert mirror.relay.counts.answers == 600
+    assert mirror.relay.counts.answers == 500
     assert mirror.counts.lost == mirror.counts.malformed == 0
     assert reports[-1].payload.mass == pytest.approx(3.0, rel=0.05)
     assert reports[-1].lateness.largest < 60.0
@@ -191,19 +191,18 @@ def test_mirror_command_prints_one_line_per_second(stream, tmp_path, run):
     assert log.arrays["second_t"] == pytest.approx([0.8, 1.8, 2.8], abs=0.05)
     assert log.arrays["second_payload"][-1, 0] == pytest.approx(3.0, abs=0.15)
     assert log.arrays["second_alarms"].sum() == len(alarms)
-
-
-def test_mirror_command_without_alarm_exits_with_0(stream, run):
-    status, output = run(["mirror", "--duration", "2", "--payload", PAYLOAD, "--alarm", "30"], stream[1])
+    status, output = run(
+        ["mirror", "--duration", "1", "--payload", PAYLOAD, "--alarm", "30"], datagrams[:400]
+    )
     assert (status, "alarms: 0" in output.out) == (0, True)
 
 
 def test_recorded_stream_identifies_the_payload(stream, tmp_path, run, capsys):
     file = tmp_path / "stream.npz"
-    status, output = run(["record", str(file), "--duration", "4.9"], stream[1])
+    status, output = run(["record", str(file), "--duration", "3.9"], stream[1])
     assert status == 0
     assert "one every 4.0000 ms, with torques; 0 lost and filled" in output.out
-    assert "ended: the duration of 4.9 s is complete" in output.out
+    assert "ended: the duration of 3.9 s is complete" in output.out
     assert main(["identify", str(file), "--payload"]) == 0
     mass = float(capsys.readouterr().out.split("--payload ")[-1].split(",")[0])
     assert mass == pytest.approx(3.0, rel=0.03)
@@ -214,7 +213,6 @@ def test_listening_commands_reject_wrong_use(tmp_path, capsys, monkeypatch):
     for words, sentence in (
         ("mirror --wait 0.1", "received no robot message at 127.0.0.1:"),
         ("mirror --wait 0", "expected a positive, finite --wait in s, got 0.0"),
-        ("mirror --alarm x", "expected as alarm one positive limit in N m"),
         ("mirror --forward client", "expected HOST:PORT with a port of 1 to 65535"),
         ("mirror --log mirror.csv", "mirror.csv"),
         ("record x.npz --duration 4000", "expected a duration above 0 s and up to 3600 s"),

@@ -144,12 +144,11 @@ def test_messages_report_what_the_sensors_see_at_the_motors(robot):
     assert np.abs(np.array([m.tau for m in wire.messages[1:]]) - mean_torques(log)).max() < 1e-12
 
 
-@pytest.mark.parametrize(("lag", "cycles"), [(0.0, 0), (4.0, 1), (15.0, 4)])
-def test_lag_delays_answers_by_whole_cycles(robot, lag, cycles):
-    log = run_session(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
-    assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
-    moves = np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0]
-    assert moves == 4 * cycles + 1
+def test_lag_delays_answers_by_whole_cycles(robot):
+    for lag, cycles in ((0.0, 0), (4.0, 1), (15.0, 4)):
+        log = run_session(robot, Wire(to(AWAY)), duration=0.04, lag=lag).log()
+        assert list(log.arrays["egm_seqno"]) == [-1] * cycles + list(range(10 - cycles))
+        assert np.flatnonzero(np.any(log.q_ref != 0.0, axis=1))[0] == 4 * cycles + 1
 
 
 def test_silent_client_stops_the_arm_after_comm_timeout(robot):
@@ -293,7 +292,7 @@ def restless(robot, last):
 
 def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
     """30 % of the answers are lost, others duplicated, delayed or truncated; 30,000 datagrams are random."""
-    noise, cycles = 60, 600
+    noise, cycles = 60, 400
     wire = FaultyWire(restless(robot, cycles), noise)
     with session(robot, wire, GuidanceSettings(**ROUGH), duration=0.004 * (cycles + 400), pause=0.1) as made:
 
@@ -306,7 +305,7 @@ def test_arm_stays_within_limits_with_faulty_network_and_random_bytes(robot):
     assert log.violations() == ()
     assert np.all(np.isfinite(log.q))
     assert np.ptp(log.q, axis=0).min() > 0.1, "every joint moved"
-    assert (counts.broken > 27_000, counts.taken > 120, min(counts.again, counts.old) > 10) == (True,) * 3
+    assert (counts.broken > 17_000, counts.taken > 80, min(counts.again, counts.old) > 10) == (True,) * 3
     numbers = [fault.number for fault in made.done.faults]
     assert 50027 in numbers
     assert numbers[-1] == 41822

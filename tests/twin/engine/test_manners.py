@@ -10,16 +10,13 @@ from twin.engine.simulation import Simulation
 from twin.errors import TwinError
 
 
-def test_nothing_is_printed(irb140, capfd):
+def test_nothing_is_printed_and_a_time_step_is_positive(irb140, capfd):
+    for time_step in (0.0, -1e-3, np.nan, np.inf):
+        with pytest.raises(ValueError, match="time step above 0 s"):
+            Simulation(irb140, time_step=time_step)
     with Simulation(irb140) as simulation:
         simulation.step(np.zeros(6))
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("time_step", [0.0, -1e-3, np.nan, np.inf])
-def test_a_time_step_that_is_none(irb140, time_step):
-    with pytest.raises(ValueError, match="time step above 0 s"):
-        Simulation(irb140, time_step=time_step)
 
 
 def test_wrong_arguments(irb140):
@@ -111,9 +108,7 @@ def test_a_step_that_is_refused_leaves_nothing_behind(irb140):
     refused = (
         (np.zeros(5), push, None, "expected tau of shape"),
         (np.full(6, np.nan), push, None, "expected tau to be finite"),
-        (np.full(6, np.inf), push, None, "expected tau to be finite"),
         (turn, np.full(6, np.nan), None, "expected a finite wrench"),
-        (turn, np.zeros(3), None, "expected a finite wrench"),
         (turn, push, flat, "T_flange_tool"),
     )
     with Simulation(irb140) as simulation:

@@ -9,7 +9,6 @@ from tests.support.sample_loads import BODY, TOOL
 from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.engine.simulation import Simulation
 from twin.kinematics.forward import forward_kinematics, jacobian
-from twin.robot.loading.loading import load
 
 STATES = 60
 
@@ -45,7 +44,7 @@ def test_one_step_is_our_forward_dynamics(arm, where, wrench):
 
 
 def test_random_states(arm):
-    worst, gap = errors(arm, *random_states(arm, 400))
+    worst, gap = errors(arm, *random_states(arm, 200))
     assert np.max(worst) < 1e-12
     assert np.median(worst) < 1e-14
     assert gap < 1e-14
@@ -66,7 +65,7 @@ def test_torques_of_even_accelerations(arm):
 def test_kinematics(arm):
     """The mounting turns gravity and leaves the base."""
     with Simulation(arm.mounted("wall")) as simulation:
-        for q in random_states(arm, STATES)[0]:
+        for q in random_states(arm, 10)[0]:
             simulation.reset(q)
             for tool in (None, TOOL):
                 T, J = forward_kinematics(arm, q, tool), jacobian(arm, q, tool)
@@ -74,16 +73,14 @@ def test_kinematics(arm):
                 np.testing.assert_allclose(simulation.jacobian(q, tool), J, rtol=0, atol=1e-13)
 
 
-def test_a_plate_of_six_printed_digits(tmp_path):
+def test_a_plate_of_six_printed_digits(load):
     """Rounding took its moments past the triangle inequality; engine and model take the same body for it."""
-    path = tmp_path / "plate.urdf"
-    path.write_text("""<robot name="plate"><link name="base"/>
+    robot = load("""<robot name="plate"><link name="base"/>
         <link name="plate"><inertial><origin xyz="0.1 0.02 0"/><mass value="1"/>
           <inertia ixx="0.111111" iyy="0.222222" izz="0.3333331" ixy="0" ixz="0" iyz="0"/></inertial></link>
         <joint name="turn" type="continuous"><parent link="base"/><child link="plate"/>
           <axis xyz="0 0 1"/></joint>
         </robot>""")
-    robot = load(path)
     with Simulation(robot) as simulation:
         simulation.reset([0.4], [2.0])
         simulation.step(np.array([3.0]))

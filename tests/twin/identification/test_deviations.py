@@ -24,6 +24,8 @@ from twin.identification.payload import identify_payload
 from twin.identification.torque_model import TorqueModel
 from twin.sibling_packages import PROJECT
 
+pytestmark = pytest.mark.slow("fits recordings")
+
 DT = 0.004
 
 
@@ -115,21 +117,6 @@ def test_weights_rise_from_the_lowest_speed_to_twice_that_speed(arm):
     np.testing.assert_allclose(speed_weights(states, arm, 0.1), expected, rtol=0, atol=1e-12)
 
 
-def test_rotors_are_found_in_a_log_with_encoders():
-    """With all samples, static friction pulls them by 1 % and by 1 to 3 deviations."""
-    log = tasks.run("excitation", robot="irb140", encoder=True, noise=1e-4, seed=1).log
-    errors, ratios = [], []
-    for speed in (0.0, None):
-        found = twin.identify(log.robot, log, min_speed=speed)
-        true = found.model.base.K @ found.model.parameters.values
-        rotors = [k for k, symbol in enumerate(found.model.base.symbols) if symbol.startswith("J")]
-        errors.append(np.max(np.abs(found.beta - true)[rotors] / true[rotors]))
-        ratios.append(np.abs(found.beta - true)[rotors] / found.deviations[rotors])
-    assert errors[0] > 5e-3
-    assert errors[1] < 5e-4
-    assert np.all(ratios[1] < 4.0)
-
-
 @pytest.mark.filterwarnings("ignore:the residuals of joint 4 repeat")
 def test_instrumental_variables_free_rotors_of_the_noise_of_positions(irb140):
     """Noise of 3 mrad pulls rotor 3 by more than one deviation; the other estimate has less.
@@ -141,7 +128,7 @@ def test_instrumental_variables_free_rotors_of_the_noise_of_positions(irb140):
     arm = slides_as_it_starts(replace(irb140, drives=replace(irb140.drives, rotor_inertia=inertia)))
     t, q, tau = excited(arm, 2, DT)
     off = []
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         seen = q + 3e-3 * rng.normal(size=q.shape)
         recording = noisy(rng, (t, seen, tau), reference=q)
@@ -156,9 +143,8 @@ def test_instrumental_variables_free_rotors_of_the_noise_of_positions(irb140):
 
 
 def test_a_check_for_bias_needs_the_commanded_motion(arm, motion, rng):
-    found = twin.identify(
-        arm, noisy(rng, motion, name="plain.csv"), filtering=Filtering(10.0), min_speed=0.05
-    )
+    plain = noisy(rng, motion, name="plain.csv")
+    found = twin.identify(arm, plain, filtering=Filtering(10.0), min_speed=0.05)
     with pytest.raises(IdentificationError, match=r"plain.csv: a check for bias needs the commanded motion"):
         check_bias(found)
 
@@ -209,8 +195,7 @@ def test_friction_by_load_that_is_not_there_is_left_out_with_a_warning(arm, moti
     assert len(found.model.friction) < 3
 
 
-@pytest.mark.parametrize("share", [1.0, 0.2])
-def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_path, rng, recwarn):
+def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(tmp_path, rng):
     """Over a fifth of the motion, both are alike: the torque is known there, but not 70 degrees away."""
     given = PROJECT / "urdf" / "irb140"
     (tmp_path / "robot.toml").write_text((given / "robot.toml").read_text(encoding="utf-8") + GAS_SPRING)
@@ -218,13 +203,12 @@ def test_small_range_of_an_axis_with_a_gas_spring_gives_a_warning(share, tmp_pat
     arm = slides_as_it_starts(twin.load(tmp_path / "robot.toml"))
     t = np.arange(0.0, 10.0, DT)
     motion = replace(stored_excitation(twin.load("irb140")), periods=2)(t)
-    q, qd, qdd = (share * one for one in motion)
+    q, qd, qdd = (0.2 * one for one in motion)
     tau = twin.inverse_dynamics(arm, q, qd, qdd)
-    twin.identify(arm, noisy(rng, (t, q, tau), 0.01), filtering=Filtering(10.0))
-    warned = [str(one.message) for one in recwarn if "joint 2 was recorded from" in str(one.message)]
-    expected = [] if share == 1.0 else ["joint 2 was recorded from -13 to 15.7 deg"]
-    assert [text.split(";")[0] for text in warned] == expected
-    assert share == 1.0 or "at -90 deg" in warned[0]
+    with pytest.warns(
+        IdentificationWarning, match=r"joint 2 was recorded from -13 to 15.7 deg;.* at -90 deg"
+    ):
+        twin.identify(arm, noisy(rng, (t, q, tau), 0.01), filtering=Filtering(10.0))
 
 
 def test_deviations_by_halves_hold_where_friction_drifts(arm, motion):
@@ -238,13 +222,12 @@ def test_deviations_by_halves_hold_where_friction_drifts(arm, motion):
     true = model.base.K @ model.parameters.values
     rubs = np.array([symbol[:2] in ("Fv", "Fc") for symbol in model.base.symbols])
     inside = []
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         knots = rng.normal(size=(8, 6))
         drift = 0.05 * CubicSpline(np.linspace(0.0, t[-1], 8), knots)(t)
-        found = twin.identify(
-            arm, noisy(rng, (t, q, tau + drift * friction), 0.01), filtering=Filtering(10.0), min_speed=0.05
-        )
+        recording = noisy(rng, (t, q, tau + drift * friction), 0.01)
+        found = twin.identify(arm, recording, filtering=Filtering(10.0), min_speed=0.05)
         off = np.abs(found.beta - true)
         by_halves = np.array([one.deviation_by_halves for one in found.values])
         assert np.all(by_halves >= found.deviations)

@@ -36,7 +36,6 @@ def relative(found, joint, names=("Jm", "Ja", "fm", "k", "d")):
 
 
 def test_deviations_are_honest_over_100_seeds_and_of_the_size_of_his():
-    """A hundred searches from several starts take some time; fewer tell little of a share of 95 %."""
     torque = multisine(0)
     speed = moved(NORRLOF, torque)
     found = []
@@ -73,9 +72,8 @@ def test_the_model_in_steps_is_the_motion_of_the_twin(steps):
     held = np.repeat(torque, steps)
     friction = dataclasses.replace(DAMPED, fa=3.0)
     twins = flexible_joint.simulate_flexible_joint(friction, held, PERIOD / steps)[:-1:steps, 1]
-    np.testing.assert_allclose(
-        moved(friction, torque, elastic_joint.in_steps, steps=steps), twins, rtol=0, atol=1e-10
-    )
+    found = moved(friction, torque, elastic_joint.in_steps, steps=steps)
+    np.testing.assert_allclose(found, twins, rtol=0, atol=1e-10)
 
 
 def test_the_model_of_continuous_time_is_its_frequency_response_and_poles():
@@ -90,20 +88,6 @@ def test_the_model_of_continuous_time_is_its_frequency_response_and_poles():
     z = np.exp(1j * omega * PERIOD)
     late = frequency_response(velocity_model(DAMPED), omega) * np.exp(-0.5j * omega * PERIOD)
     np.testing.assert_allclose(np.polyval(b, z) / np.polyval(a, z), late, rtol=1e-3)
-
-
-def test_a_search_from_a_wrong_place_ends_in_a_false_minimum_and_ours_does_not():
-    """From half his stiffness, all else right: why the start is looked for, in several places."""
-    torque = multisine(3)
-    speed = moved(NORRLOF, torque) + NOISE * np.random.default_rng(3).standard_normal(N)
-    wrong = dataclasses.replace(NORRLOF, k=0.5 * NORRLOF.k)
-    sampled = elastic_joint._sampling(PERIOD, None)
-    names = elastic_joint.PARAMETERS
-    lost = elastic_joint._search(torque - np.mean(torque), speed, sampled, wrong, names, 60)
-    found = identify_elastic_joint(torque, speed, PERIOD, R)
-    left = np.sum((speed - found.speed) ** 2)
-    assert left < 1.1 * NOISE**2 * N
-    assert lost.cost > 2.5 * left
 
 
 @pytest.mark.parametrize("seed", [3, 8])
@@ -156,10 +140,8 @@ def test_validation_is_by_simulation_alone():
     ("changed", "error", "told"),
     [
         ({"tau": np.zeros((2, 3))}, ValueError, r"tau and speed of one shape \(N,\), got \(2, 3\) and"),
-        ({"speed": np.full(N, np.nan)}, ValueError, "expected finite speed, got nan at sample 0"),
         ({"period": 0.0}, ValueError, "expected a period above 0 s, got 0"),
         ({"r": 0.0}, ValueError, "expected r to be a finite number other than 0, got 0"),
-        ({"steps": 0}, ValueError, "expected at least 1 step a period, got 0"),
         ({"tau": np.ones(N)}, IdentificationError, "the torque of the motor is constant: nothing excites"),
         ({"speed": np.ones(N)}, IdentificationError, "the speed of the motor is constant"),
         ({"tau": [0, 1.0], "speed": [0, 1.0]}, IdentificationError, "2 samples is too short, expected at le"),
@@ -178,10 +160,6 @@ def found():
     return experiment.run(duration=1.0)
 
 
-def test_the_joint_of_the_experiment_is_that_of_his_table(found):
-    np.testing.assert_allclose(found.truth, experiment.PUBLISHED, rtol=2e-3)
-
-
 def test_friction_that_is_not_linear_is_reported_without_limits():
     """Coulomb friction looks viscous: f_m is found many times too large."""
     found = experiment.run(linear=False, torque=1.5, speed_noise=1.0, duration=1.0)
@@ -193,6 +171,7 @@ def test_friction_that_is_not_linear_is_reported_without_limits():
 
 
 def test_an_estimate_that_is_off_does_not_hold(found):
+    np.testing.assert_allclose(found.truth, experiment.PUBLISHED, rtol=2e-3)
     assert all(metric.passes for metric in experiment.metrics(found))
     spoilt = {"values": found.truth + 5 * found.deviations, "clean": found.clean * (1 + 1e-7)}
     judged = experiment.metrics(found._replace(**spoilt))

@@ -1,4 +1,4 @@
-"""Excitations: series at rest at both ends, within limits, that tell the parameters; and a log of one."""
+"""Excitations: series at rest at both ends, within limits, that tell the parameters."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ import pytest
 import twin
 from scenarios.excitation import Excitation
 from scenarios.setup import Sampling
-from tests.support.tasks import executed
 from twin.errors import IdentificationError
 from twin.identification.excitation import (
     RANGE_SHARE,
@@ -150,13 +149,9 @@ def test_start_without_a_feasible_motion_is_rejected(irb140, irb1400):
     folded = irb1400.q_max * [0, 0, 1, 0, 0, 0] + irb1400.q_min * [0, 0.9, 0, 0, 0, 0]
     heavy = irb140.with_payload(twin.Payload(60.0, (0.0, 0.0, 0.3)))
     end = irb140.q_max * [0, 1, 0, 0, 0, 0]
+    at_end = "cannot start where joint_2 is at the end of its range"
     for robot, settings, error, told in (
-        (
-            irb140,
-            {"start": end},
-            IdentificationError,
-            "cannot start where joint_2 is at the end of its range",
-        ),
+        (irb140, {"start": end}, IdentificationError, at_end),
         (irb1400, {"start": folded}, IdentificationError, "cannot start where joint_"),
         (heavy, {}, IdentificationError, "of its torque to hold the arm"),
         (irb140, {"harmonics": 1}, ValueError, "expected 2 to 20 harmonics, got 1"),
@@ -195,33 +190,3 @@ def test_a_motion_is_read_as_it_was_written(tmp_path, motion):
     moved = replace(twin.load("irb140"), file=tmp_path / "robot.toml")
     with pytest.raises(IdentificationError, match="the motion has 2 joints, but robot 'irb140' has 6"):
         stored_excitation(moved)
-
-
-def test_a_log_of_the_engine_gives_the_base_parameters_back(irb1400):
-    """Friction at the new speed; rows in which a shaft is slow, or changes its direction, left out."""
-    run = executed("excitation", robot="irb1400")
-    assert run.passes
-    log, robot = run.log, run.log.robot
-    qdd = np.diff(log.qd, axis=0) / log.time_step
-    Y = twin.dynamics_regressor(robot, log.q[:-1], log.qd[:-1], qdd, log.qd[1:])
-    base = base_parameters(robot)
-    shafts = log.qd @ robot.drives.friction_matrix.T
-    slow = np.abs(shafts) < 40 * np.maximum(robot.drives.stribeck_speed, 1e-3)
-    rows = ~np.any(slow[:-1] | slow[1:], axis=1)
-    assert np.sum(rows) > 1000
-    W = Y[rows][..., base.columns].reshape(-1, len(base.columns))
-    norms = np.linalg.norm(W, axis=0)
-    found = np.linalg.lstsq(W / norms, log.tau[:-1][rows].ravel(), rcond=None)[0] / norms
-    true = base.K @ twin.dynamics.dynamic_parameters(robot).values
-    assert np.linalg.norm(found - true) <= 1e-8 * np.linalg.norm(true)
-    scaled = norms * np.abs(found - true) / np.linalg.norm(log.tau[:-1][rows])
-    assert np.max(scaled) <= 1e-8
-
-
-def test_settings_that_cannot_be():
-    for settings, said in (
-        ({"periods": 0}, "expected at least 1 for periods, got 0"),
-        ({"duration": -1.0}, "expected a positive, finite duration in s"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            Excitation(**settings)

@@ -130,24 +130,6 @@ def test_the_law_comes_back_from_its_points():
     np.testing.assert_allclose(plain.torque(fast), friction(fast), rtol=1e-10)
 
 
-def test_deviations_refer_to_the_stated_friction_law():
-    """By differences of the law of the drives, in its own four numbers."""
-    measured = friction(SPEEDS) + 0.1 * np.random.default_rng(0).standard_normal(len(SPEEDS))
-    fit = fit_friction(SPEEDS, measured)
-
-    def law(changed):
-        told = {name: getattr(fit, name) * (1 + (name == changed[0]) * changed[1]) for name in NAMES}
-        torque = np.empty((len(SPEEDS), 1))
-        rows = friction_rows(Drives([1.0], 0.0, **told))
-        sliding_friction(rows, SPEEDS[:, None], np.zeros_like(torque), torque)
-        return torque[:, 0]
-
-    J = np.array([(law((name, 1e-5)) - law((name, -1e-5))) / 2e-5 for name in NAMES]).T
-    relative = fit.noise * np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
-    np.testing.assert_allclose(fit.deviations[:4] / values(fit)[:4], relative, rtol=1e-6)
-    assert fit.noise == pytest.approx(np.sqrt(np.sum((measured - law(("", 0.0))) ** 2) / 36), rel=1e-9)
-
-
 def test_the_deviations_are_honest_over_40_seeds():
     """Noise of 2 % of the friction, weighted as the points deserve."""
     torque = friction(SPEEDS)
@@ -169,9 +151,7 @@ def test_the_deviations_are_honest_over_40_seeds():
     [
         ([1.0, 2.0], {}, IdentificationError, "2 points do not determine 4 parameters of friction"),
         (np.linspace(0.5, 1, 9), {}, IdentificationError, r"the slowest is at 0\.5 rad/s; add slower runs"),
-        (np.ones(9), {"stribeck": False}, IdentificationError, "do not determine the parameters of friction"),
         (SLOW_AND_FAST, {"offset": True}, IdentificationError, "only by runs in both directions"),
-        (np.ones((2, 2)), {}, ValueError, r"of one shape \(m,\), got \(2, 2\)"),
         ([np.nan] * 9, {}, ValueError, "expected finite speeds and torques"),
         (SPEEDS, {"deviation": np.zeros(40)}, ValueError, "deviations above 0"),
     ],
@@ -182,14 +162,8 @@ def test_insufficient_points_are_rejected(speed, settings, error, told):
         fit_friction(speed, 30.0 * np.sign(speed) + noise, **settings)
 
 
-@pytest.mark.parametrize(
-    ("changed", "error", "told"),
-    [
-        ({"speeds": [[3.0] * 6]}, LimitError, "joint_2"),
-        ({"speeds": [1.0]}, ValueError, r"speeds \(m, 6\), got \(6,\), \(1,\)"),
-        ({"ramp": 0.0}, ValueError, "expected ramp to be above 0, got 0"),
-    ],
-)
-def test_a_motion_that_cannot_be_is_refused(irb140, changed, error, told):
-    with pytest.raises(error, match=told):
-        constant_speed_motion(irb140, **{"start": POSE, "speeds": [[0.1] * 6], "seconds": 0.5} | changed)
+def test_a_motion_that_cannot_be_is_refused(irb140):
+    with pytest.raises(LimitError, match="joint_2"):
+        constant_speed_motion(irb140, POSE, [[3.0] * 6], 0.5)
+    with pytest.raises(ValueError, match=r"speeds \(m, 6\), got \(6,\), \(1,\)"):
+        constant_speed_motion(irb140, POSE, [1.0], 0.5)

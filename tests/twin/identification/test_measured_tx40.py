@@ -10,11 +10,19 @@ import json
 import numpy as np
 import pytest
 
+import twin
 from scenarios.shell.command_line import main
 from tests.support.shared_data import shared_folder
+from twin.identification import Filtering
+from twin.identification.filters import chosen_cutoff
 from twin.identification.physical import pseudo_inertias
+from twin.logs.recordings.columns import header_options
 
-pytestmark = [pytest.mark.shared, pytest.mark.filterwarnings("ignore:the residuals of joint")]
+pytestmark = [
+    pytest.mark.slow("fits recordings"),
+    pytest.mark.shared,
+    pytest.mark.filterwarnings("ignore:the residuals of joint"),
+]
 
 DH_TOML = """
 name = "tx40"
@@ -126,20 +134,14 @@ def test_physical_links_explain_the_torques_nearly_as_accurately(found):
     assert all(one["value"] > 0 for one in friction)
 
 
-def test_validation_part_is_predicted(robot_file):
-    found = identified(robot_file, *RECIPE, "--both-sides", "--split", "4.6")
-    assert np.all(np.array(found["validation"]["rms"]) <= HELD_OUT)
-    assert np.all(np.array(found["validation"]["rms"]) > 0.8 * np.array(HELD_OUT))
-
-
-def test_a_cutoff_is_chosen_near_that_of_the_recipe(robot_file, found):
-    """With rows at twice the cut-off, and without friction on the joint's side of motor 6."""
-    other = identified(robot_file, "--from", "0.1", "--to", "7.4", "--min-speed", "0")
-    assert "torques and model at 10 Hz (chosen from the motion)" in other["recordings"][0]
-    assert other["rank"] == 58
-    assert np.all(np.array(other["residuals"]["percent"][:4]) < np.array(WLS[:4]) + 0.4)
-    both = {one["symbol"]: one for one in found["parameters"]}
-    for one in other["parameters"]:
-        if one["symbol"] in ("Fv1", "Fv2", "Fv3", "Fv4"):
-            assert one["value"] == pytest.approx(both[one["symbol"]]["value"], rel=0.02)
-            assert one["deviation"] == pytest.approx(both[one["symbol"]]["deviation"], rel=0.2)
+def test_validation_part_is_predicted_and_a_cutoff_chosen_near_that_of_the_recipe(robot_file):
+    data, robot = shared_folder(), twin.load(robot_file)
+    columns = header_options("q*=Joint_*, tau*=Joint_*")
+    form = twin.logs.TableForm(columns, f"{data}/tx40_motor_torque.csv.gz", "both", 2e-4)
+    recording = twin.logs.read_torque_recording(f"{data}/tx40_motor_position.csv.gz", robot, form)
+    assert chosen_cutoff(recording.q, recording.period) == pytest.approx(10.0, abs=0.5)
+    recipe = {"filtering": Filtering(10.0, position_cutoff=50.0, row_rate=100.0), "min_speed": 0.0}
+    found = twin.identify(robot, recording, start=0.1, split=4.6, end=7.4, both_sides=True,
+                          deviations="white", **recipe)  # fmt: skip
+    assert np.all(found.validation.rms <= HELD_OUT)
+    assert np.all(found.validation.rms > 0.8 * np.array(HELD_OUT))

@@ -150,16 +150,16 @@ def parameter(solution, symbol):
     return np.array([solution.pi[symbols.index(f"{symbol}{joint}")] for joint in range(1, 7)])
 
 
-@pytest.mark.parametrize("rate", [5, 50])
-def test_friction_of_a_large_arm_whose_file_has_none_is_that_of_the_free_fit(large, rate):
-    found = twin.identify(replace(large, drives=None), recorded(large, rate))
+def test_friction_of_a_large_arm_whose_file_has_none_is_that_of_the_free_fit(large):
+    """Also of few rows, which determine friction less well."""
+    found = twin.identify(replace(large, drives=None), recorded(large, 5))
     free = {one.symbol: one for one in found.values}
     solution = physical_solution(found)
     viscous = parameter(solution, "Fv")
     np.testing.assert_allclose(viscous, [free[f"Fv{joint}"].value for joint in range(1, 7)], rtol=0.06)
-    np.testing.assert_allclose(viscous, VISCOUS, rtol=0.25 if rate == 5 else 0.05)  # few rows: so free
+    np.testing.assert_allclose(viscous, VISCOUS, rtol=0.25)
     # 58 parameters absorb 8 % of the noise of 372 equations, and more of it in single joints
-    assert np.all(solution.growth < (1.2 if rate == 5 else 1.1))
+    assert np.all(solution.growth < 1.2)
 
 
 def test_offsets_friction_and_masses_are_found_wherever_they_are_thought_to_be(large):

@@ -5,7 +5,6 @@ import pytest
 
 import twin
 from scenarios.shell.command_line import main
-from tests.support.identified_arms import slides_as_it_starts
 from twin.identification import Filtering
 from twin.identification.excitation import stored_excitation
 from twin.identification.payload import identify_payload
@@ -42,21 +41,6 @@ def test_links_and_zeros_of_the_sensors_are_found(irb140, arrays):
     assert np.max(np.abs(off)) < 4
 
 
-def test_friction_and_rotors_in_the_model_cost_certainty(irb140, arrays):
-    """They are found to be none, within their deviations, and make those of links larger."""
-    recording = twin.logs.torque_recording(*arrays)
-    robot = slides_as_it_starts(irb140)
-    with_it, without = (
-        {one.symbol: one for one in twin.identify(robot, recording, **SETTINGS, **more).values}
-        for more in ({}, {"torque_sensors": True})
-    )
-    friction = [one for one in with_it.values() if one.symbol[:2] in ("Fv", "Fc")]
-    assert np.mean([abs(one.value) < 3 * one.deviation for one in friction]) > 0.9
-    ratios = {symbol: one.deviation / with_it[symbol].deviation for symbol, one in without.items()}
-    assert max(ratios.values()) < 1.01
-    assert min(ratios.values()) < 0.6
-
-
 def test_a_payload_and_a_file_from_sensors(irb140, arrays, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     carrying = sensed(irb140.with_payload(twin.Payload(4.0, (0.01, 0.02, 0.06))))
@@ -79,9 +63,5 @@ def test_a_payload_and_a_file_from_sensors(irb140, arrays, tmp_path, monkeypatch
     ):
         assert main([*words, *more]) == 2
         assert said in capsys.readouterr().err
-
-
-def test_sensors_exclude_logs_and_friction(irb140, arrays):
-    recording = twin.logs.torque_recording(*arrays)
     with pytest.raises(ValueError, match="torque sensors behind the gears see no friction"):
-        twin.identify(irb140, recording, torque_sensors=True, friction=["load"])
+        twin.identify(irb140, runs[1], torque_sensors=True, friction=["load"])

@@ -70,12 +70,6 @@ def test_an_old_log_whose_robot_s_file_has_changed_is_refused(moved):
         Log.load(old)
 
 
-def test_an_old_log_whose_robot_is_as_it_was_loads(files):
-    _, run = files
-    old = altered(run, "same.npz", **dict.fromkeys(("structure", "loop_points", "T_parent_joint", "axes")))
-    assert Log.load(old).identical(Log.load(run))
-
-
 def test_limits_that_a_program_altered_come_back(files, irb140):
     log = replace(Log.load(files[1]), robot=replace(irb140, q_max=irb140.q_max - 0.1))
     log.save(files[1].with_name("limits.npz"))
@@ -86,12 +80,10 @@ def test_limits_that_a_program_altered_come_back(files, irb140):
 def test_robots_that_cannot_be_are_refused(files):
     run, log = files[1], Log.load(files[1])
     inertias, mirror = log.robot.tree.inertias, np.diag([1.0, 1.0, -1.0, 1.0])
-    flat, light = inertias.copy(), inertias.copy()
+    flat = inertias.copy()
     flat[2, 4:] = [1.0, 5.0, 1.0, 0.0, 0.0, 0.0]
-    light[3] = -light[3]
     for arrays, said in (
         ({"inertias": flat}, "no body has the inertia of link"),
-        ({"inertias": light}, "no body has the inertia of link"),
         ({"tau_max": np.zeros(6)}, "torque limits tau_max above 0 N m"),
         ({"T_flange_tool": mirror}, "expected T_flange_tool to be rigid"),
         ({"T_joint_flange": mirror}, "expected T_joint_flange to be rigid"),
@@ -118,12 +110,10 @@ def test_references_that_are_no_real_numbers_are_refused(irb140):
         ("qdd", reference.qdd.astype(str), "text"),
     ):
         wrong = reference._replace(**{name: array})
-        for run in (
-            lambda wrong=wrong: twin.run_closed_loop(AnalyticPlant(irb140, 1e-3), law, wrong),
-            lambda wrong=wrong: twin.run_rollouts(irb140, law, wrong),
-        ):
-            with pytest.raises(ValueError, match=rf"expected reference\.{name} to be real .*{said}"):
-                run()
+        with pytest.raises(ValueError, match=rf"expected reference\.{name} to be real .*{said}"):
+            twin.run_closed_loop(AnalyticPlant(irb140, 1e-3), law, wrong)
+        with pytest.raises(ValueError, match=rf"expected reference\.{name} to be real .*{said}"):
+            twin.run_rollouts(irb140, law, wrong)
 
 
 def test_joints_that_are_there_by_two_names_are_refused(irb140, tmp_path):
@@ -137,8 +127,6 @@ def test_joints_that_are_there_by_two_names_are_refused(irb140, tmp_path):
         twin.read_recording(path, irb140)
     told = {f"q{k}": f"joint_{k}" for k in range(1, 7)}
     assert twin.read_recording(path, irb140, columns=told).q.shape == (12, 6)
-    path.write_text(path.read_text().replace("joint_", "logged_"))
-    assert twin.read_recording(path, irb140).q.shape == (12, 6)
-    path.write_text(re.sub(r"logged_(\d)", r"joint_\1_q_rad", path.read_text()))
+    path.write_text(re.sub(r"joint_(\d)", r"joint_\1_q_rad", path.read_text()))
     with pytest.raises(RecordingError, match=twice.format("_q", "_q")):
         read_torque_recording(path, irb140)

@@ -8,12 +8,83 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from tests.support.refusals import refused
-from tests.support.wrist_arms import drawn_arm, solutions_and_errors, urdf_text
 from twin.errors import RobotError
 from twin.kinematics.dh_fit import fitted_dh
 from twin.multibody.tree import frozen
-from twin.robot.dh import DH
+from twin.robot.dh import DH, dh_transforms
 from twin.robot.evaluation import uncompiled
+
+
+def random_table(rng, offset):
+    """Return the DH table of a random arm; with `offset`, the wrist centre lies beside the arm's plane."""
+    right = np.pi / 2
+    a = [rng.uniform(-0.2, 0.3), rng.uniform(0.3, 0.8), rng.uniform(-0.1, 0.2), 0.0, 0.0, 0.0]
+    d = [rng.uniform(0.1, 0.6), 0.0, rng.uniform(-0.2, 0.2) * offset, rng.uniform(0.3, 0.8), 0.0, 0.1]
+    alpha = [-right, 0.0, rng.choice([-right, right]), 0.0, 0.0, 0.0]
+    alpha[3] = rng.choice([-right, right])
+    alpha[4] = -alpha[3]
+    theta0 = rng.uniform(-0.3, 0.3, 6) - right * np.eye(6)[1]
+    return DH(*(np.array(column, dtype=float) for column in (theta0, d, a, alpha)))
+
+
+def random_pose(rng, length=0.3):
+    T = np.eye(4)
+    T[:3, :3] = Rotation.random(random_state=rng).as_matrix()
+    T[:3, 3] = rng.uniform(-length, length, 3)
+    return T
+
+
+def urdf_text(rng, dh, digits=17):
+    """Return the URDF of an arm with this table; its numbers are rounded to some digits after the point."""
+    frames = [np.eye(4)]
+    for A in dh_transforms(dh, dh.theta0):
+        frames.append(frames[-1] @ A)
+    T_base_0 = random_pose(rng)
+    signs = rng.choice([-1.0, 1.0], 6)
+    links, axes = [np.eye(4)], []
+    for i in range(6):
+        z, origin = (T_base_0 @ frames[i])[:3, 2], (T_base_0 @ frames[i])[:3, 3]
+        link = random_pose(rng)
+        link[:3, 3] = origin + rng.uniform(-0.2, 0.2) * z  # anywhere on the axis
+        links.append(link)
+        axes.append(signs[i] * link[:3, :3].T @ z)
+    links.append(T_base_0 @ frames[6] @ random_pose(rng, 0.1))
+    names = ["base", *(f"link_{k}" for k in range(1, 7)), "tool0"]
+    text = ['<robot name="drawn">', *(f'<link name="{name}"/>' for name in names)]
+
+    def written(numbers):
+        return " ".join(repr(round(float(number), digits)) for number in numbers)
+
+    for i in range(7):
+        T = np.linalg.inv(links[i]) @ links[i + 1]
+        rpy = Rotation.from_matrix(T[:3, :3]).as_euler("xyz")
+        text += [
+            f'<joint name="joint_{i + 1}" type="{"revolute" if i < 6 else "fixed"}">',
+            f'<parent link="{names[i]}"/><child link="{names[i + 1]}"/>',
+            f'<origin xyz="{written(T[:3, 3])}" rpy="{written(rpy)}"/>',
+            f'<axis xyz="{written([*axes, (0, 0, 1)][i])}"/>',
+            '<limit lower="-3.1" upper="3.1" effort="0" velocity="0"/></joint>',
+        ]
+    return "\n".join([*text, "</robot>"])
+
+
+def drawn_arm(rng, folder, offset=False, digits=17):
+    """Return a random arm of the family as loaded from its URDF in a folder."""
+    path = folder / "drawn.urdf"
+    path.write_text(urdf_text(rng, random_table(rng, offset), digits), encoding="utf-8")
+    return twin.load(path)
+
+
+def solutions_and_errors(robot, q):
+    """Return the largest pose error of all solutions, and how far the nearest is from each generating q."""
+    T = twin.forward_kinematics(robot, q)
+    rows = twin.inverse_kinematics(robot, T, limits=False)
+    there = np.isfinite(rows[..., 0])
+    reached = twin.forward_kinematics(robot, rows[there])
+    error = np.max(np.abs(reached - np.repeat(T[:, None], 8, axis=1)[there]))
+    apart = np.abs((rows - q[:, None] + np.pi) % (2 * np.pi) - np.pi).max(axis=-1)
+    return error, np.nanmin(np.where(there, apart, np.nan), axis=1)
+
 
 RIGHT = np.pi / 2
 TABLES = {
@@ -38,9 +109,8 @@ def table(name):
     return DH(*(np.array(column, dtype=float) for column in TABLES[name]))
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1600"])
-def test_urdf_alone_has_the_solutions_of_the_published_table_in_the_same_rows(name):
-    published = twin.load(name)
+def test_urdf_alone_has_the_solutions_of_the_published_table_in_the_same_rows(irb140):
+    published = irb140
     robot = twin.load(published.urdf)
     fit = fitted_dh(robot)
     assert fit.error <= 1e-15
@@ -57,7 +127,7 @@ def test_urdf_alone_has_the_solutions_of_the_published_table_in_the_same_rows(na
     np.testing.assert_array_equal(twin.inverse_kinematics(robot, T[0]), rows[0])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_arm_drawn_anywhere_has_a_table_and_loses_no_solution(seed, tmp_path):
     rng = np.random.default_rng(seed)
     robot = uncompiled(drawn_arm(rng, tmp_path, offset=seed % 2 == 1))
@@ -78,17 +148,6 @@ def test_known_arms_and_stated_tables_are_solved_from_their_dimensions(tmp_path)
         error, apart = solutions_and_errors(robot, np.random.default_rng(3).uniform(-3, 3, (20, 6)))
         assert error < 1e-13, robot.name
         assert np.all(apart < 1e-6), robot.name
-
-
-def test_offset_arm_reaches_nothing_inside_its_offset(tmp_path):
-    rng = np.random.default_rng(3)
-    robot = loaded(urdf_text(rng, table("puma560")), tmp_path)
-    fit = fitted_dh(robot)
-    T = np.tile(np.eye(4), (2, 1, 1))
-    T[:, 0, 3] = 0.9 * 0.15005, 1.1 * 0.15005
-    flange = fit.T_base_0 @ T @ fit.T_6_flange
-    solved = np.isfinite(twin.inverse_kinematics(robot, flange, limits=False)[..., 0])
-    assert solved.sum(axis=1).tolist() == [0, 8]
 
 
 def test_rounded_files_are_polished(tmp_path):
@@ -136,10 +195,7 @@ def test_reason_why_there_is_no_table_names_the_axes(tmp_path, irb140, irb1400):
         (changed("d", 4, 0.06), "axes 4, 5, 6 miss one point by 0.03 m, expected a spherical wri"),
         (changed("alpha", 0, -1.0), "axes 1 and 2 are 57.3 deg apart, expected 90"),
         (changed("a", 1, 0.0), "axes 2 and 3 are the same line"),
-        (
-            lambda: fitted_dh(twin.load(irb1400.urdf)),
-            "6 joints move its flange and 8 have a motor, expected 6 in a chain",
-        ),
+        (lambda: fitted_dh(twin.load(irb1400.urdf)), "6 joints move its flange and 8 have a motor, expected"),
         (lambda: fitted_dh(sliding), "joint 'joint_1' is prismatic"),
         error=RobotError,
     )

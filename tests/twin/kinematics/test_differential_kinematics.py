@@ -6,7 +6,6 @@ import pytest
 import twin
 from tests.support.dh_arms import T_TOOL, fourth_order, states_of, times
 from tests.support.laboratory_arms import TABLES, laboratory_arm
-from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from twin.errors import SingularityError
 from twin.kinematics.differential import (
@@ -27,7 +26,7 @@ from twin.kinematics.manipulability import (
 )
 
 KINDS = ("zyx", "zyz", "quaternion")
-ARMS = ("irb140", "irb1400", "irb1600", "youbot", "rx90", "seven")
+ARMS = ("irb1400", "youbot", "rx90", "seven")
 
 
 @pytest.fixture
@@ -82,12 +81,9 @@ def test_inverses_of_the_analytic_jacobian(arm, kind):
     values = np.linalg.svd(J_A, compute_uv=False)
     assert np.all(np.sum(values > 1e-12, axis=1) == min(6, n))
     cond = (values[:, 0] / values[:, min(6, n) - 1])[:, None, None]
-    transposed = np.swapaxes(J_A, 1, 2)
     if m >= n and n <= 6:
         assert np.max(np.abs(inverse @ J_A - np.eye(n)) / cond) < 2e-15
-        normal = np.linalg.solve(transposed @ J_A, transposed)
-    else:
-        normal = np.linalg.pinv(J_A, rcond=1e-12)
+    normal = np.linalg.pinv(J_A, rcond=1e-12)
     error = np.abs(inverse - normal) / np.max(np.abs(normal), axis=(1, 2))[:, None, None]
     assert np.max(error / cond**2) < 1e-15
 
@@ -158,8 +154,9 @@ def test_motions_that_a_singular_wrist_or_five_joints_cannot_do_are_refused(robo
     np.testing.assert_allclose(nearest, analytic_jacobian_inverse(five, q) @ V, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("arm", "kind"), [("rx90", "zyx"), ("rx90", "zyz")], indirect=["arm"])
-def test_euler_angles_have_additional_singularities(arm, kind):
+@pytest.mark.parametrize("kind", ["zyx", "zyz"])
+def test_euler_angles_have_additional_singularities(kind):
+    arm = laboratory_arm("rx90")
     theta = {"zyx": np.pi / 2, "zyz": 0.0}[kind]
     q = np.array([0.4, -0.7, 1.9, 0.0, 0.6, 0.3])
     q[4] = theta - q[1] - q[2]  # all turns about parallel axes: the tool's z axis at theta from upright
@@ -172,25 +169,11 @@ def test_euler_angles_have_additional_singularities(arm, kind):
     assert analytic_jacobian(arm, q, None, "quaternion").shape == (7, 6)
 
 
-def test_batches_of_any_shape(robot):
-    q = states_of(robot, 12)[0].reshape(2, 3, 2, 6)
-    for kind, size in (("zyx", 6), ("quaternion", 7)):
-        x = tool_coordinates(robot, q, T_TOOL, kind)
-        assert x.shape == (2, 3, 2, size)
-        assert coordinate_accelerations(x[0, 0, 0], np.ones((5, 6)), np.ones(6), kind).shape == (5, size)
-        assert analytic_jacobian(robot, q, T_TOOL, kind).shape == (2, 3, 2, size, 6)
-        assert analytic_jacobian_dot(robot, q[0, 0, 0], np.ones((4, 6)), T_TOOL, kind).shape == (4, size, 6)
-        assert analytic_jacobian_inverse(robot, q, T_TOOL, kind).shape == (2, 3, 2, 6, size)
-    assert inverse_velocity(robot, q[0, 0, 0], np.ones((4, 6))).shape == (4, 6)
-    assert inverse_acceleration(robot, q, np.ones(6), np.ones(6)).shape == q.shape
-
-
 def test_misuse_is_one_clear_sentence(robot):
     refused(
         (lambda r: tool_coordinates(r, ZERO, None, "xyz"), "unknown coordinates 'xyz': known are 'zyx'"),
         (lambda r: analytic_jacobian(r, ZERO, None, "twist"), "unknown coordinates 'twist'"),
         (lambda r: inverse_velocity(r, ZERO, ONES, coordinates="xyz"), "known are 'twist', 'zyx'"),
-        (lambda r: inverse_velocity(r, ZERO, np.ones(7)), "expected rates of shape (..., 6), got (7,)"),
         (lambda r: inverse_velocity(r, ZERO, np.full(6, np.nan)), "expected finite rates, got nan"),
         (lambda r: inverse_acceleration(r, ZERO, ZERO, np.ones(7)), "accelerations of shape (..., 6)"),
         (lambda r: coordinate_rates(np.ones(7), ONES, "zyx"), "expected x of shape (..., 6), got (7,)"),
@@ -242,10 +225,8 @@ def test_ellipsoids_hold_what_unit_balls_make(robot, states, part):
     # Each semi-axis is on the boundary: the least joint speeds that make it have norm 1.
     for i in range(m):
         end = moving.axes[:, :, i] * moving.lengths[:, i : i + 1]
-        least = [
-            np.linalg.norm(np.linalg.pinv(A * speeds, rcond=1e-14) @ b) for A, b in zip(J, end, strict=True)
-        ]
-        np.testing.assert_allclose(least, 1, rtol=1e-9)
+        inverse = np.linalg.pinv(J * speeds, rcond=1e-14)
+        np.testing.assert_allclose(np.linalg.norm(times(inverse, end), axis=1), 1, rtol=1e-9)
         F = pushing.axes[:, :, i] * pushing.lengths[:, i : i + 1]
         tau = np.einsum("kji,kj->ki", J, F)
         np.testing.assert_allclose(np.linalg.norm(tau / torques, axis=1), 1, rtol=1e-9)
@@ -288,7 +269,7 @@ def test_a_stretched_arm_with_a_straight_wrist_loses_one_or_two(robot):
     np.testing.assert_allclose(np.abs(linear.lost[0] @ outwards), 1, rtol=0, atol=1e-14)
 
 
-def test_arms_with_fewer_and_more_joints(load):
+def test_arms_with_fewer_and_more_joints():
     five = laboratory_arm("youbot")
     q = np.arange(1.0, 6)
     found = singular_configuration(five, q)
@@ -297,12 +278,7 @@ def test_arms_with_fewer_and_more_joints(load):
     assert manipulability_measure(five, q, part="linear") > 1e-4
     assert velocity_ellipsoid(five, q).lengths[-1] == 0.0
     assert np.isinf(force_ellipsoid(five, q).lengths).tolist() == [False] * 5 + [True]
-
-    eight = load(random_urdf(np.random.default_rng(3), 8, kinds=("revolute",)), "eight.urdf")
-    carriers = len(eight.tree.carriers(eight.tree.flange_joint))
-    found = singular_configuration(eight, np.linspace(0.1, 0.8, 8))
-    assert found.rank == min(6, carriers)
-    assert found.idle.shape == (8 - found.rank, 8)
+    assert singular_configuration(laboratory_arm("seven"), np.linspace(0.1, 0.7, 7)).idle.shape == (1, 7)
 
 
 def test_misuse_of_manipulability_is_one_clear_sentence(robot):

@@ -13,7 +13,6 @@ import twin
 from scenarios.judging.motion_range import beyond_passive_range
 from tests.support.dh_arms import distance_mod_turn, geometry, pose_errors, random_poses_of
 from twin.errors import LimitError
-from twin.robot.limits import check_folding
 from twin.rotations.rotations import matrix_from_quaternion
 from twin.trajectories.joint_paths import joint_path
 from twin.trajectories.tool_paths import through_poses
@@ -29,14 +28,14 @@ def without_fold(irb1400):
     return replace(irb1400, passive_min=-endless, passive_max=endless)
 
 
-def test_no_solution_of_3000_poses_folds_the_parallelogram(irb1400, without_fold):
+def test_no_solution_of_1000_poses_folds_the_parallelogram(irb1400, without_fold):
     """Also of poses that fold it in one solution, and can be reached by another."""
-    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 3000)
+    q, _ = random_poses_of(without_fold, np.random.default_rng(20), 1000)
     T = twin.forward_kinematics(irb1400, q)
     solutions = twin.inverse_kinematics(irb1400, T)
     assert np.max(pose_errors(irb1400, solutions, T, twin.forward_kinematics)) <= 1e-12
     there = solutions[~np.isnan(solutions[..., 0])]
-    assert len(there) > 3000
+    assert len(there) > 1000
     assert np.max(np.abs(there[:, 2] - there[:, 1])) <= FOLD + 1e-12
     assert np.all((there >= irb1400.q_min) & (there <= irb1400.q_max))
     # The joints' own ranges would admit more; exactly those that fold are left out.
@@ -48,17 +47,6 @@ def test_no_solution_of_3000_poses_folds_the_parallelogram(irb1400, without_fold
     # And what does not fold is found again.
     found = (np.min(np.abs(geometry(irb1400, q)), axis=0) > 1e-3) & (beyond_passive_range(irb1400, q) < -1e-9)
     assert np.max(np.nanmin(distance_mod_turn(solutions[found], q[found]), axis=1)) <= 1e-8
-
-
-def test_the_nearest_solution_does_not_fold_either(irb1400, without_fold):
-    q, T = random_poses_of(without_fold, np.random.default_rng(21), 2000)
-    nearest = twin.inverse_kinematics(irb1400, T, near=q)
-    folded = beyond_passive_range(irb1400, q) > 1e-9
-    within = beyond_passive_range(irb1400, nearest[folded]) <= 1e-12
-    assert np.all(np.isnan(nearest[folded]) | within[:, None])
-    loose = twin.inverse_kinematics(irb1400, T, near=q, limits=False)
-    regular = np.min(np.abs(geometry(irb1400, q)), axis=0) > 1e-3
-    np.testing.assert_allclose(loose[regular], q[regular], rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("joint", ["joint_elbow", "joint_rod"])
@@ -113,15 +101,3 @@ def test_a_path_through_the_fold_between_two_good_poses_is_refused(irb1400):
         joint_path(irb1400, through_poses(T[[0, 2]]), near=ends[0])
     path = joint_path(irb1400, through_poses(T), near=ends[0])
     assert np.max(np.abs(path.checked.q[:, 2] - path.checked.q[:, 1])) < FOLD
-
-
-@pytest.mark.parametrize(
-    ("elbow_deg", "told"),
-    [(-80, "0.0295 m from"), (-100, "0.0295 m past"), (89, "0.00297 m from"), (91, "0.00297 m past")],
-)
-@pytest.mark.parametrize("column", [0.0, 2.5])
-def test_before_the_fold_and_past_it(irb1400, elbow_deg, told, column):
-    """Wherever the column has turned the loop's plane."""
-    q = np.array([column, 0.2, 0.2 + np.deg2rad(elbow_deg), 0.0, 0.0, 0.0])
-    with pytest.raises(LimitError, match=rf": link_rod would be {told} folding parallelogram flat"):
-        check_folding(irb1400, q)

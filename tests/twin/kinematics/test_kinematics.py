@@ -8,8 +8,10 @@ from tests.support.dh_arms import T_TOOL, dh_pose, random_poses_of
 from tests.support.peers import Pinocchio, largest_relative_error
 from tests.support.refusals import refused
 from twin.errors import UnknownNameError
-from twin.kinematics import cross_matrix, link_poses, mobility, wrench_torque, wrench_transform
+from twin.kinematics import link_poses, mobility, wrench_torque, wrench_transform
 from twin.robot.dh import dh_poses
+
+pytestmark = pytest.mark.slow("solves thousands of poses")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,6 @@ def test_misuse_is_one_clear_sentence(robot):
         (lambda r: twin.forward_kinematics(r, "home"), "expected q to be real numbers, got text"),
         (lambda r: twin.jacobian(r, [0, 0, np.nan, 0, 0, 0]), r"expected q to be finite, got nan at \[2\]"),
         (lambda r: twin.jacobian_dot(r, np.zeros((2, 6)), np.zeros((3, 6))), r"compatible shapes"),
-        (lambda r: twin.forward_kinematics(r, np.zeros(6), np.eye(3)), r"T_flange_tool of shape \(4, 4\)"),
         (lambda r: twin.forward_kinematics(r, np.zeros(6), 2 * np.eye(4)), "T_flange_tool to be rigid"),
         (lambda r: dh_poses(r.dh, np.zeros(5)), "expected theta of shape (..., 6), got (5,)"),
         given=(robot,),
@@ -85,10 +86,7 @@ def motion():
     return np.random.default_rng(0).uniform(-0.6, 0.6, (3, 6))
 
 
-@pytest.mark.parametrize(
-    ("name", "link"),
-    [("irb140", "link_1"), ("irb140", "link_3"), ("irb1400", "link_lever"), ("irb1400", "link_rod")],
-)
+@pytest.mark.parametrize(("name", "link"), [("irb140", "link_3"), ("irb1400", "link_rod")])
 def test_motion_of_a_point_agrees_with_differences(name, link, motion):
     robot, (q, qd, qdd), h = twin.load(name), motion, 1e-5
     place = {"link": link, "point": POINT}
@@ -128,7 +126,6 @@ def test_misuse_is_rejected_with_one_sentence(irb140, motion):
 
     both = "expected link, or link and point, or T_flange_tool alone"
     refused(
-        (pose(point=POINT), both),
         (pose(link="link_1", T_flange_tool=np.eye(4)), both),
         (pose(link="link_1", point=(0.0, 1.0)), "expected point to be 3 finite numbers, got [0.0, 1.0]"),
         (pose(T_world_object=np.eye(3)), "expected T_world_object of shape (4, 4), got (3, 3)"),
@@ -138,7 +135,7 @@ def test_misuse_is_rejected_with_one_sentence(irb140, motion):
 # Joint torques of a wrench, and mobility; the transforms of twists and wrenches are in tests/published.
 
 
-@pytest.mark.parametrize("name", ["irb140", "irb1400", "irb1600"])
+@pytest.mark.parametrize("name", ["irb140", "irb1400"])
 def test_joint_torques_do_the_work_of_the_wrench(name):
     robot = twin.load(name)
     rng = np.random.default_rng(6)
@@ -162,7 +159,6 @@ def test_mobility_of_plain_arms_and_closed_chains():
 
 def test_misuse_of_statics_is_one_clear_sentence(robot):
     refused(
-        (lambda r: cross_matrix([1, 2]), "expected r of shape (..., 3), got (2,)"),
         (lambda r: wrench_transform(np.eye(6)), "expected T_AB of shape (..., 4, 4), got (6, 6)"),
         (lambda r: wrench_torque(r, np.zeros(6), np.ones(3)), "expected wrench of shape (..., 6), got (3,)"),
         (lambda r: wrench_torque(r, np.zeros(6), [0, 0, np.nan, 0, 0, 0]), "expected a finite wrench"),

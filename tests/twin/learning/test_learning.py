@@ -197,7 +197,7 @@ def test_diverging_learning_ends_after_the_second_rise_and_retains_the_best():
     ends = list(learn(runs_of(ARM), learning, 20))
     assert ends[-1] == "learning ended, because the error rose twice in a row"
     errors = [done.error for done in learning.iterations]
-    assert len(errors) < 20
+    assert np.sign(np.diff(errors[-4:])).tolist() == [-1, 1, 1]
     assert np.array_equal(learning.best.u, calls[int(np.argmin(errors))])
     again = runs_of(ARM)(CorrectedController(controllers.make("pd", ARM), learning.best, "two_link"))
     assert np.sqrt(np.mean((again.q_ref - again.q_motor) ** 2)) == pytest.approx(min(errors))
@@ -235,12 +235,7 @@ def test_file_is_complete_and_holds_for_one_motion_of_one_robot(tmp_path):
     for robot, motion, error, told in (
         ("irb140", MOVE, RobotError, "learned for robot 'two_link', not for 'irb140'"),
         ("two_link", slower, ValueError, r"another motion: at t = .* they differ by"),
-        (
-            "two_link",
-            shorter,
-            ValueError,
-            r"a motion of \(samples, joints\) \(501, 2\), got one of \(401, 2\)",
-        ),
+        ("two_link", shorter, ValueError, r"a motion of .* \(501, 2\), got one of \(401, 2\)"),
     ):
         with pytest.raises(error, match=told):
             CorrectedController(controllers.make("pd", ARM), again, robot).prepare(motion)

@@ -243,12 +243,11 @@ def test_a_shorter_run_of_the_same_motion_was_wanted_to_be_the_same():
         assert not _same_reference(Curve("b", t, part, reference), whole)
 
 
-@pytest.mark.parametrize(("what", "samples"), [("position", 1), ("pose", 20)])
-def test_a_picture_is_drawn_of_logs_that_have_little_in_common(what, samples, tmp_path):
+def test_a_picture_is_drawn_of_logs_that_have_little_in_common(tmp_path):
     """Between two dollars matplotlib reads mathematics, and fails at what is none."""
-    logs = {"sliding": sliding_log(), "$\\no{$": irb140_log(samples=samples), "diverged": broken_log(first=5)}
+    logs = {"sliding": sliding_log(), "$\\no{$": irb140_log(samples=1), "diverged": broken_log(first=5)}
     comparison = twin.compare(logs)
-    assert comparison.picture(tmp_path / "a.png", what) is comparison
+    assert comparison.picture(tmp_path / "a.png", "position") is comparison
     with Image.open(tmp_path / "a.png") as image:
         assert image.format == "PNG"
 
@@ -315,7 +314,7 @@ def test_what_a_scenario_adds_for_every_sample_is_a_column():
 SERIES = arrays(np.float64, st.integers(0, 300), elements=st.floats(allow_nan=True, width=16))
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @example(np.where(np.arange(300) == 100, np.nan, 0.0), 20)  # one gap, within a part
 @given(SERIES, st.integers(5, 60))
 def test_thinning_preserves_the_extremes_of_every_part(series, most):

@@ -259,43 +259,43 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-def test_an_array_that_is_not_there_or_of_another_form_is_refused(name, content, tmp_path):
+def test_an_array_that_is_not_there_or_of_another_form_is_refused(content, tmp_path):
     """Files from before there were drives lack those of the motors."""
-    for alter in FORMS if name in ("q", "saturated") else FORMS[:2]:
-        refused(altered(tmp_path, content, **{name: alter(content[name])}))
-    path = altered(tmp_path, content, **{name: None})
-    if name == "T_flange_tool":  # nor was there a tool
-        np.testing.assert_array_equal(Log.load(path).T_flange_tool, np.eye(4))
-    elif name not in STANDS_FOR:
-        assert refused(path).endswith(f"(it has no '{name}')")
-    else:
-        back = Log.load(path)
-        assert getattr(back, name) is getattr(back, STANDS_FOR[name])
+    for name in ARRAYS:
+        for alter in FORMS if name in ("q", "saturated") else FORMS[:1]:
+            refused(altered(tmp_path, content, **{name: alter(content[name])}))
+        path = altered(tmp_path, content, **{name: None})
+        if name == "T_flange_tool":  # nor was there a tool
+            np.testing.assert_array_equal(Log.load(path).T_flange_tool, np.eye(4))
+        elif name not in STANDS_FOR:
+            assert refused(path).endswith(f"(it has no '{name}')")
+        else:
+            back = Log.load(path)
+            assert getattr(back, name) is getattr(back, STANDS_FOR[name])
 
 
 NO_PAYLOAD = {"payload_mass": np.array(-1.0), "payload_com": np.zeros(3), "payload_inertia": np.eye(3)}
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"time_step": np.array(np.nan)}, "a time step above 0 s"),
-        ({"time_step": np.array(2e-3)}, "steps of the control period, 0.002 s"),
-        ({"steps_per_period": np.array(0)}, "at least 1 step per period"),
-        ({"t": np.zeros(50)}, "expected t to have at least one sample and to increase"),
-        ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
-        ({"inertias": np.full((6, 10), np.inf)}, "expected finite inertias"),
-        ({"base_inertia": np.r_[-1.0, np.zeros(9)]}, "no body has the inertia of link 'base': -1 kg"),
-        ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
-        (NO_PAYLOAD, "-1.0"),
-        ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
-        ({"drives_friction_at": np.zeros(6)}, "expected drives_friction_at to be text of 1 axes"),
-        ({"drives_stiffness": None}, "it has no 'drives_stiffness'"),
-    ],
+WRONG = (
+    ({"time_step": np.array(np.nan)}, "a time step above 0 s"),
+    ({"time_step": np.array(2e-3)}, "steps of the control period, 0.002 s"),
+    ({"steps_per_period": np.array(0)}, "at least 1 step per period"),
+    ({"t": np.zeros(50)}, "expected t to have at least one sample and to increase"),
+    ({"robot": np.array("irb1600"), "q": np.zeros((50, 8))}, r"of shape (50, 6), got"),
+    ({"inertias": np.full((6, 10), np.inf)}, "expected finite inertias"),
+    ({"base_inertia": np.r_[-1.0, np.zeros(9)]}, "no body has the inertia of link 'base': -1 kg"),
+    ({"payload_mass": np.array(1.0)}, "it has no 'payload_com'"),
+    (NO_PAYLOAD, "-1.0"),
+    ({"drives_ratio": np.zeros(6)}, "drives: ratio of axis 1 is 0, expected a finite number"),
+    ({"drives_friction_at": np.zeros(6)}, "expected drives_friction_at to be text of 1 axes"),
+    ({"drives_stiffness": None}, "it has no 'drives_stiffness'"),
 )
-def test_what_cannot_be_of_one_run_is_refused(changes, told, content, tmp_path):
-    assert told in refused(altered(tmp_path, content, **changes))
+
+
+def test_what_cannot_be_of_one_run_is_refused(content, tmp_path):
+    for changes, told in WRONG:
+        assert told in refused(altered(tmp_path, content, **changes))
 
 
 def test_a_table_that_was_altered_is_refused(tmp_path):
@@ -343,7 +343,7 @@ def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
     """Bytes changed and cut off: the check sums of the archive, its headers and its directory."""
     whole = altered(tmp_path, content).read_bytes()
     rng, path, accepted = np.random.default_rng(17), tmp_path / "b.npz", 0
-    for _ in range(150):
+    for _ in range(80):
         data = bytearray(whole[: rng.integers(len(whole))] if rng.random() < 0.3 else whole)
         for place in rng.integers(len(data), size=rng.integers(1, 4)) if data else ():
             data[place] = rng.integers(256)
@@ -353,7 +353,7 @@ def test_damage_anywhere_is_one_sentence_or_none(content, tmp_path):
             accepted += 1
         except TwinError as error:
             assert "\n" not in str(error)  # noqa: PT017
-    assert accepted < 50  # a change may be in what nobody reads, as the date of a member
+    assert accepted < 27  # a change may be in what nobody reads, as the date of a member
 
 
 def test_a_name_of_a_table_gets_a_table(made_up, tmp_path):
@@ -372,18 +372,17 @@ def test_a_log_that_could_not_be_loaded_is_not_saved(made_up, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda made_up: pickle.loads(pickle.dumps(made_up))])
-def test_a_log_can_be_copied_and_pickled(copied, made_up):
+def test_a_log_can_be_copied_and_pickled(made_up):
     """The robot is not what is looked at here.  The arrays that a scenario adds cannot be changed later."""
     added = {"mine": np.arange(3.0)}
     made_up = replace(made_up, robot=SimpleNamespace(name="stub"), arrays=added)
     added["more"] = np.zeros(1)
     object.__setattr__(made_up, "_poses", (np.zeros((50, 7)), np.ones((50, 7))))
-    again = copied(made_up)
-    assert again is not made_up
-    assert again.identical(made_up)
-    assert set(again.arrays) == {"mine"}
-    assert isinstance(again.arrays, MappingProxyType)
+    for again in (copy.deepcopy(made_up), pickle.loads(pickle.dumps(made_up))):
+        assert again is not made_up
+        assert again.identical(made_up)
+        assert set(again.arrays) == {"mine"}
+        assert isinstance(again.arrays, MappingProxyType)
 
 
 def test_logs_from_before_there_were_drives_or_further_friction_have_none(irb140, content, tmp_path):

@@ -15,6 +15,8 @@ from tests.support.example_logs import irb140_log
 from twin.formatting import html_table, short_repr
 from twin.views.browser import Replay
 
+pytestmark = pytest.mark.slow("draws and films")
+
 CELLS = {
     "robot": "import numpy as np, twin, controllers\nrobot = twin.load('irb140')\nrobot",
     "robot plot": "robot.plot(robot.poses['test_1'])",

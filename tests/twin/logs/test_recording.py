@@ -1,6 +1,7 @@
 """Recordings of tools and joints: formats, one sentence for each fault, and motions through them."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def plausible(recorded):
     return "\n".join([HEADER, *rows]).encode()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | texts | st.lists(poses, min_size=2, max_size=4).map(plausible))
 def test_any_file_is_read_right_or_refused_in_one_sentence_that_names_it(tmp_path, data):
     path = tmp_path / "path.csv"
@@ -165,20 +166,16 @@ def plain(saved):
     return saved(HEADER, T, POSES)
 
 
-@pytest.mark.parametrize(
-    ("separator", "decimal", "encoding"),
-    [(";", ",", "utf-16"), ("\t", ",", "utf-8"), (";", ".", "utf-8-sig")],
-)
-def test_separators_decimal_commas_and_encodings_give_the_same_bits(
-    saved, plain, separator, decimal, encoding
-):
-    path = saved(HEADER, T, POSES, separator=separator, decimal=decimal, encoding=encoding)
-    there, here = twin.read_recording(plain), twin.read_recording(path)
-    assert here.t.tobytes() == there.t.tobytes()
-    assert here.poses.tobytes() == there.poses.tobytes()
-    noted = saved(HEADER + ",note", T, POSES, T, separator=separator, decimal=decimal, encoding="utf-8")
-    noted.write_text(noted.read_text().replace("note", f'"note{separator} or so"'))
-    np.testing.assert_array_equal(twin.read_recording(noted).poses, there.poses)
+def test_separators_decimal_commas_and_encodings_give_the_same_bits(saved, plain):
+    there = twin.read_recording(plain)
+    for separator, decimal, encoding in ((";", ",", "utf-16"), ("\t", ",", "utf-8"), (";", ".", "utf-8-sig")):
+        form = {"separator": separator, "decimal": decimal}
+        here = twin.read_recording(saved(HEADER, T, POSES, encoding=encoding, **form))
+        assert here.t.tobytes() == there.t.tobytes()
+        assert here.poses.tobytes() == there.poses.tobytes()
+        noted = saved(HEADER + ",note", T, POSES, T, **form)
+        noted.write_text(noted.read_text().replace("note", f'"note{separator} or so"'))
+        np.testing.assert_array_equal(twin.read_recording(noted).poses, there.poses)
 
 
 def test_a_unit_stands_behind_the_name():
@@ -281,15 +278,14 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "settings", "told"), FAULTS)
-def test_every_fault_of_a_format_is_named(tmp_path, text, settings, told):
+def test_every_fault_of_a_format_is_named(tmp_path):
     path = tmp_path / "path.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(RecordingError) as error:
-        twin.read_recording(path, **settings)
-    assert str(error.value).startswith(str(path))
-    assert "\n" not in str(error.value)
-    assert told in str(error.value)
+    for text, options, told in FAULTS:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(RecordingError, match=re.escape(told)) as error:
+            twin.read_recording(path, **options)
+        assert str(error.value).startswith(str(path))
+        assert "\n" not in str(error.value)
 
 
 def test_wrong_settings(plain):
@@ -342,7 +338,7 @@ def test_it_starts_and_stops_within_the_first_and_the_last_interval():
     same(motion(inside)[1], motion.position(inside - 0.05, 1), 1e-14)
 
 
-@pytest.mark.parametrize("samples", [2, 3, 9])
+@pytest.mark.parametrize("samples", [2, 9])
 def test_accelerations_are_continuous_and_derivatives_of_the_speeds(samples):
     motion = through_joint_recording(twin.logs.joint_recording(TIMES[:samples], ANGLES[:samples]))
     t, h = np.linspace(0.01, motion.duration - 0.01, 101), 1e-5

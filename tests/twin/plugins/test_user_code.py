@@ -27,6 +27,8 @@ from twin.sweeps.running import run_points
 from twin.sweeps.trial import MOST_NAMED, differences
 from twin.trajectories.sampling import Reference, State
 
+pytestmark = pytest.mark.slow("loads a user's files in processes")
+
 LAW = """
 import numpy as np
 from {helper} import GAIN
@@ -161,6 +163,7 @@ MAIN = "from scenarios.shell.process import main; exit(main())"
 
 
 def test_a_package_that_is_hidden_is_named(tmp_path):
+    assert [hidden(name) for name in ("urdf", "controllers", "scenarios")] == ["", "", ""]
     for code, name, status, told in (
         ("import urdf, twin", "urdf", 1, "ImportError: {}; or import twin before it"),
         (MAIN, "controllers", 2, "irb-twin: {}"),
@@ -170,14 +173,6 @@ def test_a_package_that_is_hidden_is_named(tmp_path):
         where = f"the package {name} of irb-twin is hidden by {tmp_path / name}"
         said = told.format(f"{where}: rename that, or remove it from Python's path")
         assert run.stderr.splitlines()[-1] == said
-
-
-def test_nothing_is_hidden_here_but_by_a_module(tmp_path, monkeypatch):
-    assert [hidden(name) for name in ("urdf", "controllers", "scenarios")] == ["", "", ""]
-    (tmp_path / "controllers.py").write_text("")
-    monkeypatch.delitem(sys.modules, "controllers", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert f"is hidden by {tmp_path / 'controllers.py'}: rename" in hidden("controllers")
 
 
 ONES = Reference(np.ones(6), np.zeros(6), np.zeros(6))
@@ -201,11 +196,6 @@ class Slack(GravityHold):
 '''
 
 
-def printed(capfd):
-    """Return what was printed, in one line."""
-    return " ".join(capfd.readouterr().out.split())
-
-
 def test_packages_announce_laws(tmp_path, irb140, capfd):
     announced = {"gentle": "gentle_laws:Gentle", "broken": "gentle_laws:Nix"}
     announced |= {"gone": "not_there:X", "pd": "x:Y"}
@@ -221,7 +211,9 @@ def test_packages_announce_laws(tmp_path, irb140, capfd):
             controllers.make("gone", irb140)
         words = ["run", "gravity_hold", "--duration", "0.01", "--controller"]
         assert main([*words, "gentle", "gone", "pd"]) == 1
-        assert "cannot load controller 'gone' of package my-things" in printed(capfd)
+        assert "cannot load controller 'gone' of package my-things" in " ".join(
+            capfd.readouterr().out.split()
+        )
         second = tmp_path / "second"
         second.mkdir()
         with installed(second, {}, {GROUP: {"gentle": "a:B"}}, name="others"):
@@ -243,7 +235,7 @@ def test_packages_announce_scenarios(tmp_path, capfd):
             "slack": "A hold under a law of its own.",
         }
         assert main(["run", "slack", "broken"]) == 1
-        told = printed(capfd)
+        told = " ".join(capfd.readouterr().out.split())
         assert "slack: A hold under a law of its own." in told
         assert "limp pd" in told
         assert failed in told

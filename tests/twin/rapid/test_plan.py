@@ -10,12 +10,15 @@ import pytest
 import twin
 from tests.support import rapid_programs
 from twin.errors import RapidError
+from twin.rapid.fastest_motion import largest_x
 from twin.rapid.fitting import Measured, fit, stop_times
 from twin.rapid.language import parse
 from twin.rapid.paths import export
 from twin.rapid.planning import Limits
 from twin.rapid.programs import check, interpret
 from twin.rapid.time_law import fastest, interval_times
+
+pytestmark = pytest.mark.slow("plans programs")
 
 ROBOT = twin.load("irb140").with_drives("rigid")
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
@@ -244,7 +247,7 @@ def test_fit_finds_share_and_settling_time():
 
 
 def test_deviations_of_a_fit_are_the_spread_of_many():
-    """Times with noise of 5 ms, fitted 40 times; both numbers grow together."""
+    """Times with noise of 5 ms, fitted 16 times; both numbers grow together."""
     rng = np.random.default_rng(1)
     bare = twin.dh_robot("bare", ROBOT.dh, q_min=ROBOT.q_min, q_max=ROBOT.q_max, qd_max=ROBOT.qd_max)
     q = rng.uniform(-0.6, 0.6, (6, 6))
@@ -254,7 +257,7 @@ def test_deviations_of_a_fit_are_the_spread_of_many():
     fits = [
         fit(made, bare, [Measured(time + 5e-3 * rng.standard_normal(), line) for line, time in exact.items()],
             accelerations=top)
-        for _ in range(40)
+        for _ in range(16)
     ]  # fmt: skip
     pairs = np.array([(one.limits.share, one.limits.settling) for one in fits])
     assert np.mean([one.share_deviation for one in fits]) == pytest.approx(pairs[:, 0].std(), rel=0.4)
@@ -262,12 +265,18 @@ def test_deviations_of_a_fit_are_the_spread_of_many():
     assert np.mean([one.correlation for one in fits]) == pytest.approx(np.corrcoef(pairs.T)[0, 1], abs=0.15)
 
 
-@pytest.mark.parametrize(
-    ("times", "message"),
-    [([0.5, 0.5], "at least 3"), ([0.5, 0.0, 0.5], "line 4 has a time of 0 s, expected"),
-     ([0.5, np.inf, 1], "a time of inf s")],
-)  # fmt: skip
-def test_times_that_cannot_be_fitted(times, message):
+def test_times_that_cannot_be_fitted():
     made = interpret(parse(export(ROBOT, np.eye(6)[:4] * 0.3, zone="fine")), ROBOT)
-    with pytest.raises(RapidError, match=message):
-        fit(made, ROBOT, [Measured(time, line) for line, time in zip((3, 4, 5), times, strict=False)])
+    for times, message in (
+        ([0.5, 0.5], "at least 3"), ([0.5, 0.0, 0.5], "line 4 has a time of 0 s, expected"),
+        ([0.5, np.inf, 1], "a time of inf s"),
+    ):  # fmt: skip
+        with pytest.raises(RapidError, match=message):
+            fit(made, ROBOT, [Measured(time, line) for line, time in zip((3, 4, 5), times, strict=False)])
+
+
+def test_joints_without_speed_limits_leave_the_speed_of_a_path_finite():
+    robot = twin.load("manutec_r3")
+    assert not np.isfinite(robot.qd_max).any()
+    dq = np.array([[[1.0, *[0.0] * (robot.n - 1)]] * 2])
+    np.testing.assert_allclose(largest_x(robot, dq), np.full((1, 2), 1e12))

@@ -134,7 +134,6 @@ def test_error_handlers_retry_and_try_the_next():
         ("VAR robtaget x;", "there is no type robtaget, did you mean 'robtarget'?", "name"),
         ("tool0.tload.mass := 1;", "tool0 is constant", "type"),
         ("VAR pos p; p.w := 1;", "pos has no component w, it has x, y, z", "name"),
-        ("main;", "main is call 101 within another, the limit is 100", "value"),
         ("GOTO nowhere;", "there is no label nowhere", "name"),
     ],
 )
@@ -191,3 +190,64 @@ def test_a_cross_connection_follows_after_its_delay_in_order():
     signals.write("di2", 1.0)
     signals.advance(1.1)
     assert seen[3:] == [("di1", 1.0), ("di2", 0.0)]
+
+
+MOVE = "MoveAbsJ [[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]], v100, fine, tool0;"
+
+
+def test_programs_that_call_themselves_are_loops(monkeypatch):
+    """Memory is their limit, not the stack of Python."""
+    before = "PROC again() IF reg1 < 9 THEN TEST 1 CASE 1: main; ENDTEST ENDIF ENDPROC"
+    program, texts = run(f"{MOVE} Incr reg2; again;", before, moves=1500)
+    assert program.fault is None, program.fault
+    assert program.is_complete
+    assert len(program.moves) == 1500
+    assert program.stopped.endswith("before line 4; 3001 calls within each other had not returned")
+    assert "main calls itself: each call takes memory, a loop does not" in texts
+    program, _ = run(f"{MOVE} SetDO do1, 1; again;", before)
+    assert program.stopped == "line 3 repeats itself for ever: its moves until round 2 are judged"
+    assert program.is_complete
+    program, _ = run("reg1 := 1; again;", before)
+    assert program.stopped.startswith("the program waits for what never comes in the loop of line 3")
+    monkeypatch.setattr("twin.rapid.program.DEEPEST", 250)
+    message, _ = fault("TPWrite ValToStr(f(1));", "FUNC num f(num n) RETURN f(n + 1); ENDFUNC")
+    assert message == "a.mod, line 2: f is call 251 within another, the limit is 250"
+
+
+def test_calls_that_return_are_no_loop_though_they_begin_alike():
+    before = f"PROC tree(num n) {MOVE} IF n > 0 THEN tree n - 1; tree n - 1; ENDIF ENDPROC "
+    before += "FUNC num depth(num n) IF n = 0 RETURN 0; RETURN 1 + depth(n - 1); ENDFUNC"
+    program, texts = run("tree 3; tree 3; TPWrite ValToStr(depth(3000));", before)
+    assert (program.fault, program.stopped, len(program.moves)) == (None, "", 30)
+    assert texts == ["3000"]
+    program, texts = run(
+        "sub; TPWrite ValToStr(reg2);", "PROC sub() Incr reg1; IF reg1 < 300 sub; EXIT; ENDPROC"
+    )
+    assert (program.stopped, program.is_complete) == ("301 calls within each other had not returned", True)
+
+
+def test_tool0_and_others_are_persistents_that_cannot_change():
+    before = """FUNC bool there(robtarget p, INOUT tooldata t, INOUT wobjdata w)
+            RETURN IsPers(t) AND IsPers(w) AND t = tool0 AND w = wobj0;
+        ENDFUNC
+        PROC heavier(PERS loaddata one) one.mass := 5; ENDPROC
+        PROC slower(PERS speeddata v) ENDPROC
+        PROC other(VAR wobjdata w) ENDPROC
+        CONST num fixed := 1; VAR robtarget p;"""
+    assert written("TPWrite ValToStr(there(p, tool0, wobj0));", before) == ["TRUE"]
+    assert "one is constant (tool0, wobj0, load0 cannot be changed)" in fault("heavier load0;", before)[0]
+    assert "wobj0 is constant, and w may change it" in fault("other wobj0;", before)[0]
+    assert "v100 is constant, and v may change it" in fault("slower v100;", before)[0]
+    for body in ("Incr fixed;", 'TPReadNum fixed, "";', "WaitDI di1, 1\\TimeFlag:=fixed;"):
+        assert "fixed is constant" in fault(body, before)[0]
+    assert written("TPWrite ValToStr(load0.mass);", before) == ["0.001"]
+
+
+def test_what_is_no_signal_is_named_and_how_signals_are_declared():
+    data = "VAR intnum i; VAR bool flag; TRAP t ENDTRAP "
+    for name, reason in {
+        "nowhere{1}": "nothing declares nowhere: --io EIO.cfg or --inputs nowhere=1 does",
+        "flag": "flag is data of the type bool", "main": "main is a routine",
+    }.items():  # fmt: skip
+        message, _ = fault(f"CONNECT i WITH t; ISignalDI {name}, 1, i;", data)
+        assert message == f"a.mod, line 4: ISignalDI needs a signal as argument 1, and {reason}"

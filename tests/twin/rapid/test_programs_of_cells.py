@@ -342,16 +342,15 @@ def test_a_quaternion_that_is_nearly_of_length_one_is_normalised():
     assert "has length 0.8, expected 1 within 0.1" in str(program.fault)
 
 
-@pytest.mark.parametrize(
-    ("text", "encoding"),
-    [("VAR num höhe := 1;", "latin-1"), ("! 机器人回原点程序", "gbk"), ("VAR num 高 := 1;", "utf-8"),
-     ("! \x1a", "utf-16"), ("VAR num é := 1;", "utf-8-sig")],
-)  # fmt: skip
-def test_encodings(tmp_path, text, encoding):
+def test_encodings(tmp_path):
     file = tmp_path / "a.mod"
-    file.write_bytes(f"MODULE M\r\n{text}\r\nPROC main()\r\nENDPROC\r\nENDMODULE\r\n".encode(encoding))
-    assert twin.rapid.language.read_text(file).splitlines()[1] == text
-    assert interpret(twin.rapid.read(file)).fault is None
+    for text, encoding in (
+        ("VAR num höhe := 1;", "latin-1"), ("! 机器人回原点程序", "gbk"), ("VAR num 高 := 1;", "utf-8"),
+        ("! \x1a", "utf-16"), ("VAR num é := 1;", "utf-8-sig"),
+    ):  # fmt: skip
+        file.write_bytes(f"MODULE M\r\n{text}\r\nPROC main()\r\nENDPROC\r\nENDMODULE\r\n".encode(encoding))
+        assert twin.rapid.language.read_text(file).splitlines()[1] == text
+        assert interpret(twin.rapid.read(file)).fault is None
 
 
 def test_an_endless_counter_ends_within_seconds():
@@ -374,7 +373,7 @@ def test_raw_bytes_in_both_orders():
     assert texts == ["ab5132.5", "3"]
 
 
-@pytest.mark.parametrize("arguments", ["", " line", " n, n, n, n", " \\V, raw", " <ARG>"])
+@pytest.mark.parametrize("arguments", ["", " n, n, n, n"])
 def test_whatever_the_arguments_are_there_is_a_sentence(arguments):
     """Every instruction and function, with missing arguments and those of other types."""
     for name in INSTRUCTIONS:

@@ -1,11 +1,13 @@
 """Targets become joint angles: configurations, turns, tools, work objects, lines and circles."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import twin
 from tests.support import rapid_programs
-from twin.rapid.targets import payload_of
+from twin.rapid.targets import Arm, payload_of
 
 ROBOT = twin.load("irb140")
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
@@ -57,6 +59,19 @@ def test_conf_j_off_takes_the_nearest_configuration_and_notes_it():
     program = run(f"ConfJ \\Off;\nMoveJ [{POSE},[-2,0,-1,0],{EXT}],v100,fine,tool0;")
     assert ends(program).shape == (1, 6)
     assert program.notes[-1].text.startswith("MoveJ goes to confdata [0,")
+
+
+@pytest.mark.parametrize("start", [-1.0, 1.0])
+def test_of_several_solutions_the_one_nearest_to_the_arm_is_taken(start, monkeypatch):
+    """Two turns of joint 6 meet the confdata; the arm is beside one of them, and zero is not the measure."""
+    planner = Arm(ROBOT)
+    planner.q = np.full(6, start)
+    found = [(np.full(6, -0.9), 0), (np.full(6, 0.8), 0)]
+    monkeypatch.setattr(planner, "_solutions", lambda *_: (found, [q for q, _ in found]))
+    monkeypatch.setattr(planner, "_near", lambda *_: "")
+    target = {"robconf": SimpleNamespace(values=[0, 0, 0, 0])}
+    q, _ = planner.solution(target, None, None, exact=True)
+    assert np.sign(q[0]) == np.sign(start)
 
 
 def test_the_solution_of_a_confdata_may_be_one_quadrant_off():

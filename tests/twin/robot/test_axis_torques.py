@@ -2,24 +2,29 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
+from controllers.computed_torque import ComputedTorque
+from tests.support import cable_column, foreign_urdf
 from tests.support.identified_arms import GAS_SPRING
 from twin.errors import TwinError
+from twin.identification.excitation import stored_excitation
 from twin.identification.identify import with_load
 from twin.identification.measurements import Measurements
 from twin.identification.physical import physical_solution
 from twin.identification.robot_file import write_robot_file
 from twin.identification.torque_model import TorqueModel, friction_of
-from twin.multibody.axis_torques import Cylinder
+from twin.multibody.axis_torques import Cylinder, Spring
 from twin.robot.evaluation import uncompiled
 from twin.robot.locking import locked
 from twin.sibling_packages import PROJECT
-from twin.trajectories.sampling import Samples
+
+pytestmark = pytest.mark.slow("loads and compiles arms")
 
 TABLES = (
     GAS_SPRING
@@ -36,12 +41,8 @@ value = 4.0
 source = "made up"
 """
 )
-CABLE = """import numpy as np
-
-
-def cable(q, qd, qdd):
-    return [0.0, 0.0, np.sin(q[2]) / (2.0 + q[3] ** 2), np.tanh(qd[3]) + abs(q[0]), 0.0, 0.0]
-"""
+CABLE = Path(cable_column.__file__)
+COLUMN = CABLE.read_text(encoding="utf-8")
 FRICTION = {
     "coulomb_per_load": [0.05, 0.02, 0.03, 0.04, 0.01, 0.06],
     "viscous_root": [1.0, 2.0, 1.0, 0.3, 0.2, 0.1],
@@ -53,7 +54,7 @@ FRICTION = {
 GIVEN = PROJECT / "urdf" / "irb140"
 
 
-def written(folder, tables=TABLES, cable=CABLE):
+def written(folder, tables=TABLES, cable=COLUMN):
     """Write the IRB 140 with further tables and a column to a folder, and return the path of its file."""
     text = (GIVEN / "robot.toml").read_text(encoding="utf-8")
     (folder / "robot.toml").write_text(text + tables, encoding="utf-8")
@@ -64,7 +65,8 @@ def written(folder, tables=TABLES, cable=CABLE):
 
 @pytest.fixture(scope="module")
 def robot(tmp_path_factory):
-    robot = twin.load(written(tmp_path_factory.mktemp("sprung")))
+    tables = TABLES.replace("cable.py", str(CABLE))
+    robot = twin.load(written(tmp_path_factory.mktemp("sprung"), tables))
     assert robot.drives is not None
     drives = replace(robot.drives, static=robot.drives.coulomb, **FRICTION)
     return robot.with_drives("rigid", drives)
@@ -73,9 +75,6 @@ def robot(tmp_path_factory):
 @pytest.fixture(scope="module")
 def log(robot):
     """The arm follows an excitation motion under the torques of the exact model."""
-    from controllers.computed_torque import ComputedTorque
-    from twin.identification.excitation import stored_excitation
-
     motion = stored_excitation(twin.load("irb140"))
     with twin.Simulation(robot, time_step=0.002) as plant:
         return twin.run_closed_loop(plant, ComputedTorque(robot), twin.sample(motion, 0.002))
@@ -83,7 +82,7 @@ def log(robot):
 
 @pytest.mark.parametrize("mode", ["ideal", "rigid", "elastic"])
 def test_a_step_of_the_engine_is_that_of_the_model(robot, mode, rng):
-    arm = robot.with_drives(mode)
+    arm = uncompiled(robot.with_drives(mode))
     q, qd = rng.uniform(-0.8, 0.8, 6), rng.uniform(-1, 1, 6)
     tau = twin.gravity_torque(arm, q) + rng.normal(size=6)
     plant = twin.AnalyticPlant(arm, 5e-4)
@@ -112,9 +111,8 @@ def test_a_cylinder_has_the_length_between_its_ends(robot, rng):
 
 
 def test_gravity_torque_is_the_slope_of_the_energy(robot, rng):
-    conservative = replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[:2]))
-    q, e = rng.uniform(-1, 1, 6), 1e-5
-    zero = np.zeros(6)
+    conservative = uncompiled(replace(robot, tree=replace(robot.tree, torques=robot.tree.torques[:2])))
+    q, e, zero = rng.uniform(-1, 1, 6), 1e-5, np.zeros(6)
     slope = [
         (twin.energy(conservative, q + e * d, zero) - twin.energy(conservative, q - e * d, zero)) / (2 * e)
         for d in np.eye(6)
@@ -125,8 +123,7 @@ def test_gravity_torque_is_the_slope_of_the_energy(robot, rng):
 def test_identification_gives_all_values_back(robot, log, tmp_path):
     """Values that the given file has wrong come back from the log, to 1e-8, and from the written file.
 
-    A fit without the further friction that the robot has would count it twice in the written file.  It takes
-    6 s, half of them for the run of the engine, which two other tests share.
+    A fit without the further friction that the robot has would count it twice in the written file.
     """
     wrong = tuple(one.with_values([0.5 * value for value in one.values]) for one in robot.tree.torques)
     believed = replace(robot, tree=replace(robot.tree, torques=wrong))
@@ -165,40 +162,17 @@ def test_a_load_that_is_not_recorded_is_that_of_links_and_springs(robot, rng):
     assert with_load(model, beta, recorded) is recorded
 
 
-def test_a_log_keeps_the_torques_of_its_robot(robot, log, tmp_path):
-    changed = [one.with_values([2.0 * value for value in one.values]) for one in robot.tree.torques]
-    other = replace(robot, tree=replace(robot.tree, torques=tuple(changed)))
+def test_a_log_keeps_the_torques_of_its_robot_and_is_refused_beside_another_column(robot, log, tmp_path):
+    given = twin.load(written(tmp_path)).with_drives("rigid", robot.drives)
+    changed = tuple(one.with_values([2.0 * value for value in one.values]) for one in given.tree.torques)
     path = tmp_path / "log.npz"
-    replace(log, robot=uncompiled(other)).save(path)
+    replace(log, robot=uncompiled(replace(given, tree=replace(given.tree, torques=changed)))).save(path)
     read = twin.Log.load(path).robot
-    assert read.tree.torques == tuple(changed)
+    assert read.tree.torques == changed
     np.testing.assert_array_equal(read.drives.offset, robot.drives.offset)
-
-
-def test_a_log_of_another_column_is_refused(robot, log, tmp_path):
-    arm = uncompiled(twin.load(written(tmp_path)).with_drives("rigid", robot.drives))
-    replace(log, robot=arm).save(tmp_path / "log.npz")
-    written(tmp_path, cable=CABLE.replace("2.0", "3.0"))
+    (tmp_path / "cable.py").write_text(COLUMN.replace("2.0", "3.0"))
     with pytest.raises(TwinError, match="is now another robot"):
-        twin.Log.load(tmp_path / "log.npz")
-
-
-def test_energy_is_conserved_by_springs(robot):
-    """The error of a free motion is of first order in the step; extrapolated twice, it vanishes."""
-    arm = replace(robot.with_drives("ideal"), tree=replace(robot.tree, torques=robot.tree.torques[:2]))
-    drift = []
-    for step in (1e-3, 5e-4, 2.5e-4):
-        with twin.Simulation(arm, time_step=step) as simulation:
-            for plant in (simulation, twin.AnalyticPlant(arm, step)):
-                plant.reset([0.1, -0.3, 0.2, 0.1, 0.4, 0.2], [0.5, -0.4, 0.6, 1.0, -0.8, 1.2])
-                start = twin.energy(arm, *plant.state()[:2])
-                for _ in range(round(0.2 / step)):
-                    plant.step(np.zeros(6))
-                drift.append(twin.energy(arm, *plant.state()[:2]) - start)
-    coarse, middle, fine = np.reshape(drift, (3, 2))
-    extrapolated = (4.0 * (2.0 * fine - middle) - (2.0 * middle - coarse)) / 3.0
-    assert np.all(np.abs(coarse) > 1e-3)
-    assert np.all(np.abs(extrapolated) < 1e-5 * np.abs(coarse))
+        twin.Log.load(path)
 
 
 def test_locked_joints_have_no_springs(robot):
@@ -209,16 +183,16 @@ def test_locked_joints_have_no_springs(robot):
         locked(robot, 3)
 
 
-def test_a_rollout_is_the_run_of_the_plant(robot):
-    from controllers.computed_torque import ComputedTorque
-    from twin.identification.excitation import stored_excitation
-
-    motion = stored_excitation(twin.load("irb140"))
-    samples = twin.sample(motion, 0.002)
-    samples = Samples(*(rows[500:600] for rows in samples))  # starts in motion
-    law = ComputedTorque(robot)
-    plant = twin.run_closed_loop(twin.AnalyticPlant(robot, 0.002), law, samples)
-    fast = twin.run_rollouts(robot, law, samples, time_step=0.002)
+def test_a_rollout_is_the_run_of_the_plant(load):
+    arm = twin.load(load(foreign_urdf.robot(foreign_urdf.chain(2))).urdf)
+    cylinder = Cylinder.between(1, *np.eye(3)[[1, 0, 2]], np.eye(3), 1.2, 90.0, 70.0)
+    arm = replace(arm, tree=replace(arm.tree, torques=(Spring(0, 3.0, 1.5), cylinder)))
+    further = {key: values[:2] for key, values in FRICTION.items()}
+    arm = arm.with_drives("rigid", twin.Drives([100.0, 80.0], 1e-4, viscous=2.0, **further))
+    path = twin.quintic([0.1, 0.2], [0.15, 0.1], duration=0.1)
+    samples, law = twin.sample(path, 0.002), ComputedTorque(arm)
+    plant = twin.run_closed_loop(twin.AnalyticPlant(arm, 0.002), law, samples)
+    fast = twin.run_rollouts(arm, law, samples, time_step=0.002)
     np.testing.assert_allclose(np.squeeze(fast.q), plant.q, rtol=0, atol=1e-13)
 
 
@@ -232,22 +206,15 @@ def test_values_may_have_any_sign(tmp_path):
     assert [value for one in torques for value in one.values] == [-3.0, -1.5, -900.0, -700.0, -4.0]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "said"),
-    [
+def test_wrong_tables_and_columns_are_refused_in_a_sentence(tmp_path):
+    for before, after, said in (
         ("joint = 5", "joint = 7", "spring.wrist: expected a joint from 1 to 6, got 7"),
         ("force = 900.0", 'force = "much"', "cylinder.balancer.force: expected a finite number, got 'much'"),
         ("to = [0.05, 0.0, 0.62]", "to = [-0.25, 0.0, 0.30]", "its ends meet at some angle of the joint"),
         ("cable.py:cable", "cable.py", "column.cable: expected function as 'file.py:name', got 'cable.py'"),
         ("cable.py:cable", "cable.py:nothing", "nothing"),
-    ],
-)
-def test_wrong_tables_are_refused_in_a_sentence(tmp_path, before, after, said):
-    with pytest.raises(TwinError, match=said):
-        twin.load(written(tmp_path, TABLES.replace(before, after)))
-
-
-def test_a_column_that_depends_on_accelerations_is_refused(tmp_path):
-    cable = "def cable(q, qd, qdd):\n    return [qdd[0]] + [0.0] * 5\n"
+    ):
+        with pytest.raises(TwinError, match=said):
+            twin.load(written(tmp_path, TABLES.replace(before, after)))
     with pytest.raises(TwinError, match="depends on accelerations"):
-        twin.load(written(tmp_path, cable=cable))
+        twin.load(written(tmp_path, cable=COLUMN.replace("[0.0", "[qdd[0]")))

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import trimesh
 from scipy.spatial.transform import Rotation
 
 import twin
@@ -17,12 +16,21 @@ from twin.robot.robot import Frame
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'
 BOX = f'<visual>{ORIGIN}<geometry><box size="0.1 0.2 0.4"/></geometry></visual>'
+PLY = """ply
+format ascii 1.0
+element vertex 3
+property float x
+property float y
+property float z
+element face 1
+property list uchar int vertex_indices
+end_header
+0 0 0
+1 0 0
+0 1 0
+3 0 1 3
+"""
 FLAT = "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
-
-
-def picture_of(robot):
-    with Simulation(robot) as simulation:
-        return simulation.picture(32, 24)
 
 
 def visual(geometry, material=""):
@@ -47,10 +55,9 @@ def test_a_shape_of_a_fixed_link_moves_with_its_parent(load):
     np.testing.assert_allclose(ball.mesh.centroid, robot.tree.T_joint_flange[:3, 3], atol=1e-12)
 
 
-@pytest.mark.parametrize("tilt", ["0 0 0", "0.4 1.1 -2"])
-def test_the_engine_draws_a_shape_where_the_file_places_it(load, tilt):
+def test_the_engine_draws_a_shape_where_the_file_places_it(load):
     """The inertial frame of the link does not affect the position of the drawn shape."""
-    tilted = inertial(com="0.1 -0.2 0.3", rpy=tilt, tensor=(0.1, 0.12, 0.09, 0, 0, 0))
+    tilted = inertial(com="0.1 -0.2 0.3", rpy="0.4 1.1 -2", tensor=(0.1, 0.12, 0.09, 0, 0, 0))
     ball = f'<visual>{ORIGIN}<geometry><sphere radius="0.03"/></geometry></visual>'
     robot = load(arm(first=tilted, shape=ball))
     tree = robot.tree
@@ -68,7 +75,6 @@ def test_the_engine_draws_a_shape_where_the_file_places_it(load, tilt):
 
 def test_shapes_stay_with_their_links_when_the_tree_orders_them_differently(load):
     robot = load(arm(shape=BOX))
-    assert [shape.link for shape in link_shapes.link_shapes(robot)] == [0]
     frames = {link: Frame({0: 1, 1: 0}.get(frame.joint, -1), frame.T) for link, frame in robot.frames.items()}
     assert [shape.link for shape in link_shapes.link_shapes(replace(robot, frames=frames))] == [1]
 
@@ -85,10 +91,10 @@ def test_shapes_have_the_colours_of_the_file(load):
 
 def test_more_colours_than_pybullet_accepts_become_one(load):
     for colours, drawn in ((20, 20), (130, 1)):
-        shape = "".join(
-            visual("<box size='1 1 1'/>", f'<material name="m{k}"><color rgba="0 0 {k / 200} 1"/></material>')
-            for k in range(colours)
+        materials = (
+            f'<material name="m{k}"><color rgba="0 0 {k / 200} 1"/></material>' for k in range(colours)
         )
+        shape = "".join(visual("<box size='1 1 1'/>", material) for material in materials)
         with Simulation(load(arm(shape=shape))) as simulation:
             client, body = simulation._drawing()
             assert len(client.getVisualShapeData(body)) == drawn
@@ -101,31 +107,49 @@ def test_a_robot_without_a_file_is_drawn_as_sticks():
     np.testing.assert_allclose(high[0] - low[0], 1.0, atol=1e-12)
 
 
-def test_meshes_are_found_by_relative_path_and_by_package_path(load, tmp_path):
-    (tmp_path / "meshes").mkdir()
-    (tmp_path / "meshes" / "flat.obj").write_text(FLAT)
-    for name in ("meshes/flat.obj", "package://arm_description/meshes/flat.obj"):
+def test_meshes_are_found_by_relative_path_and_by_package_path(load, tmp_path, monkeypatch):
+    """ROS_PACKAGE_PATH has packages, or folders of packages."""
+    for folder in (tmp_path / "meshes", tmp_path / "workspace" / "parts" / "meshes"):
+        folder.mkdir(parents=True)
+        (folder / f"{folder.parent.name}.obj").write_text(FLAT)
+    (tmp_path / "meshes" / f"{tmp_path.name}.obj").rename(tmp_path / "meshes" / "flat.obj")
+    for name, place in (
+        ("meshes/flat.obj", ""),
+        ("package://arm_description/meshes/flat.obj", ""),
+        ("package://parts/meshes/parts.obj", "workspace"),
+        ("package://parts/meshes/parts.obj", "workspace/parts"),
+    ):
+        monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere{os.pathsep}{tmp_path / place}")
         (mesh,) = link_shapes.link_shapes(load(arm(shape=visual(f'<mesh filename="{name}" scale="2 1 1"/>'))))
         np.testing.assert_array_equal(mesh.mesh.bounds, [[0, 0, 0], [2, 1, 0]])
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
+def test_a_mesh_that_cannot_be_drawn_is_rejected_in_one_sentence(load, tmp_path, monkeypatch):
+    """PyBullet ends the process for some of these files and silently omits others."""
+    for name, content, told in (
         ("far.obj", FLAT.replace("f 1 2 3", "f 1 2 99999999"), "far.obj "),
+        ("next.ply", PLY, "next.ply has no triangles, or triangles without vertices"),
         ("zero.obj", "", "zero.obj "),
         ("nan.obj", FLAT.replace("v 1", "v nan"), "nan.obj has no triangles, or triangles without vertices"),
         ("cut.stl", "solid cut\nfacet normal", "cut.stl "),
         ("broken.dae", "<COLLADA><library_geometries><geometry><mesh>", "broken.dae cannot be read"),
         ("other.txt", "a mesh", "other.txt cannot be read"),
-    ],
-)
-def test_a_mesh_that_cannot_be_drawn_is_rejected_in_one_sentence(load, tmp_path, name, content, told):
-    """PyBullet ends the process for some of these files and silently omits others."""
-    (tmp_path / name).write_text(content)
-    robot = load(arm(shape=visual(f'<mesh filename="{name}"/>')))
-    with pytest.raises(RobotError, match=f"link 'one' has a <visual> that cannot be .*{told}") as raised:
-        picture_of(robot)
+        ("large.obj", FLAT, "large.obj is larger than"),
+    ):
+        (tmp_path / name).write_text(content)
+        if name == "large.obj":
+            monkeypatch.setattr(link_shapes, "LARGEST_MESH", 10)
+        assert_rejected(
+            load, f'<mesh filename="{name}"/>', f"link 'one' has a <visual> that cannot be .*{told}"
+        )
+
+
+def assert_rejected(load, geometry, told):
+    with (
+        pytest.raises(RobotError, match=told) as raised,
+        Simulation(load(arm(shape=visual(geometry)))) as drawn,
+    ):
+        drawn.picture(32, 24)
     assert "\n" not in str(raised.value)
 
 
@@ -139,16 +163,8 @@ def test_missing_meshes_warn_and_are_not_drawn(load):
     with pytest.warns(ShapeWarning, match=r"none\.obj and 1 more"):
         sticks = link_shapes.link_shapes(load(arm(shape=missing + missing)))
     assert sticks
-    with pytest.warns(ShapeWarning):
-        picture_of(load(arm(shape=missing)))
-
-
-def test_a_mesh_that_is_too_large_is_rejected(load, tmp_path, monkeypatch):
-    (tmp_path / "flat.obj").write_text(FLAT)
-    monkeypatch.setattr(link_shapes, "LARGEST_MESH", 10)
-    link_shapes.mesh_file.cache_clear()
-    with pytest.raises(RobotError, match=r"flat\.obj is larger than"):
-        picture_of(load(arm(shape=visual('<mesh filename="flat.obj"/>'))))
+    with pytest.warns(ShapeWarning), Simulation(load(arm(shape=missing))) as simulation:
+        simulation.picture(32, 24)
 
 
 def test_invalid_sizes_are_rejected(load):
@@ -159,8 +175,7 @@ def test_invalid_sizes_are_rejected(load):
         ('<cylinder radius="1"/>', "<cylinder length=None>, expected a finite number"),
         ('<sphere radius="1_0"/>', "<sphere radius='1_0'>, expected a finite number"),
     ):
-        with pytest.raises(RobotError, match=f"cannot be drawn: {told}"):
-            picture_of(load(arm(shape=visual(geometry))))
+        assert_rejected(load, geometry, f"cannot be drawn: {told}")
 
 
 def test_an_unknown_geometry_is_ignored(load):
@@ -173,15 +188,3 @@ def test_the_files_of_a_simulation_are_removed(irb140, tmp_path, monkeypatch):
         client, body = simulation._drawing()
         assert list(tmp_path.iterdir()) == []
         assert client.getVisualShapeData(body)
-
-
-def test_meshes_of_packages_are_found_in_ros_package_path(load, tmp_path, monkeypatch):
-    """The path has packages, or folders of packages."""
-    mesh = tmp_path / "workspace" / "parts" / "meshes" / "box.stl"
-    mesh.parent.mkdir(parents=True)
-    trimesh.creation.box((1, 1, 1)).export(mesh)
-    text = arm(shape=visual('<mesh filename="package://parts/meshes/box.stl"/>'))
-    for place in (tmp_path / "workspace", tmp_path / "workspace" / "parts"):
-        monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere{os.pathsep}{place}")
-        (box,) = link_shapes.link_shapes(load(text))
-        assert len(box.mesh.faces) == 12

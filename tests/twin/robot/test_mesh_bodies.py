@@ -9,13 +9,7 @@ import trimesh
 import twin
 from tests.support.shared_data import shared_folder
 from twin.errors import RobotError
-from twin.robot.loading.mesh_bodies import (
-    bodies_of_urdf,
-    body_of_file,
-    body_of_mesh,
-    joined,
-    write_weighed,
-)
+from twin.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file, body_of_mesh, joined, write_weighed
 from urdf.schema import tomllib
 
 SIZE = np.array([0.375, 0.25, 0.125])  # exact in single precision
@@ -48,15 +42,15 @@ def test_turned_box_far_from_the_origin_is_exact_to_rounding():
     np.testing.assert_allclose(body.inertia, R @ box_inertia(VOLUME) @ R.T, rtol=0, atol=1e-13 * VOLUME)
 
 
-@pytest.mark.parametrize(("faces", "error"), [(64, 1.6e-3), (512, 2.5e-5)])
-def test_cylinder_lacks_what_its_facets_cut_off(faces, error):
-    body = weighed(trimesh.creation.cylinder(radius=0.1, height=0.4, sections=faces))
-    angle = 2 * np.pi / faces
-    polygon = faces / 2 * np.sin(angle) * 0.1**2
-    assert body.volume == pytest.approx(0.4 * polygon, rel=1e-12)
-    assert 1 - body.volume / (0.4 * np.pi * 0.1**2) == pytest.approx(error, rel=0.05)
-    about_axis = polygon * 0.4 * 0.1**2 / 6 * (2 + np.cos(angle))  # of a regular polygon
-    assert body.inertia[2, 2] == pytest.approx(about_axis, rel=1e-12)
+def test_cylinder_lacks_what_its_facets_cut_off():
+    for faces, error in ((64, 1.6e-3), (512, 2.5e-5)):
+        body = weighed(trimesh.creation.cylinder(radius=0.1, height=0.4, sections=faces))
+        angle = 2 * np.pi / faces
+        polygon = faces / 2 * np.sin(angle) * 0.1**2
+        assert body.volume == pytest.approx(0.4 * polygon, rel=1e-12)
+        assert 1 - body.volume / (0.4 * np.pi * 0.1**2) == pytest.approx(error, rel=0.05)
+        about_axis = polygon * 0.4 * 0.1**2 / 6 * (2 + np.cos(angle))  # of a regular polygon
+        assert body.inertia[2, 2] == pytest.approx(about_axis, rel=1e-12)
 
 
 def test_stl_files_are_read_in_their_unit(tmp_path):
@@ -83,32 +77,30 @@ def test_cavity_is_subtracted_and_mesh_inside_out_is_turned():
 
 
 def test_overlapping_shells_are_reported():
-    shifted = box(middle=np.add(MIDDLE, (0.15, 0.05, 0.0)))
-    both = weighed(trimesh.util.concatenate([box(), shifted]))
-    assert both.remarks == ("shells 1 and 2 of part.stl overlap: their common volume counts twice",)
-    nested = weighed(trimesh.util.concatenate([box(), box(0.5 * SIZE)]))
-    assert len(nested.remarks) == 1
-    apart = weighed(trimesh.util.concatenate([box(), box(middle=np.add(MIDDLE, (0.4, 0.0, 0.0)))]))
+    def both(second, R=None):
+        return weighed(trimesh.util.concatenate([box(R=R), second]))
+
+    shifted = both(box(middle=np.add(MIDDLE, (0.15, 0.05, 0.0))))
+    assert shifted.remarks == ("shells 1 and 2 of part.stl overlap: their common volume counts twice",)
+    assert len(both(box(0.5 * SIZE)).remarks) == 1  # nested
+    apart = both(box(middle=np.add(MIDDLE, (0.4, 0.0, 0.0))))
     assert apart.remarks == ()
     assert apart.volume == pytest.approx(2 * VOLUME, rel=1e-13)
     crossed = twin.rotations.matrix_from_euler([0.0, 0.0, 0.5], "zyx")  # only the boxes around them overlap
-    beside = box(middle=np.add(MIDDLE, (0.0, 0.24, 0.13)), R=crossed)
-    assert weighed(trimesh.util.concatenate([box(R=crossed), beside])).remarks == ()
+    assert both(box(middle=np.add(MIDDLE, (0.0, 0.24, 0.13)), R=crossed), crossed).remarks == ()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda faces: faces[1:], "part.stl is not closed: 3 of its 18 edges belong to an odd number"),
-        (lambda faces: np.vstack([faces[:1, ::-1], faces[1:]]), "disagree on the outside, at 3 of its 18"),
-        (lambda faces: np.vstack([faces, faces[:, ::-1]]), "part.stl encloses no volume"),
-        (lambda faces: faces[:, [0, 0, 1]], "part.stl has no triangles with an area"),
-    ],
-)
-def test_mesh_that_bounds_no_solid_is_rejected(change, message):
+def test_mesh_that_bounds_no_solid_is_rejected():
     mesh = box()
-    with pytest.raises(RobotError, match=message):
-        body_of_mesh(np.array(mesh.vertices), np.array(change(mesh.faces)), "part.stl")
+    vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
+    for changed, message in (
+        (faces[1:], "part.stl is not closed: 3 of its 18 edges belong to an odd number"),
+        (np.vstack([faces[:1, ::-1], faces[1:]]), "disagree on the outside, at 3 of its 18"),
+        (np.vstack([faces, faces[:, ::-1]]), "part.stl encloses no volume"),
+        (faces[:, [0, 0, 1]], "part.stl has no triangles with an area"),
+    ):
+        with pytest.raises(RobotError, match=message):
+            body_of_mesh(vertices, changed, "part.stl")
 
 
 def test_bodies_of_two_densities_are_joined():
@@ -120,14 +112,10 @@ def test_bodies_of_two_densities_are_joined():
     np.testing.assert_allclose(body.density * body.inertia, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.fixture
-def arm(tmp_path):
-    """Two links without masses, whose shapes are a turned box and a ball."""
-    box(middle=np.zeros(3)).export(tmp_path / "upper.stl")
-    text = """<robot name="arm">
+ARM = """<robot name="arm">
   <link name="base"/>  <!-- stays -->
   <link name="upper"><visual><origin xyz="0.1 0 0" rpy="0.3 0.2 0.1"/>
-    <geometry><mesh filename="upper.stl" scale="{scale}"/></geometry></visual></link>
+    <geometry><mesh filename="upper.stl" scale="1 1 1"/></geometry></visual></link>
   <link name="lower"><visual><geometry><sphere radius="0.05"/></geometry></visual></link>
   <joint name="one" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
     <origin xyz="0 0 0.3"/><limit lower="-1" upper="1" effort="9" velocity="9"/></joint>
@@ -135,22 +123,17 @@ def arm(tmp_path):
     <origin xyz="0.4 0 0"/><limit lower="-1" upper="1" effort="9" velocity="9"/></joint>
 </robot>"""
 
-    def write(scale="1 1 1"):
-        path = tmp_path / "arm.urdf"
-        path.write_text(text.format(scale=scale), encoding="utf-8")
-        return path
 
-    return write
-
-
-def test_urdf_without_masses_has_kinematics_and_can_be_weighed(arm, tmp_path):
-    bare = twin.load(arm())
+def test_urdf_without_masses_has_kinematics_and_can_be_weighed(load, tmp_path):
+    """Two links, whose shapes are a turned box and a ball."""
+    box(middle=np.zeros(3)).export(tmp_path / "upper.stl")
+    bare = load(ARM)
     assert not bare.has_inertia
     np.testing.assert_allclose(twin.forward_kinematics(bare, [0.0, 0.0])[:3, 3], [0.4, 0.0, 0.3])
     with pytest.raises(RobotError, match=r"no dynamics: its URDF has no <inertial>; irb-twin mass computes"):
         twin.inverse_dynamics(bare, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
-    bodies = {name: body._replace(density=1000.0) for name, body in bodies_of_urdf(arm()).items()}
-    write_weighed(arm(), bodies, tmp_path / "weighed.urdf")
+    bodies = {name: body._replace(density=1000.0) for name, body in bodies_of_urdf(bare.urdf).items()}
+    write_weighed(bare.urdf, bodies, tmp_path / "weighed.urdf")
     robot = twin.load(tmp_path / "weighed.urdf")
     masses = robot.tree.inertias[:, 0]
     assert masses[0] == pytest.approx(1000 * VOLUME, rel=1e-13)
@@ -160,13 +143,10 @@ def test_urdf_without_masses_has_kinematics_and_can_be_weighed(arm, tmp_path):
     xx, yy, zz, xy, xz, yz = robot.tree.inertias[0, 4:]
     np.testing.assert_allclose([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], inertia, rtol=0, atol=1e-14)
     assert "<!-- stays -->" in (tmp_path / "weighed.urdf").read_text(encoding="utf-8")
-
-
-def test_mesh_in_another_unit_is_rejected(arm):
-    with pytest.raises(
-        RobotError, match=r"is 402.2 m long, 575 times the 0.7 m .*mm \(scale 0.001\) or inch"
-    ):
-        bodies_of_urdf(arm("1000 1000 1000"))
+    long = load(ARM.replace("1 1 1", "1000 1000 1000")).urdf
+    told = r"is 402.2 m long, 575 times the 0.7 m .*mm \(scale 0.001\) or inch"
+    with pytest.raises(RobotError, match=told):
+        bodies_of_urdf(long)
 
 
 @pytest.mark.shared

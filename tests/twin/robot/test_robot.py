@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.refusals import edits_refused
 from twin.errors import PayloadWarning, RobotError, UnknownNameError
 
 IRB140 = twin.load("irb140").urdf.with_name("robot.toml")
@@ -18,33 +19,16 @@ def test_a_missing_file_and_an_unknown_name():
         twin.load("irb99")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+def test_robot_toml_that_contradicts_itself_or_its_urdf(tmp_path):
+    (tmp_path / "irb140.urdf").write_text(IRB140.with_name("irb140.urdf").read_text())
+    told = "pose 'test_1': joint_1 would be at 288 deg .*its range is -180 deg"
+    rows = [
         ("name =", 'colour = "orange"\nname =', "unknown key 'colour'"),
         ("alpha_deg = [-90, 0,", "alpha_deg = [-90,", "expected 6 numbers, got 5"),
         ("d = [0.352", "d = [0.452", r"DH table and irb140\.urdf differ by 0\.1 in the pose of the flange"),
-        (
-            "q_deg = [28.79",
-            "q_deg = [288",
-            "pose 'test_1': joint_1 would be at 288 deg .*its range is -180 deg",
-        ),
-    ],
-)
-def test_robot_toml_that_contradicts_itself_or_its_urdf(tmp_path, old, new, message):
-    facts = IRB140.read_text()
-    assert old in facts
-    (tmp_path / "irb140.urdf").write_text(IRB140.with_name("irb140.urdf").read_text())
-    (tmp_path / "robot.toml").write_text(facts.replace(old, new, 1))
-    with pytest.raises(RobotError, match=message):
-        twin.load(tmp_path / "robot.toml")
-
-
-def test_robot_toml_by_path_is_the_robot_by_name():
-    by_name = twin.load("irb140")
-    by_path = twin.load(by_name.urdf.with_name("robot.toml"))
-    assert np.array_equal(by_name.tree.inertias, by_path.tree.inertias)
-    assert np.array_equal(by_name.poses["test_1"], by_path.poses["test_1"])
+        ("q_deg = [28.79", "q_deg = [288", told),
+    ]
+    edits_refused(tmp_path / "robot.toml", IRB140.read_text(), rows, twin.load, RobotError)
 
 
 def test_payloads_come_off_to_the_last_bit():
@@ -54,25 +38,22 @@ def test_payloads_come_off_to_the_last_bit():
     loaded = robot.with_payload(twin.Payload(6.0, (0.01, 0.02, 0.08), inertia))
     assert np.array_equal(loaded.with_payload(None).tree.inertias, robot.tree.inertias)
     assert np.array_equal(loaded.with_payload(loaded.payload).tree.inertias, loaded.tree.inertias)
-    for seed in range(200):
+    for seed in range(40):
         R = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
         twin.Payload(1.0, (0, 0, 0), R @ np.diag([1.0, 2.0, 3.0]) @ R.T)  # symmetric but for rounding
 
 
-@pytest.mark.parametrize(
-    ("payload", "told"),
-    [
+def test_payloads_that_cannot_exist_are_refused():
+    for payload, told in (
         ((-1.0,), "payload mass of at least 0 kg, got -1"),
         ((float("nan"),), "payload mass"),
         ((1.0, (0, 0, 0), np.diag([1.0, 1.0, 3.0])), "no body has the principal moments"),
         ((0.0, (0, 0, 0), np.eye(3)), "payload without mass"),
-        ((6.0, (0, 0, 80)), "centre of mass in metres, at most 5 m from the flange, got 80: are these milli"),
+        ((6.0, (0, 0, 80)), "centre of mass in metres, at most 5 m from the flange, got 80: are these mi"),
         ((1.0, (0, 0, 0), [[1, 1, 0], [0, 1, 0], [0, 0, 1]]), "symmetric"),
-    ],
-)
-def test_payloads_that_cannot_exist_are_refused(payload, told):
-    with pytest.raises(ValueError, match=told):
-        twin.Payload(*payload)
+    ):
+        with pytest.raises(ValueError, match=told):
+            twin.Payload(*payload)
 
 
 def test_payload_above_the_rating_is_remarked(irb140):
@@ -94,13 +75,10 @@ def test_a_robot_is_immutable():
         robot.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize(("degrees", "name"), [(0, "floor"), ("-90", "wall"), (180.0, "inverted")])
-def test_mounting_in_degrees_about_the_y_axis_includes_the_named_ones(irb140, degrees, name):
-    tilted = irb140.mounted(degrees).gravity
-    np.testing.assert_allclose(tilted, irb140.mounted(name).gravity, rtol=0, atol=2e-15)
-
-
-def test_tilted_base_leans_the_arm_forward(irb140):
+def test_mounting_in_degrees_about_the_y_axis_leans_the_arm_forward(irb140):
+    for degrees, name in ((0, "floor"), ("-90", "wall"), (180.0, "inverted")):
+        tilted, named = (irb140.mounted(where).gravity for where in (degrees, name))
+        np.testing.assert_allclose(tilted, named, rtol=0, atol=2e-15)
     R = twin.rotations.matrix_from_euler([0.0, np.deg2rad(30.0), 0.0], "zyx")
     np.testing.assert_allclose(irb140.mounted("30").gravity, R.T @ irb140.gravity, rtol=0, atol=2e-15)
     for wrong in ("ceiling", float("nan")):

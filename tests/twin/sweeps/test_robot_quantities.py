@@ -117,10 +117,8 @@ def test_the_engine_simulates_the_changed_robot(irb140, rng):
 def test_what_cannot_be_is_one_sentence(rigid):
     for change, error, told in (
         (("mas", 1.0), UnknownNameError, "robot 'irb140' has no quantity 'mas': the nearest are mass"),
-        (("mass.link_9", 1.0), UnknownNameError, "the nearest are mass.link_"),
         (("drives.coulomb.0", 1.0), UnknownNameError, "nearest are drives.coulomb"),
         (("mass", 0.0), VariationError, "expected mass to be finite and above 0, got 0"),
-        (("torque_limit", np.inf), VariationError, "expected torque_limit to be finite and above 0, got inf"),
         (("drives.viscous", -1.0), ValueError, "viscous of axis 1 is -.*, expected at least 0"),
         (("drives.stiffness", 1.1), VariationError, "has rigid drives, and it acts in elastic drives only"),
     ):
@@ -129,17 +127,22 @@ def test_what_cannot_be_is_one_sentence(rigid):
 
 
 def test_what_a_robot_has_not_cannot_vary(irb140, load):
-    with pytest.raises(VariationError, match="robot 'arm' has no drives"):
-        changed(load(SOUND), [("drives.coulomb", 1.1)])
-    with pytest.raises(VariationError, match=r"model\.drives\.coulomb has no effect: .* has ideal drives"):
-        changed(irb140, [("drives.coulomb", 1.1)], "model.")
-    with pytest.raises(VariationError, match=r"mass\.joint_2 is given twice"):
-        changed(irb140, [("mass.link_2", 9.0), ("mass.joint_2", 9.0)])
     table = dataclasses.replace(irb140, inertia_fault="unknown")
+    tree = dataclasses.replace(irb140.tree, inertias=irb140.tree.inertias * np.arange(6)[:, None])
+    light = dataclasses.replace(irb140, tree=tree)
+    for robot, changes, side, told in (
+        (load(SOUND), [("drives.coulomb", 1.1)], "", "robot 'arm' has no drives"),
+        (
+            irb140,
+            [("drives.coulomb", 1.1)],
+            "model.",
+            r"model\.drives\.coulomb has no effect: .* has ideal drives",
+        ),
+        (irb140, [("mass.link_2", 9.0), ("mass.joint_2", 9.0)], "", r"mass\.joint_2 is given twice"),
+        (table, [("mass", 1.1)], "", "robot 'irb140' has no masses"),
+        (light, [("mass.link_1", 1.1)], "", "link_1 has no mass"),
+    ):
+        with pytest.raises(VariationError, match=told):
+            changed(robot, changes, side)
     assert not [one for one in quantities(table) if one.name.startswith("mass")]
-    with pytest.raises(VariationError, match="robot 'irb140' has no masses"):
-        changed(table, [("mass", 1.1)])
-    light = dataclasses.replace(irb140.tree, inertias=irb140.tree.inertias * np.arange(6)[:, None])
-    with pytest.raises(VariationError, match="link_1 has no mass"):
-        changed(dataclasses.replace(irb140, tree=light), [("mass.link_1", 1.1)])
-    assert "mass.link_1" not in [one.name for one in quantities(dataclasses.replace(irb140, tree=light))]
+    assert "mass.link_1" not in [one.name for one in quantities(light)]

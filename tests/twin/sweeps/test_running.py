@@ -1,5 +1,6 @@
 """Sweeps carried out: the same bits whoever does it, and whatever happens to them on the way."""
 
+import json
 import os
 import signal
 import socket
@@ -18,9 +19,11 @@ from twin.errors import ClusterError, TwinError, VariationError
 from twin.sweeps import evaluation, pools
 from twin.sweeps import trial as dependencies
 from twin.sweeps.pools import LocalThreads, Processes, pool_for
-from twin.sweeps.running import chunk_size, chunks, columns, remove_chunks, run_points
+from twin.sweeps.running import ChunkStore, chunk_size, chunks, columns, remove_chunks, run_points
 from twin.sweeps.trial import OUTCOME
 from twin.worker_processes import Workers
+
+pytestmark = pytest.mark.slow("runs sweeps in threads, processes and a cluster")
 
 PROGRAM = """
 import sys
@@ -52,15 +55,6 @@ def pool():
         yield pool
 
 
-@pytest.fixture(scope="module")
-def dask():
-    """A Dask cluster of one worker process."""
-    import distributed
-
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
-        yield cluster
-
-
 def test_a_row_is_the_outcome_of_its_point(whole):
     assert whole.dtype.names == ("draw", "replicate", *NAMES, *OUTCOME.names)
     inputs = (POINTS.draw, POINTS.replicate, *POINTS.values.T)
@@ -78,12 +72,11 @@ def test_a_row_is_the_outcome_of_its_point(whole):
     assert 0 < np.count_nonzero(whole["passes"]) < np.count_nonzero(free["passes"])
 
 
-def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool, dask):
+def test_any_number_of_threads_and_processes_gives_the_same_bits(whole, pool):
     report: list[int] = []
     for settings in (
         {"pool": LocalThreads(3)},
-        {"scheduler": dask.scheduler_address},
-        {"pool": pool, "progress": lambda done, _: report.append(done)},
+        {"pool": pool, "progress": lambda *done: report.append(done[0])},
     ):
         assert run_points(Swing(), POINTS, limits=LIMITS, **settings).tobytes() == whole.tobytes()
     assert (report[0], report[-1]) == (0, COUNT)
@@ -96,9 +89,23 @@ def test_a_worker_that_is_killed_is_replaced_and_its_chunk_done_again(whole, poo
     assert table.tobytes() == whole.tobytes()
 
 
-def test_a_chunk_that_kills_every_worker_ends_the_sweep(pool):
+def test_what_ends_a_worker_or_fails_in_it_ends_the_sweep(pool, capfd, monkeypatch):
+    """The point is one that kills, raises or warns before anything is computed."""
+    one = points(1)
     with pytest.raises(ClusterError, match="the process that ran it was ended by SIGKILL, twice"):
-        run_points(Fatal(), POINTS, pool=pool)
+        run_points(Fatal(), one, pool=pool)
+    with pytest.raises(ZeroDivisionError, match="a mistake of mine") as caught:
+        run_points(sweep_experiments.Faulty(), one, pool=pool)
+    assert "sweep_experiments.py" in str(caught.value.__cause__)
+    capfd.readouterr()
+    with pytest.warns(UserWarning) as given:  # noqa: PT030 - which ones is asked below
+        run_points(sweep_experiments.Warned(), points(3), pool=pool)
+    assert [str(one.message) for one in given] == ["beware"] * 2  # of the nominal trial, and of the workers
+    assert capfd.readouterr().out == "loud\n"
+    here = dependencies.surroundings()
+    monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
+    with pytest.raises(ClusterError, match=r"began the sweep: version of numpy \(was 9.9, is .*\)"):
+        run_points(Swing(), one, pool=pool)
 
 
 def test_a_worker_ends_with_whoever_started_it():
@@ -118,24 +125,6 @@ def test_a_worker_ends_with_whoever_started_it():
         while any(map(running, word.value)) and time.monotonic() < began + 5:
             time.sleep(0.01)
         assert not any(map(running, word.value))
-
-
-def test_what_is_raised_and_warned_of_in_a_worker_comes_through(pool, capfd):
-    with pytest.raises(ZeroDivisionError, match="a mistake of mine") as caught:
-        run_points(sweep_experiments.Faulty(), POINTS, pool=pool)
-    assert "sweep_experiments.py" in str(caught.value.__cause__)
-    capfd.readouterr()
-    with pytest.warns(UserWarning) as given:  # noqa: PT030 - which ones is asked below
-        run_points(sweep_experiments.Warned(), POINTS, pool=pool)
-    assert [str(one.message) for one in given] == ["beware"] * 2  # of the nominal trial, and of the workers
-    assert capfd.readouterr().out == "loud\n"
-
-
-def test_workers_of_another_version_are_refused(pool, monkeypatch):
-    here = dependencies.surroundings()
-    monkeypatch.setattr(dependencies, "surroundings", lambda: here | {"version of numpy": "9.9"})
-    with pytest.raises(ClusterError, match=r"began the sweep: version of numpy \(was 9.9, is .*\)"):
-        run_points(Swing(), POINTS, pool=pool)
 
 
 def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
@@ -198,25 +187,27 @@ def running(pid):
     return stat.exists() and ") Z " not in stat.read_text()
 
 
-def test_a_scheduler_that_does_not_answer_or_has_no_workers(monkeypatch):
-    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.5)
+def test_a_scheduler_runs_the_sweep_or_does_not_answer_or_has_no_workers(whole, monkeypatch):
+    import distributed
+
+    with distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None
+    ) as cluster:
+        with monkeypatch.context() as patch:
+            patch.setattr(pools, "ANSWER_WITHIN", 0.5)
+            with pytest.raises(ClusterError, match=r"had no workers within 0.5 s$"):
+                run_points(Swing(), POINTS, scheduler=cluster.scheduler_address)
+        cluster.scale(1)
+        table = run_points(Swing(), POINTS, limits=LIMITS, scheduler=cluster.scheduler_address)
+    assert table.tobytes() == whole.tobytes()
+    monkeypatch.setattr(pools, "ANSWER_WITHIN", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as dumb:
         address = f"tcp://127.0.0.1:{dumb.getsockname()[1]}"
-        with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
+        with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.2 s$"):
             run_points(Swing(), POINTS, scheduler=address)
-    with pytest.raises(ClusterError, match=f"^the scheduler {address} does not answer within 0.5 s$"):
-        run_points(Swing(), POINTS, scheduler=address)
     for wrong in ("nonsense", "foo://127.0.0.1:1"):
         with pytest.raises(ClusterError, match=f"expected a scheduler as tcp://host:port, got '{wrong}'"):
             run_points(Swing(), POINTS, scheduler=wrong)
-    import distributed
-
-    own = {"host": "127.0.0.1", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    with (
-        distributed.SpecCluster(scheduler={"cls": distributed.Scheduler, "options": own}) as empty,
-        pytest.raises(ClusterError, match=r"had no workers within 0.5 s$"),
-    ):
-        run_points(Swing(), POINTS, scheduler=empty.scheduler_address)
 
 
 def test_wrong_use(monkeypatch):
@@ -248,9 +239,8 @@ def test_ctrl_c_ends_threads_at_once(tmp_path):
     began = []
 
     def progress(*_):
-        if not began:
-            began.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGINT)
+        began.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
 
     usual = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -277,6 +267,9 @@ def test_the_chunks_of_another_sweep_are_refused(tmp_path):
     ):
         with pytest.raises(TwinError, match=rf"another sweep \(different: {differing}\)"):
             run_points(experiment, other, keep=keep, resume=True)
+    store = ChunkStore(keep, json.loads((keep / "sweep.json").read_text()), resume=True)
+    store.add(0, np.zeros(2, dtype=OUTCOME))
+    assert [number for number, _ in store.finished(chunks(8, 1))] == [1, 2, 3, 4, 5, 6, 7]
     (keep / "sweep.json").write_text("{")
     with pytest.raises(TwinError, match="another sweep"):
         run_points(Swing(), few, keep=keep, resume=True)

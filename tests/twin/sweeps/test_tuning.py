@@ -71,6 +71,9 @@ def test_worst_and_mean_have_different_optimal_gains(known):
         # A quadratic bowl in logarithms: a figure within 1 % of the best is within 0.1 of its place.
         assert np.abs(np.log(np.array(result.best.values) / [2.0, 0.3])).max() < 0.1
         assert result.best.figure == pytest.approx(size, rel=0.01)
+    first, again, other = (known(bowl, gains, evaluations=60, seed=seed) for seed in (3, 3, 4))
+    assert first == again
+    assert first.best != other.best
 
 
 def test_a_run_more_that_holds_outweighs_any_figure(known):
@@ -113,20 +116,11 @@ def test_a_default_outside_the_range_is_not_an_answer(known):
     assert result.at_ends == ((Gain("law.Kp", 0.1, 0.5), 0.5),)
 
 
-def test_a_seed_gives_the_same_bits(known):
-    gains = KP, Gain("law.Kd", 0.05, 5.0)
-    first, again, other = (known(bowl, gains, evaluations=60, seed=seed) for seed in (3, 3, 4))
-    assert first == again
-    assert first.best != other.best
-
-
 def test_a_search_that_makes_no_sense_is_a_sentence(known):
     for settings, told in (
         ({"gains": ()}, "no gains"),
-        ({"gains": (KP, KP)}, "twice"),
         ({"gains": (Gain("load", 1, 2),)}, "it varies from draw to draw"),
         ({"gains": (Gain("law.Kp", 0, 2),)}, "above 0"),
-        ({"gains": (Gain("law.Kp", 2, 2),)}, "a non-empty range"),
         ({"minimise": "duration"}, "cannot minimise 'duration': known are joint_error"),
         ({"evaluations": 4}, "at least 5 evaluations"),
     ):

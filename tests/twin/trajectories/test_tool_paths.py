@@ -64,14 +64,12 @@ PATHS = {
     "recording": through_recording(recorded(0.05)),
     "random recording": through_recording(random_recording()),
     "two samples": through_recording(recorded(2.0)),
-    "three samples": through_recording(recorded(1.0)),
 }
 KNOTS = {  # where the third derivative jumps
     "poses": PATHS["poses"].times,
     "recording": np.arange(41) * 0.05,
     "random recording": random_recording().t - random_recording().t[0],
     "two samples": np.array([0.0, 1.0, 2.0]),  # the easing in meets the easing out at half time
-    "three samples": np.array([0.0, 1.0, 2.0]),
 }
 
 
@@ -222,9 +220,7 @@ def test_every_recording_gives_a_smooth_path_or_a_clear_error(positions, turns, 
         assert np.all(np.isfinite(part))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_turns_that_no_spline_follows_smoothly_are_refused(seed):
-    rng = np.random.default_rng(seed)
+def test_turns_that_no_spline_follows_smoothly_are_refused(rng):
     turns = rng.normal(size=(41, 3))
     turns *= np.deg2rad(119.0) / np.linalg.norm(turns, axis=1)[:, None]
     T = poses_at(np.zeros((41, 3)), turned_on(turns))
@@ -297,24 +293,8 @@ def test_the_determinant_of_the_jacobian_is_their_product_and_rates_are_their_de
     np.testing.assert_allclose(found, determinant, rtol=1e-12, atol=1e-15)
 
 
-# The forearm leans back until the wrist centre is 0.5 mm in front of axis 1.
-BENT_BACK = 0.5 - np.arccos((5e-4 - 0.07 + 0.36 * np.sin(0.5)) / 0.38)
-MET = {  # an arm at each singularity, and how it is named
-    "wrist": ([0.2, 0.1, 0.2, 0.3, 5e-4, 0.4], r"the sine .* is 0\.0005 \(joint_5 at 0\.0286"),
-    "elbow": ([0.2, 0.1, 5e-4 - np.pi / 2, 0.3, 0.6, 0.4], r"the sine .* is 0\.0005 \(joint_3 at -89\.97"),
-    "shoulder": ([0.2, -0.5, BENT_BACK, 0.3, 0.6, 0.4], r"the wrist .* is 0\.0005 m \(joint_1 at 11\.459"),
-}
-
-
 def standing(q):
     return Samples(np.zeros(1), np.array([q]), np.zeros((1, 6)), np.zeros((1, 6)))
-
-
-@pytest.mark.parametrize("kind", MET)
-def test_a_singularity_is_named(kind):
-    told = rf"t = 0 s: {kind} singularity, {MET[kind][1]}.*; expected at least 0\.001"
-    with pytest.raises(SingularityError, match=told):
-        check_singularities(ROBOT, standing(MET[kind][0]))
 
 
 def test_of_coupled_joints_all_that_turn_the_axis_are_named_and_nan_is_no_safe_distance(irb1400):

@@ -20,7 +20,9 @@ class Condition(Enum):
     """Reason to refuse a request: HTTP status and code in version 1.0, then in version 2.0.
 
     Those of the second group were recorded by the client abb-rws-client from virtual controllers of RobotWare
-    6.16 and 7.21; those of the first are from public notes on controllers.
+    6.16 and 7.21; those of the first are from public notes on controllers.  Not recorded, and taken from the
+    other version: MASTERSHIP_MISSING in 1.0; ARGUMENT, NO_RESOURCE, NO_FILE_TO_LOAD in 2.0, where
+    NO_MODULE_TO_UNLOAD is that of a read.
     """
 
     MODE_REJECTED = _both(403, -1073445860)

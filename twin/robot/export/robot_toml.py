@@ -13,6 +13,10 @@ WIDTH = 116
 """Line width of comments."""
 
 
+PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+"""Keys that TOML has without quotes."""
+
+
 def plain_name(name: str) -> str:
     """Return a name of letters, digits and `_` for a robot of any name."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
@@ -52,7 +56,7 @@ def _table(name: str, table: dict[str, Any]) -> Iterator[str]:
         yield f"[{name}]"
     for key, value in values.items():
         if not (key == "effort" and math.inf in value):  # no limit is expressed by omitting the key
-            yield f"{key} = {_value(value)}"
+            yield f"{key if PLAIN.fullmatch(key) else json.dumps(key, ensure_ascii=False)} = {_value(value)}"
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _table(f"{name}.{key}", value)

@@ -92,6 +92,7 @@ def placed_document(robot: Robot) -> tuple[ET.Element, list[PlacedLink]]:
     """Return the root element of a robot's URDF, and its links, without that of the payload."""
     tree, path = robot.unloaded_tree, robot.urdf or Path(f"{robot.name}.urdf")
     document = checked_document(path, _made(robot)) if robot.urdf is None else read_document(robot.urdf)
+    document = document.with_locked(robot.locked)
     root, (links, moving) = document.root, document.placed
     root.set("name", robot.name)
     if tuple(joint.joint.name for joint in moving) != tree.names:
@@ -99,6 +100,13 @@ def placed_document(robot: Robot) -> tuple[ET.Element, list[PlacedLink]]:
     elements = document.links
     joints = {part.get("name"): part for part in root.iterfind("joint")}
     poses = {link.name: link.T for link in links}
+    for joint in document.joints:
+        if joint.name in robot.locked:
+            element = joints[joint.name]
+            element.set("type", "fixed")
+            for part in [part for part in element if part.tag in ("axis", "limit", "mimic", "dynamics")]:
+                element.remove(part)
+            _set_origin(element, joint.origin)
     for i, (joint, _, T) in enumerate(moving):
         if not np.array_equal(T, tree.T_parent_joint[i]):
             _set_origin(joints[joint.name], np.linalg.solve(poses[joint.parent], tree.T_parent_joint[i]))

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from twin.errors import DriveWarning, RobotError, ToolFrameWarning, UnknownNameError, near
+from twin.errors import DriveWarning, ModelWarning, RobotError, ToolFrameWarning, UnknownNameError, near
+from twin.formatting import enumerated
 from twin.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.multibody.tree import Loop, frozen
 from twin.plugins import plugin_robot_file, plugin_robots
@@ -17,6 +19,7 @@ from twin.robot.dh import DH
 from twin.robot.drives.drives import Drives
 from twin.robot.loading import consistency
 from twin.robot.loading.consistency import weak_motors
+from twin.robot.locking import locked as with_locked
 from twin.robot.loops import link_frames
 from twin.robot.robot import NamedPoses, PublishedPose, Rating, Robot
 from twin.sibling_packages import PROJECT
@@ -67,7 +70,13 @@ def robot_title(name: str) -> str:
         return robot_facts(file)["title"]
 
 
-def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical: bool = False) -> Robot:
+def load(
+    name_or_path: str | Path,
+    *,
+    tool_frame: str | None = None,
+    unphysical: bool = False,
+    locked: Mapping[str, float] | None = None,
+) -> Robot:
     """Load a robot.
 
     Args:
@@ -78,6 +87,7 @@ def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical:
             see `twin.robot.loading.tool_frame`.
         unphysical: accept bodies in a URDF that no real one can be.  Without it, such a file has no dynamics,
             and `robot.inertia_fault` says why.
+        locked: joints that do not move, and their positions, in [rad] or [m], see `twin.robot.locked`.
 
     Raises:
         UnknownNameError: there is no robot, or no link, of that name.
@@ -87,6 +97,7 @@ def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical:
     Warns:
         DriveWarning: a motor cannot carry the arm's own weight, see `weak_motors`.
         ToolFrameWarning: the file does not name the tool frame; the message has the frame that was taken.
+        ModelWarning: the URDF has odd statements, see `remarks`.
 
     Example:
         >>> import twin
@@ -101,11 +112,30 @@ def load(name_or_path: str | Path, *, tool_frame: str | None = None, unphysical:
         robot = _from_toml(file, unphysical)
     if tool_frame is not None:
         robot = robot.with_tool_frame(tool_frame)
+    if locked:
+        robot = with_locked(robot, locked)
+    for sentence in remarks(robot):
+        warnings.warn(f"{robot.name}: {sentence}", ModelWarning, stacklevel=2)
     if robot.tool_reason:
         warnings.warn(f"{robot.name}: {robot.tool_reason}", ToolFrameWarning, stacklevel=2)
     for sentence in weak_motors(robot):
         warnings.warn(sentence, DriveWarning, stacklevel=2)
     return robot
+
+
+def remarks(robot: Robot) -> list[str]:
+    """Return sentences about a URDF: odd statements, and, without a `robot.toml`, joints beside the tool."""
+    found = list(robot.notes)
+    if robot.file is not None and is_urdf(robot.file):
+        moving = robot.embedding[list(robot.tree.carriers(robot.tree.flange_joint))]
+        free = [name for name, column in zip(robot.joint_names, moving.T, strict=True) if not np.any(column)]
+        if free:
+            found.append(
+                f"{enumerated('joint', free)} {'move' if free[1:] else 'moves'} freely, but not the tool "
+                f"frame {robot.tool_frame!r}: --lock NAME=POSITION (locked=) holds fingers, and a URDF "
+                "cannot have closed loops"
+            )
+    return found
 
 
 def robot_file(name_or_path: str | Path) -> Path:
@@ -202,6 +232,7 @@ def _from_urdf(path: Path, unphysical: bool = False, standard_tool: bool = True)
         frames=MappingProxyType(model.frames),
         tool_frame=model.tool.name,
         tool_reason=model.tool.reason,
+        notes=model.notes,
     )
 
 
@@ -214,6 +245,7 @@ def _from_toml(path: Path, unphysical: bool) -> Robot:
     urdf = sibling_urdf(path, facts)
     if "urdf" in facts:
         given = _from_urdf(urdf, unphysical or "unphysical" in facts, "tool_frame" not in facts)
+        given = with_locked(given, facts["joints"].get("locked", {}))
         robot = _with_limits(path, given, facts)
         robot = robot.with_tool_frame(facts["tool_frame"]) if "tool_frame" in facts else robot
     else:
@@ -255,7 +287,7 @@ def _with_limits(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
     if tuple(joints["names"]) != robot.joint_names:
         raise RobotError(
             f"{path}: joints.names are {', '.join(joints['names'])}, expected those of {facts['urdf']} "
-            f"that have a motor, in its order: {', '.join(robot.joint_names)}"
+            f"that have a motor and are not locked, in its order: {', '.join(robot.joint_names)}"
         )
     keys = {"q_min": "q_min", "q_max": "q_max", "qd_max": "qd_max", "tau_max": "effort"}
     limits = {name: frozen(joints[key]) for name, key in keys.items() if key in joints}

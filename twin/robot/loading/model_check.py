@@ -1,20 +1,20 @@
 """Check of a robot file: its joints and links, suspicious numbers, and whether the twin can use it."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from twin.errors import DriveWarning, RobotError, ToolFrameWarning
-from twin.formatting import short_repr
+from twin.errors import DriveWarning, ModelWarning, RobotError, ToolFrameWarning
+from twin.formatting import enumerated, short_repr
 from twin.robot.loading.consistency import weak_motors
-from twin.robot.loading.loading import load, robot_facts, robot_file, sibling_urdf
+from twin.robot.loading.loading import load, remarks, robot_facts, robot_file, sibling_urdf
 from twin.robot.loading.model_parts import Group, JointPart, LinkPart, Parts, tree_parts, urdf_parts
 from twin.robot.loading.urdf_document import read_document
-from twin.robot.loading.urdf_reader import NO_INERTIAL, faults
+from twin.robot.loading.urdf_reader import AS_OF_BODY, NO_INERTIAL, faults, radius_of_gyration, rounded_text
 from twin.robot.robot import Robot
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -57,7 +57,7 @@ def findings(parts: Parts, masses_known: bool = True) -> Iterator[Finding]:
     if masses_known:
         massless = [group.name for group in parts.groups if group.moves and group.mass == 0]
         if massless:
-            yield Finding(WARNING, f"{_enumerate('link', massless)}: moved by a joint, but massless")
+            yield Finding(WARNING, f"{enumerated('link', massless)}: moved by a joint, but massless")
         yield from _centres(parts, reach)
         yield from _moments(parts, reach)
         yield from _densities(parts)
@@ -101,7 +101,7 @@ def _worst(cases: list[_Case]) -> str:
 def _finding(severity: str, cases: list[_Case], text: str, hint: str = "") -> Iterator[Finding]:
     """Yield one finding about all cases, if there are any; `{}` in `text` stands for the worst figures."""
     if cases:
-        links = _enumerate("link", [case.link for case in cases])
+        links = enumerated("link", [case.link for case in cases])
         yield Finding(severity, f"{links}: {text.format(_worst(cases))}{hint}")
 
 
@@ -139,7 +139,7 @@ def _moments(parts: Parts, reach: float) -> Iterator[Finding]:
         if not np.all(np.isfinite(link.tensor)):
             continue
         size = group.size if group.shaped else reach
-        radius = float(np.sqrt(max(0.0, link.moments[2]) / (link.mass or 1.0)))
+        radius = radius_of_gyration(link.mass or 0.0, link.tensor)
         if size == 0 or radius == 0:
             continue
         case = _Case(link.name, radius, size)
@@ -180,7 +180,7 @@ def _densities(parts: Parts) -> Iterator[Finding]:
         ("lighter than air", [name for name, value in densities.items() if value < LIGHTEST]),
     ):
         if names:
-            yield Finding(WARNING, f"{_enumerate('link', names)}: {what}, by mass and volume of their shapes")
+            yield Finding(WARNING, f"{enumerated('link', names)}: {what}, by mass and volume of their shapes")
 
 
 def _offsets(parts: Parts) -> Iterator[Finding]:
@@ -216,7 +216,7 @@ def _joints(parts: Parts) -> Iterator[Finding]:
         (NOTE, "damping and friction are ignored", [j for j in moving if j.damped]),
     ):
         if found:
-            yield Finding(severity, f"{_enumerate('joint', [joint.name for joint in found])}: {text}")
+            yield Finding(severity, f"{enumerated('joint', [joint.name for joint in found])}: {text}")
 
 
 def _in_degrees(joints: list[JointPart]) -> list[JointPart]:
@@ -233,28 +233,19 @@ def _in_degrees(joints: list[JointPart]) -> list[JointPart]:
 def _files(parts: Parts) -> Iterator[Finding]:
     missing = list(dict.fromkeys(file for link in parts.links for file in link.missing))
     if missing:
-        yield Finding(WARNING, f"{_enumerate('mesh', missing, 'meshes')}: no such file")
+        yield Finding(WARNING, f"{enumerated('mesh', missing, 'meshes')}: no such file")
     unread = [link.name for link in parts.links if link.unread and not link.missing]
     if unread:
         yield Finding(
-            NOTE, f"{_enumerate('link', unread)}: shapes of unknown extent, ignored by these checks"
+            NOTE, f"{enumerated('link', unread)}: shapes of unknown extent, ignored by these checks"
         )
     bare = [
         link.name for link in parts.links if link.mass is None and link.extents and link.name != parts.base
     ]
     if bare:
         yield Finding(
-            NOTE, f"{_enumerate('link', bare)}: shapes but no <inertial>, assumed massless (PyBullet: 1 kg)"
+            NOTE, f"{enumerated('link', bare)}: shapes but no <inertial>, assumed massless (PyBullet: 1 kg)"
         )
-
-
-def _enumerate(what: str, names: Iterable[str], plural: str = "") -> str:
-    """Return names as text: `joint 'a'`, or `joints 'a', 'b', 'c' and 3 others`."""
-    shown = [repr(name) for name in names]
-    if len(shown) == 1:
-        return f"{what} {shown[0]}"
-    rest = f" and {len(shown) - 3} others" if len(shown) > 4 else ""
-    return f"{plural or what + 's'} {', '.join(shown[:3] if rest else shown)}{rest}"
 
 
 ORDER = (ERROR, WARNING, NOTE)
@@ -328,21 +319,19 @@ def check_model(path: Path) -> ModelCheck:
     document = read_document(urdf)
     found = [Finding(ERROR, text) for text in faults(document)]
     parts = urdf_parts(document)
-    if weightless := _weightless(parts):
-        text = "an inertia without a mass, which is ignored, as no joint moves the link by itself"
-        found.append(Finding(NOTE, f"{_enumerate('link', weightless)}: {text}"))
-    if document.rounded:
-        numbers = "; ".join(document.rounded[:3]) + (
-            f" and {len(document.rounded) - 3} more" if document.rounded[3:] else ""
-        )
-        found.append(Finding(NOTE, f"rounded, and read as multiples of 15 degrees: {numbers}"))
     robot = None
     try:
         robot = _quietly_loaded(path)
     except RobotError as error:
         if not any(one.severity == ERROR for one in found):
             found.append(Finding(ERROR, str(error).removeprefix(f"{path}: ")))
+    # Radii of gyration are compared with the shapes of the links below.
+    notes = [] if robot is None else [note for note in remarks(robot) if AS_OF_BODY not in note]
+    found += [Finding(NOTE, note) for note in notes]
+    if document.rounded and not any(note.startswith(rounded_text(document)) for note in notes):
+        found.append(Finding(NOTE, rounded_text(document)))
     if robot is not None:
+        parts = urdf_parts(document.with_locked(robot.locked))
         parts = _passive_marked(parts, robot)
         found += _of_robot(robot, parts) + _of_drives(robot)
     masses_known = robot is None or robot.inertia_fault != NO_INERTIAL
@@ -353,18 +342,11 @@ def check_model(path: Path) -> ModelCheck:
     return ModelCheck(path, parts, robot, _sorted(found))
 
 
-def _weightless(parts: Parts) -> list[str]:
-    """Return the links without mass and joint that have an inertia."""
-    moved = {joint.child for joint in parts.joints if joint.kind != "fixed"}
-    return [
-        one.name for one in parts.links if one.mass == 0 and one.name not in moved and np.any(one.tensor != 0)
-    ]
-
-
 def _quietly_loaded(path: Path) -> Robot:
     """Load the robot without warnings, which are among the findings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DriveWarning)
+        warnings.simplefilter("ignore", ModelWarning)
         warnings.simplefilter("ignore", ToolFrameWarning)
         return load(path)
 
@@ -389,7 +371,7 @@ def _of_robot(robot: Robot, parts: Parts) -> list[Finding]:
         found.append(Finding(NOTE, f"link {parts.base!r} is fixed to the world, it does not float"))
     if followers := [one.name for one in parts.joints if one.leader is not None and one.kind != "fixed"]:
         found.append(
-            Finding(NOTE, f"{_enumerate('joint', followers)}: follows another joint, whose range it has")
+            Finding(NOTE, f"{enumerated('joint', followers)}: follows another joint, whose range it has")
         )
     return found
 

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 
-import numpy as np
-
 STEP = math.pi / 12
 """Angles that files round are multiples of this, 15 degrees."""
 
@@ -62,15 +60,3 @@ def _exact_cosine(word: str) -> float:
     # 0.9999 0.0001 0 is an axis x: its first number was cut off, its second rounded up.
     near = last if last < 10.0**-FEWEST_OF_AXIS * 1.001 else last / 2
     return nearest if abs(value - nearest) <= near * 1.001 and last < 2e-3 else value
-
-
-def moment_error(words: Sequence[str]) -> float:
-    """Return by how much rounding of a printed tensor can break the triangle inequality, in its unit.
-
-    Args:
-        words: the elements xx, xy, xz, yy, yz, zz.
-    """
-    xx, xy, xz, yy, yz, zz = (unit(word) / 2 for word in words)
-    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    # The sum of the moments moves by the trace, the largest one by at most the norm of the change.
-    return float(np.trace(tensor) + 2.0 * np.linalg.norm(tensor))

@@ -1,7 +1,8 @@
 """Choice of the tool frame of a URDF that does not name it `tool0`, as ROS-Industrial does (REP 199).
 
 The tool is the end of the longest chain of moving joints, with the frames that are fixed there.  A gripper is
-no part of the chain: where the chain branches into fingers, the tool is the last frame before them.
+no part of the chain: where the chain branches into fingers, the tool is the frame fixed to the hand that is
+named as a tool, or else the last one before the fingers.
 """
 
 import re
@@ -15,10 +16,12 @@ TOOL0 = "tool0"
 FINGER = re.compile(r"finger|knuckle|jaw|claw", re.IGNORECASE)
 """Names of links of a gripper, which may have a single moving jaw."""
 
-BESIDE = re.compile(rf"{FINGER.pattern}|camera|optical|depth|sensor|imu|laser|lidar", re.IGNORECASE)
+BESIDE = re.compile(
+    rf"{FINGER.pattern}|camera|optical|depth|sensor|imu|laser|lidar|(^|[_/-])cam([_-]|$)", re.IGNORECASE
+)
 """Names of links fixed at the end of an arm that are no tool."""
 
-TOOL = re.compile(r"(^|_)(tool|tcp|tip|eef?|end_?effector|flange|grasp)", re.IGNORECASE)
+TOOL = re.compile(r"(^|[_/-])(tool|tcp|tip|eef?|end[_-]?effector|flange|grasp)", re.IGNORECASE)
 """Names of frames that makers give to the tool, for a choice among several at one place."""
 
 
@@ -46,7 +49,7 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
         order += [joint.child for joint in joints[link]]
     # Beyond each link: joints in a chain, fixed ones in a chain, whether one has a motor; the name of a tool.
     moving, fixed, driven = dict.fromkeys(order, 0), dict.fromkeys(order, 0), dict.fromkeys(order, False)
-    named = {link: bool(TOOL.search(link)) for link in order}
+    named = {link: _is_tool(link) for link in order}
     for link in reversed(order):
         for joint in joints[link]:
             moves = joint.joint_type != "fixed"
@@ -58,7 +61,7 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
     if standard and TOOL0 in joints:
         return ToolFrame(TOOL0, "", tuple(end for end in ends if end != TOOL0))
 
-    at, passed, fingers = base, 0, list[str]()
+    at, passed, fingers, path = base, 0, list[str](), [base]
     while moving[at]:
         branches = [joint for joint in joints[at] if moving[joint.child] or joint.joint_type != "fixed"]
         chosen = max(branches, key=lambda joint: moving[joint.child] + (joint.joint_type != "fixed"))
@@ -68,12 +71,23 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
             fingers = [joint.child for joint in branches]
             break
         at, passed = chosen.child, passed + (chosen.joint_type != "fixed")
+        path = [at] if chosen.joint_type != "fixed" else [*path, at]
 
     def rank(joint: Any) -> tuple[bool, int, bool, int]:
         """Return the rank of a fixed frame: named as a tool, in a long chain, apart from its link, short."""
         child = joint.child  # link_ee comes before link_ee_of_a_maker
         apart = bool(np.any(joint.origin[:3, 3]))
         return named[child], fixed[child], apart, -len(child) if named[child] else 0
+
+    body = path[:1] if fingers else []  # links fixed to the hand; those below the last frame come first
+    for link in body:
+        body += [joint.child for joint in joints[link] if joint.joint_type == "fixed"]
+    below = [one.child for one in joints[at]]
+    tools = [one for one in body if _is_tool(one) and one not in path and "flange" not in one.lower()]
+    reason = f"the tool frame is {at!r}, the last frame before the gripper of {', '.join(fingers[:3])}"
+    if tools:
+        at = min(tools, key=lambda one: (one not in below, len(one)))
+        reason = f"the tool frame is {at!r}, which is fixed to the gripper of {', '.join(fingers[:3])}"
 
     while not fingers and (
         frames := [one for one in joints[at] if not _beside(one.child) or named[one.child]]
@@ -83,9 +97,7 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
         if len(frames) > 1:  # a branch of equal frames is no tool
             break
         at = frames[0].child
-    reason = f"the tool frame is {at!r}, the end of the longest chain"
-    if fingers:
-        reason = f"the tool frame is {at!r}, the last frame before the gripper of {', '.join(fingers[:3])}"
+    reason = reason if fingers else f"the tool frame is {at!r}, the end of the longest chain"
     others = tuple(end for end in ends if end != at)
     if others:
         more = f" and {len(others) - 4} more" if others[4:] else ""
@@ -96,6 +108,11 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
 def _has_motor(joint: Any) -> bool:
     """Return whether a joint moves by itself."""
     return joint.joint_type != "fixed" and joint.mimic is None
+
+
+def _is_tool(link: str) -> bool:
+    """Return whether a link has the name of a tool, and not that of a finger."""
+    return TOOL.search(link) is not None and FINGER.search(link) is None
 
 
 def _beside(link: str) -> bool:

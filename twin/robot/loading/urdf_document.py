@@ -11,8 +11,9 @@ import re
 import sys
 import warnings
 import xml.etree.ElementTree as ET
-from copy import deepcopy
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from copy import copy, deepcopy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -110,6 +111,15 @@ class Document:
             waiting += [(joint.child, joint, index, T @ self.origin(joint)) for joint in later]
         return links, moving
 
+    def with_locked(self, positions: Mapping[str, float]) -> "Document":
+        """Return the document with joints of these names fixed at their positions, in [rad] or [m]."""
+        joints = [copy(joint) for joint in self.joints]
+        for joint in joints:
+            if joint.name in positions:
+                joint.origin = joint.get_child_pose(positions[joint.name])
+                joint.joint_type = "fixed"
+        return replace(self, joints=tuple(joints)) if positions else self
+
     def origin(self, joint: Any) -> np.ndarray:
         """Return the pose (4, 4) of a joint in its parent link's frame; raise `RobotError` unless finite."""
         if not np.all(np.isfinite(joint.origin)):
@@ -117,8 +127,8 @@ class Document:
         return snapped(joint.origin)
 
 
-def read_document(path: Path) -> Document:
-    """Return the document of a URDF.
+def read_document(path: Path, exact: bool = True) -> Document:
+    """Return the document of a URDF, or with the numbers as printed, not `exact`.
 
     Raises:
         RobotError: the file is missing, is not XML or not a URDF; a name or a number in it is invalid; a
@@ -138,11 +148,11 @@ def read_document(path: Path) -> Document:
         raise RobotError(f"{path} is not well-formed XML: {error}") from error
     if root.tag != "robot":
         raise RobotError(f"{path} is not a URDF: its root element is <{root.tag}>, expected <robot>")
-    return checked_document(path, root)
+    return checked_document(path, root, exact)
 
 
-def checked_document(path: Path, root: ET.Element) -> Document:
-    """Return the document with this root element; errors as of `read_document`, with the path."""
+def checked_document(path: Path, root: ET.Element, exact: bool = True) -> Document:
+    """Return the document with this root element; arguments and errors as of `read_document`."""
     _check_extent(path, root)
     if root.find("link") is None:
         raise RobotError(f"{path} has no <link>, expected at least a base")
@@ -157,7 +167,7 @@ def checked_document(path: Path, root: ET.Element) -> Document:
     _check_joints(path, root)
     _check_followers(path, root)
     base = _base(path, root)
-    rounded = tuple(_made_exact(root))
+    rounded = tuple(_made_exact(root)) if exact else ()
     return Document(path, root, tuple(_joints(path, root)), base, rounded)
 
 

@@ -14,11 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.errors import RobotError
+from twin.formatting import enumerated
+from twin.multibody import recursions
 from twin.multibody.composite_bodies import moved_mass_fault
-from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
-from twin.robot.loading.printed_numbers import moment_error
+from twin.multibody.tree import (
+    Tree,
+    body_from_parameters,
+    consistent_moments,
+    frozen,
+    inertial_parameters,
+    transformed_parameters,
+)
 from twin.robot.loading.tool_frame import ToolFrame, tool_frame
-from twin.robot.loading.urdf_document import Document, read_document, snapped
+from twin.robot.loading.urdf_document import Document, PlacedLink, read_document, snapped
 from twin.robot.robot import Frame
 
 KINDS = {"revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic"}
@@ -29,7 +37,16 @@ NEGLIGIBLE = 1e-6
 """Share of the arm's mass below which a body never leaves the arm without dynamics."""
 
 MOST_ROUNDING = 0.05
-"""Largest share of a moment of inertia that counts as rounding of its printed digits."""
+"""Excess of a moment of inertia over the sum of the others, as a share of it, that counts as rounding."""
+
+ROUND_OFF = 1e-6
+"""Such an excess below which moments stay as they are."""
+
+WIDE, WIDEST = 0.6, 0.5
+"""Radii of gyration that no link has: as a share of the arm's extent (a rod has 0.58), and in [m]."""
+
+SEEN = 1e-5
+"""Shift of the tool frame by rounded angles, in [m], which is mentioned: arms repeat so well."""
 
 MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 NO_INERTIAL = "its URDF has no <inertial>; irb-twin mass computes the masses of CAD meshes"
@@ -60,6 +77,7 @@ class UrdfModel(NamedTuple):
         frames: frame of every link by its name.
         tool: tool frame.
         inertia_fault: why there are no dynamics, "" if there are.
+        notes: a sentence for each odd statement of the file, and what is made of it.
     """
 
     name: str
@@ -69,6 +87,7 @@ class UrdfModel(NamedTuple):
     frames: dict[str, Frame]
     tool: ToolFrame
     inertia_fault: str
+    notes: tuple[str, ...]
 
 
 def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = True) -> UrdfModel:
@@ -100,7 +119,7 @@ def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = Tru
     joints = [joint.joint for joint in moving]
     followers = _followers(path, joints)
     limits = np.array([_limits(path, joints[k]) for k in followers.driven])
-    bodies, faults = _bodies(document, unphysical)
+    bodies, faults, notes = _bodies(document, unphysical)
     inertias = np.zeros((len(moving) + 1, 10))  # the base, of index -1, is the last
     for name, body in bodies.items():
         frame = frames[name]
@@ -121,7 +140,66 @@ def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = Tru
     if fault:
         tree = replace(tree, inertias=frozen(np.zeros((tree.n, 10))), base_inertia=frozen(np.zeros(10)))
     name = document.root.get("name") or path.stem
-    return UrdfModel(name, tree, limits, followers, frames, tool, fault)
+    notes += ([] if fault else _wide_bodies(tree, links, bodies)) + _tool_shift(document, tree, tool.name)
+    return UrdfModel(name, tree, limits, followers, frames, tool, fault, tuple(notes))
+
+
+AS_OF_BODY = "moments as of a body of radius"
+
+
+def _wide_bodies(tree: Tree, links: Sequence[PlacedLink], bodies: Mapping[str, np.ndarray]) -> list[str]:
+    """Return a sentence that names the moved links with moments as of a body as large as the arm."""
+    extent, wide = float(np.linalg.norm(tree.T_parent_joint[:, :3, 3], axis=1).sum()), {}
+    light = NEGLIGIBLE * tree.inertias[:, 0].sum()
+    for link in links:
+        mass, com, tensor = body_from_parameters(bodies.get(link.name, np.zeros(10)))
+        radius = radius_of_gyration(mass, tensor)
+        if link.index >= 0 and mass > light and radius > max(WIDE * (extent + np.linalg.norm(com)), WIDEST):
+            wide[link.name] = radius, mass
+    if not wide:
+        return []
+    radius, mass = max(wide.values())
+    return [
+        f"{enumerated('link', wide)}: {mass:.3g} kg and {AS_OF_BODY} {radius:.2g} m, on an arm of "
+        f"{extent:.2g} m"
+    ]
+
+
+def _tool_shift(document: Document, tree: Tree, tool: str) -> list[str]:
+    """Return a sentence with the shift of the tool frame by rounded angles, if it can be seen."""
+    if not document.rounded:
+        return []
+    printed = read_document(document.path, exact=False)
+    links, moving = printed.placed
+    raw = replace(
+        tree,
+        T_parent_joint=frozen([joint.T for joint in moving]),
+        axes=frozen([joint.joint.axis for joint in moving]),
+        T_joint_flange=next(link.T for link in links if link.name == tool),
+    )
+    shift, eye = 0.0, np.eye(4).tolist()
+    for angle in (0.0, 0.5, -1.0, 1.5, -2.0):
+        q = [angle * (kind == "revolute") for kind in tree.kinds]
+        at = [
+            recursions.tool_frame(
+                one, recursions.world_frames(one, recursions.placements(one, q, math)), eye
+            )[1]
+            for one in (tree, raw)
+        ]
+        shift = max(shift, math.dist(*at))
+    text = f"{rounded_text(document)}; as printed, the tool frame would be up to {1e3 * shift:.2g} mm away"
+    return [text] if shift > SEEN else []
+
+
+def radius_of_gyration(mass: float, tensor: np.ndarray) -> float:
+    """Return a body's radius of gyration about the axis of its largest moment, in [m]; 0 without mass."""
+    return float(np.sqrt(max(0.0, np.linalg.eigvalsh(tensor)[2]) / mass)) if mass > 0 else 0.0
+
+
+def rounded_text(document: Document) -> str:
+    """Return a sentence that names the rounded numbers of a file."""
+    more = f" and {len(document.rounded) - 3} more" if document.rounded[3:] else ""
+    return f"rounded, and read as multiples of 15 degrees: {'; '.join(document.rounded[:3])}{more}"
 
 
 def _inertia_fault(
@@ -181,9 +259,11 @@ def faults(document: Document) -> list[str]:
     return found
 
 
-def _bodies(document: Document, unphysical: bool) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return the inertial parameters (10,) of the links in their frames, and a sentence for each fault."""
-    moved = {joint.child for joint in document.joints if joint.joint_type != "fixed"}
+def _bodies(document: Document, unphysical: bool) -> tuple[dict[str, np.ndarray], list[str], list[str]]:
+    """Return the inertial parameters (10,) of the links in their frames, and sentences: faults and notes.
+
+    An impossible tensor within `MOST_ROUNDING` is replaced by the nearest one, see `consistent_moments`.
+    """
     stated = {
         name: inertial
         for name, link in document.links.items()
@@ -191,21 +271,38 @@ def _bodies(document: Document, unphysical: bool) -> tuple[dict[str, np.ndarray]
     }
     masses = [float(mass.get("value", 0)) for one in stated.values() for mass in one.iterfind("mass")]
     light = NEGLIGIBLE * sum(mass for mass in masses if 0 < mass < np.inf)
-    bodies, found = {}, []
+    bodies, found, changes, weightless = {}, [], {}, {}
+    base = [document.base]
+    for link in base:
+        base += [joint.child for joint in document.joints_on[link] if joint.joint_type == "fixed"]
     for name, inertial in stated.items():
         try:
-            bodies[name] = _body(inertial, name in moved, light, unphysical)
+            bodies[name], change = _body(inertial, light, unphysical)
         except ValueError as error:
             found.append(f"link {name!r} has {error}")
-    return bodies, found
+            continue
+        if change > 0:
+            changes[name] = change
+        if bodies[name][0] == 0 and np.max(np.abs(bodies[name])) > light + NOISE and name not in base:
+            weightless[name] = np.max(np.abs(bodies[name]))
+    notes = []
+    if weightless:
+        notes.append(
+            f"{enumerated('link', weightless)}: an inertia of up to {max(weightless.values()):.3g} kg m^2 "
+            "without a mass, which no body has; it counts, as in PyBullet and Pinocchio"
+        )
+    if changes:
+        notes.append(
+            f"{enumerated('link', changes)}: moments of inertia that no body has, changed by up to "
+            f"{max(changes.values()):.2g} % to the nearest that one has"
+        )
+    return bodies, found, notes
 
 
-def _body(inertial: ET.Element, moved: bool, light: float, unphysical: bool) -> np.ndarray:
-    """Return the inertial parameters (10,) of a URDF link, in the link's frame.
+def _body(inertial: ET.Element, light: float, unphysical: bool) -> tuple[np.ndarray, float]:
+    """Return the inertial parameters (10,) of a URDF link, in the link's frame, and their change in percent.
 
-    A massless link that is not `moved` by its own joint is a frame; its inertia in the file is ignored.  A
-    body with a mass and moments below `light`, in [kg] and [kg m^2], may be impossible, and so may one by as
-    much as its printed digits are rounded.
+    A body with a mass and moments below `light`, in [kg] and [kg m^2], may be impossible.
 
     Raises:
         ValueError: no body is like that.
@@ -215,23 +312,21 @@ def _body(inertial: ET.Element, moved: bool, light: float, unphysical: bool) -> 
         raise ValueError(f"mass {mass:g} kg, expected a finite number of at least 0")
     if not np.all(np.isfinite(tensor)) or not np.all(np.isfinite(T)):
         raise ValueError("an inertial element that is not finite")
-    words = [str(inertial.find("inertia").get(key)) for key in MOMENTS]  # type: ignore[union-attr]
-    moments = np.linalg.eigvalsh(tensor)
-    rounding = min(moment_error(words), MOST_ROUNDING * abs(moments[2]))
-    slack = max(1e-6 * abs(moments[2]), rounding) + NOISE
-    if mass == 0 and not moved:
-        return np.zeros(10)
+    moments, axes = np.linalg.eigh(tensor)
+    excess, largest, change = 2.0 * moments[2] - moments.sum(), abs(moments[2]), 0.0
     if not (unphysical or (mass <= light and np.max(np.abs(moments)) <= light)):
-        if mass == 0 and np.any(tensor != 0):
-            raise ValueError("inertia but no mass; give it a mass above 0 kg")
-        if not moments[0] >= -slack:
+        if not moments[0] >= -MOST_ROUNDING * largest - NOISE:
             raise ValueError(f"a principal moment of inertia of {moments[0]:g} kg m^2, expected at least 0")
-        if not moments[2] <= moments[0] + moments[1] + slack:
+        if not excess <= MOST_ROUNDING * largest + NOISE:
             raise ValueError(
                 f"principal moments of inertia {', '.join(f'{m:g}' for m in moments)} kg m^2, "
                 "which are impossible: the largest must not exceed the sum of the others"
             )
-    return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T)
+        if excess > ROUND_OFF * largest + NOISE:
+            nearest = consistent_moments(moments)
+            change = 100.0 * float(np.linalg.norm(nearest - moments) / np.linalg.norm(moments))
+            tensor = axes @ np.diag(nearest) @ axes.T
+    return inertial_parameters(mass, T[:3, 3], T[:3, :3] @ tensor @ T[:3, :3].T), change
 
 
 def stated_inertial(inertial: ET.Element) -> tuple[float, np.ndarray, np.ndarray]:

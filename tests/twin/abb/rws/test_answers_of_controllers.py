@@ -81,7 +81,7 @@ def test_a_refusal_has_the_recorded_status_and_a_number_as_code(
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_loaded_module_has_its_text_and_a_count_of_changes(version, ask):
+def test_a_loaded_module_has_its_text_and_a_count_of_changes(version, ask, services):
     def state(path):
         status, document = ask(version, "GET", path)
         assert status == 200
@@ -93,6 +93,11 @@ def test_a_loaded_module_has_its_text_and_a_count_of_changes(version, ask):
     text = state(read)["module-text"]
     assert (unquote(text) if version == 1 else text) == PROGRAM.rstrip()
     assert state(f"{MODULES}/m/changecount")["count"] == "0"
+    (services[version].home / "n.mod").write_text("MODULE N\nVAR num one := 1;\nENDMODULE\n")
+    load = f"{TASK}?action=loadmod" if version == 1 else f"{TASK}/loadmod?mastership=implicit"
+    assert ask(version, "POST", load, "modulepath=HOME:/n.mod")[0] == 204
+    assert ask(version, "POST", load, "modulepath=HOME:/n.mod")[0] >= 400  # it is there already
+    assert state(f"{MODULES}/m/changecount")["count"] == "1"
 
 
 @pytest.mark.parametrize("version", [1, 2])

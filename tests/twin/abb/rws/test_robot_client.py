@@ -1,6 +1,7 @@
 """abb-robot-client 0.4.0, unchanged: every method against a virtual controller."""
 
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from abb_robot_client.rws import (
     SubscriptionResourceType,
 )
 
+from tests.support.refusals import refused
 from tests.support.web_services import WebServices, wait_until
+from twin.rapid.values import PREDEFINED
 
 
 @pytest.fixture
@@ -103,29 +106,23 @@ def test_data_is_read_and_written_as_rapid_writes_it(client):
     assert client.get_rapid_variable("M/own") == "1"
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("count", "TRUE", "count: expected num, got TRUE"),
-        ("count", "1+1", "expected a value as RAPID writes it"),
-        ("count", "reg1", "expected a value as RAPID writes it"),
-        ("count", "1;\nVAR num y := 2", "expected a value as RAPID writes it"),
-        ("count", "1;\nENDMODULE\nMODULE N", "expected a value as RAPID writes it"),
-        ("list", "[1,2]", "list is an array of 3"),
-        ("table", "[[1,2],[3]]", "table is an array of 2x2"),
-        ("list", "1", "expected an array"),
-        ("jt", "[1,2]", "expected"),
-        ("note", '"' + 81 * "x" + '"', "at most 80 characters"),
-        ("M/a", "1", "a is constant"),
-        ("own", "1", "there is no data own"),
-        ("nothing", "1", "there is no data nothing"),
-        ("M/x/y", "1", "expected TASK/module/name"),
-    ],
-)
-def test_wrong_data_is_refused_and_nothing_changes(client, name, value, sentence):
+NO_VALUE = "expected a value as RAPID writes it"
+WRONG = (
+    ("count", "TRUE", "count: expected num, got TRUE"), ("count", "1+1", NO_VALUE),
+    ("count", "reg1", NO_VALUE), ("count", "1;\nVAR num y := 2", NO_VALUE),
+    ("count", "1;\nENDMODULE\nMODULE N", NO_VALUE),
+    ("list", "[1,2]", "list is an array of 3"), ("table", "[[1,2],[3]]", "table is an array of 2x2"),
+    ("list", "1", "expected an array"), ("jt", "[1,2]", "expected"),
+    ("note", f'"{81 * "x"}"', "at most 80 characters"), ("M/a", "1", "a is constant"),
+    ("own", "1", "there is no data own"), ("nothing", "1", "there is no data nothing"),
+    ("M/x/y", "1", "expected TASK/module/name"),
+)  # fmt: skip
+
+
+def test_wrong_data_is_refused_and_nothing_changes(client):
     before = client.get_rapid_variable("list")
-    with pytest.raises(ABBException, match=sentence):
-        client.set_rapid_variable(name, value)
+    rows = ((partial(client.set_rapid_variable, name, value), told) for name, value, told in WRONG)
+    refused(*rows, error=ABBException)
     assert client.get_rapid_variable("list") == before
 
 
@@ -141,7 +138,7 @@ def test_pose_and_joint_angles_are_those_of_the_arm(served, client):
     q = served.controller.arm.q
     assert client.get_jointtarget().robax == pytest.approx(np.degrees(q), abs=1e-6)
     target = client.get_robtarget()
-    pose = served.controller.kinematics.target(*frames(), q)
+    pose = served.controller.kinematics.target(PREDEFINED["tool0"].value, PREDEFINED["wobj0"].value, q)
     assert target.trans == pytest.approx(pose["trans"].values, abs=1e-3)
     shifted = client.get_robtarget(tool="tGripper", wobj="wobjTableN", coordinate="Wobj")
     assert np.linalg.norm(shifted.trans - target.trans + [400, 0, 0]) == pytest.approx(100.0, abs=1e-3)
@@ -153,13 +150,7 @@ def test_pose_and_joint_angles_are_those_of_the_arm(served, client):
         client.get_jointtarget("ROB_2")
 
 
-def frames():
-    from twin.rapid.values import PREDEFINED
-
-    return PREDEFINED["tool0"].value, PREDEFINED["wobj0"].value
-
-
-def test_signals_files_users_and_speed(served, client):
+def test_signals_files_users_speed_and_active_tasks(served, client):
     client.set_digital_io("do1", 0)
     assert client.get_digital_io("do1") == 0
     client.set_analog_io("ao1", 2.5)
@@ -180,9 +171,6 @@ def test_signals_files_users_and_speed(served, client):
     client.set_speedratio(40)
     assert client.get_speedratio() == 40.0
     client.set_speedratio(100)
-
-
-def test_tasks_are_activated_and_deactivated(client):
     client.deactivate_task("T_ROB1")
     assert not client.get_tasks()["T_ROB1"].active
     client.start()  # which activates it
@@ -219,26 +207,22 @@ def test_messages_go_to_a_task_and_back(abb_robot, tmp_path):
         client.send_ipc_message("RMQ_T_ROB1", "a <b>", "answers")
         wait_until(lambda: heard)
         assert heard[0].data == "string;&quot;a &lt;b&gt;&quot;"  # the client does not decode XML
-        for target, data, sentence in (
-            ("none", "num;1", "no queue none"), ("RMQ_T_ROB1", "num;TRUE", "expected num"),
-            ("RMQ_T_ROB1", "num;f(1)", "a value as RAPID writes it"),
-        ):  # fmt: skip
-            with pytest.raises(ABBException, match=sentence):
-                client.send_ipc_message(target, data, "answers")
+        send = partial(client.send_ipc_message, queue_name="answers")
+        refused(
+            (lambda: send("none", "num;1"), "no queue none"),
+            (lambda: send("RMQ_T_ROB1", "num;TRUE"), "expected num"),
+            (lambda: send("RMQ_T_ROB1", "num;f(1)"), NO_VALUE), error=ABBException,
+        )  # fmt: skip
         subscription.close()
         client.close()
 
 
 def test_events_come_within_20_ms(served, client):
     kind, medium = SubscriptionResourceType, SubscriptionResourcePriority.Medium
-    wanted = [
-        SubscriptionResourceRequest(kind.ControllerState, medium),
-        SubscriptionResourceRequest(kind.ExecutionState, medium),
-        SubscriptionResourceRequest(kind.OperationalMode, medium),
-        SubscriptionResourceRequest(kind.Signal, medium, "ao1"),
-        SubscriptionResourceRequest(kind.PersVar, medium, "list"),
-        SubscriptionResourceRequest(kind.Elog, medium),
-    ]
+    plain = (kind.ControllerState, kind.ExecutionState, kind.OperationalMode, kind.Elog)
+    wanted = [SubscriptionResourceRequest(one, medium) for one in plain]
+    wanted.append(SubscriptionResourceRequest(kind.Signal, medium, "ao1"))
+    wanted.append(SubscriptionResourceRequest(kind.PersVar, medium, "list"))
     events, times = [], []
     subscription = client.subscribe(wanted, lambda one: events.append((time.perf_counter(), one)))
     wait_until(lambda: any(one.is_open for one in served.services.subscriptions.all))

@@ -108,11 +108,19 @@ def test_files_modules_tasks_and_signals(served, client):
     assert client.post("/rw/rapid/tasks/activate?mastership=implicit", task="T_ROB1").status_code == 204
     assert client.post("/rw/iosystem/signals/Local/Unit/ao1/set-value", lvalue="1.5").status_code == 204
     assert client.value("/rw/iosystem/signals/ao1", "lvalue") == "1.5"
+    names, path = [], "/rw/iosystem/signals?limit=2"
+    while path:  # lists come in pages
+        page = client.get(path).json()
+        names += [one["name"] for one in page["_embedded"]["resources"]]
+        following = page["_links"].get("next")
+        path = following and f"/rw/iosystem/{following['href']}"
+    assert names == sorted(set(names))
+    assert {"ao1", "di1", "do1"} <= set(names)
     found = client.post("/rw/rapid/symbols/search", symtyp="per", blockurl="RAPID/T_ROB1").json()
     assert "count" in {one["name"] for one in found["_embedded"]["resources"]}
 
 
-def test_pose_speed_events_and_configuration(served, client):
+def test_pose_speed_mode_events_and_configuration(served, client):
     unit = "/rw/motionsystem/mechunits/ROB_1"
     T = twin.forward_kinematics(served.controller.robot, served.controller.arm.q)
     for name, value in zip("xyz", T[:3, 3], strict=True):
@@ -123,30 +131,18 @@ def test_pose_speed_events_and_configuration(served, client):
     assert client.post(speed, **{"speed-ratio": "50"}).status_code == 204
     assert client.value("/rw/panel/speedratio", "speedratio") == "50"
     assert client.post(speed, **{"speed-ratio": "100"}).status_code == 204
+    assert client.post("/rw/panel/opmode", opmode="MANR").status_code == 204
+    answer = client.post("/rw/rapid/execution/start", cycle="once")
+    assert answer.json()["status"]["code"] == -1073445860
+    assert client.post("/rw/panel/opmode", opmode="AUTO").status_code == 204
     events = client.get("/rw/elog/0").json()["_embedded"]["resources"]
     assert "10140" in {one["code"] for one in events}
     assert "rob1_6" in client.get("/rw/cfg/moc/arm/instances").text
 
 
-def test_lists_come_in_pages(client):
-    names, path = [], "/rw/iosystem/signals?limit=2"
-    while path:
-        page = client.get(path).json()
-        names += [one["name"] for one in page["_embedded"]["resources"]]
-        following = page["_links"].get("next")
-        path = following and f"/rw/iosystem/{following['href']}"
-    assert names == sorted(set(names))
-    assert {"ao1", "di1", "do1"} <= set(names)
-
-
 def test_events_and_the_keep_alive_of_version_2(served, client):
-    form = {
-        "resources": ["1", "2"],
-        "1": f"{COUNT}/data;value",
-        "1-p": "1",
-        "2": "/rw/panel/ctrl-state",
-        "2-p": "0",
-    }
+    form = {"resources": ["1", "2"], "1": f"{COUNT}/data;value", "1-p": "1"}
+    form |= {"2": "/rw/panel/ctrl-state", "2-p": "0"}
     address = client.session.post(client.url + "/subscription", data=form, headers=FORM).headers["Location"]
     cookies = "; ".join(f"{one.name}={one.value}" for one in client.session.cookies)
     given = {"sslopt": {"cert_reqs": ssl.CERT_NONE}, "header": {"Cookie": cookies}, "timeout": 5}
@@ -163,13 +159,6 @@ def test_events_and_the_keep_alive_of_version_2(served, client):
     assert "motoroff" in events.recv()
     events.close()
     client.post("/rw/panel/ctrl-state", **{"ctrl-state": "motoron"})
-
-
-def test_the_mode_of_a_virtual_controller_can_be_set(client):
-    assert client.post("/rw/panel/opmode", opmode="MANR").status_code == 204
-    answer = client.post("/rw/rapid/execution/start", cycle="once")
-    assert answer.json()["status"]["code"] == -1073445860
-    assert client.post("/rw/panel/opmode", opmode="AUTO").status_code == 204
 
 
 def test_certificates(tmp_path, monkeypatch):
