@@ -30,16 +30,13 @@ MOST = 50.0
 """Largest residuals in percent of the torque; measured arms have up to 36."""
 
 MATTERS = 1.0
-"""Residuals in percent of the torque above which a lack of fit is a note."""
+"""Residuals in percent of the torque above which a lack of fit, or a change with time, matters."""
 
 CHANGES = 2.0
 """Largest ratio of the residuals to those of fits to halves; measured arms have up to 1.6."""
 
 NOT_WORSE = 1.05
 """Largest ratio of the residuals on validation recordings to those of the given robot."""
-
-ROUNDED = 1e-3
-"""Residuals in percent of the torque that do not matter."""
 
 VAGUE = 0.25
 """Deviation of the inertia about a joint, relative to it, from which it is not determined."""
@@ -61,7 +58,7 @@ def model_findings(found: Identification, wrong: bool = False) -> list[Finding]:
         found: the fit.
         wrong: whether the recordings are known to be wrong, so that nothing else explains them.
     """
-    worse = [] if found.validation is None else list(worse_findings(found, found.validation))
+    worse = [] if found.validation is None else list(worse_findings(found, found.validation, MATTERS))
     if found.noise is None:
         return worse
     clipped = list(clipped_findings(found))
@@ -78,14 +75,15 @@ def fit_findings(found: Identification) -> Iterator[Finding]:
     if reason is not None:
         yield reason
         return
-    if found.growth is not None and np.max(found.growth) > CHANGES:
-        joint = int(np.argmax(found.growth)) + 1
+    percent, rest, lacking = found.residuals.percent, found.unfiltered, np.flatnonzero(lacks(found))
+    growth = np.where(percent > MATTERS, 0.0 if found.growth is None else found.growth, 0.0)
+    if np.max(growth) > CHANGES:
+        joint = int(np.argmax(growth)) + 1
         yield Finding(
             "changes", (joint,),
-            f"the recording changes with time: the residuals of joint {joint} are {np.max(found.growth):.3g} "
+            f"the recording changes with time: the residuals of joint {joint} are {np.max(growth):.3g} "
             "times those of fits to its halves",
         )  # fmt: skip
-    percent, rest, lacking = found.residuals.percent, found.unfiltered, np.flatnonzero(lacks(found))
     if lacking.size and np.max(percent[lacking]) > MATTERS:
         worst = lacking[np.argmax(percent[lacking])]
         yield Finding(
@@ -97,13 +95,16 @@ def fit_findings(found: Identification) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def worse_findings(found: Identification, after: JointResiduals) -> Iterator[Finding]:
-    """Yield a finding if parameters predict the validation recordings worse than those of the given robot."""
+def worse_findings(found: Identification, after: JointResiduals, least: float) -> Iterator[Finding]:
+    """Yield a finding if parameters predict the validation recordings worse than those of the given robot.
+
+    Residuals up to `least`, in percent of the torques, do not matter.
+    """
     before = found.validation_before
     if before is None or found.mass_factor is None:
         return
     worse = np.exp(np.mean(np.log(np.maximum(after.rms, 1e-300) / np.maximum(before.rms, 1e-300))))
-    if worse > NOT_WORSE and np.max(after.percent) > ROUNDED:
+    if worse > NOT_WORSE and np.max(after.percent) > least:
         yield Finding(
             "worse", (),
             f"on the validation recordings, residuals are {worse:.3g} times those of the given robot, "

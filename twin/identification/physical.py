@@ -39,7 +39,7 @@ from twin.arrays import Floats
 from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
-from twin.identification.model_faults import ROUNDED, worse_findings
+from twin.identification.model_faults import worse_findings
 from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel
 from twin.logs.recordings.finding import Finding, joint_names
@@ -64,6 +64,9 @@ distant start.
 
 MOST_GROWTH = 1.5
 """Largest ratio of the residuals of a file to those of the free fit."""
+
+ROUNDED = 1e-3
+"""Residuals in percent of the torque that do not matter."""
 
 UNCERTAINTY = float(np.e)
 """Factor of uncertainty of the given friction and rotors where the unconstrained fit determines larger
@@ -219,7 +222,7 @@ def file_findings(solution: PhysicalSolution) -> list[Finding]:
     """Return findings for a file that is worse than the given robot, or than the free fit."""
     found, findings = solution.found, []
     if solution.validation is not None:
-        findings += worse_findings(found, solution.validation)
+        findings += worse_findings(found, solution.validation, ROUNDED)
     growth = solution.residuals_of_file.rms / np.maximum(found.residuals.rms, 1e-300)
     growth[solution.residuals_of_file.percent < ROUNDED] = 0.0
     joints = tuple((np.flatnonzero(growth > MOST_GROWTH) + 1).tolist())
