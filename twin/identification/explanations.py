@@ -105,7 +105,7 @@ def explanation(found: Identification) -> Finding | None:
         if (one.certain and one.gain(before) > -AS_GOOD)
         or (one.gain(before) > BETTER and np.max(one.percent) < REMAINS * np.max(before))
     ]  # fmt: skip
-    best = max(explains, key=lambda change: change.gain(before), default=None)
+    best = min(explains, key=lambda change: np.max(change.percent), default=None)
     if best is None:
         return None
     worst, after = np.max(before), np.max(best.percent)
