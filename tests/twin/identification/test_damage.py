@@ -74,6 +74,7 @@ GEAR = 1 / 127.0
         (damage.scaled(1, GEAR), "unit", (1,), "is it that of the motor, before the gear?"),
         (damage.scaled(4, 0.12), "unit", (4,), "by about 0.12; is it a current"),
         (damage.swapped("q", 1, 2), "swapped", (1, 2), "the positions of joints 1 and 2 seem to be swapped"),
+        (lambda t, q, tau, rng: (t, q * [1, 1, -1, 1, 1, 1], tau), "sign", (3,), "the position of joint 3"),
         (damage.swapped("tau", 5, 6), "swapped", (5, 6), "the torques of joints 5 and 6 seem to be swapped"),
         (damage.clipped(3, 0.5), "clipped", (3,), "the recording saturates"),
     ],

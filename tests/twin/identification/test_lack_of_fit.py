@@ -60,6 +60,7 @@ ONE = np.array([0.0, 1.0, 0.0])  # joint 2
         (later(lambda t, q, tau: (q + 0.2 * ONE, tau)), "changes", (2,), "position of joint 2 jumps by"),
         (lambda t, q, tau: (t, q, tau * (1.0 + 0.03 * t[:, None] * ONE)), "changes", (2,), "all the time"),
         (lambda t, q, tau: (np.where(t > 5.0, 1.4 * t - 2.0, t), q, tau), "changes", (), "the clock seems"),
+        (later(lambda t, q, tau: (q, tau * [1.0, 1.4, 0.7])), "changes", (3,), "fits to its halves"),
         (lambda t, q, tau: (t, q, np.where(ONE, 3.0, tau)), "frozen", (2,), "torque of joint 2 is constant"),
         (lambda t, q, tau: (t, q * (1.0 - 2.0 * ONE), tau), "sign", (2,), "the position of joint 2 seems"),
     ],
