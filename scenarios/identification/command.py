@@ -220,7 +220,10 @@ class Identify(Command):
                 progress=begin("identifying"), **self.common(),
             )  # fmt: skip
         solution = physical_solution(found) if self.physical or self.out else None
-        findings = [*found.findings, *([] if solution is None else file_findings(solution, bool(self.out)))]
+        findings = [*found.findings]
+        if self.out and solution is not None:
+            of_fit = {one.name for one in findings}
+            findings += [one for one in file_findings(solution) if one.name not in of_fit]
         bias = check_bias(found) if self.check_bias else None
         report = Report(found, solution, bias, findings, self.wide)
         stops = [one for one in findings if one.stops and one.name not in self.accept]

@@ -129,6 +129,8 @@ class Report:
             "residuals": _residuals(found.residuals),
             "residuals_unweighted": _residuals(found.ordinary),
             "residuals_unfiltered": _residuals(found.unfiltered),
+            "noise": found.noise,
+            "over_halves": found.growth,
             "residuals_with_rest": _residuals(found.with_rest),
             "validation": _residuals(found.validation),
             "validation_moving": _residuals(found.validation_moving),
@@ -326,6 +328,10 @@ def residual_table(found: Identification) -> Table:
     columns = _residual_columns(found.residuals)
     if found.unfiltered is not None:
         columns["unfiltered, %"] = found.unfiltered.percent
+    if found.unfiltered is not None and found.noise is not None:
+        columns["noise, %"] = 100.0 * found.noise / np.maximum(found.unfiltered.torque_rms, 1e-300)
+    if found.growth is not None:
+        columns["over halves"] = found.growth
     if found.with_rest is not None:
         columns["with rest, %"] = found.with_rest.percent
     columns["unweighted, %"] = found.ordinary.percent

@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.arrays import Floats
-from twin.identification.alternatives import Alternatives, alternatives, delayed_torques, thinned
+from twin.identification.alternatives import (
+    Alternatives,
+    alternatives,
+    delayed_torques,
+    mean_logarithm,
+    thinned,
+)
 from twin.identification.measurements import Measurements
 from twin.identification.torque_model import TorqueModel
 from twin.logs.recordings.finding import Finding
@@ -78,50 +84,63 @@ def found_delay(model: TorqueModel, measured: Sequence[Measurements]) -> Delay |
         return None
     step: Any = 1.0 / (SHIFTS_PER_PERIOD * max(o.low_pass.cutoff for o in filtered if o.low_pass is not None))
     K = min(int(np.ceil(LONGEST / step)) + 1, MOST_SHIFTS)
-    coarse = alternatives(model, filtered, step * np.arange(-K, K + 1))
-    costs = np.array([coarse.fit_delayed(float(d))[1] for d in coarse.shifts])
+    coarse = Scan(model, filtered, step * np.arange(-K, K + 1))
+    costs = np.array([coarse.cost(float(d)) for d in coarse.shifts])
     best = float(coarse.shifts[np.argmin(costs)])
-    fine = step / FINER * np.arange(-FINER, FINER + 1)
-    other = alternatives(model, filtered, best + fine)
-    finer = np.array([other.fit_delayed(float(d))[1] for d in other.shifts])
+    other = Scan(model, filtered, best + step / FINER * np.arange(-FINER, FINER + 1))
+    finer = np.array([other.cost(float(d)) for d in other.shifts])
     value, curvature = _refined(other, float(other.shifts[np.argmin(finer)]), step / FINER)
     shifts = np.concatenate([coarse.shifts, other.shifts])
     order = np.argsort(shifts)
     shifts, costs = shifts[order], np.concatenate([costs, finer])[order]
-    at_zero = float(coarse.fit_delayed(0.0)[1])
-    _, at_value = other.fit_delayed(value)
-    count = float(np.sum(other.counts)) / other.oversampling
+    falls = coarse.cost(0.0) - other.cost(value)
+    count = float(np.sum(other.equations.counts)) / other.equations.oversampling
     deviation = 1.0 / np.sqrt(count * curvature) if curvature > 0 else np.inf
-    error = _error(coarse, value)
-    return Delay(value, float(deviation), at_zero - at_value, error, shifts, costs)
+    return Delay(value, float(deviation), falls, coarse.error(value), shifts, costs)
 
 
-def _refined(other: Alternatives, best: float, step: float) -> tuple[float, float]:
+class Scan:
+    """Fits with torques that are read later by some time.
+
+    Args:
+        model: model that is fitted.
+        measured: thinned measurements.
+        shifts: (K,) times by which torques are read later, in [s], at equal intervals.
+    """
+
+    def __init__(self, model: TorqueModel, measured: Sequence[Measurements], shifts: Floats) -> None:
+        from scipy.interpolate import CubicSpline
+
+        self.shifts = shifts
+        self._spline: Any = CubicSpline(shifts, np.eye(len(shifts)))
+        torques = {id(one): [delayed_torques(one, float(d)) for d in shifts] for one in measured}
+        self.equations: Alternatives = alternatives(
+            model, measured, lambda one, at, _: np.stack([tau[at] for tau in torques[id(one)]], axis=-1)
+        )
+
+    def cost(self, delay: float) -> float:
+        """Return the mean logarithm of the residuals with torques that are read later by a delay, in [s]."""
+        return mean_logarithm(*self.equations.fit(self._spline(delay)))
+
+    def error(self, delay: float) -> float:
+        """Return the largest change of a joint's torques by a delay, relative to them."""
+        late, now = self.equations.R[:, :, self.equations.r :], self._spline(0.0)
+        change = np.linalg.norm(late @ (self._spline(delay) - now), axis=1)
+        return float(np.max(change / np.maximum(np.linalg.norm(late @ now, axis=1), np.finfo(float).tiny)))
+
+
+def _refined(scan: Scan, best: float, step: float) -> tuple[float, float]:
     """Return the delay with the smallest residuals near one, in [s], and the curvature of L there."""
     from scipy.optimize import minimize_scalar
 
-    low, high = max(best - step, other.shifts[0]), min(best + step, other.shifts[-1])
-    found: Any = minimize_scalar(
-        lambda d: other.fit_delayed(float(d))[1],
-        bounds=(low, high),
-        method="bounded",
-        options={"xatol": NEAR},
-    )
+    low, high = max(best - step, scan.shifts[0]), min(best + step, scan.shifts[-1])
+    found: Any = minimize_scalar(scan.cost, bounds=(low, high), method="bounded", options={"xatol": NEAR})
     value, least, h = float(found.x), float(found.fun), 0.1 * step
     while True:  # L is a parabola only where it is within a fraction of its minimum
-        L = [other.fit_delayed(value + k * h)[1] for k in (-1, 1)]
+        L = [scan.cost(value + k * h) for k in (-1, 1)]
         if max(L) - least < PARABOLA or h < NEAR:
             return value, max((L[0] - 2.0 * least + L[1]) / h**2, 0.0)
         h *= 0.5
-
-
-def _error(other: Alternatives, value: float) -> float:
-    """Return the largest change of a joint's torques by a delay, relative to them."""
-    late = other.R[:, :, other.r + len(other.R) :]
-    weights = other.weights_at(value) - other.weights_at(0.0)
-    change = np.linalg.norm(late @ weights, axis=1)
-    whole = np.linalg.norm(late @ other.weights_at(0.0), axis=1)
-    return float(np.max(change / np.maximum(whole, np.finfo(float).tiny)))
 
 
 def without_delay(measured: Measurements, delay: float) -> Measurements:

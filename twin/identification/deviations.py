@@ -9,9 +9,9 @@ residuals e, the parameters of one such draw differ by
     d = P sum over blocks b of s_b A_b^T e_c(b),     P = (A^T A)^-1,  s_b = +-1, c(b) drawn at random.
 
 Their covariance needs no draws: it is `P [sum over b, c of (A_b^T e_c)(A_b^T e_c)^T / B] P` for B blocks.
-The fit absorbs a share of the noise, so that residuals are smaller than it.  That share is
-`trace(P [...]) / |e|^2`, and the covariance is divided by one less it; for white noise this is the usual
-correction of r parameters for N equations, `N / (N - r)`.
+The fit absorbs a share of the noise, so that its residuals are smaller than it, in a short recording by half.
+Each e is therefore the error of a fit without its own equation, `e / (1 - h)` with the leverage
+`h = a P a^T` of its row a.
 
 Errors that last longer than a block, such as friction that drifts with the temperature, are seen by a fit to
 each half of the recordings.  `half_factors` gives the ratio of the differences of both fits to their
@@ -21,7 +21,9 @@ Nothing of this sees an error that repeats with the motion, such as a ripple of 
 it: residuals at neighbouring positions, recorded at different times, are then alike.
 
 Sources: H. Künsch, "The jackknife and the bootstrap for general stationary observations", Annals of
-Statistics 17 (1989), on blocks; J. von Neumann, "Distribution of the ratio of the mean square successive
+Statistics 17 (1989), on blocks; J. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance matrix
+estimators with improved finite sample properties", Journal of Econometrics 29 (1985), on the leverage;
+J. von Neumann, "Distribution of the ratio of the mean square successive
 difference to the variance", Annals of Mathematical Statistics 12 (1941), on the correlation of neighbours.
 """
 
@@ -33,7 +35,7 @@ import numpy as np
 
 from twin.arrays import Floats
 from twin.errors import IdentificationWarning
-from twin.identification.least_squares import Fit, solved, triangles
+from twin.identification.least_squares import Fit, Triangles, solved, triangles
 from twin.identification.measurements import Measurements, equations
 from twin.identification.torque_model import TorqueModel
 
@@ -49,8 +51,8 @@ FEWEST_PER_PARAMETER = 4
 FEWEST_BLOCKS = 8
 """Smallest number of blocks of a recording; in shorter recordings blocks are shorter."""
 
-MOST_ABSORBED = 0.5
-"""Largest share of the noise that the fit is assumed to absorb."""
+MOST_LEVERAGE = 0.9
+"""Largest leverage: an equation that alone determines a parameter has 1, and no residual."""
 
 REPEATS = 0.3
 """Correlation of residuals at neighbouring positions above which a warning is given."""
@@ -85,7 +87,8 @@ class Residuals(NamedTuple):
         part: the part that has the recording.
         measured: the recording.
         indices: (N,) indices of the samples.
-        weighted: (N, n) residuals over their deviations; 0 for the equations that are not used.
+        weighted: (N, n) errors over their deviations, of fits without the equation; 0 for equations that are
+            not used.
         shares: (N, n) weights of the samples in the equations; 0 for the equations that are not used.
     """
 
@@ -101,22 +104,28 @@ def weighted_residuals(model: TorqueModel, fit: Fit, parts: Sequence[Part]) -> l
     result = []
     pairs = [(part, one) for part in parts for one in part.measured]
     for part, one in pairs:
-        beta = part.columns @ fit.beta + part.known  # (r,) or (n, r)
-        blocks = [
-            (block.indices, block.rows[..., -1] - np.sum(block.rows[..., :-1] * beta, axis=-1), block.shares)
-            for block in equations(model, one)
-        ]
+        beta, blocks = part.columns @ fit.beta + part.known, []  # (r,) or (n, r)
+        for block in equations(model, one):
+            weights = block.used * fit.weights * part.weight
+            rest = weights * (block.rows[..., -1] - np.sum(block.rows[..., :-1] * beta, axis=-1))
+            leverage = np.sum(_whitened(block.rows, fit, part, weights) ** 2, axis=-1)
+            rest /= 1.0 - np.minimum(leverage, MOST_LEVERAGE)
+            blocks.append((block.indices, rest, block.shares))
         if blocks:
-            indices, rest, shares = (np.concatenate(rows) for rows in zip(*blocks, strict=True))
-            rest *= (shares > 0) * fit.weights * part.weight
-            result.append(Residuals(part, one, indices, rest, shares))
+            result.append(Residuals(part, one, *(np.concatenate(rows) for rows in zip(*blocks, strict=True))))
     return result
+
+
+def _whitened(rows: Floats, fit: Fit, part: Part, weights: Floats) -> Floats:
+    """Return weighted rows (N, n, m) in coordinates in which all rows of the fit have the unit matrix."""
+    of_joints = np.swapaxes(rows[..., :-1], 0, 1) @ (part.columns @ fit.spread)
+    return np.swapaxes(of_joints, 0, 1) * weights[..., None]
 
 
 def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals]) -> tuple[Floats, int]:
     """Return the covariance (m, m) of fitted unknowns by the block bootstrap, and the number of blocks."""
     m, n = len(fit.beta), model.robot.n
-    middle, energy, count = np.zeros((m, m)), 0.0, 0
+    middle, count = np.zeros((m, m)), 0
     for rest in residuals:
         N, one, part = len(rest.weighted), rest.measured, rest.part
         length = max(1, min(round(BLOCK * one.row_rate), N // FEWEST_BLOCKS))
@@ -124,33 +133,19 @@ def block_covariance(model: TorqueModel, fit: Fit, residuals: Sequence[Residuals
         shares = np.maximum(np.mean(rest.shares**2, axis=0), 1.0 / N)  # gaps do not make the noise smaller
         e = (rest.weighted / np.sqrt(shares))[: whole * length].reshape(whole, length * n)
         for block in equations(model, one, length):
-            rows = np.swapaxes(block.rows[..., :-1], 0, 1) @ (part.columns @ fit.spread)
-            rows = np.swapaxes(rows, 0, 1)
-            rows *= (block.used * fit.weights * part.weight)[..., None]
+            rows = _whitened(block.rows, fit, part, block.used * fit.weights * part.weight)
             padding = np.zeros((-len(rows) % length, n, m))
             rows = np.concatenate([rows, padding]).reshape(-1, length * n, m)
             products = (e @ rows).reshape(-1, m)  # of every block of rows with every block of residuals
             middle += products.T @ products / whole
-        energy += float(np.sum(rest.weighted**2))
         count += whole
-    absorbed = min(float(np.trace(middle)) / energy, MOST_ABSORBED) if energy > 0 else 0.0
-    return fit.spread @ middle @ fit.spread.T / (1.0 - absorbed), count
+    return fit.spread @ middle @ fit.spread.T, count
 
 
-def half_factors(
-    model: TorqueModel, fit: Fit, covariance: Floats, measured: Sequence[Measurements]
-) -> Floats | None:
-    """Return factors (r,) of at least 1 of the deviations, from fits to both halves of the recordings.
-
-    Args:
-        model: fitted model.
-        fit: fit to all of the recordings.
-        covariance: (r, r) covariance that is stated.
-        measured: the recordings.
-
-    Returns:
-        The factors, alike for parameters of one kind; `None` if a half determines too little.
-    """
+def half_fits(
+    model: TorqueModel, fit: Fit, measured: Sequence[Measurements]
+) -> list[tuple[Fit, Triangles]] | None:
+    """Return fits to both halves of the recordings, weighted alike; `None` if one determines too little."""
     halves: tuple[list[Measurements], list[Measurements]] = ([], [])
     for one in measured:
         t = one.t[np.any(one.used, axis=1)]
@@ -164,19 +159,46 @@ def half_factors(
         reduced = triangles(model, half) if half else None
         if reduced is None or np.sum(reduced.counts) < FEWEST_PER_PARAMETER * len(fit.beta):
             return None
-        fits.append(solved(reduced, fit.weights))
-        if fits[-1].rank < len(fit.beta):
+        fits.append((solved(reduced, fit.weights), reduced))
+        if fits[-1][0].rank < len(fit.beta):
             return None
+    return fits
+
+
+def half_factors(model: TorqueModel, fit: Fit, covariance: Floats, halves: Sequence[Fit]) -> Floats:
+    """Return factors (r,) of at least 1 of the deviations, alike for parameters of one kind.
+
+    Args:
+        model: fitted model.
+        fit: fit to all of the recordings.
+        covariance: (r, r) covariance that is stated.
+        halves: fits to both halves of the recordings.
+    """
     white = np.sqrt(np.diag(fit.covariance))
     larger = np.divide(np.sqrt(np.diag(covariance)), white, out=np.ones_like(white), where=white > 0)
-    spread = larger * np.sqrt(np.diag(fits[0].covariance) + np.diag(fits[1].covariance))
-    off = (fits[0].beta - fits[1].beta) / np.where(spread > 0, spread, np.inf)
+    spread = larger * np.sqrt(sum(np.diag(half.covariance) for half in halves))
+    off = (halves[0].beta - halves[1].beta) / np.where(spread > 0, spread, np.inf)
     kinds = np.array([symbol.rstrip("0123456789") for symbol in model.base.symbols])
     kinds = np.where(np.char.startswith(kinds, "F") | (kinds == "J"), kinds, "link")
     factors = np.ones(len(off))
     for kind in set(kinds.tolist()):
         factors[kinds == kind] = max(1.0, float(np.sqrt(np.mean(off[kinds == kind] ** 2))))
     return factors
+
+
+def growth_over_halves(fit: Fit, reduced: Triangles, halves: Sequence[tuple[Fit, Triangles]]) -> Floats:
+    """Return the ratios (n,) of the residuals of a fit to those of fits to both halves of the recordings.
+
+    Squares are divided by the numbers of equations less those of the parameters that they determine.
+    """
+
+    def squares(fit: Fit, reduced: Triangles) -> np.ndarray:
+        leverage = fit.weights**2 * np.sum((reduced.R[:, :, :-1] @ fit.spread) ** 2, axis=(1, 2))
+        return np.array([reduced.residual_norms(fit.beta) ** 2, np.maximum(reduced.counts - leverage, 1.0)])
+
+    whole, free = squares(fit, reduced)
+    parts, free_parts = np.sum([squares(*half) for half in halves], axis=0)
+    return np.sqrt(whole / free / np.maximum(parts / free_parts, np.finfo(float).tiny))
 
 
 def warn_of_repetition(residuals: Sequence[Residuals], percent: Floats) -> None:

@@ -16,7 +16,9 @@ from twin.identification.deviations import (
     Part,
     Residuals,
     block_covariance,
+    growth_over_halves,
     half_factors,
+    half_fits,
     warn_of_repetition,
     weighted_residuals,
 )
@@ -252,7 +254,9 @@ def _identified(
         covariance, blocks = block_covariance(model, fit, residuals)
         warn_of_repetition(residuals, of_joints.percent)
     filtered = [one for one in whole if one.low_pass is not None]
-    factors = half_factors(model, fit, covariance, whole) if len(filtered) == len(whole) else None
+    halves = half_fits(model, fit, whole) if len(filtered) == len(whole) else None
+    factors = None if halves is None else half_factors(model, fit, covariance, [half for half, _ in halves])
+    growth = None if halves is None else growth_over_halves(fit, weighted, halves)
     warn_of_extrapolation(model, covariance, whole, of_joints.torque_rms)
     factor = mass_factor(model, fit.beta, reduced)
     late = found_delay(model, whole)
@@ -260,10 +264,10 @@ def _identified(
         model, fit.beta, covariance, fit.condition, fit.rank, of_joints,
         joint_residuals(reduced, ordinary.beta), validation, speed,
         tuple(f"{one.name}: {one.how}" for one in whole), tuple(whole), tuple(kept_out), reduced,
-        weighted, fit, blocks, factor, late, half_factors=factors,
+        weighted, fit, blocks, factor, late, half_factors=factors, growth=growth,
     )  # fmt: skip
-    of_model = model_findings(found)
-    if not any(one.name in ("sign", "unit", "swapped") for one in of_model):
+    of_model = model_findings(found, any(one.stops for one in findings))
+    if not any(one.stops and one.name != "worse" for one in (*findings, *of_model)):
         of_model += delay_finding(late, _period(whole))
         warn_of_masses(model, factor, fit.beta, found.deviations)
     return replace(found, findings=(*findings, *spike_findings(with_spikes, whole), *of_model))

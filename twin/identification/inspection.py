@@ -7,7 +7,14 @@ from twin.errors import IdentificationError
 from twin.identification.filters import chosen_cutoff
 from twin.identification.measurements import Filtering, Measurements, filtered_measurements
 from twin.logs.recordings.even_time import parts_between_gaps, with_even_times
-from twin.logs.recordings.faults import frozen_torques, lost_rows, unwrapped, without_held, without_spikes
+from twin.logs.recordings.faults import (
+    frozen_torques,
+    jumps,
+    lost_rows,
+    unwrapped,
+    without_held,
+    without_spikes,
+)
 from twin.logs.recordings.finding import Finding
 from twin.logs.recordings.torque_recording import TorqueRecording
 from twin.robot.robot import Robot
@@ -29,9 +36,10 @@ def cured_parts(recording: TorqueRecording, robot: Robot) -> tuple[list[TorqueRe
     cured = []
     for part in parts:
         q, wraps = unwrapped(part.q, revolute)
+        jumped = jumps(part.t, q)
         q, spikes = without_spikes(q)
         q, held = without_held(q)
-        findings += [*wraps, *spikes, *held, *frozen_torques(q, part.tau)]
+        findings += [*wraps, *jumped, *spikes, *held, *frozen_torques(q, part.tau)]
         part, times = with_even_times(replace(part, q=q))
         findings += times if times else lost_rows(part.t, part.q)
         cured.append(part)

@@ -39,6 +39,7 @@ from twin.arrays import Floats
 from twin.dynamics.parameters import DRIVE, with_dynamic_parameters
 from twin.errors import IdentificationError
 from twin.identification.least_squares import JointResiduals, joint_residuals, triangles
+from twin.identification.model_faults import worse_findings
 from twin.identification.result import Identification
 from twin.identification.torque_model import FRICTION, TorqueModel
 from twin.logs.recordings.finding import Finding, joint_names
@@ -60,9 +61,6 @@ STEPS = 500
 """Largest number of Newton steps for one minimum; about 5 are typical, 10 for the last one, more from a
 distant start.
 """
-
-NOT_WORSE = 1.05
-"""Largest ratio of the residuals on validation recordings to those of the given robot."""
 
 MOST_GROWTH = 1.5
 """Largest ratio of the residuals of a file to those of the free fit."""
@@ -220,33 +218,20 @@ def physical_solution(found: Identification) -> PhysicalSolution:
     return PhysicalSolution(found, pi, joint_residuals(found.reduced, base.K @ pi), deviations)
 
 
-def file_findings(solution: PhysicalSolution, written: bool = True) -> list[Finding]:
-    """Return findings for a result that is worse than the given robot, or a file worse than the free fit.
-
-    Args:
-        solution: the physically possible parameters.
-        written: whether a file is to be written; otherwise the free fit alone is judged.
-    """
+def file_findings(solution: PhysicalSolution) -> list[Finding]:
+    """Return findings for a file that is worse than the given robot, or than the free fit."""
     found, findings = solution.found, []
-    before, after = found.validation_before, solution.validation if written else found.validation
-    if before is not None and after is not None and found.mass_factor is not None:
-        worse = np.exp(np.mean(np.log(np.maximum(after.rms, 1e-300) / np.maximum(before.rms, 1e-300))))
-        if worse > NOT_WORSE and np.max(after.percent) > ROUNDED:
-            text = (
-                f"on the validation recordings, residuals are {worse:.3g} times those of the given robot, "
-                f"{found.model.robot.name!r}: the others are too short, too noisy, or of another arm"
-            )
-            findings.append(Finding("worse", (), text))
-    if written:
-        growth = solution.residuals_of_file.rms / np.maximum(found.residuals.rms, 1e-300)
-        growth[solution.residuals_of_file.percent < ROUNDED] = 0.0
-        joints = tuple((np.flatnonzero(growth > MOST_GROWTH) + 1).tolist())
-        if joints:
-            text = (
-                f"possible links leave residuals of {joint_names(joints)} up to {np.max(growth):.3g} times "
-                "those of the free fit, which is no arm: the model lacks something, or a column is wrong"
-            )
-            findings.append(Finding("file", joints, text))
+    if solution.validation is not None:
+        findings += worse_findings(found, solution.validation, ROUNDED)
+    growth = solution.residuals_of_file.rms / np.maximum(found.residuals.rms, 1e-300)
+    growth[solution.residuals_of_file.percent < ROUNDED] = 0.0
+    joints = tuple((np.flatnonzero(growth > MOST_GROWTH) + 1).tolist())
+    if joints:
+        text = (
+            f"possible links leave residuals of {joint_names(joints)} up to {np.max(growth):.3g} times "
+            "those of the free fit, which is no arm: the model lacks something, or a column is wrong"
+        )
+        findings.append(Finding("file", joints, text))
     return findings
 
 

@@ -15,6 +15,7 @@ from twin.identification.measurements import Measurements, equations
 from twin.identification.near_rest import without_rest
 from twin.identification.outliers import sample_residuals
 from twin.identification.torque_model import TorqueModel
+from twin.logs.recordings.faults import quantum, signal_noise
 from twin.logs.recordings.finding import Finding
 
 
@@ -65,6 +66,7 @@ class Identification:
         delay: delay of the torques that remains; `None` if the recordings are exact or it was not sought.
         findings: what is wrong with the recordings; those whose `stops` is true make the result wrong.
         half_factors: (r,) factors of the deviations by halves; `None` if a half determines too little.
+        growth: (n,) ratios of the residuals to those of fits to both halves of the recordings; `None` alike.
     """
 
     model: TorqueModel
@@ -87,6 +89,7 @@ class Identification:
     delay: Delay | None = None
     findings: tuple[Finding, ...] = ()
     half_factors: Floats | None = None
+    growth: Floats | None = None
 
     def __repr__(self) -> str:
         name, count = self.model.robot.name, len(self.beta)
@@ -129,6 +132,17 @@ class Identification:
         weights = 1.0 if measured.weights is None else measured.weights
         rest = sample_residuals(self.model, self.beta, measured)
         return rest, measured.tau, measured.used & (np.broadcast_to(weights, rest.shape) > 0.5)
+
+    @cached_property
+    def noise(self) -> Floats | None:
+        """Deviations (n,) of the noise of the torques, seen without a model; `None` for exact logs."""
+        if any(one.low_pass is None for one in self.measured):
+            return None
+        noise = [
+            [max(signal_noise(tau), min(quantum(tau), np.ptp(tau)) / np.sqrt(12.0)) for tau in one.tau.T]
+            for one in self.measured
+        ]
+        return np.max(noise, axis=0)
 
     @cached_property
     def validation_moving(self) -> JointResiduals | None:

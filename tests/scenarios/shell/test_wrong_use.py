@@ -119,7 +119,7 @@ def folder(tmp_path_factory):
         ("run gravity_hold --cell none.toml", "cannot read none.toml"),
         ("run gravity_hold --cell cell.toml --tool 0.1", "twice: by --tool 0.1 and by tool.tcp of cell.toml"),
         ("run gravity_hold --cell cell.toml --payload 2", "the payload is given twice"),
-        ("new robot swing --from arm.urdf", "expected new robot --from FILE.urdf, without a name"),
+        ("new robot --from arm.urdf --folder ..", "expected new robot --from FILE.urdf, or new robot NAME"),
         ("export-model irb140", "name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both"),
         ("export-model rx90 --mjcf a.xml", "robot 'rx90' has no dynamics"),
         ("export-model irb140 --mjcf a.urdf", "expected a file name that ends in .xml"),

@@ -9,7 +9,7 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support import damage
 from tests.support.identified_arms import excited, slides_as_it_starts
-from twin.identification.alternatives import alternatives
+from twin.identification.alternatives import alternatives, percent_of
 from twin.identification.filters import differences
 from twin.identification.inspection import cured_parts
 from twin.identification.measurements import filtered_measurements
@@ -74,6 +74,7 @@ GEAR = 1 / 127.0
         (damage.scaled(1, GEAR), "unit", (1,), "is it that of the motor, before the gear?"),
         (damage.scaled(4, 0.12), "unit", (4,), "by about 0.12; is it a current"),
         (damage.swapped("q", 1, 2), "swapped", (1, 2), "the positions of joints 1 and 2 seem to be swapped"),
+        (lambda t, q, tau, rng: (t, q * [1, 1, -1, 1, 1, 1], tau), "sign", (3,), "the position of joint 3"),
         (damage.swapped("tau", 5, 6), "swapped", (5, 6), "the torques of joints 5 and 6 seem to be swapped"),
         (damage.clipped(3, 0.5), "clipped", (3,), "the recording saturates"),
     ],
@@ -140,11 +141,14 @@ def test_the_positions_decide_whether_stamps_are_right(arrays, how, said, off):
 def test_a_torque_is_no_better_for_being_smaller(linear, arrays):
     """All torques in another unit fit as well as before; one of them alone does not fit the others."""
     measured = filtered_measurements(twin.logs.torque_recording(*arrays))
-    other = alternatives(TorqueModel(linear), [measured])
-    _, L = other.fit()
+    other = alternatives(
+        TorqueModel(linear), [measured], lambda one, at, _: np.repeat(one.tau[at][:, None], 6, axis=1)
+    )
+    percent = percent_of(*other.fit(np.eye(6)))
     for factor in (1e-3, 1e3):
-        assert other.fit(factors=np.full(6, factor))[1] == pytest.approx(L, abs=1e-6)
-        assert other.fit(factors=np.where(np.arange(6) == 3, factor, 1.0))[1] > L
+        np.testing.assert_allclose(percent_of(*other.fit(factor * np.eye(6))), percent, rtol=1e-6)
+        alone = np.diag(np.where(np.arange(6) == 3, factor, 1.0))
+        assert np.sum(np.log(percent_of(*other.fit(alone)) / percent)) > 1.0
 
 
 def test_a_delay_has_its_deviation(linear, arrays):

@@ -234,3 +234,17 @@ def test_deviations_by_halves_hold_where_friction_drifts(arm, motion):
         inside.append([np.mean((off < 1.96 * size)[rubs]) for size in (found.deviations, by_halves)])
     blocks, halves = np.mean(inside, axis=0)
     assert halves > max(0.9, blocks)
+
+
+def test_deviations_of_a_short_recording_hold(arm):
+    """4 s of white noise: the fit absorbs a third of it, and joints of few equations much more."""
+    model, ratios = TorqueModel(arm), []
+    true, r = model.base.K @ model.parameters.values, len(model.base.columns)
+    t, q, tau = (values[:1000] for values in excited(arm, 1, DT))
+    for seed in range(10):
+        seen = filtered_measurements(noisy(np.random.default_rng(seed), (t, q, tau), 0.01))
+        fit = fitted(triangles(model, [seen]))
+        residuals = weighted_residuals(model, fit, [Part([seen], np.eye(r), np.zeros(r))])
+        covariance, _ = block_covariance(model, fit, residuals)
+        ratios.append(np.abs(fit.beta - true) / np.sqrt(np.diag(covariance)))
+    assert 0.90 <= np.mean(np.array(ratios) < 1.96) <= 0.98

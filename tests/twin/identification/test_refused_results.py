@@ -31,9 +31,8 @@ def other(linear):
 
 def test_a_result_from_an_arm_with_a_load_is_worse_than_the_given_robot(linear, other):
     loaded = measured(linear.with_payload(LOAD), 0.01)
-    solution = physical_solution(twin.identify(linear, loaded, validate=[other], **WHITE))
-    for written in (True, False):
-        (finding,) = file_findings(solution, written)
+    found = twin.identify(linear, loaded, validate=[other], **WHITE)
+    for (finding,) in (file_findings(physical_solution(found)), found.findings):
         assert (finding.name, finding.stops) == ("worse", True)
         assert "times those of the given robot, 'irb140': the others are too short" in finding.text
     right = twin.identify(linear, measured(linear, 0.01), validate=[other], **WHITE)
@@ -49,7 +48,6 @@ def test_torques_of_no_arm_leave_more_in_a_file_than_in_the_free_fit(linear, oth
     assert (finding.name, finding.stops) == ("file", True)
     assert 1 in finding.joints
     assert f"up to {np.max(solution.growth):.3g} times those of the free fit" in finding.text
-    assert file_findings(solution, written=False) == []
     assert file_findings(physical_solution(twin.identify(linear, other, **WHITE))) == []
 
 

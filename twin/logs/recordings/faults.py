@@ -22,6 +22,9 @@ WIDTH = 7
 SPIKE = 15.0
 """Distance of a spike from that median, in second differences that nine of ten samples stay below."""
 
+JUMP = 5.0
+"""Jump of a position, in steps that only one of a hundred samples exceeds."""
+
 MOST_SPIKES = 0.05
 """Largest share of samples that are spikes; more are noise."""
 
@@ -89,6 +92,22 @@ def without_spikes(q: Floats) -> tuple[Floats, list[Finding]]:
     return q, [Finding("spikes", tuple(joints), text, stops=False)]
 
 
+def jumps(t: Floats, q: Floats) -> list[Finding]:
+    """Return a finding for positions (N, n) that jump further than they ever move, and stay there."""
+    steps = np.diff(q, axis=0)
+    far = np.abs(steps) > JUMP * np.percentile(np.abs(steps), 99.0, axis=0)
+    stays = np.abs(
+        np.array([steps[max(k - 3, 0) : k + 4].sum(axis=0) for k in range(len(steps))])
+    ) > 0.5 * np.abs(steps)
+    others = np.sum(far, axis=1, keepdims=True) == 1  # rows that are missing move all joints
+    rows, joints = np.nonzero(far & stays & others)
+    if not rows.size:
+        return []
+    size, first = steps[rows[0], joints[0]], t[rows[0] + 1]
+    text = f"the position of joint {joints[0] + 1} jumps by {size:.3g} rad at {first:.6g} s: its zero changed"
+    return [Finding("changes", tuple(sorted({int(j) + 1 for j in joints})), text)]
+
+
 def quantum(values: Floats) -> float:
     """Return the smallest difference of neighbouring values (N,) that is not 0: a count of an encoder."""
     steps = np.abs(np.diff(values))
@@ -122,8 +141,10 @@ def held_values(q: Floats) -> Held:
         before, after = (np.abs(values[k + 4] - values[k]) / 4.0 for k in (starts - 4, ends + 1))
         speed = np.maximum(before, after)
         counts = np.array([_local_quantum(steps[max(k - NEAR, 0) : k + NEAR]) for k in ends])
-        moves = np.minimum(before, after) > np.maximum(3.0 * quantum(values), _noise(values[1:][steps > 0]))
-        moves &= jumps > 3.0 * np.maximum(counts, _noise(values[1:][steps > 0]))
+        moves = np.minimum(before, after) > np.maximum(
+            3.0 * quantum(values), signal_noise(values[1:][steps > 0])
+        )
+        moves &= jumps > 3.0 * np.maximum(counts, signal_noise(values[1:][steps > 0]))
         length = ends - starts + 1
         found = moves & (jumps > HELD * speed) & (jumps > 0.4 * length * speed)
         for start, end in zip(starts[found], ends[found], strict=True):
@@ -144,7 +165,7 @@ def _local_quantum(steps: Floats) -> float:
     return float(np.min(some)) if np.all(np.abs(counts - np.round(counts)) < 0.03) else 0.0
 
 
-def _noise(values: Floats) -> float:
+def signal_noise(values: Floats) -> float:
     """Return the deviation of the noise of a smooth signal (N,), from its fourth differences."""
     fourth = np.abs(np.diff(values, 4))
     return float(np.median(fourth)) * 1.4826 / np.sqrt(70.0) if fourth.size else 0.0
@@ -181,6 +202,9 @@ def without_held(q: Floats) -> tuple[Floats, list[Finding]]:
 def frozen_torques(q: Floats, tau: Floats) -> list[Finding]:
     """Return a finding for torques (N, n) that stand still for several samples while the joint moves."""
     joints, count = [], 0
+    if constant := (np.flatnonzero(np.ptp(tau, axis=0) == 0) + 1).tolist():
+        text = f"the torque of {joint_names(constant)} is constant, although the arm moves"
+        return [Finding("frozen", tuple(constant), text)]
     for joint, values in enumerate(tau.T):
         same = np.concatenate([[False], np.diff(values) == 0, [False]]).astype(np.int8)
         starts, ends = np.flatnonzero(np.diff(same) == 1), np.flatnonzero(np.diff(same) == -1)
@@ -188,7 +212,13 @@ def frozen_torques(q: Floats, tau: Floats) -> list[Finding]:
         travel = np.abs(q[ends, joint] - q[starts, joint])
         usual = np.median(np.abs(np.diff(q[:, joint])))
         extreme = np.isin(values[starts], (np.max(values), np.min(values)))
-        long = (length >= FROZEN + 1) & (travel > 0.5 * usual * length) & ~extreme
+        jump = np.abs(values[np.minimum(ends + 1, len(values) - 1)] - values[ends])
+        long = (
+            (length >= FROZEN + 1)
+            & (travel > 0.5 * usual * length)
+            & ~extreme
+            & (jump > 1.5 * quantum(values))
+        )
         short = int(np.sum((length - 1)[length <= FROZEN]))
         if np.sum((length - 1)[long]) >= STOPS["frozen"] * len(values) and short < 0.02 * len(values):
             joints.append(joint + 1)

@@ -21,7 +21,8 @@ class Finding(NamedTuple):
 
 
 STOPPING = (
-    "sign", "unit", "swapped", "clipped", "frozen", "repeated", "lost", "late", "still", "worse", "file",
+    "sign", "unit", "swapped", "mounting", "arm", "changes", "lack", "clipped", "frozen", "repeated", "lost",
+    "late", "still", "worse", "file",
 )  # fmt: skip
 """Names of findings that may stop a result, in the order of the guide."""
 

@@ -13,6 +13,7 @@ too.  Gears convert angles, speeds and torques of motors to those of the joints,
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -206,8 +207,8 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         )
     if form.sample_time is not None and not 0 < form.sample_time < np.inf:
         raise ValueError(f"expected a sample time above 0 s, got {form.sample_time}")
-    options = _expanded(form.reading or header_options(), robot.n)
-    series = _read_series(path, robot, form, options)
+    given = form.reading or header_options()
+    series, findings = _read_series(path, robot, form, _expanded(given, robot.n), given)
     t = series["t"][:, 0] if form.sample_time is None else form.sample_time * np.arange(len(series["q"]))
     q, tau = series["q"], series["tau"]
     q_ref, q_motor, qd = (series.get(name) for name in COLUMNS.values())
@@ -217,7 +218,8 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
         if gains.shape != (robot.n,) or not np.all(np.isfinite(gains) & (gains != 0)):
             raise ValueError(f"expected {robot.n} gains, one per joint, none of them 0, got {form.gains}")
         tau = tau * gains
-    q, findings = unwrapped(q, revolute)
+    q, wraps = unwrapped(q, revolute)
+    findings += wraps
     if q_motor is not None:
         q_motor, more = unwrapped(q_motor, revolute)
         findings += more
@@ -242,12 +244,16 @@ def read_torque_recording(path: str | Path, robot: Robot, form: TableForm | None
 
 
 def _read_series(
-    path: str | Path, robot: Robot, form: TableForm, options: HeaderOptions
-) -> dict[str, Floats]:
-    """Return the columns of a recording by quantity: t (N, 1), q, tau (N, n), and qref, qm, qd if present."""
+    path: str | Path, robot: Robot, form: TableForm, options: HeaderOptions, given: HeaderOptions
+) -> tuple[dict[str, Floats], list[Finding]]:
+    """Return the columns of a recording by quantity: t (N, 1), q, tau (N, n), and qref, qm, qd if present.
+
+    Findings name columns that match a pattern of the given options and are not used.
+    """
     kinds = joint_quantities(robot.n, robot)
     torques = [ColumnRequest(f"tau{k + 1}", "torque") for k in range(robot.n)]
     table = open_table(path)
+    findings = _beside_pattern(table, given, robot.n, [name for name in given.columns if name != "tau*"])
     columns: dict[str, list[ColumnRequest]] = {}
     if form.sample_time is None:
         columns["t"] = [ColumnRequest("t", "time")]
@@ -264,13 +270,39 @@ def _read_series(
     series = _read_columns(table, columns, options)
     if form.torques is not None:
         other = open_table(form.torques)
+        findings += _beside_pattern(other, given, robot.n, ["tau*"])
         in_other = {"tau": _select_naming(other, torques, "tau", robot, options)}
         series |= _read_columns(other, in_other, options)
         if len(series["tau"]) != len(series["q"]):
             raise RecordingError(
                 f"{form.torques}: expected {len(series['q'])} rows, as in {path}, got {len(series['tau'])}"
             )
-    return series
+    elif "tau*" in given.columns:
+        findings += _beside_pattern(table, given, robot.n, ["tau*"])
+    return series, findings
+
+
+def _beside_pattern(table: Table, given: HeaderOptions, n: int, names: Sequence[str]) -> list[Finding]:
+    """Return findings for columns that match a pattern and are no joint's.
+
+    Raises:
+        RecordingError: the columns of a pattern are numbered from 0.
+    """
+    findings = []
+    for name in names:
+        pattern = given.columns.get(name, "")
+        form = re.compile(re.escape(pattern).replace(r"\*", r"(\d+)"))
+        found = [match for one in table.header if "*" in pattern and (match := form.fullmatch(one))]
+        matches = {int(match[1]): match[0] for match in found}
+        if 0 in matches and len(matches) == n:
+            raise RecordingError(
+                f"{table.path}: the columns {pattern} are numbered from 0 to {n - 1}, expected 1 to {n}, as "
+                f"joints are: name each, as {name[:-1]}1={matches[0]}, or places, as {name}=2-{n + 1}"
+            )
+        if unused := [matches[k] for k in sorted(matches) if not 1 <= k <= n]:
+            text = f"{', '.join(unused)} match {pattern}, and belong to none of {n} joints: not used"
+            findings.append(Finding("unused", (), text, stops=False))
+    return findings
 
 
 def _read_columns(
