@@ -93,7 +93,7 @@ def test_clean_and_quantised_torques_have_no_finding(arm, motion):
     t, q = motion
     tau = torques(arm, q)
     count = 0.02 * np.max(np.abs(tau), axis=0)
-    for seen in (noisy(tau), tau + 10.0 * (noisy(tau) - tau), np.round(tau / count) * count):
+    for seen in (noisy(tau), tau + 30.0 * (noisy(tau) - tau), np.round(tau / count) * count):
         found = twin.identify(arm, twin.logs.torque_recording(t, q, seen))
         assert found.findings == ()
         assert np.all(found.unfiltered.rms < 1.6 * found.noise)
