@@ -38,13 +38,13 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
         >>> arm.joint_names
         ('joint_1', 'joint_2', 'joint_3', 'joint_5')
     """
-    names = robot.joint_names
+    names, name = robot.joint_names, robot.name
     if not isinstance(joints, Mapping):
         if not 1 <= joints <= robot.n:
             raise RobotError(
                 f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {joints}"
             )
-        robot = replace(robot, name=f"{robot.name}_{joints}_axes")
+        name = f"{name}_{joints}_axes"
         joints = dict.fromkeys(names[joints:], 0.0)
     if not joints:
         return robot
@@ -94,6 +94,7 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
     limits = {name: frozen(getattr(robot, name)[keep]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
     arm = replace(
         bare,
+        name=name,
         tree=reduced,
         **limits,
         dh=None,
