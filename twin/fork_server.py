@@ -206,18 +206,23 @@ def serve() -> Callable[[], Any]:
         content, files = _request(connection)
         if isinstance(content, int):
             pid, status = os.waitpid(content, os.WNOHANG)
-            answer = os.waitstatus_to_exitcode(status) if pid else RUNNING
-        else:
-            answer = os.fork()
-            if not answer:
-                connection.close()
-                return _begin(files, *content)
-        for file in files:
-            os.close(file)
-        try:
-            connection.sendall(_NUMBER.pack(answer))
-        except OSError:  # the parent was interrupted meanwhile
-            os._exit(0)
+            _answer(connection, os.waitstatus_to_exitcode(status) if pid else RUNNING)
+        elif os.fork():
+            for file in files:
+                os.close(file)
+        else:  # the process answers itself, once it leads its session, which the parent may kill then
+            os.setsid()
+            _answer(connection, os.getpid())
+            connection.close()
+            return _begin(files, *content)
+
+
+def _answer(connection: socket.socket, number: int) -> None:
+    """Send a number; end the process if the parent was interrupted meanwhile."""
+    try:
+        connection.sendall(_NUMBER.pack(number))
+    except OSError:
+        os._exit(0)
 
 
 def _request(connection: socket.socket) -> tuple[Any, list[int]]:
@@ -232,7 +237,6 @@ def _begin(
     files: list[int], target: str, environment: dict[str, str], folder: str, path: list[str]
 ) -> Callable[[], Any]:
     """Make a forked process what a new one would be, and return the function that it shall call."""
-    os.setsid()
     for number, (file, name) in enumerate(zip(files, ("stdin", "stdout", "stderr"), strict=True)):
         os.dup2(file, number)
         os.close(file)
