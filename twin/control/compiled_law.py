@@ -8,7 +8,7 @@ call from Python that passes them one by one takes longer than the law.
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import numba
@@ -145,7 +145,7 @@ def bound(controller: Any) -> Any:
     ):
         return None
     model = controller.model
-    kernels = model[: len(MODEL_KERNELS)]
+    kernels: Any = model[: len(MODEL_KERNELS)]
     if not all(map(is_jitted, kernels)):
         return None
     with COMPILE_LOCK:
@@ -165,7 +165,7 @@ def compile_kernels(kernels: Any, pointers: Any) -> None:
             kernel.compile(pointer.signature.args)
 
 
-@lru_cache(maxsize=None)
+@cache
 def compiled_law(law: Law) -> Callable[..., Any]:
     """Compile a control law; its machine code is cached on disk only if `control_law.compiled_law` marked it.
 

@@ -10,8 +10,25 @@ from numba.extending import is_jitted
 
 from twin.control import rollout_loop
 from twin.control.compiled_law import (
-    COMPILE_LOCK, COUNT, COUNTS, CUBE, DYNAMICS, FLOAT, INDICES, INTEGER, KERNEL_POINTERS, LAW, LOGS,
-    MASS_MATRIX, MATRIX, MODEL, TREE, VECTOR, compile_kernels, compiled_law, tuple_of,
+    COMPILE_LOCK,
+    COUNT,
+    COUNTS,
+    CUBE,
+    DYNAMICS,
+    FLOAT,
+    INDICES,
+    INTEGER,
+    KERNEL_POINTERS,
+    LAW,
+    LOGS,
+    MASS_MATRIX,
+    MATRIX,
+    MODEL,
+    TREE,
+    VECTOR,
+    compile_kernels,
+    compiled_law,
+    tuple_of,
 )  # fmt: skip
 from twin.control.control_law import MODEL_KERNELS, ControlLaw, Law, Model
 from twin.control.rollout_batch import Batch, Block, Course, Passive, Record, Settings

@@ -9,11 +9,11 @@
 
     controller = ControlLaw(robot, law, [Kp, Kv])
 
-`run_closed_loop` calls the law from Python, so that a debugger can step through it, unless `compiled_law` marks
-it.  `run_rollouts` compiles it; for that it may use only what NumPy and numba have in common.  Both demand the same torques.  Arithmetic
-and the model's functions agree to the bit; numba's sines may differ from NumPy's in the last bit.  A compiled
-law reads global variables once, at its first use in the process.  Its random numbers come from numba's
-generator, not from NumPy's.
+`run_rollouts` compiles the law; for that it may use only what NumPy and numba have in common.
+`run_closed_loop` compiles a law that `compiled_law` marks, and calls others from Python, so that a debugger
+can step through them.  All demand the same torques.  Arithmetic and the model's functions agree to the bit;
+numba's sines may differ from NumPy's in the last bit.  A compiled law reads global variables once, at its
+first use in the process.  Its random numbers come from numba's generator, not from NumPy's.
 """
 
 from __future__ import annotations
