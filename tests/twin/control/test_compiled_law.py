@@ -1,4 +1,4 @@
-"""Compiled laws in a closed loop: equal to Python's, with copies of all but the memory; and when they are used."""
+"""Compiled laws in a closed loop: equal to Python laws, with copies of all but the memory; and when they run."""
 
 import copy
 
