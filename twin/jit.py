@@ -97,7 +97,7 @@ def _listen() -> None:
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
-            package = event.data["dispatcher"].py_func.__module__.partition(".")[0]
+            package = (event.data["dispatcher"].py_func.__module__ or "").partition(".")[0]
             if package in PACKAGES or package.startswith("irb_twin_"):
                 on_compiling(event.is_start)
 

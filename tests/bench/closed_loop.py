@@ -21,7 +21,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     """Compare a closed loop with its log to bare PyBullet, which sets torques, steps and reads the state."""
     path = sines(robot.poses["zero"], np.full(robot.n, 0.3), np.full(robot.n, 0.5), 2.0)
     reference = sample_semi_implicit(path, 1e-3)
-    for name, goal in (("computed_torque", 1.9), ("pid", 2.5)):
+    for name, goal in (("computed_torque", 1.9), ("pid", 1.9)):
         controller = controllers.make(name, robot)
         with Simulation(robot) as simulation:
             log = run_closed_loop(simulation, controller, reference)

@@ -1,8 +1,9 @@
 """Closed loop of a controller and a plant, and its log.
 
 Each control period has four steps.  The state is read, the controller demands torques, the motors limit
-them, and the plant advances by a whole number of its time steps under constant torques.  The controller is
-called from Python, so that a debugger can step through it.
+them, and the plant advances by a whole number of its time steps under constant torques.  The laws of this
+project run as machine code, see `twin.control.compiled_law`; other controllers, and all with
+`NUMBA_DISABLE_JIT=1`, are called from Python, so that a debugger can step through them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
+from twin.control.compiled_law import NOT_A_TORQUE, WRONG_SHAPE, sample
 from twin.control.control_law import ControlLaw
 from twin.control.plant import MotorSide, Plant
 from twin.control.signals import (
@@ -179,6 +181,8 @@ class _Loop:
         for array in reference[1:]:  # a controller that writes to its reference would falsify the log
             array.setflags(write=False)
         self.plant, self.controller, self.reference = plant, controller, reference
+        self.law = controller.bound if isinstance(controller, ControlLaw) else None
+        self.path = np.stack(reference[1:], axis=1)
         self.steps_per_period, self.name = steps_per_period, _name(controller)
         self.times = reference.t.tolist()
         # With ideal drives and no sensors, motor and measured signals equal the joint signals: no extra rows.
@@ -235,15 +239,24 @@ class _Loop:
             DivergenceError: the controller demands a torque that is not finite.
             ControllerError: the controller does not return n real numbers.
         """
-        q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
-        t, n = self.times[k], len(q)
-        demand = self.controller(State(t, q, qd, self.torque.copy(), self.table[k]), desired)
+        controller, t = self.controller, self.times[k]
+        if self.law is not None:
+            trouble = sample(
+                self.law, k, t, self.measured, self.path, self.table, controller.parameters,
+                controller.memory, self.signals, *self.motor_limits, self.recorded,
+            )  # fmt: skip
+        else:
+            q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
+            demand = controller(State(t, q, qd, self.torque.copy(), self.table[k]), desired)
+            if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (len(q),):
+                demand = _checked(demand, len(q), self.name, t)
+            self.signals[DEMAND] = demand
+            trouble = not limit_and_record(self.signals, *self.motor_limits, self.recorded, k)
         for name, rows in self.law_signals.items():
-            rows[k] = self.controller.signals.get(name, np.nan)  # type: ignore[attr-defined]
-        if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (n,):
-            demand = _checked(demand, n, self.name, t)
-        self.signals[DEMAND] = demand
-        if not limit_and_record(self.signals, *self.motor_limits, self.recorded, k):
+            rows[k] = controller.signals.get(name, np.nan)  # type: ignore[attr-defined]
+        if trouble == WRONG_SHAPE:
+            raise ControllerError(f"controller {self.name!r} did not return {len(self.torque)} numbers")
+        if trouble == NOT_A_TORQUE:
             robot, joint = self.plant.robot, joint_without_torque(self.signals[DEMAND], self.torque)
             unit = joint_unit(robot.joint_kinds[joint], "torque")
             demanded = f"demands {self.torque[joint]} {unit} of {robot.joint_names[joint]} at t = {t:.6g} s"

@@ -9,11 +9,11 @@
 
     controller = ControlLaw(robot, law, [Kp, Kv])
 
-`run_closed_loop` calls the law from Python, so that a debugger can step through it.  `run_rollouts` compiles
-it; for that it may use only what NumPy and numba have in common.  Both demand the same torques.  Arithmetic
-and the model's functions agree to the bit; numba's sines may differ from NumPy's in the last bit.  A compiled
-law reads global variables once, at its first use in the process.  Its random numbers come from numba's
-generator, not from NumPy's.
+`run_rollouts` compiles the law; for that it may use only what NumPy and numba have in common.
+`run_closed_loop` compiles a law that `compiled_law` marks, and calls others from Python, so that a debugger
+can step through them.  All demand the same torques.  Arithmetic and the model's functions agree to the bit;
+numba's sines may differ from NumPy's in the last bit.  A compiled law reads global variables once, at its
+first use in the process.  Its random numbers come from numba's generator, not from NumPy's.
 """
 
 from __future__ import annotations
@@ -247,9 +247,16 @@ class ControlLaw:
         """Robot model that is passed to the law."""
         return Model.of(self.robot, self.period)
 
+    @cached_property
+    def bound(self) -> Any:
+        """Law and model in compiled code, see `twin.control.compiled_law`; `None` if it runs in Python."""
+        from twin.control.compiled_law import bound
+
+        return bound(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for copies and pickles: with a copy of the memory, without compiled functions."""
-        state = {name: value for name, value in self.__dict__.items() if name != "model"}
+        state = {name: value for name, value in self.__dict__.items() if name not in ("model", "bound")}
         return state | {"memory": self.memory.copy()}
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
