@@ -1,4 +1,4 @@
-"""Compiled laws in a closed loop: equal to Python laws, with copies of all but the memory; and when they run."""
+"""Compiled laws in a closed loop: equal to Python laws, with copies of all but the memory."""
 
 import copy
 
