@@ -401,6 +401,17 @@ class DriveModel(NamedTuple):
 
 
 @compiled
+def are_ideal(drives):
+    """Return whether a `DriveModel` has neither rotors nor friction."""
+    for rows in (drives.inertia, drives.friction):
+        for i in range(rows.shape[0]):
+            for j in range(rows.shape[1]):
+                if rows[i, j] != 0.0:
+                    return False
+    return True
+
+
+@compiled
 def add_drive_torque(drives, qd, qdd, period, load, tau):
     """Add to `tau` the torque that the drives consume for an acceleration.
 
