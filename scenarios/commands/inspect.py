@@ -27,7 +27,7 @@ class List(Command):
         """Print one line for each."""
         import controllers
         import twin
-        from scenarios.report.report import listing
+        from scenarios.report.tables import listing
         from scenarios.running import registry
         from twin.robot.loading.loading import robot_title
 
@@ -182,7 +182,7 @@ class Friction(Command):
         import numpy as np
 
         import twin
-        from scenarios.report.report import listing
+        from scenarios.report.tables import listing
         from twin.formatting import figure
         from twin.robot.drives.drives import MORE_FRICTION
         from twin.views.plots import friction_plot
@@ -283,7 +283,7 @@ class Mass(Command):
 
     def run(self, call: Call) -> int:
         """Print one row per body."""
-        from scenarios.report.report import listing
+        from scenarios.report.tables import listing
         from twin.formatting import figure
         from twin.robot.loading.mesh_bodies import joined, unweighed, write_weighed
 

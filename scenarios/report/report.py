@@ -6,7 +6,6 @@ The tables of `run` have one column per controller, so that a row compares contr
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +29,7 @@ from scenarios.report.results import (
     metric_named,
     scenario_tables,
 )
-from scenarios.report.tables import plain_table, table_of
+from scenarios.report.tables import listing, plain_table, table_of
 from scenarios.running.runs import Run
 from twin.formatting import figure, shorten
 from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, motor_torque, pose_error, rms
@@ -260,22 +259,3 @@ def validation_total(results: Results, seconds: float, jobs: int) -> str:
     return (
         f"{count} run{'s' * (count != 1)}, {results.check_count} checks in {seconds:.1f} s{where}: {outcome}"
     )
-
-
-NARROWEST = 20  # smallest width of the last column, in characters
-
-
-def listing(rows: Sequence[Sequence[str]], width: int) -> Iterator[Text]:
-    """Yield the lines of each row: the first column in bold, the last wrapped below itself and not padded.
-
-    Args:
-        rows: at least one row, all of the same number of texts.
-        width: width of the page, in characters.
-    """
-    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
-    indent = sum(widths)
-    for *cells, last in rows:
-        before = "".join(f"{cell:<{room}}" for cell, room in zip(cells, widths, strict=True))
-        lines = textwrap.wrap(last, max(width - indent, NARROWEST), break_on_hyphens=False) or [""]
-        text = Text.assemble((before[: widths[0]], "bold"), before[widths[0] :], lines[0])
-        yield text.append("".join("\n" + " " * indent + line for line in lines[1:]))

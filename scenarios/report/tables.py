@@ -1,6 +1,7 @@
 """Tables for the terminal."""
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.table import Table
@@ -28,3 +29,22 @@ def plain_table(rows: Sequence[Sequence[str]]) -> Table:
     for row in rows[1:]:
         table.add_row(*map(Text, row))
     return table
+
+
+NARROWEST = 20  # smallest width of the last column, in characters
+
+
+def listing(rows: Sequence[Sequence[str]], width: int) -> Iterator[Text]:
+    """Yield the lines of each row: the first column in bold, the last wrapped below itself and not padded.
+
+    Args:
+        rows: at least one row, all of the same number of texts.
+        width: width of the page, in characters.
+    """
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)][:-1]
+    indent = sum(widths)
+    for *cells, last in rows:
+        before = "".join(f"{cell:<{room}}" for cell, room in zip(cells, widths, strict=True))
+        lines = textwrap.wrap(last, max(width - indent, NARROWEST), break_on_hyphens=False) or [""]
+        text = Text.assemble((before[: widths[0]], "bold"), before[widths[0] :], lines[0])
+        yield text.append("".join("\n" + " " * indent + line for line in lines[1:]))

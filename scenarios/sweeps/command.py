@@ -282,7 +282,7 @@ class Sweep(Command):
 
     def _list(self, call: Call, scenario: Entry) -> int:
         """Print the parameters that can vary, for `--list`."""
-        from scenarios.report.report import listing
+        from scenarios.report.tables import listing
         from scenarios.sweeps.summary import rows_of
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]
