@@ -138,8 +138,9 @@ class Evaluator(ABC):
         self.scopes = scopes = [Scope(self.shared, module.file) for module in modules]
         for module, scope in zip(modules, scopes, strict=True):
             self._declare_types(module, scope)
+        places: dict[str, str] = {}  # of shared names
         for module, scope in zip(modules, scopes, strict=True):
-            self._declare_items(module, scope)
+            self._declare_items(module, scope, places)
         for name, type_ in USER_DATA.items():
             self.shared.setdefault(name, Cell(type_, 0, "VAR", self.types.initial(type_)))
 
@@ -158,15 +159,18 @@ class Evaluator(ABC):
             elif isinstance(item, st.Alias):
                 self.types.aliases[item.name.lower()] = item.type.lower()
 
-    def _declare_items(self, module: st.Module, scope: Scope) -> None:
+    def _declare_items(self, module: st.Module, scope: Scope, shared: dict[str, str]) -> None:
+        local: dict[str, str] = {}
         for item in module.items:
             if isinstance(item, (st.RecordType, st.Alias)):
                 continue
-            names = scope.local if item.scope == "LOCAL" else self.shared
+            is_local = item.scope == "LOCAL"
+            names, places = (scope.local, local) if is_local else (self.shared, shared)
             name = item.name.lower()
             with Placed(scope.file, item.line):
                 if name in names and not (isinstance(item, st.Data) and item.kind == "PERS"):
-                    raise RapidError(f"{item.name} is declared twice", "name")
+                    raise RapidError(f"{item.name} is declared twice, also in {places[name]}", "name")
+                places[name] = f"{scope.file}, line {item.line}"
                 if isinstance(item, st.Routine):
                     names[name] = RoutineOf(scope, item)
                 else:
@@ -279,7 +283,8 @@ class Evaluator(ABC):
         known = [*self.frame.data, *self.frame.scope.local, *self.shared]
         beside = one_letter_beside(name.lower(), known)
         hint = f", did you mean {beside!r}?" if beside else near(name, known)
-        hint = hint or ": add the module that declares it, or --inputs NAME=VALUE for a signal"
+        hint += " Or else" if hint else ":"
+        hint += " add the module that declares it, or --inputs NAME=VALUE for a signal"
         return RapidError(f"{name} is not declared{hint}", "name")
 
     def signal(self, node: Any) -> Signal | None:
