@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from twin.rapid.language import Source
     from twin.rapid.planning import Limits, Plan
     from twin.rapid.programs import Program
+    from twin.rapid.recorder import Note
     from twin.robot.robot import Robot
 
 
@@ -299,8 +300,7 @@ class Checked(NamedTuple):
         for title, notes in (("assumed:", program.assumed), ("not done, or worth a look:", program.notes)):
             if notes:
                 lines.append(title)
-                lines += [f"  line {note.line}: " * (note.line > 0) + "  " * (note.line == 0)
-                          + printable(note.text) for note in notes]  # fmt: skip
+                lines += [f"  {self._place(note)}{printable(note.text)}" for note in notes]
         lines += [f"remark: {remark}" for remark in (*self.remarks, *self._unjudged())]
         for name, text in program.written.items() if verbose else ():
             lines += [
@@ -312,6 +312,12 @@ class Checked(NamedTuple):
         clean = "no fault until then" if program.stopped else "no fault"
         lines.append(clean if self.fault is None else printable(f"FAULT {self.fault}"))
         return lines
+
+    def _place(self, note: Note) -> str:
+        """Return the line of a note, with its file if notes are of several ones."""
+        files = {one.file for one in (*self.program.assumed, *self.program.notes) if one.line}
+        name = f"{Path(note.file).name}, " if len(files) > 1 else ""
+        return f"{name}line {note.line}: " if note.line else ""
 
     def _times(self) -> str:
         """Return the sentence on the times."""
