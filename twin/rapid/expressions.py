@@ -119,6 +119,7 @@ class Evaluator(ABC):
         functions: predefined functions by their names in lower case.
         signals: signals of the cell; expressions may use them as numbers.
         shared: data objects, and routines with their scopes, that all modules share.
+        places: file and line of each shared name.
         watching: interrupts of all tasks that a change of a persistent may cause.
         frame: call of the current routine.
         place: file and line of the current statement.
@@ -135,12 +136,12 @@ class Evaluator(ABC):
         self.error_numbers: dict[str, float] = {}
         self.frame: Frame | None = None
         self.shared: dict[str, Any] = {}
+        self.places: dict[str, str] = {}
         self.scopes = scopes = [Scope(self.shared, module.file) for module in modules]
         for module, scope in zip(modules, scopes, strict=True):
             self._declare_types(module, scope)
-        places: dict[str, str] = {}  # of shared names
         for module, scope in zip(modules, scopes, strict=True):
-            self._declare_items(module, scope, places)
+            self._declare_items(module, scope)
         for name, type_ in USER_DATA.items():
             self.shared.setdefault(name, Cell(type_, 0, "VAR", self.types.initial(type_)))
 
@@ -159,17 +160,18 @@ class Evaluator(ABC):
             elif isinstance(item, st.Alias):
                 self.types.aliases[item.name.lower()] = item.type.lower()
 
-    def _declare_items(self, module: st.Module, scope: Scope, shared: dict[str, str]) -> None:
+    def _declare_items(self, module: st.Module, scope: Scope) -> None:
         local: dict[str, str] = {}
         for item in module.items:
             if isinstance(item, (st.RecordType, st.Alias)):
                 continue
             is_local = item.scope == "LOCAL"
-            names, places = (scope.local, local) if is_local else (self.shared, shared)
+            names, places = (scope.local, local) if is_local else (self.shared, self.places)
             name = item.name.lower()
             with Placed(scope.file, item.line):
                 if name in names and not (isinstance(item, st.Data) and item.kind == "PERS"):
-                    raise RapidError(f"{item.name} is declared twice, also in {places[name]}", "name")
+                    first = f", also in {places[name]}" if name in places else ""
+                    raise RapidError(f"{item.name} is declared twice{first}", "name")
                 places[name] = f"{scope.file}, line {item.line}"
                 if isinstance(item, st.Routine):
                     names[name] = RoutineOf(scope, item)
