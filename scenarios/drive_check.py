@@ -106,10 +106,8 @@ class DriveCheck(TrackingScenario):
 
     def run(self, setup: Setup | None = None) -> LoadedRun:
         """Compute the load of each axis alone, then run the swing of all joints."""
-        import twin
-
         setup = self.checked(setup)
-        known_drives(twin.load(setup.robot))
+        known_drives(setup.bare_robot())
         plant = self.arms(setup.nominal_robot(), setup.plant_payload).plant
         load = drive_load(setup.with_plant_changes(plant), setup.seed, self.states)
         return LoadedRun(**vars(super().run(setup)), load=load)

@@ -304,11 +304,14 @@ class Setup:
         """
         if self.simulated is not None:
             return self.simulated[0]
+        return self.bare_robot().mounted(self.mounting).with_drives(self.drives)
+
+    def bare_robot(self) -> Robot:
+        """Return the robot as its file has it, with its tool frame and its locked joints."""
         import twin  # imported here because it reads files
 
         given = {"tool_frame": self.tool_frame, "unphysical": self.unphysical}
-        robot = twin.load(self.robot, locked=locked_joints(self.lock), **given)
-        return robot.mounted(self.mounting).with_drives(self.drives)
+        return twin.load(self.robot, locked=locked_joints(self.lock), **given)
 
     def load_robot(self) -> Robot:
         """Return the robot with its drives, its payload and its mounting.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from scenarios.options import argument, lock_option, locked_joints, option, output_file, package_path_option
 from scenarios.shell.output import Files, console, print_to_stderr
@@ -108,6 +108,7 @@ class Formulas(Command):
         Raises:
             WrongUse: options do not fit together.
         """
+        given: dict[str, Any] = {"unphysical": self.unphysical, "locked": locked_joints(self.lock)}
         if self.format in ("text", "latex"):
             from twin.dynamics.symbolic.trees import formulas
 
@@ -117,7 +118,7 @@ class Formulas(Command):
                 raise WrongUse("--quantity Jd requires --format c or python")
             if self.quantity in ("T", "J") and not (self.axes is None and self.axis is None):
                 raise WrongUse(f"--axes and --axis do not apply to --quantity {self.quantity} as sums")
-            return formulas(self.model, self.quantity, self.format, self.axes, self.axis)
+            return formulas(self.model, self.quantity, self.format, self.axes, self.axis, **given)
         import twin
         from twin.dynamics.formula_code import KINEMATIC, formula_code
         from twin.identification.torque_model import base_parameters
@@ -127,7 +128,7 @@ class Formulas(Command):
             raise WrongUse("--axis requires --format text or latex")
         if self.parameters != "numbers" and self.quantity in KINEMATIC:
             raise WrongUse(f"--parameters: {self.quantity} has no masses")
-        robot = twin.load(self.model, unphysical=self.unphysical, locked=locked_joints(self.lock))
+        robot = twin.load(self.model, **given)
         robot = robot if self.axes is None else locked(robot, self.axes)
         base = base_parameters(robot).columns.tolist() if self.parameters == "base" else ()
         return formula_code(robot, self.quantity, self.format, self.parameters, base)

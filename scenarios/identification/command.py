@@ -432,6 +432,8 @@ def _robot(given: Identify) -> Robot:
         logs = [path for path in given.recordings if _is_log(path)]
         if not logs:
             raise WrongUse("a table does not name its robot: give --robot")
+        if given.lock or given.unphysical:
+            raise WrongUse("--lock and --unphysical require --robot: a log has its robot as it was")
         robot = twin.Log.load(logs[0]).robot
         robot = robot if given.tool_frame is None else robot.with_tool_frame(given.tool_frame)
     return robot if given.mounting is None else robot.mounted(given.mounting)

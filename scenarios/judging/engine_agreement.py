@@ -39,8 +39,8 @@ class Agreement:
         step_limit: limit of `step`: 1e-11, or the rounding of a badly conditioned mass matrix.
         pose_limit: limit of `pose`: rounding, over lengths of the robot's size.
         file_mass: largest difference of an element of the mass matrix as PyBullet itself reads the URDF, as a
-            share of the joints' inertias; NaN without a URDF, or with a loop.  Not judged: PyBullet rounds
-            and replaces numbers.
+            share of the joints' inertias; NaN without a URDF, or with a loop, and infinite if PyBullet cannot
+            read it.  Not judged: PyBullet rounds and replaces numbers.
         file_tool: distance of the tool frames in both, in [m].
     """
 
@@ -91,10 +91,13 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     condition = float(np.max(np.linalg.cond(M)))
     file_mass = file_tool = np.nan
     if robot.urdf is not None and not robot.loops:
-        read, tools = file_dynamics(robot, q)
         scale = np.sqrt(np.diagonal(M, axis1=1, axis2=2))
-        file_mass = np.max(np.abs(read - M) / (scale[:, :, None] * scale[:, None, :]))
-        file_tool = np.max(np.linalg.norm(tools - T[:, :3, 3], axis=1))
+        try:
+            read, tools = file_dynamics(robot, q)
+            file_mass = np.max(np.abs(read - M) / (scale[:, :, None] * scale[:, None, :]))
+            file_tool = np.max(np.linalg.norm(tools - T[:, :3, 3], axis=1))
+        except TwinError:
+            file_mass = np.inf
     lengths = float(np.max(np.abs(T[:, :3, 3])))
     return Agreement(
         STATES,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from scenarios.options import argument, option, output_file
+from scenarios.options import argument, lock_option, locked_joints, option, output_file
 from scenarios.rapid import given
 from scenarios.shell.output import Files, apart, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from twin.rapid.language import Source
     from twin.rapid.planning import Limits, Plan
     from twin.rapid.programs import Program
+    from twin.rapid.recorder import Note
     from twin.robot.robot import Robot
 
 
@@ -47,6 +48,8 @@ class Check(Command):
         None, "name of a robot, or path of its file (default: the arm of the backup, else irb140)"
     )
     tool_frame: str | None = option(None, "link of the robot whose frame is tool0")
+    lock: tuple[str, ...] = lock_option()
+    unphysical: bool = option(False, "accept bodies in a URDF that cannot exist")
     drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
     no_kinematics: bool = option(False, "run the program alone: list its moves, do not judge them")
     main: str = option("main", "procedure to begin with", "NAME")
@@ -136,7 +139,8 @@ class Check(Command):
         name, remarks = self.robot or "irb140", []
         if installation is not None and self.robot is None:
             name, remarks = given.named_arm(installation)
-        robot = robot_of(name, self.drives, self.tool_frame)
+        given_arm = {"tool_frame": self.tool_frame, "unphysical": self.unphysical}
+        robot = robot_of(name, self.drives, locked=locked_joints(self.lock), **given_arm)
         if installation is None:
             return robot, remarks, None
         if self.robot is None:
@@ -167,11 +171,11 @@ def has_main(source: Source, main: str) -> bool:
     return any(getattr(item, "kind", "") == "PROC" and item.name.lower() == main.lower() for item in items)
 
 
-def robot_of(name: str, drives: str, tool_frame: str | None = None) -> Robot:
-    """Return a robot with its drives; a robot without drives has ideal ones."""
+def robot_of(name: str, drives: str, **given: Any) -> Robot:
+    """Return a robot with its drives, and arguments of `twin.load`; one without drives has ideal ones."""
     import twin
 
-    robot = twin.load(name, tool_frame=tool_frame)
+    robot = twin.load(name, **given)
     return robot if drives == "ideal" or robot.drives is None else robot.with_drives(drives)
 
 
@@ -296,8 +300,7 @@ class Checked(NamedTuple):
         for title, notes in (("assumed:", program.assumed), ("not done, or worth a look:", program.notes)):
             if notes:
                 lines.append(title)
-                lines += [f"  line {note.line}: " * (note.line > 0) + "  " * (note.line == 0)
-                          + printable(note.text) for note in notes]  # fmt: skip
+                lines += [f"  {self._place(note)}{printable(note.text)}" for note in notes]
         lines += [f"remark: {remark}" for remark in (*self.remarks, *self._unjudged())]
         for name, text in program.written.items() if verbose else ():
             lines += [
@@ -309,6 +312,12 @@ class Checked(NamedTuple):
         clean = "no fault until then" if program.stopped else "no fault"
         lines.append(clean if self.fault is None else printable(f"FAULT {self.fault}"))
         return lines
+
+    def _place(self, note: Note) -> str:
+        """Return the line of a note, with its file if notes are of several ones."""
+        files = {one.file for one in (*self.program.assumed, *self.program.notes) if one.line}
+        name = f"{Path(note.file).name}, " if len(files) > 1 else ""
+        return f"{name}line {note.line}: " if note.line else ""
 
     def _times(self) -> str:
         """Return the sentence on the times."""

@@ -196,6 +196,8 @@ def read_otherwise(agreement: Agreement) -> list[Finding]:
         f"its tool frame by {1e3 * agreement.file_tool:.2g} mm; it takes 1 kg for a link without <inertial>, "
         "no inertia for an impossible one, and rounded angles as printed"
     )
+    if np.isinf(agreement.file_mass):
+        text = "PyBullet itself cannot read this file; the simulation gives it the numbers of the model"
     return [Finding(WARNING, text)] if differs else []
 
 

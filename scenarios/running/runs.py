@@ -328,6 +328,8 @@ def repeat_command(run: Run) -> str:
             continue
         if isinstance(value, bool):
             words.append(flag(name) if value else flag(name).replace("--", "--no-", 1))
+        elif isinstance(value, tuple):
+            words += [flag(name), *map(_text, value)]
         elif value is not None:  # no option can express None
             words += _option(flag(name), _text(value))
     if run.cell:

@@ -50,6 +50,11 @@ class Selection:
     settings: Mapping[str, Any] = field(default_factory=dict)
     law_settings: Mapping[str, tuple[tuple[str, Any], ...]] = field(default_factory=dict)
 
+    def setup(self, **given: Any) -> Setup:
+        """Return a setup with the settings that are of the setup, and those given."""
+        of_setup = {name: value for name, value in self.settings.items() if name in fields(Setup)}
+        return Setup(**of_setup | given)
+
 
 def planned(
     robots: Sequence[str] = (), scenarios: Sequence[Entry] = (), selection: Selection | None = None
@@ -70,15 +75,14 @@ def planned(
 
     selection = selection or Selection()
     # Making the setups raises the errors of unknown controllers and invalid values before any run.
-    of_setup = {name: value for name, value in selection.settings.items() if name in fields(Setup)}
     for law in selection.laws or controllers.NAMES:
-        Setup(**of_setup, controller=law)
+        selection.setup(controller=law)
     for entry in scenarios:
         if entry.fault is None and selection.settings:
             entry.task(_applicable(entry, selection.settings))
     chosen = list(scenarios) or [registry.find_regardless(name) for name in registry.BUILT_IN]
     given = [one for name in robots for one in (twin.robot_names() if name == ALL else (name,))]
-    loaded = {name: twin.load(name) for name in given or REPRESENTATIVE}
+    loaded = {name: selection.setup(robot=name).bare_robot() for name in given or REPRESENTATIVE}
     for robot in loaded.values():
         robot.require_inertia()
     made_for = {entry.name: "" if robots else entry.kind.defaults.get("robot", "") for entry in chosen}
@@ -96,13 +100,12 @@ def planned(
 
 def _tasks(entry: Entry, name: str, robot: Robot | None, selection: Selection) -> list[Task]:
     """Return the runs of one scenario with the robot of that name; load the robot if it is None."""
-    import twin
-
     if entry.fault is not None:
         return [registry.failing(entry, entry.fault).with_setup(robot=name)]
     try:
         tasks = list(_variants(entry, selection))
-        suits = tasks[0].scenario.suits(robot or twin.load(name)) if tasks else True
+        robot = robot or selection.setup(robot=name).bare_robot()
+        suits = tasks[0].scenario.suits(robot) if tasks else True
         return [task.with_setup(robot=name) for task in tasks if suits]
     except BaseException as error:
         if is_interrupt(error):

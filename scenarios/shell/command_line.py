@@ -206,6 +206,7 @@ def read(words: Sequence[str]) -> tuple[Command, Call]:
     leaf.refuse_unknown(extra)
     settings = vars(parsed)
     given = made(command, settings)
+    settings = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
     if command.names_after is not None:
         _require_unique_helper_names(given, scenarios)
     return given, Call(words, scenarios, settings, client)

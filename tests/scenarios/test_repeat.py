@@ -43,6 +43,7 @@ def test_repeat_command_restores_every_variant():
             "tool": "0,0,0.1,1,0,0,0", "payload": "2,0,0,0.1", "model_payload": "0",
             "changes": (("mass", 0.1 + 0.2), ("model.mass.link_2", 1e-9), ("drives.ratio.1", -70.0)),
         }),
+        ("gravity_hold", {"lock": ("joint_5=0.25", "joint_6=-0.5"), "unphysical": True}),
     ],
 )  # fmt: skip
 def test_repeat_command_restores_settings_of_every_type(name, settings):

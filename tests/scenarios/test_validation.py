@@ -14,8 +14,8 @@ from scenarios.running.runs import run_name
 from scenarios.running.validation import REPRESENTATIVE, Selection, matches, planned
 from scenarios.shell.command_line import main
 from scenarios.shell.output import Tally
-from tests.support import tasks, user_scenarios
-from twin.errors import UnknownNameError
+from tests.support import foreign_urdf, tasks, user_scenarios
+from twin.errors import RobotError, UnknownNameError
 
 VARIANT = "variants = ({'controller': 'pid', 'bandwidth': 9.0},)\n"
 MOTION = """def motion(self, robot):
@@ -122,6 +122,20 @@ def test_failure_reports_figure_place_cause_and_command(tmp_path, monkeypatch, c
     assert page.startswith("## irb-twin validate: 1 FAIL\n")
     assert page.index("### Failures") < page.index("| irb140 | mine | pd, bandwidth 21.0 |")
     assert f"`{repeat}`" in page
+
+
+def test_plan_judges_the_arm_with_its_locked_joints_and_impossible_bodies(tmp_path):
+    """A scenario suits the arm that runs, not the one of the file, which has no dynamics and a finger."""
+    arm = tmp_path / "arm.urdf"
+    text = foreign_urdf.robot(foreign_urdf.chain(2), foreign_urdf.fingers("link_2"))
+    arm.write_text(text.replace('ixx="0.02"', 'ixx="0.2"'))
+    suits = "def suits(self, robot):\n    return robot.n == 2 and robot.has_inertia\n"
+    two = write_scenario(tmp_path, "two.py", options=suits)
+    with pytest.raises(RobotError, match="no dynamics"):
+        planned([str(arm)], [two], Selection(["pd"]))
+    found = {"lock": ("left_finger_joint=0",), "unphysical": True}
+    (task,) = planned([str(arm)], [two], Selection(["pd"], found)).tasks
+    assert task.setup.nominal_robot().n == 2
 
 
 def test_empty_plan_is_wrong_use(capsys):

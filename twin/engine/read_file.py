@@ -25,7 +25,7 @@ def file_dynamics(robot: Robot, q: Floats) -> tuple[Floats, Floats]:
         q: (N, n) positions, in [rad] or [m].
 
     Raises:
-        TwinError: PyBullet cannot load the file.
+        TwinError: PyBullet cannot load the file, or not compute its mass matrix.
     """
     assert robot.urdf is not None
     root = read_document(robot.urdf, exact=False).root
@@ -53,7 +53,7 @@ def file_dynamics(robot: Robot, q: Floats) -> tuple[Floats, Floats]:
                     client.resetJointState(body, index, at[info[1].decode()])
             tools.append(client.getLinkState(body, tool, computeForwardKinematics=True)[4])
         return np.array(masses), np.array(tools)
-    except client.error as error:
-        raise TwinError(f"PyBullet cannot load {robot.urdf}: {error}") from error
+    except (client.error, SystemError, ValueError) as error:  # the second one of its inverse dynamics
+        raise TwinError(f"PyBullet cannot read {robot.urdf}: {error.__cause__ or error}") from error
     finally:
         disconnect(client)

@@ -413,7 +413,7 @@ def identifiable(robot: Robot) -> Robot:
     zero in the result, and only the identification determines them.
     """
     if not robot.has_inertia:
-        robot = replace(robot, inertia_fault="")  # its tree has zeros
+        robot = replace(robot, inertia_fault="")  # its tree has zeros, or a joint without mass
     if robot.drives is not None:
         return robot if robot.active_drives is not None else robot.with_drives("rigid")
     return robot.with_drives("rigid", Drives(np.ones(robot.n), np.zeros(robot.n)))

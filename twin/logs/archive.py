@@ -5,6 +5,7 @@ file: an archive that `numpy.savez` writes is as large as its arrays.
 """
 
 import io
+import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from twin.errors import RobotError, TwinError
+from twin.errors import ModelWarning, RobotError, TwinError
 from twin.multibody.tree import Tree, body_from_parameters, frozen
 from twin.robot.dh import DH
 from twin.robot.drives.drives import MORE_FRICTION, Drives
@@ -135,9 +136,11 @@ def _loaded(name: str, content: Mapping[str, Any]) -> Robot:
     Impossible bodies are those of the file, if the recorded robot has dynamics.
     """
     tool_frame = _texts(content, "tool_frame", 0) if "tool_frame" in content else None
-    robot = load(name, tool_frame=tool_frame, unphysical="inertias" in content)
     if "locked_names" not in content:
-        return robot
+        return load(name, tool_frame=tool_frame, unphysical="inertias" in content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # fingers that move freely are locked
+        robot = load(name, tool_frame=tool_frame, unphysical="inertias" in content)
     held = zip(_texts(content, "locked_names", 1), content["locked_at"].tolist(), strict=True)
     return locked(robot, {joint: at for joint, at in held if joint in robot.joint_names})
 

@@ -106,6 +106,10 @@ def solve(M: list[list[Any]], load: list[Any], reciprocal: Any) -> list[Any]:
     return x
 
 
+ACCEPT = "accept it by --unphysical (unphysical=True)"
+"""What a user can do about a robot without dynamics, besides correcting its file."""
+
+
 def moved_mass_fault(tree: Tree, names: Sequence[str], G: Any, g0: Any) -> str:
     """Return why the mass matrix is singular, "" if it is not.
 
@@ -120,7 +124,7 @@ def moved_mass_fault(tree: Tree, names: Sequence[str], G: Any, g0: Any) -> str:
     M = G.T @ np.array(mass_matrix(tree, at, tree.inertias.tolist())) @ G
     for name, moment in zip(names, np.diag(M), strict=True):
         if not moment > 0:
-            return f"joint {name!r} moves no mass; give a link beyond it mass and inertia"
+            return f"joint {name!r} moves no mass; lock it, or give a link beyond it mass and inertia"
     scale = np.sqrt(np.diag(M))
     values, vectors = np.linalg.eigh(M / np.outer(scale, scale))
     if not values[0] > 1e-12:

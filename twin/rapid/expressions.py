@@ -119,6 +119,7 @@ class Evaluator(ABC):
         functions: predefined functions by their names in lower case.
         signals: signals of the cell; expressions may use them as numbers.
         shared: data objects, and routines with their scopes, that all modules share.
+        places: file and line of each shared name.
         watching: interrupts of all tasks that a change of a persistent may cause.
         frame: call of the current routine.
         place: file and line of the current statement.
@@ -135,6 +136,7 @@ class Evaluator(ABC):
         self.error_numbers: dict[str, float] = {}
         self.frame: Frame | None = None
         self.shared: dict[str, Any] = {}
+        self.places: dict[str, str] = {}
         self.scopes = scopes = [Scope(self.shared, module.file) for module in modules]
         for module, scope in zip(modules, scopes, strict=True):
             self._declare_types(module, scope)
@@ -159,14 +161,18 @@ class Evaluator(ABC):
                 self.types.aliases[item.name.lower()] = item.type.lower()
 
     def _declare_items(self, module: st.Module, scope: Scope) -> None:
+        local: dict[str, str] = {}
         for item in module.items:
             if isinstance(item, (st.RecordType, st.Alias)):
                 continue
-            names = scope.local if item.scope == "LOCAL" else self.shared
+            is_local = item.scope == "LOCAL"
+            names, places = (scope.local, local) if is_local else (self.shared, self.places)
             name = item.name.lower()
             with Placed(scope.file, item.line):
                 if name in names and not (isinstance(item, st.Data) and item.kind == "PERS"):
-                    raise RapidError(f"{item.name} is declared twice", "name")
+                    first = f", also in {places[name]}" if name in places else ""
+                    raise RapidError(f"{item.name} is declared twice{first}", "name")
+                places[name] = f"{scope.file}, line {item.line}"
                 if isinstance(item, st.Routine):
                     names[name] = RoutineOf(scope, item)
                 else:
@@ -279,7 +285,8 @@ class Evaluator(ABC):
         known = [*self.frame.data, *self.frame.scope.local, *self.shared]
         beside = one_letter_beside(name.lower(), known)
         hint = f", did you mean {beside!r}?" if beside else near(name, known)
-        hint = hint or ": add the module that declares it, or --inputs NAME=VALUE for a signal"
+        hint += " Or else" if hint else ":"
+        hint += " add the module that declares it, or --inputs NAME=VALUE for a signal"
         return RapidError(f"{name} is not declared{hint}", "name")
 
     def signal(self, node: Any) -> Signal | None:

@@ -438,8 +438,8 @@ FUNCTIONS: dict[str, Function] = {
     "CTool": with_recorder("", lambda recorder, given: recorder.tool),
     "CWObj": with_recorder("", lambda recorder, given: recorder.work_object),
     # signals
-    **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput"],
-                    with_recorder("Signal", _input)),
+    **dict.fromkeys(["DInput", "DOutput", "AInput", "AOutput", "GInput", "GOutput", "GInputDnum",
+                     "GOutputDnum"], with_recorder("Signal", _input)),
     "TestDI": with_recorder("Signal", lambda recorder, given: _input(recorder, given) == 1.0),
     # operator
     "UINumEntry": with_recorder("", _ui_entry),

@@ -312,7 +312,11 @@ INSTRUCTIONS: dict[str, Instruction] = {
     **dict.fromkeys(WITHOUT_EFFECT, Instruction((), _without_effect)),
     **_refused(
         "SocketCreate SocketConnect SocketBind SocketListen SocketAccept SocketSend SocketReceive "
-        "SocketClose SocketSendTo SocketReceiveFrom RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage "
+        "SocketClose SocketSendTo SocketReceiveFrom",
+        "it needs a live controller: `irb-twin abb serve` runs it with a client",
+    ),
+    **_refused(
+        "RMQFindSlot RMQSendMessage RMQReadWait RMQGetMessage "
         "RMQGetMsgData RMQEmptyQueue RMQSendWait RMQGetMsgHeader",
         "it needs a live controller",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twin.rapid.recorder import Stopped
@@ -58,18 +59,20 @@ class Repetition:
             return rounds
         if self._interpreter.running_clocks:
             return rounds
+        several = len(self._interpreter.scopes) > 1
+        line = f"line {self._line}" + f" of {Path(self._interpreter.place[0]).name}" * several
         state = state_of(self._interpreter)
         if state not in self._seen:
             self._seen[state] = recorder.moves, rounds
         elif recorder.moves > self._seen[state][0]:
             raise Stopped(
-                f"line {self._line} repeats itself for ever: its moves until round {rounds} are judged",
+                f"{line} repeats itself for ever: its moves until round {rounds} are judged",
                 planned=True,
             )
         elif not self._answer_wait():
             waits = "in a menu (--operator)" if recorder.operator.assumed else "for what never comes"
             raise Stopped(
-                f"the program waits {waits} in the loop of line {self._line}: --inputs NAME=VALUE@TIME "
+                f"the program waits {waits} in the loop of {line}: --inputs NAME=VALUE@TIME "
                 "changes a signal or data"
             )
         return rounds

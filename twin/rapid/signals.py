@@ -10,7 +10,7 @@ from twin.rapid.values import PREDEFINED, is_signal_type, one_letter_beside
 
 _FIRST = """dinput doutput ainput aoutput ginput goutput testdi setdo setao setgo set reset pulsedo invertdo
     waitdi waitdo waitai waitao waitgi waitgo isignaldi isignaldo isignalai isignalao isignalgi isignalgo
-    searchl searchj searchc validio ionorunit getsignalorigin"""
+    searchl searchj searchc validio ionorunit getsignalorigin ginputdnum goutputdnum"""
 SIGNAL_ARGUMENTS = {
     **dict.fromkeys(_FIRST.split(), (0,)),
     **dict.fromkeys(("movejdo", "moveldo"), (4,)),

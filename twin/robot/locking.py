@@ -11,6 +11,7 @@ import numpy as np
 
 from twin.errors import RobotError, UnknownNameError, near
 from twin.multibody.axis_torques import UserColumn
+from twin.multibody.composite_bodies import ACCEPT, moved_mass_fault
 from twin.multibody.recursions import placements
 from twin.multibody.tree import frozen, transformed_parameters
 from twin.robot.robot import Frame, NamedPoses, Robot
@@ -90,6 +91,9 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
             if one.joint in keep  # type: ignore[attr-defined]
         ),
     )
+    G, fault, kept = robot.embedding[np.ix_(left, keep)], robot.inertia_fault, [names[i] for i in keep]
+    if fault and np.any(tree.inertias) and (fault := moved_mass_fault(reduced, kept, G, offset[left])):
+        fault = f"{fault}, or {ACCEPT}"
     passive = [k for k, i in enumerate(robot.passive) if moves[i]]
     limits = {name: frozen(getattr(robot, name)[keep]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
     arm = replace(
@@ -99,7 +103,8 @@ def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
         **limits,
         dh=None,
         dh_coupling=frozen(np.eye(len(keep))),
-        embedding=frozen(robot.embedding[np.ix_(left, keep)]),
+        embedding=frozen(G),
+        inertia_fault=fault,
         embedding_offset=frozen(offset[left]),
         driven=tuple(left.index(robot.driven[i]) for i in keep),
         passive_min=frozen(robot.passive_min[passive]),
@@ -132,14 +137,19 @@ def _check(robot: Robot, joints: Mapping[str, float]) -> None:
         )
     for name, position in joints.items():
         if name not in robot.joint_names:
+            why = near(name, robot.joint_names)
+            if name in robot.tree.names:
+                leads = robot.embedding[robot.tree.names.index(name)]
+                why = f", it follows {robot.joint_names[np.flatnonzero(leads)[0]]!r}"
+            why = ", it is locked" if name in robot.locked else why
             raise UnknownNameError(
-                f"robot {robot.name!r} has no joint {name!r} to lock{near(name, robot.joint_names)}: "
-                f"known are {', '.join(robot.joint_names)}"
+                f"robot {robot.name!r} has no joint {name!r} to lock{why}: known are "
+                f"{', '.join(robot.joint_names)}"
             )
         i = robot.joint_names.index(name)
         low, high, kind = robot.q_min[i], robot.q_max[i], robot.joint_kinds[i]
-        if not low <= position <= high:
+        if not (low <= position <= high and math.isfinite(position)):
             raise RobotError(
-                f"robot {robot.name!r}: {name} cannot be locked at {position:g}, expected "
+                f"robot {robot.name!r}: {name} cannot be locked at {position:g}, expected a position of "
                 f"{low:.6g} to {high:.6g} {'m' if kind == 'prismatic' else 'rad'}"
             )

@@ -415,10 +415,12 @@ class Robot(Portable):
         if known_mode(mode) != "ideal":
             self.require_inertia()
             if known is None:
-                raise RobotError(
-                    f"robot {self.name!r} cannot have {mode} drives, because its file has no table [drives]: "
-                    "expected ideal drives"
-                )
+                why = "its file has no table [drives]: expected ideal drives"
+                if self.locked:
+                    why = (
+                        "joints are locked, and only a robot.toml with [joints.locked] states drives for that"
+                    )
+                raise RobotError(f"robot {self.name!r} cannot have {mode} drives, because {why}")
         if known is not None and known.n != self.n:
             raise RobotError(f"robot {self.name!r} has {self.n} joints, got drives for {known.n}")
         return replace(self, drives=known, drive_mode=mode)

@@ -147,12 +147,24 @@ def test_a_program_that_is_not_checked_to_its_end_does_not_pass(program, command
     assert json.loads((program / "r.json").read_text(encoding="utf-8"))["passes"]
 
 
+def test_lines_of_a_task_with_several_modules_name_their_file(program, command):
+    lib = 'MODULE lib\nPROC weld_it()\n    TPWrite "on";\n    WaitUntil ready=1;\n'
+    write(program / "task" / "lib.mod", lib + "    WHILE TRUE DO\n    ENDWHILE\nENDPROC\nENDMODULE\n")
+    main = 'MODULE m\nPROC main()\n    TPWrite "off";\n    weld_it;\nENDPROC\nENDMODULE\n'
+    write(program / "task" / "m.mod", main)
+    lines = command(["rapid", "check", "task", "--no-kinematics"], status=1).out.splitlines()
+    assert "  m.mod, line 3: TPWrite: off" in lines
+    assert "  lib.mod, line 3: TPWrite: on" in lines
+    (stopped,) = [line for line in lines if line.startswith("the program waits")]
+    assert "in the loop of line 5 of lib.mod:" in stopped
+
+
 def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(program, command, monkeypatch):
     """Neither the motor's limit nor the joint's effort is known of joint 2."""
     given = twin.load("irb140")
     drives = replace(given.drives, motor_torque_max=[3.0, np.inf, 4.2, 0.75, 1.0, 1.0])
     arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
-    monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_: arm)
+    monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_, **__: arm)
     out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
     assert "not judged at the limits (no torque limit is known of joint_2;" in out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))

@@ -112,6 +112,8 @@ def folder(tmp_path_factory):
         ("rapid check weld.mod --start nowhere", "robot irb140 has no pose 'nowhere': known are"),
         ("rapid check weld.mod --accelerations 1 2", "expected one number or six"),
         ("rapid check weld.mod --robot two_link", "2 axes"),
+        ("rapid check weld.mod --lock joint_7=0", "no joint 'joint_7' to lock, did you mean"),
+        ("identify a.npz --lock joint_6=0", "--lock and --unphysical require --robot: a log has its robot"),
         ("rapid fit weld.mod", "--times FILE.csv is required"),
         ("collide run.npz", "--cell CELL.toml is required"),
         ("reach --plane bench", "--plane requires --cell"),

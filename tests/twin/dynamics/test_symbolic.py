@@ -7,6 +7,7 @@ import pytest
 import sympy as sp
 
 import twin
+from scenarios.shell.command_line import main
 from tests.published.norrlof import closed_form
 from tests.support.peers import largest_relative_error
 from tests.support.random_trees import interpreted, random_urdf
@@ -115,6 +116,13 @@ def test_printed_formulas_evaluate_to_the_model(arm, rng):
     assert "m5*(l1x + rc5x*cos(q3) + rc5z*sin(q3))**2" in formulas("main_axes")  # as one reads it
 
 
+def test_sums_of_an_arm_with_locked_joints_are_those_of_its_first_axes(capsys):
+    words = ["formulas", "irb140", "--quantity", "g"]
+    assert main([*words, "--lock", "joint_4=0", "joint_5=0", "joint_6=0"]) == 0
+    assert capsys.readouterr().out == formulas("irb140", "g", axes=3)
+    assert "q6" not in formulas("irb140", "T", locked={"joint_6": 0.0})
+
+
 def test_formulas_of_something_else_are_refused(tmp_path, rng):
     (tmp_path / "long.urdf").write_text(random_urdf(rng, 4))
     long = str(tmp_path / "long.urdf")
@@ -125,6 +133,7 @@ def test_formulas_of_something_else_are_refused(tmp_path, rng):
         (lambda: formulas("irb140", axes=7), "'irb140' has 6 joints: expected 1 to 6 axes, got 7"),
         (lambda: formulas("irb140", axes=2, axis=3), "there is no axis 3: expected 1 to 2"),
         (lambda: formulas("main_axes", axes=2), "main_axes has no axes to lock"),
+        (lambda: formulas("two_link", locked={"q2": 0.1}), "two_link has no axes to lock"),
         (lambda: formulas("irb140", quantity="Jd"), "no sums for 'Jd': expected tau, M, C, g, T or J, or c"),
         error=(UnknownNameError, RobotError),
     )

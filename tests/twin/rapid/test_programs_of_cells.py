@@ -8,6 +8,7 @@ from tests.support import rapid_programs
 from twin.rapid import check, parse
 from twin.rapid.functions import FUNCTIONS
 from twin.rapid.instructions import INSTRUCTIONS
+from twin.rapid.language import joined
 from twin.rapid.programs import interpret
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
@@ -229,7 +230,7 @@ def test_signals_that_nobody_gives_are_listed_once():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("IF wattch=1 n := 1;", "wattch is not declared, did you mean 'watch'?"),
+        ("IF wattch=1 n := 1;", "wattch is not declared, did you mean 'watch'? Or else add the module"),
         ("IF di1=1 n := 2*di1;", "di1 is not declared: add the module that declares it, or --inputs"),
         ("Pik;", "there is no procedure or instruction Pik, did you mean 'pick'?"),
         ("Unknown place;", "there is no procedure or instruction Unknown, and it takes a target: add the module"),
@@ -237,7 +238,7 @@ def test_signals_that_nobody_gives_are_listed_once():
         ("MoveL place, v500, fine, other;", "other is not declared"),
         ("MoveJ place, v500, Tool:=tool0, Zon:=fine;", "MoveJ has no argument zon, it has ToPoint, Speed, Zone, Tool"),
         ("<SMT>", "<SMT> stands for a statement that is not written yet"),
-        ("SocketConnect s, \"1.1.1.1\", 1;", "SocketConnect is refused: it needs a live controller"),
+        ("SocketConnect s, \"1.1.1.1\", 1;", "it needs a live controller: `irb-twin abb serve` runs"),
         ("ITimer 1, first;", "ITimer: first is not connected with a trap (CONNECT)"),
         ("MoveAbsJ home, v500, fine, light;", "MoveAbsJ: a load of -1 kg, expected at least 0"),
         ("again;", "RETRY of line 2 for the 5th time: a controller stops after 4 (No Of Retry)"),
@@ -251,6 +252,14 @@ def test_stops_name_what_is_missing(body, message):
     assert program.fault is not None
     assert message in str(program.fault)
     assert program.fault.line in (3, 4)
+
+
+def test_a_name_of_two_programs_is_said_with_both_places():
+    """As of a folder with several programs, each with its own main."""
+    texts = {name: f"MODULE {name}\nPROC main()\nENDPROC\nENDMODULE" for name in ("one", "two")}
+    source = joined([parse(text, f"{name}.mod") for name, text in texts.items()])
+    fault = interpret(source).fault
+    assert str(fault) == "two.mod, line 2: main is declared twice, also in one.mod, line 2"
 
 
 def test_signals_of_a_controller_have_types():

@@ -1,5 +1,6 @@
 """Locked joints: Pinocchio's reduced model, the whole arm at rest there, files, logs and the engine."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
 from tests.support.refusals import refused
 from tests.support.small_robots import one_step_error
-from twin.errors import IdentificationError, RobotError, UnknownNameError
+from twin.errors import IdentificationError, ModelWarning, RobotError, UnknownNameError
 from twin.identification.robot_file import require_place
 from twin.multibody.axis_torques import Spring
 from twin.robot import locked
@@ -135,7 +136,9 @@ def test_a_robot_toml_and_a_log_keep_locked_joints(file, tmp_path):
         samples = twin.sample(twin.hold([0.1, 0.2, 0.3], 0.003), 1e-3)
         log = twin.run_closed_loop(twin.AnalyticPlant(plant), lambda *_: np.zeros(3), samples)
         log.save(tmp_path / "run.npz")
-        again = twin.Log.load(tmp_path / "run.npz").robot
+        with warnings.catch_warnings():  # that fingers move freely is no longer true
+            warnings.simplefilter("error", ModelWarning)
+            again = twin.Log.load(tmp_path / "run.npz").robot
         assert (again.joint_names, dict(again.locked)) == (more.joint_names, dict(more.locked))
         np.testing.assert_array_equal(again.inertias, more.inertias)
 
@@ -163,17 +166,42 @@ def test_an_arm_with_a_gripper_is_identified_with_its_fingers_locked(tmp_path, c
     assert np.max(np.abs(difference)) < 0.01
 
 
-def test_what_cannot_be_locked(file, irb1400, tmp_path):
+def test_a_joint_without_mass_that_is_locked_leaves_the_dynamics(file, tmp_path):
+    """As fingers whose links have no <inertial>: PyBullet's and Pinocchio's arm with them fixed."""
+    weightless = fingers("hand").replace(link("left_finger", 0.1), link("left_finger", None))
+    weightless = weightless.replace(link("right_finger", 0.1), link("right_finger", None))
+    file.write_text(robot(chain(3), frame("hand", "link_3"), weightless))
+    whole = twin.load(file)
+    assert whole.inertia_fault.startswith("joint 'left_finger_joint' moves no mass; lock it, or give a link")
+    with pytest.raises(RobotError, match="has no dynamics: joint 'left_finger_joint' moves no mass"):
+        twin.mass_matrix(whole, np.zeros(4))
+    bare = tmp_path / "bare.urdf"
+    bare.write_text(robot(chain(3), frame("hand", "link_3")))
+    arm, q = interpreted(locked(whole, {"left_finger_joint": 0.01})), [0.3, -0.4, 0.5]
+    expected = Pinocchio(bare, arm.joint_names).mass_matrix(q)
+    np.testing.assert_allclose(twin.mass_matrix(arm, q), expected, rtol=0, atol=1e-13)
+    still = locked(whole, {"joint_1": 0.2})
+    assert still.inertia_fault == whole.inertia_fault
+
+
+def test_what_cannot_be_locked(file, irb140, irb1400, tmp_path):
     arm = twin.load(file)
+    endless = replace(arm, q_max=np.full(arm.n, np.inf))
     refused(
-        (lambda: locked(arm, {"joint_1": 2.5}), "joint_1 cannot be locked at 2.5, expected -2 to 2 rad"),
-        (lambda: locked(arm, {"slide": np.nan}), "slide cannot be locked at nan, expected -2 to 2 m"),
+        (lambda: locked(arm, {"joint_1": 2.5}), "locked at 2.5, expected a position of -2 to 2 rad"),
+        (lambda: locked(arm, {"slide": np.nan}), "locked at nan, expected a position of -2 to 2 m"),
+        (lambda: locked(endless, {"slide": np.inf}), "slide cannot be locked at inf, expected a position"),
         (lambda: locked(irb1400, {"joint_1": 0.0}), "joints without a motor"),
+        (lambda: locked(irb140, {"joint_6": 0.0}).with_drives("rigid"), "only a robot.toml with [joints.loc"),
         (lambda: locked(arm, dict.fromkeys(arm.joint_names[:4], 0.0)), "no joint moves its tool"),
         error=RobotError,
     )
     with pytest.raises(UnknownNameError, match=r"no joint 'joint_5' to lock, did you mean .*: known are"):
         locked(arm, {"joint_5": 0.0})
+    with pytest.raises(UnknownNameError, match="'rod_joint' to lock, it follows 'joint_2': known are"):
+        locked(arm, {"rod_joint": 0.0})
+    with pytest.raises(UnknownNameError, match="'slide' to lock, it is locked: known are joint_1"):
+        locked(locked(arm, {"slide": 0.4}), {"slide": 0.5})
     (tmp_path / "robot.toml").write_text(FACTS.replace("= 0.3\n", '= "closed"\n'))
     with pytest.raises((RobotError, FactsError), match=r"joints\.locked\.left_finger_joint: expected a fin"):
         twin.load(tmp_path)

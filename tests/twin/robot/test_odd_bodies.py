@@ -16,7 +16,7 @@ from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
 from tests.support.small_robots import one_step_error
 from twin.engine.read_file import file_dynamics
-from twin.errors import ModelWarning
+from twin.errors import ModelWarning, TwinError
 from twin.multibody.tree import consistent_moments
 from twin.robot.loading.model_check import check_model
 
@@ -130,3 +130,17 @@ def test_the_check_compares_with_the_file_as_pybullet_reads_it(tmp_path):
         assert found.passes
         assert len(read_otherwise(found)) == different, found
         assert (found.file_tool > 1e-5) == ("1.571" in text)
+
+
+def test_a_file_that_pybullet_cannot_read_passes_the_check_with_a_warning(tmp_path):
+    """PyBullet refuses a robot without a name, and inertias that rounding leaves unsymmetric by 1e-14."""
+    path = tmp_path / "arm.urdf"
+    path.write_text(turned("0.3 0 0").replace('<robot name="arm">', "<robot>"))
+    arm = twin.load(path)
+    with pytest.raises(TwinError, match="PyBullet cannot read"):
+        file_dynamics(arm, np.zeros((1, 3)))
+    found = agreement(arm)
+    assert found.passes
+    (warning,) = read_otherwise(found)
+    assert warning.severity == "warning"
+    assert warning.text.startswith("PyBullet itself cannot read this file")

@@ -24,6 +24,8 @@ SHORT = "".join(  # as long as the arm, behind fixed frames
     for side in ("left", "right")
 )
 JAW = link("jaw", 0.1) + joint("jaw_joint", "link_6", "jaw")
+MOVER = link("gripperMover", 0.1) + joint("jointGripper", "link_6", "gripperMover", axis="0 1 0")
+WRIST = link("gripper_link", 0.1) + joint("gripper_roll_joint", "link_5", "gripper_link", axis="1 0 0")
 GRIPPER = (
     link("knuckle", 0.1)
     + joint("knuckle_joint", "hand", "knuckle", axis="0 1 0")
@@ -42,6 +44,13 @@ TOOLS = [
     (chain(6) + HAND + GRIPPER, "hand", "the last frame before the gripper of knuckle, other"),
     (chain(1) + frame("hand", "link_1") + SHORT, "hand", "the last frame before the gripper of left, right"),
     (chain(6) + JAW, "link_6", "the last frame before the gripper of jaw"),
+    (chain(6) + MOVER, "link_6", "the last frame before the gripper of gripperMover"),
+    (
+        chain(6) + frame("gripper_link", "link_6") + MOVER.replace('"link_6"', '"gripper_link"'),
+        "gripper_link",
+        "the last frame before the gripper of gripperMover",
+    ),
+    (chain(5) + WRIST, "gripper_link", "the end of the longest chain"),
     (chain(6) + CAMERA + frame("EndEffector", "link_6"), "EndEffector", "the end of the longest chain"),
     (
         chain(6) + frame("sc", "link_6", "0 0 0") + frame("link_8", "link_6"),

@@ -5,7 +5,7 @@ equations from them.  Geometry is converted to fractions and to exactly orthogon
 terms cancel exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -126,6 +126,7 @@ def formulas(
     style: Literal["text", "latex"] = "text",
     axes: int | None = None,
     axis: int | None = None,
+    **given: Any,
 ) -> str:
     """Return formulas of a mechanism, one entry per line.
 
@@ -138,19 +139,20 @@ def formulas(
         style: `"text"` or `"latex"`.
         axes: number of axes that move, the others are locked; `None` for all.
         axis: row of the equations, from 1; `None` for all.
+        given: further arguments of `twin.load`, as `locked`.
 
     Raises:
         UnknownNameError: there is no such robot, axis or quantity, or the formulas would be too long.
         RobotError: the file is malformed, or the arm has no such formulas.
     """
     if quantity in ("T", "J"):
-        return _kinematic_formulas(name, quantity, style)
+        return _kinematic_formulas(name, quantity, style, given)
     parts = {"tau": "DCg", "M": "D", "C": "C", "g": "g"}.get(quantity)
     if parts is None:
         raise UnknownNameError(
             f"no sums for {quantity!r}: expected tau, M, C, g, T or J, or code (--format c)"
         )
-    dynamics = _dynamics(name, axes)
+    dynamics = _dynamics(name, axes, given)
     n = len(dynamics.q)
     if axis is not None and not 1 <= axis <= n:
         raise UnknownNameError(f"there is no axis {axis}: expected 1 to {n}")
@@ -161,17 +163,17 @@ def formulas(
     return "".join(lines)
 
 
-def _dynamics(name: str, axes: int | None) -> SymbolicDynamics:
+def _dynamics(name: str, axes: int | None, given: Mapping[str, Any]) -> SymbolicDynamics:
     """Return the equations of motion of a mechanism of at most `MAX_JOINTS` moving joints."""
     if name in MODELS:
-        if axes is not None:
+        if axes is not None or given.get("locked"):
             raise UnknownNameError(f"{name} has no axes to lock: expected the name or file of a robot")
         return {"main_axes": main_axes_dynamics, "two_link": two_link_dynamics}[name]()
     from twin.robot.loading.loading import load
     from twin.robot.locking import locked
 
     try:
-        robot = load(name)
+        robot = load(name, **given)
     except UnknownNameError as error:
         raise UnknownNameError(f"{error}; and {', '.join(MODELS)}") from None
     robot.require_inertia()
@@ -184,14 +186,16 @@ def _dynamics(name: str, axes: int | None) -> SymbolicDynamics:
     return tree_dynamics(robot.tree, robot.embedding, robot.embedding_offset, gravity=robot.gravity.tolist())
 
 
-def _kinematic_formulas(name: str, quantity: str, style: Literal["text", "latex"]) -> str:
+def _kinematic_formulas(
+    name: str, quantity: str, style: Literal["text", "latex"], given: Mapping[str, Any]
+) -> str:
     """Return the formulas of poses, or of the wrist centre's Jacobian, after what their symbols mean."""
     from twin.dynamics.symbolic.arm_kinematics import arm_kinematics, chain_kinematics
     from twin.robot.loading.loading import load
 
     if name == "main_axes":
         raise UnknownNameError(f"{name} has only D, C and g: expected the name or file of a robot")
-    robot = load(name)
+    robot = load(name, **given)
     try:
         arm = arm_kinematics(robot)
     except RobotError:  # no spherical wrist

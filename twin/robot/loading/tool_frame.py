@@ -16,6 +16,9 @@ TOOL0 = "tool0"
 FINGER = re.compile(r"finger|knuckle|jaw|claw", re.IGNORECASE)
 """Names of links of a gripper, which may have a single moving jaw."""
 
+GRIPS = re.compile("(?!.*(yaw|roll|pitch|rot|wrist)).*grip", re.IGNORECASE)
+"""Names of joints of a gripper that close it, and do not turn it as a wrist."""
+
 BESIDE = re.compile(
     rf"{FINGER.pattern}|camera|optical|depth|sensor|imu|laser|lidar|(^|[_/-])cam([_-]|$)", re.IGNORECASE
 )
@@ -41,7 +44,8 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
 
     Args:
         base: name of the base link.
-        joints: joints on each link, with `child`, `joint_type`, `mimic` and `origin`, by the link's name.
+        joints: joints on each link, with `name`, `child`, `joint_type`, `mimic` and `origin`, by the name
+            of the link.
         standard: take the frame `tool0` if there is one.
     """
     order = [base]
@@ -67,7 +71,7 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
         chosen = max(branches, key=lambda joint: moving[joint.child] + (joint.joint_type != "fixed"))
         motors = [driven[joint.child] or _has_motor(joint) for joint in branches]
         branched = len(branches) > 1 and passed >= moving[at] * (1 if sum(motors) > 1 else 2)
-        if passed and (branched or (moving[at] == 1 and FINGER.search(chosen.child))):
+        if passed and (branched or (moving[at] == 1 and _is_jaw(chosen))):
             fingers = [joint.child for joint in branches]
             break
         at, passed = chosen.child, passed + (chosen.joint_type != "fixed")
@@ -108,6 +112,12 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
 def _has_motor(joint: Any) -> bool:
     """Return whether a joint moves by itself."""
     return joint.joint_type != "fixed" and joint.mimic is None
+
+
+def _is_jaw(joint: Any) -> bool:
+    """Return whether a joint closes a gripper, by the name of its link, or of both."""
+    closes = joint.joint_type != "fixed" and GRIPS.match(joint.name) and GRIPS.match(joint.child)
+    return bool(closes or FINGER.search(joint.child))
 
 
 def _is_tool(link: str) -> bool:

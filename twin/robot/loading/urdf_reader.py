@@ -16,7 +16,7 @@ import numpy as np
 from twin.errors import RobotError
 from twin.formatting import enumerated
 from twin.multibody import recursions
-from twin.multibody.composite_bodies import moved_mass_fault
+from twin.multibody.composite_bodies import ACCEPT, moved_mass_fault
 from twin.multibody.tree import (
     Tree,
     body_from_parameters,
@@ -137,7 +137,7 @@ def read_urdf(path: Path, *, unphysical: bool = False, standard_tool: bool = Tru
         base_inertia=frozen(inertias[-1]),
     )
     fault = _inertia_fault(tree, followers, bodies, faults, unphysical)
-    if fault:
+    if faults or not bodies:  # a joint that moves no mass may still be locked
         tree = replace(tree, inertias=frozen(np.zeros((tree.n, 10))), base_inertia=frozen(np.zeros(10)))
     name = document.root.get("name") or path.stem
     notes += ([] if fault else _wide_bodies(tree, links, bodies)) + _tool_shift(document, tree, tool.name)
@@ -208,12 +208,12 @@ def _inertia_fault(
     """Return why a tree has no dynamics, "" if it has."""
     if faults:
         more = f" (and {len(faults) - 1} more)" if faults[1:] else ""
-        return f"{faults[0]}{more}; correct it, or load it with unphysical=True"
+        return f"{faults[0]}{more}; correct it, or {ACCEPT}"
     if not bodies:
         return NO_INERTIAL
     names = [tree.names[joint] for joint in followers.driven]
     fault = "" if unphysical else moved_mass_fault(tree, names, followers.G, followers.g0)
-    return f"{fault}, or load it with unphysical=True" if fault else ""
+    return f"{fault}, or {ACCEPT}" if fault else ""
 
 
 def _followers(path: Path, joints: Sequence[Any]) -> Followers:
