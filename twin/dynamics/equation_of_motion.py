@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from twin.arrays import real_array
 from twin.errors import RobotError
 from twin.robot.drives.drive_step import (
-    add_torque_at_instant,
+    add_rotors_and_friction,
     drive_numbers,
     drive_steps,
     rigid_accelerations,
@@ -71,7 +71,7 @@ def inverse_dynamics(
     """
     if wrench is None and (tau := robot.single_sample.inverse_dynamics(q, qd, qdd)) is not None:
         if robot.drive_mode != "ideal":
-            add_torque_at_instant(*robot.drive_model, qd, qdd, tau)
+            add_rotors_and_friction(*robot.drive_model, qd, qdd, 0.0, tau.copy(), tau)
         return tau
     q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
     tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), _inertial(robot), (robot.n,))

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.jit import compiled
+from twin.jit import NO_COUNTS, compiled
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.drives.friction import (
     AT_REST,
@@ -433,10 +433,9 @@ def add_drive_torque(drives, qd, qdd, period, load, tau):
     add_rotors_and_friction(drives.inertia, drives.friction, drives.shafts, qd, qdd, period, load.copy(), tau)
 
 
-# Inlined, because every array that a call passes counts references.
-@partial(compiled, inline="always")
+@partial(compiled, **NO_COUNTS)
 def add_rotors_and_friction(inertia, friction, shafts, qd, qdd, period, load, tau):
-    """Add to `tau` as `add_drive_torque` does; here `load` is another array than `tau`."""
+    """Add to `tau` as `add_drive_torque` does, with the members of its `DriveModel`; `load` is not `tau`."""
     n, coupled = len(qd), len(shafts) > 0
     for i in range(n):
         torque = tau[i]
@@ -462,18 +461,10 @@ def add_rotors_and_friction(inertia, friction, shafts, qd, qdd, period, load, ta
             tau[i] += rub
 
 
-@compiled
-def add_torque_at_instant(inertia, friction, shafts, qd, qdd, tau):
-    """Add to `tau` (n,) the torque that the drives consume at the instant, see `add_drive_torque`.
-
-    The members of `DriveModel` are separate arguments as those of `advance`.
-    """
-    add_rotors_and_friction(inertia, friction, shafts, qd, qdd, 0.0, tau.copy(), tau)
-
-
-@compiled
+@partial(compiled, **NO_COUNTS)
 def torques_with_drives(qd, qdd, load, inertia, friction, shafts, tau):
     """Fill `tau` (N, n) with the torques `load` on N arms plus those that their drives consume now."""
     for k in range(len(tau)):
-        tau[k] = load[k]
+        for i in range(tau.shape[1]):
+            tau[k, i] = load[k, i]
         add_rotors_and_friction(inertia, friction, shafts, qd[k], qdd[k], 0.0, load[k], tau[k])
