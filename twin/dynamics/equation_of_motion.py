@@ -216,8 +216,12 @@ def _driven_accelerations(
 ) -> np.ndarray:  # fmt: skip
     """Return the accelerations of a robot with rigid drives, see `forward_dynamics`."""
     require_rigid(robot, "forward_dynamics")
-    q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
-    h = inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), wrench, T_flange_tool)
+    h = robot.single_sample.bias(q, qd) if wrench is None else None
+    if h is None:
+        q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
+        h = inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), wrench, T_flange_tool)
+    else:
+        (tau,) = joint_vectors(robot, tau=tau)
     (load,) = (h,) if tau_joint is None else joint_vectors(robot, tau_joint=tau_joint)
     shape = np.broadcast(q, tau, h, load).shape
     M = _rows(mass_matrix(robot.arm, q), (*shape, robot.n)).reshape(-1, robot.n, robot.n)
@@ -232,7 +236,7 @@ def _driven_accelerations(
     return qdd.reshape(shape)
 
 
-def _rows(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _rows(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Return a copy (N, n) of values that are broadcast to a shape (..., n)."""
     rows = np.empty(shape)
     rows[...] = values
