@@ -32,6 +32,13 @@ PACKAGES = ("twin", "controllers")
 COMPILED = ("rotations", "multibody", "robot/drives", "kinematics", "dynamics", "trajectories", "control")
 """Rooms of `twin` with functions that compiled functions of other rooms call."""
 
+COUNTS, NO_COUNTS = {"_nrt": True}, {"_nrt": False}
+"""Options of numba: count references to arrays, as by default, or not, in a function that makes no array.
+
+Counting takes two thirds of the time of a small function such as `add_rotors_and_friction`, see numba's issue
+2345.  The default is stated, because a function would otherwise be compiled with the option of its caller.
+"""
+
 _CACHE_DIR_LOCK = threading.Lock()
 
 on_compiling: Callable[[bool], object] = bool
@@ -57,6 +64,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     from numba.extending import is_jitted
 
     config: Any = numba_config
+    options = COUNTS | options
     package = function.__module__.partition(".")[0]
     if package not in PACKAGES:
         return njit(nogil=True, **options)(function)
@@ -116,6 +124,7 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     from numba.extending import is_jitted
 
     _listen()
+    options = COUNTS | options
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:

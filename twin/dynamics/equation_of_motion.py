@@ -24,8 +24,14 @@ from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
 from twin.errors import RobotError
-from twin.robot.drives.drive_step import add_drive_torques, drive_numbers, drive_steps, rigid_accelerations
-from twin.robot.drives.friction import friction_rows, sliding_friction
+from twin.robot.drives.drive_step import (
+    add_rotors_and_friction,
+    drive_numbers,
+    drive_steps,
+    rigid_accelerations,
+    torques_with_drives,
+)
+from twin.robot.drives.friction import sliding_friction
 from twin.robot.evaluation import copied, evaluate, joint_vectors
 from twin.robot.robot import Robot
 
@@ -63,18 +69,17 @@ def inverse_dynamics(
 
     Source: Featherstone 2008, table 5.1; Aliaga 2019, eq. (2.22)-(2.26) with (2.23) and (2.25) corrected.
     """
-    tau = robot.single_sample.inverse_dynamics(q, qd, qdd) if wrench is None else None
-    if robot.drive_mode == "ideal" and tau is not None:
+    if wrench is None and (tau := robot.single_sample.inverse_dynamics(q, qd, qdd)) is not None:
+        if robot.drive_mode != "ideal":
+            add_rotors_and_friction(*robot.drive_model, qd, qdd, 0.0, tau.copy(), tau)
         return tau
-    if tau is None:
-        q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
-        tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), _inertial(robot), (robot.n,))
+    q, qd, qdd = joint_vectors(robot, q=q, qd=qd, qdd=qdd)
+    tau = evaluate(robot.kernels.inverse_dynamics_batch, (q, qd, qdd), _inertial(robot), (robot.n,))
+    if wrench is not None:
         tau = tau - _wrench_torque(robot, q, wrench, T_flange_tool)
-    if robot.active_drives is not None:
-        tau = np.ascontiguousarray(tau)
-        rows = (copied(np.broadcast_to(v, tau.shape)).reshape(-1, robot.n) for v in (qd, qdd))
-        add_drive_torques(robot.drive_model, *rows, tau.reshape(-1, robot.n))
-    return tau
+    if robot.drive_mode == "ideal":
+        return tau
+    return evaluate(torques_with_drives, (qd, qdd, tau), robot.drive_model, (robot.n,))
 
 
 def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
@@ -98,7 +103,9 @@ def mass_matrix(robot: Robot, q: ArrayLike) -> np.ndarray:
     if (M := robot.single_sample.mass_matrix(q)) is None:
         (q,) = joint_vectors(robot, q=q)
         M = evaluate(robot.kernels.mass_matrix_batch, (q,), _inertial(robot)[:1], (robot.n, robot.n))
-    return M if robot.active_drives is None else M + robot.active_drives.reflected_inertia
+    if robot.drive_mode != "ideal":
+        M += robot.drive_model.inertia
+    return M
 
 
 def coriolis_matrix(robot: Robot, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
@@ -209,20 +216,31 @@ def _driven_accelerations(
 ) -> np.ndarray:  # fmt: skip
     """Return the accelerations of a robot with rigid drives, see `forward_dynamics`."""
     require_rigid(robot, "forward_dynamics")
-    q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
-    h = inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), wrench, T_flange_tool)
+    h = robot.single_sample.bias(q, qd) if wrench is None else None
+    if h is None:
+        q, qd, tau = joint_vectors(robot, q=q, qd=qd, tau=tau)
+        h = inverse_dynamics(robot.arm, q, qd, np.zeros(robot.n), wrench, T_flange_tool)
+    else:
+        (tau,) = joint_vectors(robot, tau=tau)
     (load,) = (h,) if tau_joint is None else joint_vectors(robot, tau_joint=tau_joint)
-    shape = np.broadcast_shapes(*(v.shape for v in (q, tau, h, load)))
-    M = np.broadcast_to(mass_matrix(robot.arm, q), (*shape, robot.n)).reshape(-1, robot.n, robot.n)
-    h, tau, qd, load = (copied(np.broadcast_to(v, shape)).reshape(-1, robot.n) for v in (h, tau, qd, load))
+    shape = np.broadcast(q, tau, h, load).shape
+    M = _rows(mass_matrix(robot.arm, q), (*shape, robot.n)).reshape(-1, robot.n, robot.n)
+    h, tau, qd, load = (_rows(values, shape) for values in (h, tau, qd, load))
     numbers = drive_numbers(robot.active_drives, "rigid", time_step)
     qdd = np.empty_like(h)
-    if (row := rigid_accelerations(numbers, copied(M), h, tau, qd, load, qdd)) >= 0:
+    if (row := rigid_accelerations(*numbers, M, h, tau, qd, load, qdd)) >= 0:
         raise RobotError(
             f"the friction by load of robot {robot.name!r} has no solution in sample {row}: expected a "
             "smaller coulomb_per_load"
         )
     return qdd.reshape(shape)
+
+
+def _rows(values: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a copy (N, n) of values that are broadcast to a shape (..., n)."""
+    rows = np.empty(shape)
+    rows[...] = values
+    return rows.reshape(-1, shape[-1])
 
 
 def require_rigid(robot: Robot, what: str) -> None:
@@ -333,7 +351,7 @@ def friction_torque(robot: Robot, qd: ArrayLike, tau: ArrayLike | None = None) -
     qd, load = np.broadcast_arrays(qd, np.zeros(robot.n) if tau is None else real_array(tau, "tau"))
     w = np.ascontiguousarray(qd @ R.T).reshape(-1, robot.n)
     F = np.empty_like(w)
-    sliding_friction(friction_rows(drives), w, copied(load).reshape(w.shape), F)
+    sliding_friction(robot.drive_model.friction, w, copied(load).reshape(w.shape), F)
     return F.reshape(qd.shape) @ R
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from twin.errors import ShapeError
-from twin.jit import cached_njit
+from twin.jit import NO_COUNTS, cached_njit
 
 
 @njit(forceinline=True, error_model="numpy")
@@ -170,7 +170,7 @@ def checked_sample_function(title: str, signature: Signature, n: int) -> str:
         f"{title}({signature.parameters})",
         "return True",
     ]
-    return _function(f"{title}_one", signature, body, "")
+    return _function(f"{title}_one", signature, body, "**NO_COUNTS")
 
 
 def _function(title: str, signature: Signature, body: list[str], options: str) -> str:

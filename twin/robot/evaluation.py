@@ -32,7 +32,7 @@ def joint_vectors(robot: Robot, **vectors: ArrayLike) -> list[np.ndarray]:
         array = real_array(values, name)
         if array.ndim == 0 or array.shape[-1] != robot.n:
             raise ValueError(f"expected {name} of shape (..., {robot.n}), got {array.shape}")
-        if not np.all(np.isfinite(array)):
+        if not np.isfinite(array).all():
             where = np.argwhere(~np.isfinite(array))[0]
             raise ValueError(f"expected {name} to be finite, got {array[tuple(where)]} at {where.tolist()}")
         arrays.append(array)

@@ -1,10 +1,13 @@
 """One sample, and kernels run on numbers, give the numbers of a batch; nothing slips past the checks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import twin
 from tests.support.peers import largest_relative_error
+from tests.support.sample_drives import RUBBING
 from twin.kinematics import forward
 from twin.multibody import single_sample
 from twin.robot.evaluation import uncompiled
@@ -21,13 +24,15 @@ def frozen(vector):
     return vector
 
 
-def test_one_sample_has_the_bits_of_a_batch(arm, rng):
+@pytest.mark.parametrize("mode", ["ideal", "rigid"])
+def test_one_sample_has_the_bits_of_a_batch(arm, mode, rng):
+    robot = arm.with_drives(mode, replace(RUBBING, coulomb_per_load=0.02))
     for name, count in CALLS.items():
         vectors, function = rng.uniform(-0.5, 0.5, (count, 6)), getattr(twin, name)
-        one = function(arm, *vectors).tobytes()
-        assert one == function(arm, *vectors[:, None])[0].tobytes(), name
+        one = function(robot, *vectors).tobytes()
+        assert one == function(robot, *vectors[:, None])[0].tobytes(), name
         for strange in (np.ndarray.tolist, lambda vector: np.repeat(vector, 2)[::2], frozen):
-            assert function(arm, *map(strange, vectors)).tobytes() == one, name
+            assert function(robot, *map(strange, vectors)).tobytes() == one, name
 
 
 @pytest.mark.parametrize("name", CALLS)

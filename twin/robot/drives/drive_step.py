@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twin.jit import compiled
+from twin.jit import NO_COUNTS, compiled
 from twin.robot.drives.drives import MOTOR, Drives
 from twin.robot.drives.friction import (
     AT_REST,
@@ -227,14 +227,19 @@ MOST_LOAD_ROUNDS = 2000
 
 
 @compiled
-def rigid_accelerations(numbers, M, h, tau, qd, tau_joint, qdd):
-    """Compute the accelerations of N arms with rigid drives; every array has a row per arm.
+def rigid_accelerations(dt, inertia, friction, springs, elastic, shafts, M, h, tau, qd, tau_joint, qdd):
+    """Compute the accelerations of N arms with rigid drives; every array from M on has a row per arm.
 
     With a step, friction by load depends on the torque on the arm in the step before, as in `drive_step`.
-    At the instant, `numbers.dt = 0`, it depends on the present one, which depends on the acceleration.
+    At the instant, `dt = 0`, it depends on the present one, which depends on the acceleration.
 
     Args:
-        numbers: numbers of the drives.
+        dt: see `DriveNumbers`, whose members are separate arguments as those of `advance`.
+        inertia: see `DriveNumbers`.
+        friction: see `DriveNumbers`.
+        springs: see `DriveNumbers`.
+        elastic: see `DriveNumbers`.
+        shafts: see `DriveNumbers`.
         M: see `drive_step`.
         h: see `drive_step`.
         tau: see `drive_step`.
@@ -246,7 +251,8 @@ def rigid_accelerations(numbers, M, h, tau, qd, tau_joint, qdd):
     Returns:
         Index of an arm whose friction by load has no solution that the rounds find; -1 if there is none.
     """
-    by_load = numbers.dt == 0.0 and np.max(numbers.friction[LOAD]) > 0.0
+    numbers = DriveNumbers(dt, inertia, friction, springs, elastic, shafts)
+    by_load = dt == 0.0 and np.max(friction[LOAD]) > 0.0
     for k in range(len(qd)):
         for rounds in range(MOST_LOAD_ROUNDS):
             guess = tau_joint[k].copy()
@@ -423,7 +429,8 @@ def add_drive_torque(drives, qd, qdd, period, load, tau):
         qd: (n,) joint speeds, in [rad/s].
         qdd: (n,) desired accelerations, in [rad/s^2].
         period: duration of the accelerations, in [s].
-        load: (n,) torque on the arm by which friction grows, in [N m]: in a plant, that of the step before.
+        load: (n,) torque on the arm by which friction grows, in [N m]: in a plant, that of the step before;
+            `tau` itself is allowed.
         tau: (n,) torque, in [N m]; changed in place.
 
     Example:
@@ -434,34 +441,41 @@ def add_drive_torque(drives, qd, qdd, period, load, tau):
         >>> tau.tolist()  # 1 + 2 * 3
         [7.0]
     """
-    n, coupled = len(qd), len(drives.shafts) > 0
-    load = load.copy()  # it may be tau
+    add_rotors_and_friction(drives.inertia, drives.friction, drives.shafts, qd, qdd, period, load.copy(), tau)
+
+
+@partial(compiled, **NO_COUNTS)
+def add_rotors_and_friction(inertia, friction, shafts, qd, qdd, period, load, tau):
+    """Add to `tau` as `add_drive_torque` does, with the members of its `DriveModel`; `load` is not `tau`."""
+    n, coupled = len(qd), len(shafts) > 0
     for i in range(n):
         torque = tau[i]
         for j in range(n):
-            torque += drives.inertia[i, j] * qdd[j]
+            torque += inertia[i, j] * qdd[j]
         tau[i] = torque
     for i in range(n):
         before, after, rate = qd[i], qd[i] + period * qdd[i], qdd[i]
         if coupled:
             before, after, rate = 0.0, 0.0, 0.0
             for j in range(n):
-                before += drives.shafts[i, j] * qd[j]
-                after += drives.shafts[i, j] * (qd[j] + period * qdd[j])
-                rate += drives.shafts[i, j] * qdd[j]
-        rub = smooth_friction(drives.friction, i, after, before)
+                before += shafts[i, j] * qd[j]
+                after += shafts[i, j] * (qd[j] + period * qdd[j])
+                rate += shafts[i, j] * qdd[j]
+        rub = smooth_friction(friction, i, after, before)
         direction = rate if period == 0.0 and abs(before) <= AT_REST else after
         if abs(direction) > AT_REST:  # otherwise the shaft sticks, and needs no torque
-            rub += friction_level(drives.friction, i, before, load) * np.sign(direction)
+            rub += friction_level(friction, i, before, load) * np.sign(direction)
         if coupled:
             for j in range(n):
-                tau[j] += drives.shafts[i, j] * rub
+                tau[j] += shafts[i, j] * rub
         else:
             tau[i] += rub
 
 
-@compiled
-def add_drive_torques(drives, qd, qdd, tau):
-    """Add to torques (N, n) of arms those that the drives consume at the instant, see `add_drive_torque`."""
+@partial(compiled, **NO_COUNTS)
+def torques_with_drives(qd, qdd, load, inertia, friction, shafts, tau):
+    """Fill `tau` (N, n) with the torques `load` on N arms plus those that their drives consume now."""
     for k in range(len(tau)):
-        add_drive_torque(drives, qd[k], qdd[k], 0.0, tau[k], tau[k])
+        for i in range(tau.shape[1]):
+            tau[k, i] = load[k, i]
+        add_rotors_and_friction(inertia, friction, shafts, qd[k], qdd[k], 0.0, load[k], tau[k])

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from twin.jit import compiled
+from twin.jit import NO_COUNTS, compiled
 from twin.robot.drives.drives import Drives
 
 COULOMB, EXCESS, STRIBECK, VISCOUS, LOAD, ROOT, DIFFERENCE, OFFSET = range(8)
@@ -58,7 +58,7 @@ def friction_rows(drives: Drives) -> np.ndarray:
     return rows
 
 
-@compiled
+@partial(compiled, **NO_COUNTS)
 def friction_level(friction, i, speed, tau):
     """Return the level of shaft i at a speed, in [rad/s], and torques of the joints (n,), in [N m]."""
     coulomb, excess, stribeck = friction[COULOMB, i], friction[EXCESS, i], friction[STRIBECK, i]
@@ -75,7 +75,7 @@ def friction_level(friction, i, speed, tau):
     return coulomb + excess * np.exp(-((speed / stribeck) ** 2))
 
 
-@compiled
+@partial(compiled, **NO_COUNTS)
 def smooth_friction(friction, i, speed, before):
     """Return the friction of shaft i that has no sign, at a speed and, for the difference, one before."""
     return friction[VISCOUS, i] * speed + friction[DIFFERENCE, i] * abs(before) + friction[OFFSET, i]
