@@ -47,7 +47,7 @@ def _inverse_dynamics(robot, model, data, sample, meter):
 
     single = {"calls": 5000, "agree": within(1e-12)}
     yield meter.compare("inverse dynamics, compiled function", "pin.rnea", compiled, rnea, **single, goal=0.6)
-    yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single)
+    yield meter.compare("inverse dynamics, public function", "pin.rnea", public, rnea, **single, goal=0.9)
 
     rigid = robot.with_drives("rigid", uncoupled(robot).drives.without_friction())
     armed = model.copy()
@@ -55,7 +55,7 @@ def _inverse_dynamics(robot, model, data, sample, meter):
     yield meter.compare(
         "inverse dynamics with rotors, public function", "pin.rnea with armature",
         lambda: twin.inverse_dynamics(rigid, q, qd, qdd), lambda: pin.rnea(armed, data, q, qd, qdd), **single,
-        goal=None,
+        goal=2.0,
     )  # fmt: skip
 
     name = "inverse dynamics, public function"
