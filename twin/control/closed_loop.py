@@ -2,7 +2,7 @@
 
 Each control period has four steps.  The state is read, the controller demands torques, the motors limit
 them, and the plant advances by a whole number of its time steps under constant torques.  The laws of this
-project run as machine code, see `twin.control.compiled_law`; other controllers, and all with
+project run as machine code, see `twin.control.bound_law`; other controllers, and all with
 `NUMBA_DISABLE_JIT=1`, are called from Python, so that a debugger can step through them.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from twin.arrays import real_array
-from twin.control.compiled_law import NOT_A_TORQUE, WRONG_SHAPE, sample
+from twin.control.bound_law import NOT_A_TORQUE, WRONG_SHAPE, sample
 from twin.control.control_law import ControlLaw
 from twin.control.plant import MotorSide, Plant
 from twin.control.signals import (

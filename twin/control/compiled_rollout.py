@@ -1,4 +1,4 @@
-"""Compilation of the rollout loop, once for all robots and control laws, see `twin.control.compiled_law`."""
+"""Compilation of the rollout loop, once for all robots and control laws, see `twin.control.bound_law`."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import is_jitted
 
 from twin.control import rollout_loop
-from twin.control.compiled_law import (
+from twin.control.bound_law import (
     COMPILE_LOCK,
     COUNT,
     COUNTS,

@@ -251,8 +251,8 @@ class ControlLaw:
 
     @cached_property
     def bound(self) -> Any:
-        """Law and model in compiled code, see `twin.control.compiled_law`; `None` if it runs in Python."""
-        from twin.control.compiled_law import bound
+        """Law and model in compiled code, see `twin.control.bound_law`; `None` if it runs in Python."""
+        from twin.control.bound_law import bound
 
         return bound(self)
 

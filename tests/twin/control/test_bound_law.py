@@ -7,8 +7,8 @@ import pytest
 
 import controllers
 import twin
+from twin.control.bound_law import bound
 from twin.control.closed_loop import run_closed_loop
-from twin.control.compiled_law import bound
 from twin.control.control_law import ControlLaw, compiled_law
 from twin.control.plant import AnalyticPlant
 from twin.errors import ControllerError
