@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import numba
 from numba import njit, types
 from numba.experimental import structref
 from numba.extending import is_jitted
@@ -132,21 +131,16 @@ def sample(bound, k, t, seen, reference, table, parameters, memory, signals, lim
     return DONE if limit_and_record(signals, limits, coupling, log, k) else NOT_A_TORQUE
 
 
-def bound(controller: Any) -> Any:
+def bound(controller: ControlLaw) -> Any:
     """Return a `BoundLaw` for a controller whose law `control_law.compiled_law` marked; `None` for others.
 
     The compiled functions live as long as the process, or as the law's model.
     """
-    if (
-        not isinstance(controller, ControlLaw)
-        or type(controller).__call__ is not ControlLaw.__call__
-        or not is_compiled(controller.law)
-        or numba.config.DISABLE_JIT  # type: ignore[attr-defined]
-    ):
+    if type(controller).__call__ is not ControlLaw.__call__ or not is_compiled(controller.law):
         return None
     model = controller.model
     kernels: Any = model[: len(MODEL_KERNELS)]
-    if not all(map(is_jitted, kernels)):
+    if not all(map(is_jitted, kernels)):  # as with NUMBA_DISABLE_JIT=1
         return None
     with COMPILE_LOCK:
         law = compiled_law(controller.law)

@@ -219,7 +219,7 @@ def test_inputs_have_values_from_a_time_on():
     assert texts == ["on"]
 
 
-def test_signals_that_nobody_gives_are_listed_once():
+def test_signals_without_a_value_are_listed_once():
     program, texts = ran('IF di1=1 AND DInput(di2)=0 TPWrite "a"; IF gi1=0 TPWrite "b";')
     assert texts == ["b"]
     assert [note.text for note in program.assumed] == [
@@ -254,7 +254,7 @@ def test_stops_name_what_is_missing(body, message):
     assert program.fault.line in (3, 4)
 
 
-def test_a_name_of_two_programs_is_said_with_both_places():
+def test_a_name_that_two_programs_declare_has_both_places():
     """As of a folder with several programs, each with its own main."""
     texts = {name: f"MODULE {name}\nPROC main()\nENDPROC\nENDMODULE" for name in ("one", "two")}
     source = joined([parse(text, f"{name}.mod") for name, text in texts.items()])

@@ -63,17 +63,17 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), ODD)
-def test_odd_statements_are_said_once_on_loading_and_by_the_check(tmp_path, text, told):
+@pytest.mark.parametrize(("text", "expected"), ODD)
+def test_odd_statements_are_said_once_on_loading_and_by_the_check(tmp_path, text, expected):
     path = tmp_path / "arm.urdf"
     path.write_text(text)
     with pytest.warns(ModelWarning) as found:
         arm = twin.load(path)
     assert arm.has_inertia
     said = [str(one.message) for one in found if one.category is ModelWarning]
-    assert [told in one for one in said] == [True], said
+    assert [expected in one for one in said] == [True], said
     notes = [finding.text for finding in check_model(path).findings]
-    assert "of a body of radius" in told or sum(told in note for note in notes) == 1, notes
+    assert "of a body of radius" in expected or sum(expected in note for note in notes) == 1, notes
 
 
 @pytest.mark.parametrize("kind", ["fixed", "revolute"])
