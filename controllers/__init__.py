@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import lazy_loader
 
 from controllers import plugin_controllers
-from twin.errors import UnknownNameError, near
+from twin.base.errors import UnknownNameError, near
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, State
+    from twin.physics.robot.robot import Robot
+    from twin.physics.trajectories.sampling import Reference, State
 
 _LAWS = {
     "pd": ("controllers.pd", "PD"),

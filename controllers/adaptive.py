@@ -39,12 +39,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AdaptiveGains, diagonal_inertia, natural_frequencies, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
-from twin.dynamics.regressor import dynamics_regressor, regressor
-from twin.robot.drives.drive_step import add_drive_torque
-from twin.robot.drives.friction import COULOMB, EXCESS, VISCOUS
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.control.control_law import ControlLaw, Model, compiled_law
+from twin.physics.dynamics.regressor import dynamics_regressor, regressor
+from twin.physics.robot.drives.drive_step import add_drive_torque
+from twin.physics.robot.drives.friction import COULOMB, EXCESS, VISCOUS
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 SIZES = (3.0, 0.3, 0.03)
 """Expected changes of a link: mass in [kg], first moments in [kg m], moments of inertia in [kg m^2]."""

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import CascadeGains, cascade_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law, motor_torque
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.control.control_law import ControlLaw, Model, compiled_law, motor_torque
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 
 @compiled_law

@@ -12,7 +12,7 @@ For a model with drives, the torque of rotors and friction belongs to it (elasti
     tau = M a + C qd + g + A a + F,     a = qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)
 
 F is the friction in the coming step: its level at the measured speed, its sign and its viscous part at the
-speed `qd + T a` after the period T (`twin/robot/drives/drive_step.py`).  On a plant with the same drives this
+speed `qd + T a` after the period T (`robot/drives/drive_step.py`).  On a plant with the same drives this
 is exact, also at reversals.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import AccelerationGains, acceleration_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 
 @compiled_law

@@ -31,13 +31,13 @@ from scipy.signal import lfilter
 
 from controllers.computed_torque import computed_torque
 from controllers.gains import AccelerationGains, acceleration_gains, diagonal_inertia, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
-from twin.dynamics.equation_of_motion import inverse_dynamics
-from twin.errors import LimitError
-from twin.robot.drives.drive_step import add_drive_torque
-from twin.robot.robot import Robot
-from twin.robot.units import joint_unit
-from twin.trajectories.sampling import Reference, Samples, State
+from twin.base.errors import LimitError
+from twin.physics.control.control_law import ControlLaw, Model, compiled_law, load_memory, motor_torque
+from twin.physics.dynamics.equation_of_motion import inverse_dynamics
+from twin.physics.robot.drives.drive_step import add_drive_torque
+from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import joint_unit
+from twin.physics.trajectories.sampling import Reference, Samples, State
 
 JUMP = 20.0
 """Torque of a motor's reference over its limit that only a jump of the reference causes."""

@@ -44,10 +44,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from twin.arrays import real_array
+from twin.base.arrays import real_array
 
 if TYPE_CHECKING:
-    from twin.robot.robot import Robot
+    from twin.physics.robot.robot import Robot
 
 
 class PDGains(NamedTuple):
@@ -157,7 +157,7 @@ def diagonal_inertia(robot: Robot) -> NDArray:
         >>> diagonal_inertia(twin.load("two_link")).round(4).tolist()  # rods of 1 kg and 1 m: 8/3 and 1/3
         [2.6667, 0.3333]
     """
-    from twin.dynamics.equation_of_motion import mass_matrix  # slow to import: it compiles the model
+    from twin.physics.dynamics.equation_of_motion import mass_matrix  # slow to import: it compiles the model
 
     return np.diagonal(mass_matrix(robot, np.zeros(robot.n))).copy()
 

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from twin.dynamics.constrained import least_change
-from twin.dynamics.equation_of_motion import forward_dynamics
-from twin.dynamics.holonomic import PositionConstraint
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.dynamics.constrained import least_change
+from twin.physics.dynamics.equation_of_motion import forward_dynamics
+from twin.physics.dynamics.holonomic import PositionConstraint
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class Hybrid:
 
     Example:
         >>> import controllers, numpy as np, twin
-        >>> from twin.dynamics import Plane, ToolOn
+        >>> from twin.physics.dynamics import Plane, ToolOn
         >>> robot, q = twin.load("two_link").mounted("wall"), [0, np.pi / 2]
         >>> wall = ToolOn(Plane(point=[1, 0, 0], normal=[1, 0, 0]))
         >>> plant = twin.ConstrainedPlant(robot, wall)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PDGains, pd_gains, with_chosen
-from twin.control.control_law import ControlLaw, Law, Model, compiled_law
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.control.control_law import ControlLaw, Law, Model, compiled_law
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 
 @compiled_law

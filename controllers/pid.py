@@ -13,9 +13,9 @@ the integral continues.  Other joints are not affected.
 from numpy.typing import ArrayLike, NDArray
 
 from controllers.gains import PIDGains, pid_gains, with_chosen
-from twin.control.control_law import ControlLaw, Model, compiled_law
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Reference, State
+from twin.physics.control.control_law import ControlLaw, Model, compiled_law
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Reference, State
 
 
 @compiled_law

@@ -21,15 +21,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt, near
-from twin.plugins import attribute_of, load_file, load_module, plugin_entries, plugin_files
+from twin.base.errors import PluginError, UnknownNameError, describe_error_with_location, is_interrupt, near
+from twin.base.plugins import attribute_of, load_file, load_module, plugin_entries, plugin_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Reference, Samples, State
+    from twin.data.logs.log import Log
+    from twin.physics.robot.robot import Robot
+    from twin.physics.trajectories.sampling import Reference, Samples, State
 
 GROUP = "irb_twin.controllers"
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -134,7 +134,7 @@ def make(
         PluginError: it has no such setting, fails, or returns something else than a controller.
         ValueError: it rejects a value.
     """
-    from twin.control.control_law import ControlLaw
+    from twin.physics.control.control_law import ControlLaw
 
     offered = settings(thing)
     anything = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in _parameters(thing))

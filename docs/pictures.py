@@ -15,9 +15,9 @@ import numpy as np
 import controllers
 import twin
 from scenarios.shell.command_line import main
-from twin.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
-from twin.identification.measurements import measurements_of_log
-from twin.identification.payload import identify_payload
+from twin.abb.egm import EgmClient, EgmRobot, GuidanceSettings, virtual_time
+from twin.data.identification.measurements import measurements_of_log
+from twin.data.identification.payload import identify_payload
 
 COMMANDS = """
 friction irb140 --picture friction.png

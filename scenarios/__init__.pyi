@@ -1,3 +1,4 @@
+from .abb.rapid.program import RapidProgram as RapidProgram
 from .constrained_circle import ConstrainedCircle as ConstrainedCircle
 from .drive_check import DriveCheck as DriveCheck
 from .excitation import Excitation as Excitation
@@ -29,7 +30,6 @@ from .options import share as share
 from .parallelogram import Parallelogram as Parallelogram
 from .payload_mismatch import PayloadMismatch as PayloadMismatch
 from .pose_path import PosePath as PosePath
-from .rapid.program import RapidProgram as RapidProgram
 from .running.registry import Entry as Entry
 from .running.registry import Task as Task
 from .running.registry import find as find

@@ -11,7 +11,7 @@ from typing import Any
 
 from scenarios.options import fields, kind_of
 from scenarios.setup import Setup
-from twin.errors import PluginError
+from twin.base.errors import PluginError
 
 TAKEN = (
     "changes", "explain", "film", "help", "json", "limit", "log", "report", "scenarios", "set", "settings",
@@ -83,7 +83,7 @@ def require_options(cls: Any) -> None:
 
 def require_attributes(cls: Any) -> None:
     """Raise a PluginError unless the class attributes name what exists."""
-    from twin.sweeps.trial import FIGURES
+    from twin.studies.sweeps.trial import FIGURES
 
     if not isinstance(cls.leaves_limits, str):
         raise PluginError(f"{cls.__name__}.leaves_limits must be a sentence, got {cls.leaves_limits!r}")

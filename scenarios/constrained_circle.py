@@ -14,14 +14,14 @@ from scenarios.metric import Metric
 from scenarios.options import one_of, option, positive
 from scenarios.scenario import Scenario
 from scenarios.setup import Arms, Setup
-from twin.errors import RobotError
-from twin.logs.figures import place_of_largest, tool_distance
-from twin.robot.robot import Robot
+from twin.base.errors import RobotError
+from twin.data.logs.figures import place_of_largest, tool_distance
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.dynamics.holonomic import ToolOn
-    from twin.logs.log import Log
-    from twin.trajectories.tool_paths import ToolMotion
+    from twin.data.logs.log import Log
+    from twin.physics.dynamics.holonomic import ToolOn
+    from twin.physics.trajectories.tool_paths import ToolMotion
 
 KEPT = 1e-10
 """[m] and [m/s]: largest violation of the constraint. Observed: 1e-14."""
@@ -43,8 +43,8 @@ class CirclePath:
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the motion of the tool at the times t (...), in [s]."""
-        from twin.trajectories.limits import quintic_law
-        from twin.trajectories.tool_paths import ToolMotion
+        from twin.physics.trajectories.limits import quintic_law
+        from twin.physics.trajectories.tool_paths import ToolMotion
 
         laws = quintic_law(np.asarray(t) / self.duration)
         a, ad, add = (2.0 * np.pi * x[..., None] / self.duration**k for k, x in enumerate(laws))
@@ -191,8 +191,8 @@ def engine_error(log: Log, held: ToolOn, forces: NDArray) -> float:
     The forces (N - 1, m) of the constraint push the tool of the free arm in the engine, at every `EVERY`-th
     sample.
     """
-    from twin.dynamics.constrained import surface_list
-    from twin.engine.simulation import Simulation
+    from twin.physics.dynamics.constrained import surface_list
+    from twin.physics.engine.simulation import Simulation
 
     found, tool = [], log.T_flange_tool
     with Simulation(log.robot, time_step=log.time_step) as engine:
@@ -213,8 +213,8 @@ def missed(log: Log, held: ToolOn) -> float:
 
     It is the acceleration under the next torque, less that under the torque that still acts.
     """
-    from twin.dynamics.constrained import constrained_forward_dynamics, surface_constraint
-    from twin.kinematics.forward import jacobian
+    from twin.physics.dynamics.constrained import constrained_forward_dynamics, surface_constraint
+    from twin.physics.kinematics.forward import jacobian
 
     at = log.robot, log.q[1:], log.qd[1:]
     there = surface_constraint(*at, held.surfaces, log.T_flange_tool)

@@ -25,12 +25,12 @@ from scenarios.metric import Metric
 from scenarios.options import at_least, one_of, option, positive, share
 from scenarios.scenario import ScenarioTable, TrackingScenario
 from scenarios.setup import Arms, Sampling, Setup
-from twin.errors import RobotError
-from twin.robot.robot import Payload, Robot
+from twin.base.errors import RobotError
+from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.trajectories.sampling import Samples
 
 TORQUE_SHARE = 0.75
 """Largest share of a motor's torque along the reference; the rest is for the feedback."""
@@ -90,7 +90,7 @@ class DriveCheck(TrackingScenario):
         Raises:
             RobotError: there is no such speed.
         """
-        from twin.dynamics.equation_of_motion import inverse_dynamics
+        from twin.physics.dynamics.equation_of_motion import inverse_dynamics
 
         robot, speed = with_rated_payload(sampling.loaded(robot)), self.speed_fraction
         while speed > LEAST_SPEED:
@@ -131,7 +131,7 @@ class DriveCheck(TrackingScenario):
     @staticmethod
     def picture(logs: Sequence[Log], path: Path) -> None:
         """Draw the torque of every motor over its speed."""
-        from twin.views.motors import draw_motors
+        from twin.studies.views.motors import draw_motors
 
         draw_motors(logs, path)
 

@@ -13,13 +13,13 @@ from scenarios.metric import Metric
 from scenarios.options import at_least, option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from twin.identification.excitation import FourierMotion
-    from twin.trajectories.sampling import Samples
+    from twin.data.identification.excitation import FourierMotion
+    from twin.physics.trajectories.sampling import Samples
 
 CONDITION = 1000.0
 """Limit of the condition number; beyond it, parameters with similar effects cannot be distinguished."""
@@ -68,7 +68,7 @@ class Excitation(TrackingScenario):
 
     def stored(self, robot: Robot, loaded: Robot) -> FourierMotion | None:
         """Return the motion of the robot's `excitation.toml`; `None` unless it fits options and limits."""
-        from twin.identification.excitation import excitation_use, stored_excitation
+        from twin.data.identification.excitation import excitation_use, stored_excitation
 
         motion = stored_excitation(robot)
         if motion is None or (motion.period, motion.a.shape[1]) != (self.duration, self.harmonics):
@@ -80,7 +80,7 @@ class Excitation(TrackingScenario):
         self, loaded: Robot, seed: int, progress: Callable[[float], None] | None = None
     ) -> FourierMotion:
         """Return the motion that the optimisation finds for a robot with its payload."""
-        from twin.identification.excitation import optimal_excitation
+        from twin.data.identification.excitation import optimal_excitation
 
         return optimal_excitation(
             loaded, period=self.duration, harmonics=self.harmonics, draws=self.draws,
@@ -105,7 +105,7 @@ class Excitation(TrackingScenario):
 
     def metrics(self, run: TrackingRun) -> tuple[Metric, ...]:
         """Return the condition number, the shares of the limits, and the tracking metrics."""
-        from twin.identification.excitation import excitation_use
+        from twin.data.identification.excitation import excitation_use
 
         log = run.log
         few = slice(None, None, max(1, round(EVERY / (log.time_step * log.steps_per_period))))

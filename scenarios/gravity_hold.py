@@ -15,13 +15,13 @@ from scenarios.metric import Metric
 from scenarios.options import option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import named_pose
-from twin.logs.figures import joint_error
-from twin.robot.robot import Robot
+from twin.data.logs.figures import joint_error
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
-    from twin.logs.log import Log
-    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.data.logs.log import Log
+    from twin.physics.trajectories.joint_trajectories import Trajectory
 
 BENT = 0.25
 """Share of the way from the middle of a joint's range to its upper end, in the default pose."""
@@ -56,7 +56,7 @@ class GravityHold(TrackingScenario):
 
     def motion(self, robot: Robot) -> Trajectory:
         """Return the constant pose."""
-        from twin.trajectories.joint_trajectories import hold
+        from twin.physics.trajectories.joint_trajectories import hold
 
         return hold(held_pose(robot, self.pose), self.duration)
 
@@ -91,7 +91,7 @@ def settled_error(log: Log, bandwidth: float) -> NDArray | None:
     from scipy.optimize import root
 
     from controllers.gains import diagonal_inertia
-    from twin.dynamics.equation_of_motion import gravity_torque
+    from twin.physics.dynamics.equation_of_motion import gravity_torque
 
     Mbar, square = diagonal_inertia(log.robot), bandwidth**2
     q_ref = log.q_ref[-1]
@@ -115,7 +115,7 @@ def decay(log: Log, bandwidth: float, settled: NDArray) -> float:
     if log.controller not in ("pd", "pid"):
         return np.inf
     from controllers.gains import pd_gains, pid_gains
-    from twin.dynamics.equation_of_motion import gravity_torque, mass_matrix
+    from twin.physics.dynamics.equation_of_motion import gravity_torque, mass_matrix
 
     robot, n = log.robot, log.robot.n
     q = log.q_ref[-1] - settled

@@ -15,13 +15,13 @@ from scenarios.metric import Metric
 from scenarios.options import option
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
-from twin.errors import RobotError, UnreachableError
-from twin.robot.robot import Robot
+from twin.base.errors import RobotError, UnreachableError
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
-    from twin.trajectories.sampling import Samples
-    from twin.trajectories.tool_paths import ToolPath
+    from twin.physics.trajectories.closed_loop_inverse import FeedbackLaw, Integration, TrackedPath
+    from twin.physics.trajectories.sampling import Samples
+    from twin.physics.trajectories.tool_paths import ToolPath
 
 ROUNDING = 1e-12  # m and rad: rounding of the error of a pose
 TOOL_DOWN = "tool_down"
@@ -106,7 +106,7 @@ class InverseJacobian(TrackingScenario):
             RobotError: the robot lacks masses, joints or the pose `TOOL_DOWN`.
             UnreachableError: the line is out of reach.
         """
-        from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+        from twin.physics.trajectories.closed_loop_inverse import FeedbackLaw, track
 
         if not self.suits(robot):
             raise RobotError(
@@ -140,7 +140,7 @@ class InverseJacobian(TrackingScenario):
     def run(self, setup: Setup | None = None) -> LineRun:
         """Follow the line."""
         from scenarios.judging.following import follow
-        from twin.trajectories.closed_loop_inverse import decayed_error, drift_bound
+        from twin.physics.trajectories.closed_loop_inverse import decayed_error, drift_bound
 
         setup = self.checked(setup)
         robot, sampling = setup.nominal_robot(), setup.sampling(self.needs)
@@ -169,7 +169,7 @@ def controlled(robot: Robot, found: Followed, sampling: Sampling) -> Samples:
     Raises:
         LimitError: the line requires too much speed of a joint.
     """
-    from twin.trajectories.sampling import check_limits, semi_implicit_from_positions
+    from twin.physics.trajectories.sampling import check_limits, semi_implicit_from_positions
 
     samples, T = found.tracked.samples, sampling.period
     if sampling.reference == "consistent":

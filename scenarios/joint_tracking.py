@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from scenarios.judging.motion_range import cosines
 from scenarios.options import option, positive, share
 from scenarios.scenario import TrackingScenario
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.joint_trajectories import Trajectory
 
 SLOWEST, FASTEST = 0.25, 0.55  # Hz, of the first and of the last joint
 

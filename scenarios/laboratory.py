@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scenarios.inverse_jacobian import InverseJacobian
 from scenarios.options import option, positive
 from scenarios.setup import Sampling
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.tool_paths import ToolMotion, ToolPath
+    from twin.physics.trajectories.tool_paths import ToolMotion, ToolPath
 
 ALONG = np.array([0.0, -1.0, -1.0])
 BESIDE = np.array([1.0, 0.0, 0.0])
@@ -100,8 +100,8 @@ class Laboratory(InverseJacobian):
 
     def path(self, robot: Robot, q_start: NDArray, sampling: Sampling) -> ToolPath:
         """Return the line, which begins beside the tool of an arm at q_start (n,), in [rad]."""
-        from twin.kinematics.forward import forward_kinematics
-        from twin.trajectories.tool_paths import straight_line
+        from twin.physics.kinematics.forward import forward_kinematics
+        from twin.physics.trajectories.tool_paths import straight_line
 
         T = np.tile(forward_kinematics(robot, q_start, sampling.T_flange_tool), (2, 1, 1))
         T[:, :3, 3] += self.start_error * BESIDE

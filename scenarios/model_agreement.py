@@ -18,11 +18,11 @@ from scenarios.metric import Metric
 from scenarios.options import at_least, option
 from scenarios.scenario import Scenario
 from scenarios.setup import Setup
-from twin.errors import LimitError
-from twin.robot.robot import Robot
+from twin.base.errors import LimitError
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.joint_trajectories import Trajectory
 
 ACCELERATION = 50.0  # rad/s^2: largest acceleration of every joint under the random torques
 RELEASE_SPEED = 0.2  # largest share of the speed limit when the arm is released
@@ -106,8 +106,8 @@ class ModelAgreement(Scenario):
 
 def one_step(setup: Setup, states: int, robot: Robot, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
     """Return the accelerations of the engine and of the model in random states: (states, n), in [rad/s^2]."""
-    from twin.dynamics.equation_of_motion import advance_period, forward_dynamics, inverse_dynamics
-    from twin.engine.simulation import Simulation
+    from twin.physics.dynamics.equation_of_motion import advance_period, forward_dynamics, inverse_dynamics
+    from twin.physics.engine.simulation import Simulation
 
     q = random_positions(robot, rng, states)
     qd = finite_speed(robot) * rng.uniform(-1, 1, q.shape)
@@ -135,7 +135,7 @@ def released(setup: Setup, free_time: float, robot: Robot, rng: np.random.Genera
 
 def random_moves(moves: int, robot: Robot, rng: np.random.Generator) -> Trajectory:
     """Return quintic moves between random poses, at half the speed limits."""
-    from twin.trajectories.joint_trajectories import quintic, sequence
+    from twin.physics.trajectories.joint_trajectories import quintic, sequence
 
     poses = random_positions(robot, rng, moves + 1, share=0.5)
     return sequence(*(quintic(a, b, qd_max=0.5 * finite_speed(robot)) for a, b in pairwise(poses)))

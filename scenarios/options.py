@@ -16,7 +16,7 @@ from dataclasses import fields as all_fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from twin.errors import UnknownNameError
+from twin.base.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform

@@ -17,11 +17,11 @@ from scenarios.metric import Metric
 from scenarios.options import one_of, option, positive, share
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Arms, Setup, named_pose
-from twin.errors import RobotError
-from twin.robot.robot import Payload, Robot
+from twin.base.errors import RobotError
+from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.joint_trajectories import Trajectory
 
 MODELS = ("exact", "no_rod", "open_chain")
 
@@ -79,7 +79,7 @@ class Parallelogram(TrackingScenario):
 
     def motion(self, robot: Robot) -> Trajectory:
         """Return the motion: hold, swing every second joint against its neighbours, hold."""
-        from twin.trajectories.joint_trajectories import hold, sequence, sines
+        from twin.physics.trajectories.joint_trajectories import hold, sequence, sines
 
         middle, half = middle_and_half(robot)
         speed = finite_speed(robot)
@@ -91,7 +91,7 @@ class Parallelogram(TrackingScenario):
 
     def arms(self, robot: Robot, payload: Payload | None) -> Arms:
         """Return the robot as plant, and the controller's model of the options."""
-        from twin.robot.loops import open_chain, without_loop_links
+        from twin.physics.robot.loops import open_chain, without_loop_links
 
         if not self.suits(robot):
             raise RobotError(f"robot {robot.name!r} has no closed loop, which this scenario requires")

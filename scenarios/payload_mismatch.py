@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scenarios.options import option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Arms, Setup
-from twin.errors import RobotError
-from twin.robot.robot import Payload, Rating, Robot
+from twin.base.errors import RobotError
+from twin.physics.robot.robot import Payload, Rating, Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.joint_trajectories import Trajectory
 
 WAYPOINTS = np.array([[45, -25, 25], [45, -25, 45], [45, 25, 45], [45, 25, 25]]) / 81
 """Positions (4, 3) of the flange in the base frame, over the robot's reach: pick, lift, move, put down."""
@@ -81,8 +81,8 @@ class PayloadMismatch(TrackingScenario):
 
     def motion(self, robot: Robot) -> Trajectory:
         """Return the joint motion through the waypoints."""
-        from twin.trajectories.joint_paths import joint_path
-        from twin.trajectories.tool_paths import through_poses
+        from twin.physics.trajectories.joint_paths import joint_path
+        from twin.physics.trajectories.tool_paths import through_poses
 
         poses = flange_poses(rating(robot).reach)
         return joint_path(robot, through_poses(poses, durations=DURATIONS), near=np.zeros(robot.n))

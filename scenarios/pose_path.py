@@ -17,12 +17,12 @@ from scenarios.metric import Metric
 from scenarios.options import one_of, option, positive
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Sampling, Setup
-from twin.errors import RecordingError, RobotError
-from twin.robot.robot import Robot
+from twin.base.errors import RecordingError, RobotError
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.sampling import Samples
-    from twin.trajectories.tool_paths import PosePath as ToolPosePath
+    from twin.physics.trajectories.sampling import Samples
+    from twin.physics.trajectories.tool_paths import PosePath as ToolPosePath
 
 TOOL_ROUND_OFF = 2e-15
 """[m] and [1]: rounding of the engine's forward kinematics and of the joint angles after a whole run.
@@ -100,7 +100,7 @@ class PosePath(TrackingScenario):
     @property
     def reading(self) -> dict[str, Any]:
         """Arguments of `twin.read_recording` for the recording."""
-        from twin.logs.recordings.columns import header_options
+        from twin.data.logs.recordings.columns import header_options
 
         units = {name: getattr(self, name) for name in ("length_unit", "angle_unit", "time_unit")}
         header_options(self.columns, **units)
@@ -112,8 +112,8 @@ class PosePath(TrackingScenario):
 
     def reference(self, robot: Robot, sampling: Sampling) -> Samples:
         """Return the joint motion along the recording or the tour, sampled."""
-        from twin.logs.recordings.reading import read_recording
-        from twin.trajectories.joint_paths import joint_path, recorded_motion
+        from twin.data.logs.recordings.reading import read_recording
+        from twin.physics.trajectories.joint_paths import joint_path, recorded_motion
 
         T = sampling.T_flange_tool
         if self.csv is not None:
@@ -124,8 +124,8 @@ class PosePath(TrackingScenario):
 
     def tour(self, robot: Robot, sampling: Sampling) -> ToolPosePath:
         """Return the path of the tool through the poses of the robot's tour."""
-        from twin.kinematics.forward import forward_kinematics
-        from twin.trajectories.tool_paths import through_poses
+        from twin.physics.kinematics.forward import forward_kinematics
+        from twin.physics.trajectories.tool_paths import through_poses
 
         if not robot.tour:
             raise RobotError(
@@ -155,7 +155,7 @@ class PosePath(TrackingScenario):
 
     def metrics(self, run: TrackingRun) -> tuple[Metric, ...]:
         """Return the tracking error, and for the tour the comparison with the published poses."""
-        from twin.logs.figures import tool_turn
+        from twin.data.logs.figures import tool_turn
 
         angle = Metric(
             "largest tool angle",
@@ -181,8 +181,8 @@ def printed_stops(robot: Robot, times: NDArray, period: float) -> dict[int, str]
 
 def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
     """Return the poses (S, 7) of the engine's flange with the arm set to S named poses."""
-    from twin.engine.simulation import Simulation
-    from twin.rotations.rotations import pose_vector
+    from twin.physics.engine.simulation import Simulation
+    from twin.physics.rotations.rotations import pose_vector
 
     if not names:
         return np.zeros((0, 7))
@@ -196,8 +196,8 @@ def tool_when_put(robot: Robot, names: Sequence[str]) -> NDArray:
 
 def tour_metrics(run: TourRun) -> tuple[Metric, ...]:
     """Return the differences of engine and forward kinematics from the published poses, and the ends."""
-    from twin.kinematics.forward import forward_kinematics
-    from twin.rotations.rotations import pose_vector
+    from twin.physics.kinematics.forward import forward_kinematics
+    from twin.physics.rotations.rotations import pose_vector
 
     log, robot = run.log, run.log.robot
     ends = log.q_ref[[0, -1]] - np.array([robot.poses[robot.tour[0]], robot.poses[robot.tour[-1]]])
@@ -258,7 +258,7 @@ def apart_metrics(run: TourRun, what: str) -> list[Metric]:
     These are the figures of the pose comparator of Aliaga 2019. Their limits follow from the printed digits:
     of three components of the position and of four of the quaternion.
     """
-    from twin.logs.figures import turn_between
+    from twin.data.logs.figures import turn_between
 
     found = []
     stops = np.zeros((0, 7)) if run.stops is None else run.stops.poses

@@ -28,15 +28,15 @@ from scenarios.class_rules import require_attributes, require_options, require_s
 from scenarios.metric import Metric
 from scenarios.options import dataclass_transform, fields, one_of, option
 from scenarios.setup import Arms, Sampling, Setup
-from twin.errors import PluginError, VariationError
-from twin.robot.robot import Payload, Robot
+from twin.base.errors import PluginError, VariationError
+from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
-    from twin.logs.log import Log
-    from twin.logs.payload_changes import LoadChange
-    from twin.trajectories.joint_trajectories import Trajectory
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.data.logs.payload_changes import LoadChange
+    from twin.physics.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.sampling import Samples
 
 ScenarioTable: TypeAlias = tuple[str, Sequence[Sequence[str]]]
 """Caption, and rows of texts, headings first."""
@@ -219,7 +219,7 @@ def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[Lo
     Raises:
         PluginError: the first time is not 0, or the times do not increase.
     """
-    from twin.logs.payload_changes import LoadChange
+    from twin.data.logs.payload_changes import LoadChange
 
     times = list(loads)
     if times and (times[0] != 0 or times != sorted(times)):

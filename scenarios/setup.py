@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 import controllers
 from controllers import Controller
 from scenarios.options import lock_option, locked_joints, one_of, option, package_path_option, positive
-from twin.errors import RobotError
-from twin.robot.drives.drives import MODES, known_mode
-from twin.robot.robot import Payload, Robot, mounting_gravity
+from twin.base.errors import RobotError
+from twin.physics.robot.drives.drives import MODES, known_mode
+from twin.physics.robot.robot import Payload, Robot, mounting_gravity
 
 if TYPE_CHECKING:
-    from twin.learning.learned_input import LearnedInput
-    from twin.robot.drives.sensors import Sensors
-    from twin.trajectories.joint_trajectories import Trajectory
-    from twin.trajectories.sampling import Samples
+    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.sampling import Samples
+    from twin.studies.learning.learned_input import LearnedInput
 
 REFERENCES = ("consistent", "continuous")
 MOST_STEPS = 1_000_000
@@ -97,7 +97,7 @@ class Sampling:
             >>> samples.q.shape, samples.t[[0, 1, -1]].round(6).tolist()
             ((51, 6), [0.0, 0.002, 0.1])
         """
-        from twin.trajectories.sampling import sample, sample_semi_implicit
+        from twin.physics.trajectories.sampling import sample, sample_semi_implicit
 
         take = sample_semi_implicit if self.reference == "consistent" else sample
         return take(trajectory, self.period)
@@ -126,7 +126,7 @@ def tool_pose(tool: str | None) -> NDArray:
     """Return the pose (4, 4) of a tool in the flange frame; the identity for `None`."""
     if tool is None:
         return np.eye(4)
-    from twin.robot.flange_load import tool_of  # imported here because it loads scipy
+    from twin.physics.robot.flange_load import tool_of  # imported here because it loads scipy
 
     return tool_of(tool)
 
@@ -135,7 +135,7 @@ def payload_of(text: str | None) -> Payload | None:
     """Return the payload of a text, `None` for `None`."""
     if text is None:
         return None
-    from twin.robot import flange_load
+    from twin.physics.robot import flange_load
 
     return flange_load.payload_of(text)
 
@@ -268,7 +268,7 @@ class Setup:
         settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
         if settings == (False, 0.0, 0.0, 0):
             return None
-        from twin.robot.drives.sensors import Sensors  # imported here because it compiles kernels
+        from twin.physics.robot.drives.sensors import Sensors  # imported here because it compiles kernels
 
         return Sensors(*settings, seed=self.seed)
 
@@ -292,7 +292,7 @@ class Setup:
         """Input that corrects the reference; `None` unless `learned` is set."""
         if self.learned is None:
             return None
-        from twin.learning.learned_input import LearnedInput
+        from twin.studies.learning.learned_input import LearnedInput
 
         return LearnedInput.load(self.learned)
 
@@ -346,7 +346,7 @@ class Setup:
             law = controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
         if self.learned_input is None:
             return law
-        from twin.learning.learned_input import CorrectedController
+        from twin.studies.learning.learned_input import CorrectedController
 
         return CorrectedController(law, self.learned_input, model.name)
 
@@ -409,6 +409,6 @@ def _changed(robot: Robot, changes: tuple[tuple[str, float], ...], prefix: str =
     """Return the robot with changes; error messages put the prefix before their names."""
     if not changes:
         return robot
-    from twin.robot.quantities import changed
+    from twin.physics.robot.quantities import changed
 
     return changed(robot, changes, prefix)

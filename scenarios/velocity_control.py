@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scenarios.inverse_jacobian import InverseJacobian
 from scenarios.options import option, positive
 from scenarios.setup import Sampling
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.trajectories.tool_paths import ToolMotion
+    from twin.physics.trajectories.tool_paths import ToolMotion
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ConstantVelocity:
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return poses, twists and twist rates at the times t (...), in [s]."""
-        from twin.trajectories.tool_paths import ToolMotion
+        from twin.physics.trajectories.tool_paths import ToolMotion
 
         t = np.asarray(t, dtype=float)
         T, twist = np.tile(self.start, (*t.shape, 1, 1)), np.zeros((*t.shape, 6))
@@ -76,7 +76,7 @@ class VelocityControl(InverseJacobian):
 
     def path(self, robot: Robot, q_start: NDArray, sampling: Sampling) -> ConstantVelocity:
         """Return the path of the tool of an arm at q_start (n,), in [rad]."""
-        from twin.kinematics.forward import forward_kinematics
+        from twin.physics.kinematics.forward import forward_kinematics
 
         start = forward_kinematics(robot, q_start, sampling.T_flange_tool)
         return ConstantVelocity(start, self.velocity, self.duration)

@@ -10,7 +10,7 @@ import twin
 from tests.support import browser
 from tests.support.shared_data import shared_folder
 from tests.support.xwindow import xvfb
-from twin.robot.evaluation import uncompiled
+from twin.physics.robot.evaluation import uncompiled
 
 pytest_plugins = ("tests.support.processor_times",)
 

@@ -11,9 +11,9 @@ import pytest
 import controllers
 import scenarios
 import twin
-from scenarios.egm.serving import Served, rows
+from scenarios.abb.egm.serving import Served, rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, run_in_process
-from twin.egm import EgmResult, Lateness
+from twin.abb.egm import EgmResult, Lateness
 from urdf.facts import TABLES
 
 pytestmark = pytest.mark.slow("runs every command of the pages")

@@ -13,11 +13,11 @@ from packaging.requirements import Requirement
 import twin
 from scenarios.shell.command_line import main
 from tests.support.egm_serving import Guiding, serve
-from twin import fork_server
-from twin import version as versions
-from twin.egm import EgmClient
-from twin.engine import client as engine
-from twin.logs.log import Log
+from twin.abb.egm import EgmClient
+from twin.base import fork_server
+from twin.base import version as versions
+from twin.data.logs.log import Log
+from twin.physics.engine import client as engine
 
 pytestmark = pytest.mark.slow("imports everything in new processes")
 
@@ -145,7 +145,7 @@ def test_what_needs_no_engine_works_without_pybullet(tmp_path):
 
 
 def test_sums_name_the_extra_that_brings_sympy(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith("twin.dynamics.symbolic")]:
+    for name in [name for name in sys.modules if name.startswith("twin.physics.dynamics.symbolic")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sympy", None)
     assert main(["formulas", "two_link", "--format", "c"]) == 0

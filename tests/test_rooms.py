@@ -14,12 +14,12 @@ import twin
 
 HOUSE = Path(twin.__file__).parents[1]
 ORDER = (
-    "urdf", "twin", "twin.rotations", "twin.multibody", "twin.robot.drives", "twin.robot",
-    "twin.robot.loading", "twin.robot.export", "twin.kinematics", "twin.dynamics", "twin.dynamics.symbolic",
-    "twin.logs.recordings", "twin.trajectories", "twin.rapid", "twin.engine.window", "twin.engine",
+    "urdf", "twin", "twin.rotations", "twin.multibody", "twin.physics.robot.drives", "twin.robot",
+    "twin.physics.robot.loading", "twin.physics.robot.export", "twin.kinematics", "twin.dynamics", "twin.physics.dynamics.symbolic",
+    "twin.data.logs.recordings", "twin.trajectories", "twin.rapid", "twin.physics.engine.window", "twin.engine",
     "twin.logs", "twin.views", "twin.cell", "twin.control", "twin.learning", "twin.sweeps",
-    "twin.identification.drives", "twin.identification", "twin.egm.wire", "twin.egm.guidance",
-    "twin.egm.robot", "twin.egm.mirror", "twin.egm", "twin.abb", "twin.abb.rws", "controllers",
+    "twin.data.identification.drives", "twin.identification", "twin.abb.egm.wire", "twin.abb.egm.guidance",
+    "twin.abb.egm.robot", "twin.abb.egm.mirror", "twin.egm", "twin.abb", "twin.abb.rws", "controllers",
     "scenarios.options", "scenarios.metric", "scenarios.setup", "scenarios.class_rules", "scenarios.bench",
     "scenarios.judging", "scenarios.scenario", "scenarios", "scenarios.running", "scenarios.report",
     "scenarios.shell", "scenarios.cell", "scenarios.rapid", "scenarios.sweeps", "scenarios.learning",
@@ -89,10 +89,10 @@ def test_room_imports_only_from_rooms_below_it(room):
 
 
 UPWARDS = {
-    "twin/robot/robot.py imports twin.views.plots",
-    "twin/logs/log.py imports twin.views.browser",
-    "twin/logs/log.py imports twin.views.comparison",
-    "twin/logs/log.py imports twin.views.plots",
+    "twin/physics/robot/robot.py imports twin.views.plots",
+    "twin/data/logs/log.py imports twin.views.browser",
+    "twin/data/logs/log.py imports twin.views.comparison",
+    "twin/data/logs/log.py imports twin.views.plots",
 }
 """Exceptions: objects with a method that draws them import the drawing when it is called."""
 
@@ -148,6 +148,6 @@ def test_simulation_without_a_window_does_not_import_the_window_room():
         "with twin.Simulation(twin.load('irb140')) as simulation:\n"
         "    simulation.reset([0.0] * 6)\n"
         "    simulation.step([0.0] * 6)\n"
-        "assert not [name for name in sys.modules if name.startswith('twin.engine.window')]\n"
+        "assert not [name for name in sys.modules if name.startswith('twin.physics.engine.window')]\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

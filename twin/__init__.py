@@ -6,7 +6,7 @@ Every public name can be imported from here.  Its module is loaded when the name
 
 import lazy_loader
 
-from twin.sibling_packages import import_urdf
+from twin.base.sibling_packages import import_urdf
 
 import_urdf()
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

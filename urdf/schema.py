@@ -251,7 +251,7 @@ AXIS_TORQUES: dict[str, Any] = {
     },
     "column.*?": {"function": "text", "value": "signed", "source": "text"},
 }
-"""Torques over the axes, see `twin/multibody/axis_torques.py`: springs, gas springs or balancers between a
+"""Torques over the axes, see `multibody/axis_torques.py`: springs, gas springs or balancers between a
 point `from` of the link before a joint and a point `to` of the link after it, and functions `file.py:name` of
 a user.  Joints count from 1; points are in the base frame at the zero pose.
 """

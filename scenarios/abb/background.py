@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from scenarios.abb.station import Station
 from scenarios.setup import Setup
-from twin.errors import RapidError, TwinError
+from twin.base.errors import RapidError, TwinError
 
 if TYPE_CHECKING:
     from scenarios.abb.serving import Served, Serving
-    from twin.abb.controller import Line, VirtualController
-    from twin.logs.log import Log
+    from twin.abb.controller.controller import Line, VirtualController
+    from twin.data.logs.log import Log
 
 POLL = 5e-3
 """Time between two looks at a condition, in [s]."""
@@ -103,7 +103,7 @@ class RunningController:
         Raises:
             RapidError: there is no such task or data.
         """
-        from twin.rapid.expressions import Cell
+        from twin.abb.rapid.expressions import Cell
 
         def read() -> Any:
             found = self.controller.tasks.get(task.lower())
@@ -189,8 +189,8 @@ def serving(
         TwinError: the station is invalid, or the session ended by an error.
     """
     from scenarios.abb.serving import Serving
-    from twin.cell.cell import load_cell
-    from twin.rapid.operator_panel import Operator
+    from twin.abb.rapid.operator_panel import Operator
+    from twin.studies.cell.cell import load_cell
 
     if not isinstance(station, Station):
         station = Station.read(Path(station))

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from scenarios.abb.background import RunningController
-from twin.errors import TwinError, near
+from twin.base.errors import TwinError, near
 
 
 class Word(NamedTuple):

@@ -9,14 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from scenarios.egm.addresses import SIGNALLED, address
+from scenarios.abb.egm.addresses import SIGNALLED, address
+from scenarios.abb.rapid.given import INPUTS
 from scenarios.options import argument, option, output_file, positive, section
-from scenarios.rapid.given import INPUTS
 from scenarios.shell.output import Files, console, print_line, print_to_stderr
 from scenarios.shell.parser import Call, Command
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
-from twin.egm.wire.channel import Address
-from twin.errors import WrongUse
+from twin.abb.egm.wire.channel import Address
+from twin.base.errors import WrongUse
 
 FILES = "files"
 SERVICES = "Robot Web Services"
@@ -163,16 +163,16 @@ class ServeAbb(Command):
             return self._serve(station, setup, call.client, fresh)
 
     def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
+        from scenarios.abb.rapid.check import limits_of
         from scenarios.abb.serving import Serving, log_settings, rows
-        from scenarios.rapid.check import limits_of
         from scenarios.report.tables import plain_table
         from scenarios.running.provenance import stamped
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
-        from twin.cell.cell import load_cell
-        from twin.egm.robot.pace import Lockstep
-        from twin.rapid.operator_panel import Operator
-        from twin.rapid.signals import input_values
+        from twin.abb.egm.robot.pace import Lockstep
+        from twin.abb.rapid.operator_panel import Operator
+        from twin.abb.rapid.signals import input_values
+        from twin.studies.cell.cell import load_cell
 
         try:
             inputs = input_values(self.inputs or "")

@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scenarios.cell.clearance import setup_in
-from scenarios.egm.serving import largest_torques, run_rows, stream_rows, torque_rows
+from scenarios.abb.egm.serving import largest_torques, run_rows, stream_rows, torque_rows
 from scenarios.setup import Setup
-from twin.egm.robot.pace import Lateness
-from twin.errors import CellError, RapidError, TwinError, WrongUse
+from scenarios.studies.cell.clearance import setup_in
+from twin.abb.egm.robot.pace import Lateness
+from twin.base.errors import CellError, RapidError, TwinError, WrongUse
 
 if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
-    from twin.abb.controller import Line, VirtualController
+    from twin.abb.controller.controller import Line, VirtualController
+    from twin.abb.controller.supervision import Supervision
+    from twin.abb.egm.robot.session import EgmResult
     from twin.abb.rws.server import RobotWebServices
-    from twin.abb.supervision import Supervision
-    from twin.cell.cell import Cell
-    from twin.cell.clearance import Clearance
-    from twin.egm.robot.session import EgmResult
-    from twin.logs.log import Log
-    from twin.robot.robot import Payload, Robot
+    from twin.data.logs.log import Log
+    from twin.physics.robot.robot import Payload, Robot
+    from twin.studies.cell.cell import Cell
+    from twin.studies.cell.clearance import Clearance
 
 MOST_WAITING, PRINTED = 1000, 0.2
 """Largest number of lines that wait to be printed, and time for them at the end of the session, in [s]."""
@@ -163,7 +163,7 @@ class Serving:
         Raises:
             TwinError, ValueError, OSError: a module, the robot or the client's command is invalid.
         """
-        from twin.abb.real_time import rehearse, run_by_the_clock
+        from twin.abb.controller.real_time import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
         controller, process, services, error = self._controller(printer), None, None, ""
@@ -203,9 +203,9 @@ class Serving:
         )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
-        from twin.abb.controller import VirtualController
-        from twin.abb.supervision import Supervision
-        from twin.egm.robot.guided_arm import GuidedArm
+        from twin.abb.controller.controller import VirtualController
+        from twin.abb.controller.supervision import Supervision
+        from twin.abb.egm.robot.guided_arm import GuidedArm
 
         setup = self.setup
         plant = setup.load_robot()
@@ -244,8 +244,8 @@ class Serving:
         Raises:
             CellError: the cell does not fit the robot, or a package for distances is missing.
         """
-        from twin.cell.cell import Cell
-        from twin.cell.clearance import Clearance
+        from twin.studies.cell.cell import Cell
+        from twin.studies.cell.clearance import Clearance
 
         try:
             return Clearance(robot, self.cell or Cell.empty())

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twin.errors import EgmError, WrongUse, near
+from twin.base.errors import EgmError, WrongUse, near
 
 if TYPE_CHECKING:
-    from twin.abb.controller import Network
-    from twin.abb.egm import EgmDevices
-    from twin.abb.tasks import TaskSettings
-    from twin.rapid.signals import Signals
+    from twin.abb.controller.controller import Network
+    from twin.abb.controller.egm import EgmDevices
+    from twin.abb.controller.tasks import TaskSettings
+    from twin.abb.rapid.signals import Signals
 
 KINDS = "NORMAL", "STATIC", "SEMISTATIC"
 SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
@@ -86,9 +86,9 @@ class Station:
             RapidError: a module is not RAPID.
             WrongUse: the station has no task.
         """
-        from twin.abb.tasks import TaskSettings
-        from twin.rapid.backups import tasks_of
-        from twin.rapid.language import read_source
+        from twin.abb.controller.tasks import TaskSettings
+        from twin.abb.rapid.backups import tasks_of
+        from twin.abb.rapid.language import read_source
 
         if not self.tasks:
             raise WrongUse("the station has no task: [tasks.T_ROB1] with modules, or --load T_ROB1=FILE.mod")
@@ -108,8 +108,8 @@ class Station:
 
     def cell_signals(self, inputs: Any) -> Signals:
         """Return the signals, with inputs of a user."""
-        from twin.rapid.backups import signal_types
-        from twin.rapid.signals import Connection, Signals
+        from twin.abb.rapid.backups import signal_types
+        from twin.abb.rapid.signals import Connection, Signals
 
         types = {} if self.io is None else signal_types(self.folder / self.io)
         given = {name: float(one["value"]) for name, one in self.signals.items() if "value" in one}
@@ -133,7 +133,7 @@ class Station:
 
     def network(self, bind: str | None, allow: tuple[str, ...]) -> Network:
         """Return the network, with addresses of a user."""
-        from twin.abb.controller import Network
+        from twin.abb.controller.controller import Network
 
         ports = {int(name): port for name, port in self.ports.items()}
         return Network(bind or self.bind, (*self.allow, *allow), ports)
@@ -146,10 +146,10 @@ class Station:
         """
         from argparse import ArgumentTypeError
 
-        from scenarios.egm.addresses import address
-        from twin.abb.egm import EgmDevices
-        from twin.egm.guidance.settings import GuidanceSettings
-        from twin.egm.robot.session import SessionPlan
+        from scenarios.abb.egm.addresses import address
+        from twin.abb.controller.egm import EgmDevices
+        from twin.abb.egm.guidance.settings import GuidanceSettings
+        from twin.abb.egm.robot.session import SessionPlan
 
         given = dict(self.egm)
         try:
@@ -170,7 +170,7 @@ class Station:
 
 def _check(content: dict[str, Any]) -> None:
     """Raise `FactsError` for an unknown key or a wrong value."""
-    from twin.abb.controller import SYSTEM_OUTPUTS
+    from twin.abb.controller.controller import SYSTEM_OUTPUTS
     from urdf.schema import FactsError, check_table
 
     check_table("", content, STATION, 0)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.bench.jogging import Follower
-from twin.control.closed_loop import run_closed_loop
-from twin.engine.simulation import Simulation
-from twin.errors import DivergenceError
-from twin.robot.units import shown
-from twin.views.browser import View
+from twin.base.errors import DivergenceError
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.engine.simulation import Simulation
+from twin.physics.robot.units import shown
+from twin.studies.views.browser import View
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup

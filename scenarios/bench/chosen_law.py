@@ -10,15 +10,15 @@ import numpy as np
 
 import controllers
 from controllers import Controller
-from twin.errors import TwinError, describe_error
+from twin.base.errors import TwinError, describe_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scenarios.setup import Setup
-    from twin.engine.window.bench import Bench
-    from twin.logs.log import Log
-    from twin.trajectories.sampling import Reference, Samples, State
+    from twin.data.logs.log import Log
+    from twin.physics.engine.window.bench import Bench
+    from twin.physics.trajectories.sampling import Reference, Samples, State
 
 MOST_BANDWIDTH = 200.0  # rad/s: end of the slider
 DECADES = 2.0
@@ -48,7 +48,7 @@ class ChosenLaw:
 
     def prepare(self, reference: Samples) -> None:
         """Let the active controller prepare for the motion, and any controller that replaces it."""
-        from twin.control.closed_loop import prepared_table
+        from twin.physics.control.closed_loop import prepared_table
 
         self._motion, self._table = reference, prepared_table(self._law, reference)
 

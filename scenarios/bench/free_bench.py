@@ -20,17 +20,17 @@ from scenarios.bench.chosen_law import ChosenLaw, LawPanel
 from scenarios.bench.jog_panel import JogPanel
 from scenarios.bench.jogging import Follower
 from scenarios.bench.watched import KEYS, LoopView
-from twin.control.closed_loop import run_closed_loop
-from twin.engine.simulation import Simulation
-from twin.errors import DivergenceError, TwinError, describe_error
-from twin.logs.log import Log, RunningLog
-from twin.robot.limits import joint_ranges
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Samples, sample_semi_implicit
+from twin.base.errors import DivergenceError, TwinError, describe_error
+from twin.data.logs.log import Log, RunningLog
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.engine.simulation import Simulation
+from twin.physics.robot.limits import joint_ranges
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Samples, sample_semi_implicit
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup
-    from twin.cell.cell import Cell
+    from twin.studies.cell.cell import Cell
 
 PART = 0.05  # s: length of a part of the run
 LOG_DURATION = 120.0  # s: length of the logged end of the run
@@ -76,7 +76,7 @@ class FreeBench:
         self.session = Session(setup.load_robot())
         self._clearance = None
         if cell is not None:
-            from twin.cell.clearance import Clearance
+            from twin.studies.cell.clearance import Clearance
 
             self._clearance = Clearance(self.session.robot, cell)
         self._log = RunningLog(max(1, round(LOG_DURATION / setup.period)))

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.bench.jogging import AXES, Follower, ToolJog
-from twin.robot.limits import joint_ranges
-from twin.robot.robot import Robot
-from twin.robot.units import SHOWN
+from twin.physics.robot.limits import joint_ranges
+from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import SHOWN
 
 if TYPE_CHECKING:
-    from twin.engine.window.bench import Bench
+    from twin.physics.engine.window.bench import Bench
 
 MODES = ("joints", "base", "tool")
 TITLES = {"joints": "jog: joints", "base": "jog: tool, base axes", "tool": "jog: tool, its axes"}

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.errors import RobotError, UnreachableError
-from twin.kinematics.forward import forward_kinematics
-from twin.kinematics.inverse import inverse_kinematics
-from twin.kinematics.numerical_inverse import numerical_inverse_kinematics
-from twin.robot.robot import Robot
-from twin.trajectories.sampling import Samples
+from twin.base.errors import RobotError, UnreachableError
+from twin.physics.kinematics.forward import forward_kinematics
+from twin.physics.kinematics.inverse import inverse_kinematics
+from twin.physics.kinematics.numerical_inverse import numerical_inverse_kinematics
+from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.sampling import Samples
 
 TIME_TO_SPEED = 0.3  # s: time from rest to the jogging speed
 SHARE_OF_SPEED = 0.25

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from twin.engine.window.bench import Bench
-from twin.engine.window.ghosts import Ghost
-from twin.engine.window_client import open_bench
-from twin.robot.robot import Payload
-from twin.robot.units import joint_unit
-from twin.views.film import FIRST, GHOSTS, GREY
-from twin.views.playback import Playback, Track, reference_paths
+from twin.physics.engine.window.bench import Bench
+from twin.physics.engine.window.ghosts import Ghost
+from twin.physics.engine.window_client import open_bench
+from twin.physics.robot.robot import Payload
+from twin.physics.robot.units import joint_unit
+from twin.studies.views.film import FIRST, GHOSTS, GREY
+from twin.studies.views.playback import Playback, Track, reference_paths
 
 DESIRED_PATH, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0

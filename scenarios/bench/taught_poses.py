@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.robot.units import SHOWN
-from twin.trajectories.joint_trajectories import Trajectory, quintic, sequence
+from twin.physics.robot.units import SHOWN
+from twin.physics.trajectories.joint_trajectories import Trajectory, quintic, sequence
 
 if TYPE_CHECKING:
-    from twin.robot.robot import Robot
+    from twin.physics.robot.robot import Robot
 
 FILE_PERIOD = 0.02  # s, between rows of the file
 SAME = 1e-9  # rad: largest difference of equal poses
@@ -38,7 +38,7 @@ def write(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bo
     Raises:
         OSError: the file cannot be written.
     """
-    from twin.logs.recordings.recording import joint_recording, write_recording
+    from twin.data.logs.recordings.recording import joint_recording, write_recording
 
     trajectory = motion(poses, qd_max)
     if trajectory is None:

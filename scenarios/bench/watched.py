@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from controllers import Controller
 from scenarios.bench.chosen_law import ChosenLaw, LawPanel
-from twin.errors import DivergenceError, TouchedError
-from twin.kinematics.forward import forward_kinematics
-from twin.robot.units import shown
+from twin.base.errors import DivergenceError, TouchedError
+from twin.physics.kinematics.forward import forward_kinematics
+from twin.physics.robot.units import shown
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup
-    from twin.engine.simulation import Simulation
-    from twin.engine.window.bench import Bench
-    from twin.engine.window.ghosts import Ghost
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.engine.simulation import Simulation
+    from twin.physics.engine.window.bench import Bench
+    from twin.physics.engine.window.ghosts import Ghost
+    from twin.physics.robot.robot import Robot
+    from twin.physics.trajectories.sampling import Samples
 
 
 DESIRED = (0.45, 0.45, 0.5)

@@ -7,7 +7,7 @@ from scenarios.options import argument, option, output_file, positive, section
 from scenarios.shell.output import Files, announce_page, console
 from scenarios.shell.parser import Call, Command
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
-from twin.errors import NoDisplayError, WrongUse
+from twin.base.errors import NoDisplayError, WrongUse
 
 WITHOUT_DISPLAY = (
     "irb-twin gui --browser shows the arm in a browser, and "
@@ -74,8 +74,8 @@ class Bench(Command):
 
         cell = None
         if self.cell is not None:
-            from scenarios.cell.clearance import setup_in
-            from twin.cell.cell import load_cell
+            from scenarios.studies.cell.clearance import setup_in
+            from twin.studies.cell.cell import load_cell
 
             cell = load_cell(self.cell)
             setup = setup_in(cell, setup)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from scenarios.options import argument, lock_option, locked_joints, option, output_file, package_path_option
 from scenarios.shell.output import Files, console, print_to_stderr
 from scenarios.shell.parser import Call, Command, count
-from twin.errors import WrongUse, describe_error, is_interrupt
+from twin.base.errors import WrongUse, describe_error, is_interrupt
 
 if TYPE_CHECKING:
-    from twin.robot.loading.mesh_bodies import Body
+    from twin.physics.robot.loading.mesh_bodies import Body
 
 
 class List(Command):
@@ -29,7 +29,7 @@ class List(Command):
         import twin
         from scenarios.report.tables import listing
         from scenarios.running import registry
-        from twin.robot.loading.loading import robot_title
+        from twin.physics.robot.loading.loading import robot_title
 
         titles = registry.titles(registry.known_names())
         arms, laboratory = twin.robot_names(), twin.robot.laboratory_names()
@@ -110,7 +110,7 @@ class Formulas(Command):
         """
         given: dict[str, Any] = {"unphysical": self.unphysical, "locked": locked_joints(self.lock)}
         if self.format in ("text", "latex"):
-            from twin.dynamics.symbolic.trees import formulas
+            from twin.physics.dynamics.symbolic.trees import formulas
 
             if self.parameters != "numbers":
                 raise WrongUse("--parameters requires --format c or python")
@@ -120,9 +120,9 @@ class Formulas(Command):
                 raise WrongUse(f"--axes and --axis do not apply to --quantity {self.quantity} as sums")
             return formulas(self.model, self.quantity, self.format, self.axes, self.axis, **given)
         import twin
-        from twin.dynamics.formula_code import KINEMATIC, formula_code
-        from twin.identification.torque_model import base_parameters
-        from twin.robot.locking import locked
+        from twin.data.identification.torque_model import base_parameters
+        from twin.physics.dynamics.formula_code import KINEMATIC, formula_code
+        from twin.physics.robot.locking import locked
 
         if self.axis is not None:
             raise WrongUse("--axis requires --format text or latex")
@@ -184,9 +184,9 @@ class Friction(Command):
 
         import twin
         from scenarios.report.tables import listing
-        from twin.formatting import figure
-        from twin.robot.drives.drives import MORE_FRICTION
-        from twin.views.plots import friction_plot
+        from twin.base.formatting import figure
+        from twin.physics.robot.drives.drives import MORE_FRICTION
+        from twin.studies.views.plots import friction_plot
 
         robot = twin.load(self.robot).with_drives("rigid")
         drives = robot.active_drives
@@ -242,8 +242,8 @@ class ExportModel(Command):
     def run(self, call: Call) -> int:
         """Write the files, and print their names."""
         from scenarios.setup import Setup
-        from twin.robot.export.mjcf_export import write_mjcf
-        from twin.robot.export.urdf_export import write_urdf
+        from twin.physics.robot.export.mjcf_export import write_mjcf
+        from twin.physics.robot.export.urdf_export import write_urdf
 
         if self.urdf is None and self.mjcf is None:
             raise WrongUse("name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both")
@@ -285,8 +285,8 @@ class Mass(Command):
     def run(self, call: Call) -> int:
         """Print one row per body."""
         from scenarios.report.tables import listing
-        from twin.formatting import figure
-        from twin.robot.loading.mesh_bodies import joined, unweighed, write_weighed
+        from twin.base.formatting import figure
+        from twin.physics.robot.loading.mesh_bodies import joined, unweighed, write_weighed
 
         is_urdf = self._check_use()
         bodies = self._weighed(self._bodies())
@@ -346,7 +346,7 @@ class Mass(Command):
 
     def _bodies(self) -> dict[str, Body]:
         """Read the bodies, of density 1."""
-        from twin.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file
+        from twin.physics.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file
 
         if self.unit is None:
             return bodies_of_urdf(self.files[0])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from scenarios.options import argument, option, package_path_option
 from scenarios.shell.output import Files, announce_page, apart, console, print_to_stderr, shown, writable
 from scenarios.shell.parser import Call, Command, end_option, start_option
-from twin.errors import NoDisplayError, WrongUse
+from twin.base.errors import NoDisplayError, WrongUse
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 class Plot(Command):
@@ -53,9 +53,9 @@ class Plot(Command):
 
     def run(self, call: Call) -> int:
         """Plot the logs, and print their table."""
-        from twin.logs.columns import between
-        from twin.views.comparison import compare
-        from twin.views.curves import FORMATS, panels
+        from twin.data.logs.columns import between
+        from twin.studies.views.comparison import compare
+        from twin.studies.views.curves import FORMATS, panels
 
         what, joints = list(dict.fromkeys(self.what)), self.joint or None
         pictures = [writable(path, FORMATS, "--picture") for path in self._pictures(what)]
@@ -110,8 +110,8 @@ class Export(Command):
 
     def run(self, call: Call) -> int:
         """Write each log in each requested format."""
-        from twin.logs.columns import between, import_optional, write_csv, write_parquet
-        from twin.logs.log import Log
+        from twin.data.logs.columns import between, import_optional, write_csv, write_parquet
+        from twin.data.logs.log import Log
 
         if self.csv is None and self.parquet is None:
             raise WrongUse("nothing to write: give --csv, --parquet or both")
@@ -190,7 +190,7 @@ class Replay(Command):
 
     def run(self, call: Call) -> int:
         """Show a window, or write a film."""
-        from twin.views.playback import check_count, checked_speed
+        from twin.studies.views.playback import check_count, checked_speed
 
         speed = checked_speed(self.speed)
         settings = self._film_settings()
@@ -198,14 +198,14 @@ class Replay(Command):
         if self.film is not None:
             film_writable(self.film, len(self.logs), speed=speed, **settings)
 
-        from twin.logs.log import Log
-        from twin.views.playback import names_of, tracks
+        from twin.data.logs.log import Log
+        from twin.studies.views.playback import names_of, tracks
 
         logs = [Log.load(path) for path in self.logs]
         names = names_of(logs, self.logs)
         moving = tracks(logs, names)  # raises before the work begins if a log cannot be shown
         if self.browser is not None:
-            from twin.views.browser import Replay as Page
+            from twin.studies.views.browser import Replay as Page
 
             Page.of(dict(zip(names, logs, strict=True))).serve(self.browser, announce_page)
             return 0
@@ -245,8 +245,8 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
     Raises:
         WrongUse, ValueError, TwinError: the film cannot be made; the message gives the reason.
     """
-    from twin.views.film import check_settings
-    from twin.views.playback import check_count
+    from twin.studies.views.film import check_settings
+    from twin.studies.views.playback import check_count
 
     check_settings(path, **settings)
     writable(path, path.suffix.lower(), "--film")
@@ -255,7 +255,7 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
 
 def write_film(files: Files, path: Path, logs: list[Log], names: list[str], **settings: Any) -> None:
     """Write a film, and print what it leaves out, with settings as of `twin.film`."""
-    from twin.views.film import Film, film
+    from twin.studies.views.film import Film, film
 
     done: list[Film] = []
     with shown(1) as begin:

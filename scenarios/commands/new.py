@@ -17,7 +17,7 @@ from scenarios.commands.notebooks import notebooks
 from scenarios.options import argument, option
 from scenarios.shell.output import console, print_to_stderr
 from scenarios.shell.parser import Call, Command
-from twin.errors import ModelWarning, ToolFrameWarning, WrongUse, describe_error
+from twin.base.errors import ModelWarning, ToolFrameWarning, WrongUse, describe_error
 
 
 class Kind(NamedTuple):
@@ -239,8 +239,8 @@ def beside_urdf(path: Path, folder: Path | None = None, name: str = "") -> dict[
     import numpy as np
 
     import twin
-    from twin.robot.export.robot_toml import file_text, urdf_facts
-    from twin.robot.loading.loading import is_urdf
+    from twin.physics.robot.export.robot_toml import file_text, urdf_facts
+    from twin.physics.robot.loading.loading import is_urdf
 
     folder = path.parent if folder is None else folder
     target = folder / "robot.toml"
@@ -296,7 +296,7 @@ def write(texts: dict[Path, str]) -> None:
     Raises:
         OSError: a file cannot be written.
     """
-    from twin.atomic_file import atomic_write
+    from twin.base.atomic_file import atomic_write
 
     folders = [path.parent for path in texts if not path.parent.exists()]
     try:

@@ -24,12 +24,12 @@ from scenarios.shell.settings import (
     limits_of,
     tasks_of,
 )
-from twin.errors import PluginError, TwinError, WrongUse, describe_error_with_location, is_interrupt
+from twin.base.errors import PluginError, TwinError, WrongUse, describe_error_with_location, is_interrupt
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
-    from twin.cell.cell import Cell
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
+    from twin.studies.cell.cell import Cell
 
 EXAMPLES = """examples:
   irb-twin run {0} --controller computed_torque pd
@@ -116,8 +116,8 @@ class RunScenarios(Command):
         plan = [task.with_setup(limits=limits) for task in asked]
         cell = None
         if self.cell is not None:
-            from scenarios.cell.clearance import with_cell
-            from twin.cell.cell import load_cell
+            from scenarios.studies.cell.clearance import with_cell
+            from twin.studies.cell.cell import load_cell
 
             cell = load_cell(self.cell)
             plan = [with_cell(task, cell) for task in plan]
@@ -227,7 +227,7 @@ def _with_clearance(run: Run, cell: Cell) -> Run:
     """Return a run with the check of its distances; a run without a log is returned unchanged."""
     if run.log is None:
         return run
-    from scenarios.cell.clearance import clearance_metric, from_cell
+    from scenarios.studies.cell.clearance import clearance_metric, from_cell
 
     closest = cell.least_distance(run.log)
     metric = clearance_metric(closest, cell, run.log.robot)

@@ -17,7 +17,7 @@ from scenarios.running import registry
 from scenarios.shell.output import Files, console, tallied
 from scenarios.shell.parser import Call, Command, count, number_within
 from scenarios.shell.settings import LAWS, LawSettings, limit_option, limits_of
-from twin.errors import WrongUse
+from twin.base.errors import WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
@@ -159,7 +159,7 @@ class Validate(Command):
         """Execute the runs; return them, and the number of processes that shared them."""
         from scenarios.running.execution import run_in_parallel
         from scenarios.running.runs import run_name
-        from twin.threads import thread_count
+        from twin.base.threads import thread_count
 
         jobs = min(self.jobs or thread_count(), len(plan.tasks))
         titles = [run_name(task) for task in plan.tasks]

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from scenarios.judging.rounding import DECIDED, largest, step_limits, whole_run_limit
 from scenarios.metric import Metric
-from twin.logs.figures import place_of_largest, unit_of_largest
+from twin.data.logs.figures import place_of_largest, unit_of_largest
 
 if TYPE_CHECKING:
     from scenarios.judging.run import Prediction, TrackingRun
-    from twin.logs.log import Log
-    from twin.robot.drives.sensors import Sensors
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.trajectories.sampling import Samples
 
 
 STATES = ("q", "qd", "q_motor", "qd_motor", "tau_joint")
@@ -78,7 +78,7 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
         reference: reference of the run.
         sensors: sensors of the run.
     """
-    from twin.control.closed_loop import run_closed_loop
+    from twin.physics.control.closed_loop import run_closed_loop
 
     again = run_closed_loop(
         Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from scenarios.judging.run import Loop, TrackingRun
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 ROUND_OFF = 1e-10
 """[rad]: computed torque with an exact model. Observed: 1e-15 on smooth joint motion; long runs need more."""
@@ -156,7 +156,7 @@ def tracking_bound(run: TrackingRun) -> tuple[NDArray, str]:
 
 def _missing_torque_bound(log: Log, omega: float) -> tuple[NDArray, str]:
     from controllers.gains import diagonal_inertia
-    from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
+    from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 
     robot, law = log.robot, log.controller
     missing = np.zeros_like(log.q_ref)
@@ -193,7 +193,7 @@ def _missing_torque_bound(log: Log, omega: float) -> tuple[NDArray, str]:
 
 
 def _sampling_bound(log: Log, loop: Loop) -> tuple[NDArray, str]:
-    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
+    from twin.physics.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 
     robot, s, omega = log.robot, log.steps_per_period, loop.bandwidth
     T = s * log.time_step

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from scenarios.judging.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
-from twin.errors import RobotError
-from twin.logs.figures import place_of_largest
-from twin.logs.payload_changes import parts
-from twin.robot.drives.drives import MOTOR, Drives
-from twin.robot.robot import Payload, Robot
-from twin.robot.units import caption_unit
+from twin.base.errors import RobotError
+from twin.data.logs.figures import place_of_largest
+from twin.data.logs.payload_changes import parts
+from twin.physics.robot.drives.drives import MOTOR, Drives
+from twin.physics.robot.robot import Payload, Robot
+from twin.physics.robot.units import caption_unit
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 PAYLOAD_COM = (0.083, 0.0, 0.080)
@@ -86,8 +86,8 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
         seed: seed of the random poses.
         states: number of poses.
     """
-    from twin.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
-    from twin.robot.drives.motors import MotorLimits, torque_at_speed
+    from twin.physics.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
+    from twin.physics.robot.drives.motors import MotorLimits, torque_at_speed
 
     drives, v = known_drives(robot), finite_speed(robot)
     to_motors = np.linalg.inv(drives.coupling)  # maps rows of joint torques to motor torques
@@ -180,7 +180,7 @@ def friction_errors(log: Log) -> NDArray:
     Args:
         log: log of a run with drives and one engine step in a control period.
     """
-    from twin.dynamics.equation_of_motion import inverse_dynamics
+    from twin.physics.dynamics.equation_of_motion import inverse_dynamics
 
     if len(pieces := parts(log)) > 1:
         return np.concatenate([friction_errors(piece) for piece in pieces])

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.judging.motion_range import finite_speed, random_positions
-from twin.errors import LimitError, TwinError
-from twin.robot.robot import Robot
+from twin.base.errors import LimitError, TwinError
+from twin.physics.robot.robot import Robot
 
 STATES = 20
 TOP_SPEED = 10.0  # rad/s or m/s: largest speed, because the limits of a file may be arbitrarily large
@@ -75,10 +75,10 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
     Raises:
         RobotError: PyBullet cannot load the robot.
     """
-    from twin.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
-    from twin.engine.read_file import file_dynamics
-    from twin.kinematics.forward import forward_kinematics
-    from twin.robot.evaluation import uncompiled
+    from twin.physics.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
+    from twin.physics.engine.read_file import file_dynamics
+    from twin.physics.kinematics.forward import forward_kinematics
+    from twin.physics.robot.evaluation import uncompiled
 
     robot, rng = uncompiled(robot), np.random.default_rng(seed)
     q = _nearby(robot, random_positions(robot, rng, STATES))
@@ -139,8 +139,8 @@ def isolated_agreement(path: Path) -> Agreement:
 
 def print_agreement() -> None:
     """Print the agreement of the robot's file in `sys.argv[1]` as JSON, or its error."""
-    from twin.robot.loading.link_shapes import link_shapes
-    from twin.robot.loading.loading import load
+    from twin.physics.robot.loading.link_shapes import link_shapes
+    from twin.physics.robot.loading.loading import load
 
     try:
         robot = load(sys.argv[1])
@@ -166,7 +166,7 @@ def _in_engine(robot: Robot, q: NDArray, qd: NDArray, tau: NDArray) -> tuple[NDA
         qd: (N, n) speeds, in [rad/s] or [m/s].
         tau: (N, n) torques or forces, in [N m] or [N].
     """
-    from twin.engine.simulation import Simulation
+    from twin.physics.engine.simulation import Simulation
 
     accelerations, poses = np.empty_like(q), np.empty((len(q), 4, 4))
     with Simulation(robot) as simulation:

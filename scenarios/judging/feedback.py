@@ -19,14 +19,14 @@ import numpy as np
 from scenarios.judging.bounds import RECURSIVE
 from scenarios.judging.run import Feedback, Loop
 from scenarios.metric import Metric
-from twin.errors import DivergenceError
+from twin.base.errors import DivergenceError
 
 if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.judging.run import TrackingRun
-    from twin.control.plant import AnalyticPlant
-    from twin.logs.log import Log
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.control.plant import AnalyticPlant
+    from twin.physics.trajectories.sampling import Samples
 
 START = 1e-3
 """Initial error, in [rad] or [m]."""
@@ -55,7 +55,7 @@ def feedback_of(
         law: the controller.
         reference: reference of the run.
     """
-    from twin.control.closed_loop import run_closed_loop
+    from twin.physics.control.closed_loop import run_closed_loop
 
     longest = TIME_CONSTANTS / loop.bandwidth
     count = min(len(log.t), int(np.searchsorted(log.t, longest, side="right")) + 1)

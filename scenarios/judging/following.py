@@ -17,15 +17,15 @@ from scenarios.judging.law_per_load import LawPerLoad, gains, is_repeatable
 from scenarios.judging.rounding import rounding_of
 from scenarios.judging.run import Loop, Prediction, Stops, TrackingRun
 from scenarios.setup import Arms, Setup
-from twin.errors import DivergenceError, TouchedError
-from twin.logs.payload_changes import LoadChange, Payloads
-from twin.robot.robot import Robot
+from twin.base.errors import DivergenceError, TouchedError
+from twin.data.logs.payload_changes import LoadChange, Payloads
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.control.plant import AnalyticPlant
-    from twin.engine.simulation import Simulation
-    from twin.logs.log import Log
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.control.plant import AnalyticPlant
+    from twin.physics.engine.simulation import Simulation
+    from twin.physics.trajectories.sampling import Samples
 
 
 def follow(
@@ -126,8 +126,8 @@ class _Driven:
         self, stops: Sequence[int], at_sample: Callable[[Simulation, int], None] | None
     ) -> tuple[Log, np.ndarray]:
         """Return the log of the engine, and the poses (S, 7) of its tool at the stops."""
-        from twin.engine.simulation import Simulation
-        from twin.rotations.rotations import pose_vector
+        from twin.physics.engine.simulation import Simulation
+        from twin.physics.rotations.rotations import pose_vector
 
         setup, poses = self._setup, np.zeros((len(stops), 7))
         with Simulation(self.plant, time_step=setup.time_step, gui=setup.gui) as simulation:
@@ -149,8 +149,8 @@ class _Driven:
 
     def prediction(self, log: Log) -> Prediction:
         """Return the model's run, what a replay of the log gives, and the rounding of both."""
-        from twin.control.closed_loop import run_closed_loop
-        from twin.control.plant import AnalyticPlant
+        from twin.physics.control.closed_loop import run_closed_loop
+        from twin.physics.control.plant import AnalyticPlant
 
         setup, law, reference, sensors = self._setup, self._law, self._reference, self._setup.sensors
         plant = AnalyticPlant(self.plant, setup.time_step)
@@ -177,8 +177,8 @@ def _stops(samples: Sequence[int], poses: np.ndarray) -> Stops | None:
 
 def _modelled_stops(log: Log, samples: Sequence[int]) -> Stops | None:
     """Return the stops of a log by the model's kinematics."""
-    from twin.kinematics.forward import forward_kinematics
-    from twin.rotations.rotations import pose_vector
+    from twin.physics.kinematics.forward import forward_kinematics
+    from twin.physics.rotations.rotations import pose_vector
 
     q = log.q[np.array(samples, dtype=int)]
     return _stops(samples, pose_vector(forward_kinematics(log.robot, q, log.T_flange_tool)))
@@ -204,7 +204,7 @@ def shown(
         DivergenceError: the simulation diverged.
         TouchedError: a person changed the motion at the window.
     """
-    from twin.control.closed_loop import run_closed_loop
+    from twin.physics.control.closed_loop import run_closed_loop
 
     def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
         return run_closed_loop(

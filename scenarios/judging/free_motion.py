@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from scenarios.metric import Metric
 from scenarios.options import positive
-from twin.errors import LimitError, TouchedError
-from twin.robot.robot import Robot
+from twin.base.errors import LimitError, TouchedError
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 def check_free_time(free_time: float, time_step: float) -> None:
@@ -56,8 +56,8 @@ def free_motion(robot: Robot, q: NDArray, qd: NDArray, duration: float, setup: S
     Raises:
         TouchedError: a person changed the motion at the window.
     """
-    from twin.control.plant import AnalyticPlant
-    from twin.engine.simulation import Simulation
+    from twin.physics.control.plant import AnalyticPlant
+    from twin.physics.engine.simulation import Simulation
 
     found: list[NDArray] = []
     loop_gaps: list[float] = []
@@ -84,7 +84,7 @@ def free_motion(robot: Robot, q: NDArray, qd: NDArray, duration: float, setup: S
 
 def free_metrics(log: Log, free: FreeMotion) -> tuple[Metric, ...]:
     """Return the metrics of a free motion of the log's robot: length, positions and energy."""
-    from twin.dynamics.equation_of_motion import energy, gravity_torque
+    from twin.physics.dynamics.equation_of_motion import energy, gravity_torque
 
     engine, model = free.engine, free.model
     steps = min(len(engine), len(model))

@@ -10,7 +10,7 @@ import numpy as np
 from controllers import Controller
 
 if TYPE_CHECKING:
-    from twin.trajectories.sampling import Reference, Samples, State
+    from twin.physics.trajectories.sampling import Reference, Samples, State
 
 
 class LawPerLoad:
@@ -44,7 +44,7 @@ class LawPerLoad:
 
     def prepare(self, reference: Samples) -> np.ndarray:
         """Return the tables of the controllers, each from the time at which it begins."""
-        from twin.control.closed_loop import prepared_table
+        from twin.physics.control.closed_loop import prepared_table
 
         tables = [prepared_table(law, reference) for law in self.laws]
         active = np.searchsorted(self._times, reference.t, side="right") - 1
@@ -52,7 +52,7 @@ class LawPerLoad:
 
     def __call__(self, state: State, reference: Reference) -> np.ndarray:
         """Return the torques (n,) of the controller for the payload at this time, in [N m]."""
-        from twin.control.control_law import ControlLaw
+        from twin.physics.control.control_law import ControlLaw
 
         while self._active + 1 < len(self.laws) and state.t >= self._times[self._active + 1]:
             before, self._active = self.laws[self._active], self._active + 1
@@ -64,14 +64,17 @@ class LawPerLoad:
 
 def is_repeatable(law: Any) -> bool:
     """Return whether a controller is a `ControlLaw`, or consists of such."""
-    from twin.control.control_law import ControlLaw
+    from twin.physics.control.control_law import ControlLaw
 
     return all(isinstance(one, ControlLaw) for one in getattr(law, "laws", (law,)))
 
 
 def gains(law: Any, n: int) -> dict[str, np.ndarray]:
     """Return the gains (n,) of a controller of n joints by name; empty if it has no known gains."""
-    from twin.control.control_law import PLAIN, ControlLaw  # imported here because it compiles kernels
+    from twin.physics.control.control_law import (  # imported here because it compiles kernels
+        PLAIN,
+        ControlLaw,
+    )
 
     found: dict[str, Any] = {}
     law = getattr(law, "laws", (law,))[0]  # gains may depend on the payload; those for the first are stored

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.metric import Metric
-from twin.errors import RobotError
-from twin.robot.robot import Robot
+from twin.base.errors import RobotError
+from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.trajectories.joint_trajectories import Trajectory
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.sampling import Samples
 
 
 HALF_RANGE = {"revolute": np.pi, "prismatic": 0.5}
@@ -66,7 +66,7 @@ def cosines(
         slowest: frequency of the first joint, in [Hz].
         fastest: frequency of the last joint, in [Hz].
     """
-    from twin.trajectories.joint_trajectories import sines
+    from twin.physics.trajectories.joint_trajectories import sines
 
     frequency = np.linspace(slowest, fastest, robot.n)
     middle, half = middle_and_half(robot)
@@ -131,8 +131,8 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
         >>> [(metric.name, metric.passes) for metric in metrics]
         [('position beyond the range', True), ('speed / its limit', True)]
     """
-    from twin.logs.figures import unit_of_largest
-    from twin.robot.limits import ROUND_OFF
+    from twin.data.logs.figures import unit_of_largest
+    from twin.physics.robot.limits import ROUND_OFF
 
     robot = log.robot
     found = {violation.quantity: str(violation) for violation in log.violations()}
@@ -160,7 +160,7 @@ def arm_metrics(log: Log, leaves_limits: str = "") -> tuple[Metric, ...]:
 
 def unjudged_ranges(log: Log) -> tuple[Metric, ...]:
     """Return the largest angle of each passive joint whose range nobody knows; none where all are known."""
-    from twin.robot.limits import combination
+    from twin.physics.robot.limits import combination
 
     robot = log.robot
     angles = dict(zip(robot.passive, np.abs(robot.passive_angles(log.q)).max(axis=0), strict=True))

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
-from twin.multibody.composite_bodies import mass_matrix
-from twin.multibody.recursions import placements
+from twin.physics.multibody.composite_bodies import mass_matrix
+from twin.physics.multibody.recursions import placements
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
-    from twin.control.control_law import ControlLaw
-    from twin.control.rollout import Rollouts
-    from twin.dynamics.equation_of_motion import PlantState
-    from twin.logs.log import Log
-    from twin.robot.drives.sensors import Sensors
-    from twin.robot.robot import Robot
-    from twin.trajectories.sampling import Samples
+    from twin.data.logs.log import Log
+    from twin.physics.control.control_law import ControlLaw
+    from twin.physics.control.rollout import Rollouts
+    from twin.physics.dynamics.equation_of_motion import PlantState
+    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.robot import Robot
+    from twin.physics.trajectories.sampling import Samples
 
 SPEED_CHANGE = 1e-11
 """Rounding over the largest change of speed in a period; stiff springs and wrists amplify it.
@@ -132,7 +132,7 @@ def rounding_of(log: Log, predicted: Log, law: Any, reference: Samples, sensors:
         reference: reference of both runs.
         sensors: sensors of both runs.
     """
-    from twin.control.control_law import ControlLaw
+    from twin.physics.control.control_law import ControlLaw
 
     N = len(log.t)
     if np.max(np.abs(log.q - predicted.q)) <= position_rounding(log):
@@ -160,7 +160,7 @@ def kicked_runs(log: Log, law: ControlLaw, reference: Samples, sensors: Sensors 
     Raises:
         ValueError: the controller cannot be compiled.
     """
-    from twin.control.rollout import run_rollouts
+    from twin.physics.control.rollout import run_rollouts
 
     rng, (N, n) = np.random.default_rng(0), log.q.shape
     signs = np.resize([1.0, -1.0], RUNS)
@@ -198,8 +198,8 @@ def with_friction_scaled(robot: Robot, ulps: float) -> Robot:
 
 def other_roundings(run: TrackingRun) -> Iterator[TrackingRun]:
     """Yield the kicked runs that did not diverge."""
-    from twin.kinematics.forward import forward_kinematics
-    from twin.rotations.rotations import pose_vector
+    from twin.physics.kinematics.forward import forward_kinematics
+    from twin.physics.rotations.rotations import pose_vector
 
     assert run.prediction is not None
     kicked = run.prediction.rounding.kicked

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +133,8 @@ class TrackingRun:
         Raises:
             TwinError: the file is missing or is not a log.
         """
-        from twin.logs.archive import read_arrays
-        from twin.logs.log import Log
+        from twin.data.logs.archive import read_arrays
+        from twin.data.logs.log import Log
 
         log, arrays = Log.load(path), read_arrays(path)
         return TrackingRun(log, **{name: _built(name, kind, arrays) for name, kind in PARTS.items()})

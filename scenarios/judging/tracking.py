@@ -11,19 +11,19 @@ from scenarios.judging.agreement import agreement_metrics
 from scenarios.judging.feedback import feedback_metrics
 from scenarios.judging.motion_range import beyond_passive_range, finite_range
 from scenarios.metric import Metric
-from twin.formatting import figure
-from twin.logs.figures import (
+from twin.base.formatting import figure
+from twin.data.logs.figures import (
     joint_error,
     largest,
     place_of_largest,
     tool_distance,
     unit_of_largest,
 )
-from twin.robot.units import joint_unit
+from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 def tracking_metrics(run: TrackingRun) -> tuple[Metric, ...]:

@@ -12,13 +12,13 @@ from scenarios.judging import bounds
 from scenarios.judging.feedback import DECAY, RADIUS
 from scenarios.metric import Metric, Outcome
 from scenarios.setup import Setup
-from twin.formatting import figure
-from twin.logs.figures import joint_error, largest
-from twin.robot.units import joint_unit
+from twin.base.formatting import figure
+from twin.data.logs.figures import joint_error, largest
+from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 ERROR, RATIO = "largest joint error", "joint error / its bound"
 """Names of the checks that judge the tracking error."""
@@ -169,8 +169,8 @@ def limited(
     """
     if not limits and not of_scenario:
         return metrics
-    from twin.sweeps.evaluation import figures_of_log
-    from twin.sweeps.table_files import UNITS
+    from twin.studies.sweeps.evaluation import figures_of_log
+    from twin.studies.sweeps.table_files import UNITS
 
     row, found = figures_of_log(log), {metric.name: metric for metric in metrics}
     given = [("limit", name, limit, "limit of the scenario") for name, limit in of_scenario.items()]

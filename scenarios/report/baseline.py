@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from scenarios.report.files import FORMAT
 from scenarios.report.results import GROWN, Comparison
 from scenarios.running.provenance import all_settings, provenance
-from twin.errors import TwinError
-from twin.formatting import figure
+from twin.base.errors import TwinError
+from twin.base.formatting import figure
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run

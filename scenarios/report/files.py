@@ -12,8 +12,8 @@ from scenarios.report.documents import attributes, write_document
 from scenarios.report.results import WORDS, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
-from twin.errors import printable
-from twin.logs.figures import POSE_COMPONENTS
+from twin.base.errors import printable
+from twin.data.logs.figures import POSE_COMPONENTS
 
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite

@@ -15,12 +15,12 @@ from rich.text import Text
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.report import verdict
 from scenarios.report.tables import table_of
-from twin.errors import RobotError, TwinError
-from twin.formatting import figure
-from twin.kinematics.dh_fit import FittedDH, fitted_dh
-from twin.robot.loading.model_check import ERROR, WARNING, Finding, ModelCheck, check_model
-from twin.robot.loading.model_parts import JointPart
-from twin.rotations.rotations import pose_vector
+from twin.base.errors import RobotError, TwinError
+from twin.base.formatting import figure
+from twin.physics.kinematics.dh_fit import FittedDH, fitted_dh
+from twin.physics.robot.loading.model_check import ERROR, WARNING, Finding, ModelCheck, check_model
+from twin.physics.robot.loading.model_parts import JointPart
+from twin.physics.rotations.rotations import pose_vector
 
 if TYPE_CHECKING:
     from scenarios.judging.engine_agreement import Agreement
@@ -75,7 +75,7 @@ class Report:
         """
         from PIL import Image
 
-        from twin.engine.simulation import Simulation
+        from twin.physics.engine.simulation import Simulation
 
         robot = self.check.robot
         if robot is None:

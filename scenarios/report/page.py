@@ -33,9 +33,9 @@ from scenarios.report.results import (
 from scenarios.report.worst_moment import reasons, worst_moment
 from scenarios.running.provenance import all_settings, described, provenance, provenance_line
 from scenarios.running.runs import repeat_command
-from twin.errors import TwinError
-from twin.formatting import figure
-from twin.logs.figures import (
+from twin.base.errors import TwinError
+from twin.base.formatting import figure
+from twin.data.logs.figures import (
     LOADS,
     joint_error,
     largest,
@@ -45,18 +45,18 @@ from twin.logs.figures import (
     speed_load,
     tool_distance,
 )
-from twin.logs.loads import cubic_mean, load_curves
-from twin.robot.robot import Robot
-from twin.robot.units import caption_unit
-from twin.views import scene
-from twin.views.scene import Logged
+from twin.data.logs.loads import cubic_mean, load_curves
+from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import caption_unit
+from twin.studies.views import scene
+from twin.studies.views.scene import Logged
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
     from scenarios.running.runs import Run
-    from twin.cell.cell import Cell
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
+    from twin.studies.cell.cell import Cell
 
 MOST_REPLAYS = 12
 """Largest number of replays: a browser draws about 16 three-dimensional views, and then drops the oldest."""
@@ -123,7 +123,7 @@ def still(log: Log) -> str:
 
     moment = worst_moment(log)
     try:
-        from twin.engine.simulation import Simulation
+        from twin.physics.engine.simulation import Simulation
 
         with Simulation(log.robot.with_drives("ideal")) as arm:
             arm.reset(log.q[0 if moment is None else moment.sample])
@@ -173,7 +173,7 @@ def _surroundings(
     """Return the objects of a cell, the nearest points of each log, and their times."""
     if cell is None or not those:
         return [], [], []
-    from twin.cell.clearance import Clearance
+    from twin.studies.cell.clearance import Clearance
 
     robot = those[0].log.robot
     clearance = Clearance(robot, cell)

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from scenarios.report.page_program import line_numbers
 from scenarios.report.worst_moment import ROUNDING, worst_moment
-from twin.logs.columns import thinned
-from twin.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
-from twin.logs.loads import load_curves, load_names
-from twin.robot.units import joint_unit
-from twin.views.curves import signal_columns, title_of
+from twin.data.logs.columns import thinned
+from twin.data.logs.figures import LOADS, joint_error, motor_load, speed_load, tool_distance
+from twin.data.logs.loads import load_curves, load_names
+from twin.physics.robot.units import joint_unit
+from twin.studies.views.curves import signal_columns, title_of
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
-    from twin.views.scene import Logged
+    from twin.data.logs.log import Log
+    from twin.studies.views.scene import Logged
 
 MOST_POINTS, FEWEST_POINTS = 2000, 200
 """Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""

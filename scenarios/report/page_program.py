@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twin.logs.log import Log
+from twin.data.logs.log import Log
 
 MOST_MARKS = 12
 """Largest number of line numbers above a column of curves."""

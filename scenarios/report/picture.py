@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.formatting import figure as number
-from twin.formatting import literal, shorten
-from twin.logs.figures import joint_error
-from twin.robot.units import caption_unit
-from twin.views.curves import power
-from twin.views.plots import COLOURS
+from twin.base.formatting import figure as number
+from twin.base.formatting import literal, shorten
+from twin.data.logs.figures import joint_error
+from twin.physics.robot.units import caption_unit
+from twin.studies.views.curves import power
+from twin.studies.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from scenarios.running.runs import Run
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 PICTURE = (1400, 1400)  # pixels of the rendered arm, which is drawn at less than half that size
 EDGE = 15  # pixels of margin around the arm
@@ -88,7 +88,7 @@ def _draw_error(axes: Axes, log: Log, exponent: int) -> None:
 
 def _draw_arm(axes: Axes, log: Log) -> None:
     """Draw the simulated arm at its start, further poses as shadows, and the paths of the tool."""
-    from twin.engine.simulation import Simulation
+    from twin.physics.engine.simulation import Simulation
 
     axes.set_axis_off()
     finite = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end with others

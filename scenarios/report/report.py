@@ -31,12 +31,12 @@ from scenarios.report.results import (
 )
 from scenarios.report.tables import listing, plain_table, table_of
 from scenarios.running.runs import Run
-from twin.formatting import figure, shorten
-from twin.logs.figures import POSE_COMPONENTS, joint_error, largest, motor_torque, pose_error, rms
-from twin.robot.units import caption_unit
+from twin.base.formatting import figure, shorten
+from twin.data.logs.figures import POSE_COMPONENTS, joint_error, largest, motor_torque, pose_error, rms
+from twin.physics.robot.units import caption_unit
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 STYLES = {"passes": "green", "not judged": "yellow"}

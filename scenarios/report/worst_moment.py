@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from twin.formatting import figure
-from twin.logs.figures import joint_error, motor_load, speed_load
-from twin.robot.units import joint_unit
+from twin.base.formatting import figure
+from twin.data.logs.figures import joint_error, motor_load, speed_load
+from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 WINDOW = 0.2  # s before the worst moment, in which causes are looked for
 LARGE = 0.3  # smallest share of the error that is worth a sentence
@@ -89,7 +89,7 @@ class WorstMoment:
         Weight and velocity terms are those of the model in this state. The rest of the torque at the joint
         accelerates the arm. The difference between motor torque and joint torque remains in the drive.
         """
-        from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
+        from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics, mass_matrix
 
         log, k, i, arm = self.log, self.sample, self.joint, self.log.robot.arm
         q, qd, still = log.q[k], log.qd[k], np.zeros(arm.n)

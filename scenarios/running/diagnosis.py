@@ -17,7 +17,7 @@ from scenarios.judging.feedback import DECAY, RADIUS
 from scenarios.running.runs import repeat_command
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Setup
-from twin.robot.units import joint_unit
+from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run

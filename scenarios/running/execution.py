@@ -16,8 +16,8 @@ from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task, scenario_argument_text
 from scenarios.running.runs import Run, run_one
-from twin.worker_processes import Answer, Started, Workers
-from twin.worker_processes import Task as Work
+from twin.base.worker_processes import Answer, Started, Workers
+from twin.base.worker_processes import Task as Work
 
 LONG = ("laboratory", "pose_path")
 """Longest scenarios of this project, some 2 s a run; they begin first."""
@@ -25,8 +25,8 @@ LONG = ("laboratory", "pose_path")
 SLOW = (
     "scenarios.judging.following",
     "scenarios.running.registry",
-    "twin.engine.simulation",
-    "twin.jit:prepare",
+    "twin.physics.engine.simulation",
+    "twin.base.jit:prepare",
     "urchin",
     "pybullet",
 )

@@ -20,11 +20,11 @@ import numpy as np
 
 import twin
 from scenarios.running.runs import settings_of
-from twin.version import library_versions
+from twin.base.version import library_versions
 
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 ROOT = Path(twin.__file__).parents[1]
 GIT_TIMEOUT = 5.0  # s

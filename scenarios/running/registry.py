@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenarios.options import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
-from twin.errors import (
+from twin.abb.rapid.values import SUFFIXES
+from twin.base.errors import (
     PluginError,
     TwinError,
     UnknownNameError,
@@ -30,11 +31,10 @@ from twin.errors import (
     describe_error,
     near,
 )
-from twin.plugins import load_file, load_module, plugin_entries
-from twin.rapid.values import SUFFIXES
+from twin.base.plugins import load_file, load_module, plugin_entries
 
 if TYPE_CHECKING:
-    from twin.robot.robot import Robot
+    from twin.physics.robot.robot import Robot
 
 BUILT_IN = (
     "constrained_circle", "drive_check", "excitation", "gravity_hold", "joint_tracking", "laboratory",
@@ -46,7 +46,7 @@ GROUP = "irb_twin.scenarios"
 GUIDE = "docs/guides/own_scenario.md"
 OLD_IMPORT = re.compile(rb"^\s*(from|import) scenarios(\.| import )base\b", re.M)
 """Import of the module that held the settings of scenarios up to version 0.2."""
-PROGRAM = "scenarios.rapid.program:RapidProgram"
+PROGRAM = "scenarios.abb.rapid.program:RapidProgram"
 """Scenario of the modules with the suffixes `SUFFIXES`, in a room above this one."""
 
 

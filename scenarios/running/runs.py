@@ -24,7 +24,7 @@ from scenarios.options import fields, flag
 from scenarios.running.registry import HERE, Task, scenario_argument_text, suited_to
 from scenarios.scenario import ScenarioTable
 from scenarios.setup import Setup
-from twin.errors import (
+from twin.base.errors import (
     ControllerError,
     DivergenceError,
     PluginError,
@@ -36,12 +36,12 @@ from twin.errors import (
     describe_error_with_location,
     is_interrupt,
 )
-from twin.logs.figures import Figures, figures_of
-from twin.plugins import plugin_files
+from twin.base.plugins import plugin_files
+from twin.data.logs.figures import Figures, figures_of
 
 if TYPE_CHECKING:
     from scenarios.judging.tracking_verdict import TrackingVerdict
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +281,7 @@ def _file_of_failed_controller(error: BaseException) -> str:
 
 def _valid_run(found: Any, file: str) -> TrackingRun:
     """Return the result of `run`; raise PluginError if it is no run with a consistent log."""
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
     run = TrackingRun(found) if isinstance(found, Log) else found
     if not isinstance(run, TrackingRun):
@@ -309,7 +309,7 @@ def _valid_metrics(metrics: Any, file: str) -> tuple[Metric, ...]:
 
 def _partial_log(error: DivergenceError | TouchedError) -> Log | None:
     """Return the log of a run that ended early, if it has at least one sample."""
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
     return error.log if isinstance(error.log, Log) and len(error.log.t) > 0 else None
 

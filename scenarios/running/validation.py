@@ -10,8 +10,8 @@ from scenarios.options import fields
 from scenarios.running import registry
 from scenarios.running.registry import Entry, Task
 from scenarios.setup import Setup
-from twin.errors import PluginError, describe_error_with_location, is_interrupt
-from twin.robot.robot import Robot
+from twin.base.errors import PluginError, describe_error_with_location, is_interrupt
+from twin.physics.robot.robot import Robot
 
 REPRESENTATIVE = ("irb140", "irb1400", "irb1600")
 """Arms that differ in kind: coupled motors of the wrist, a parallelogram, an open chain with turned gears.

@@ -27,7 +27,7 @@ from scenarios.shell.parser import (
     made,
     output_files,
 )
-from twin.errors import TwinError, WrongUse
+from twin.base.errors import TwinError, WrongUse
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Entry
@@ -67,13 +67,13 @@ COMMANDS = Commands(
     {
         "list": ("commands.inspect:List", "list all robots, controllers and scenarios"),
         "run": ("commands.run:RunScenarios", "run scenarios and report tracking errors, torques and checks"),
-        "sweep": ("sweeps.command:Sweep", "run a scenario thousands of times with varied parameters"),
+        "sweep": ("studies.sweeps.command:Sweep", "run a scenario thousands of times with varied parameters"),
         "tune": (
-            "sweeps.tune:Tune",
+            "studies.sweeps.tune:Tune",
             "find gains of a controller that pass all checks for all varied parameters",
         ),
         "learn": (
-            "learning.learn:Learn",
+            "studies.learning.learn:Learn",
             "repeat a motion, and learn a correction of its reference from run to run",
         ),
         "validate": (
@@ -105,17 +105,23 @@ COMMANDS = Commands(
             "write a robot as URDF or MJCF, for other programs",
         ),
         "identify": (
-            "identification.command:Identify",
+            "data.identification.command:Identify",
             "find masses, inertias and friction from recorded positions and torques",
         ),
         "rapid": (
-            "rapid:RAPID",
+            "abb.rapid:RAPID",
             "check programs in RAPID, without a controller: reach, speeds, torques, time",
         ),
-        "collide": ("cell.command:Collide", "check how near a recorded motion comes to its cell"),
-        "cell": ("cell.command:ShowCell", "check the file of a cell, list its frames and pairs, draw it"),
-        "reach": ("cell.command:Reach", "show how far a robot reaches, and what it can do on a plane"),
-        "egm": ("egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
+        "collide": ("studies.cell.command:Collide", "check how near a recorded motion comes to its cell"),
+        "cell": (
+            "studies.cell.command:ShowCell",
+            "check the file of a cell, list its frames and pairs, draw it",
+        ),
+        "reach": (
+            "studies.cell.command:Reach",
+            "show how far a robot reaches, and what it can do on a plane",
+        ),
+        "egm": ("abb.egm:EGM", "simulate, observe, record and replay robots that speak EGM"),
         "abb": ("abb:ABB", "run programs in RAPID in real time on a virtual controller, with its sockets"),
         "new": (
             "commands.new:New",
@@ -247,7 +253,7 @@ def _scenarios(names: Sequence[str], for_help: bool) -> list[Entry]:
 def _require_unique_helper_names(given: Any, scenarios: list[Entry]) -> None:
     """Check that the user's scenarios and controllers do not import different modules of the same name."""
     from controllers.plugin_controllers import parts
-    from twin.plugins import is_user_file, require_unique_helpers
+    from twin.base.plugins import is_user_file, require_unique_helpers
 
     laws = [getattr(given, "law", None) or "", *getattr(given, "controller", ())]
     files = [Path(name) for name in (*(one.file for one in scenarios), *(parts(law)[0] for law in laws))]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from scenarios.shell.parser import Unprintable
-from twin.errors import WrongUse, describe_error, escaped
-from twin.errors import printable as one_line
+from twin.base.errors import WrongUse, describe_error, escaped
+from twin.base.errors import printable as one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -89,7 +89,7 @@ class Files:
 
     def write(self, path: Path | None, write: Callable[[Path], object]) -> None:
         """Write one file completely or not at all; do nothing if `path` is `None`."""
-        from twin.atomic_file import atomic_write
+        from twin.base.atomic_file import atomic_write
 
         if path is None:
             return
@@ -276,7 +276,7 @@ def compiling_shown() -> Iterator[None]:
     """Show on standard error, inside a `with` block, that functions are compiled: as a bar or a line."""
     from threading import Lock
 
-    from twin import jit
+    from twin.base import jit
 
     lock, running, began = Lock(), 0, 0.0
     bar: Progress | None = None

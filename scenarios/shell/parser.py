@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 from scenarios.options import argument, dataclass_transform, flag_of, kind_of, option, output_file, section
-from twin.errors import UnknownNameError, WrongUse, describe_error
+from twin.base.errors import UnknownNameError, WrongUse, describe_error
 
 WIDEST = 100
 """Largest width of a line of help, in characters; longer lines are hard to read."""

@@ -29,8 +29,8 @@ SHOW_CURSOR = b"\r\x1b[2K\x1b[?25h"
 def main() -> int:
     """Run the command line of this process, and return the exit status."""
     listen()
-    from twin.atomic_file import discard_drafts
-    from twin.sibling_packages import hidden
+    from twin.base.atomic_file import discard_drafts
+    from twin.base.sibling_packages import hidden
 
     if sentence := hidden("controllers"):
         sys.stderr.write(f"irb-twin: {sentence}\n")
@@ -41,8 +41,10 @@ def main() -> int:
 
     with compiling_shown():
         status = main()
-    if "twin.engine.window.x11_window" in sys.modules:  # its thread ends a process whose window was lost
-        sys.modules["twin.engine.window.x11_window"].leave_with(status)
+    if (
+        "twin.physics.engine.window.x11_window" in sys.modules
+    ):  # its thread ends a process whose window was lost
+        sys.modules["twin.physics.engine.window.x11_window"].leave_with(status)
     return status
 
 
@@ -120,7 +122,7 @@ def _wait(receiver: int, console: int | None, caught: list[int]) -> None:
             clean_up()
         for child in _called("multiprocessing", "active_children") or ():
             child.kill()
-        _called("twin.worker_processes", "kill_all")
+        _called("twin.base.worker_processes", "kill_all")
         if console is not None:
             drawn = "rich.progress" in sys.modules and os.isatty(console)
             sentences = "; ".join((MESSAGES[signal.Signals(number).name], *_advice))

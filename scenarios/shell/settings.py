@@ -19,7 +19,7 @@ from scenarios.options import fields, flag, kind_of, option
 from scenarios.running.registry import Entry, Task
 from scenarios.setup import Setup
 from scenarios.shell.parser import Parser, add_option
-from twin.errors import TwinError, WrongUse
+from twin.base.errors import TwinError, WrongUse
 
 TOPICS = {
     "the robot": (
@@ -179,7 +179,7 @@ def limits_of(words: Sequence[str], metrics: bool = False) -> dict[str, float]:
     Raises:
         WrongUse: a quantity is unknown, or its limit is not a number.
     """
-    from twin.sweeps.trial import FIGURES
+    from twin.studies.sweeps.trial import FIGURES
 
     found: dict[str, float] = {}
     for word in words:

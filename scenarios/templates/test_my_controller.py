@@ -4,7 +4,7 @@ import numpy as np
 from my_controller import MyController
 
 import twin
-from twin.trajectories.sampling import Reference, State
+from twin.physics.trajectories.sampling import Reference, State
 
 ROBOT = twin.load("irb140")
 START, END = ROBOT.poses["test_3"], ROBOT.poses["test_1"]

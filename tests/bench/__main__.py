@@ -22,7 +22,7 @@ from tests.bench import (
     time_laws,
 )
 from tests.bench.timing import HEADING, Meter, Row, failed
-from twin.threads import VARIABLE
+from twin.base.threads import VARIABLE
 
 ABOUT = """
 Both functions of a pair get the same input, and their results are compared before any measurement.  A row

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from twin.engine.client import suppress_output
-from twin.robot.robot import Robot
+from twin.physics.engine.client import suppress_output
+from twin.physics.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, int, list[int]]:

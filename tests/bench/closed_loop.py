@@ -11,7 +11,7 @@ from tests.bench.bullet import loaded
 from tests.bench.timing import Meter, NotComparableError, Row, same
 from tests.support.sample_drives import uncoupled
 from twin import Robot, Simulation, hold, run_closed_loop, sines
-from twin.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
+from twin.physics.trajectories.sampling import Reference, Samples, State, sample, sample_semi_implicit
 
 ROUNDING = 1e-15
 """Rounding of a joint's position, in [rad]."""

@@ -12,8 +12,8 @@ from tests.bench.timing import Meter, Row, peer, same, within
 from tests.support.dh_arms import dh_frames
 from tests.support.peers import Pinocchio
 from tests.support.sample_drives import uncoupled
-from twin.kinematics.forward import FLANGE
-from twin.robot.robot import Robot
+from twin.physics.kinematics.forward import FLANGE
+from twin.physics.robot.robot import Robot
 
 LOOPED = 2000
 """Number of samples for a library that takes one sample at a time, in a Python loop."""

@@ -9,16 +9,16 @@ import numpy as np
 
 import controllers
 from tests.bench.timing import Meter, Row
-from twin.egm import EgmRobot, GuidanceSettings, SessionPlan
-from twin.egm.robot.session import LAG
-from twin.robot.robot import Robot
+from twin.abb.egm import EgmRobot, GuidanceSettings, SessionPlan
+from twin.abb.egm.robot.session import LAG
+from twin.physics.robot.robot import Robot
 
 CYCLE = 4000.0  # us
 
 CLIENT = """
 import numpy as np
-from twin.egm import EgmClient, SensorMessage, encode_sensor
-from twin.errors import EgmError
+from twin.abb.egm import EgmClient, SensorMessage, encode_sensor
+from twin.base.errors import EgmError
 encode_sensor(SensorMessage(0, q=np.zeros(6)))  # load now what is loaded at first use
 with EgmClient(0, timeout=30.0) as client:
     print(client.port, flush=True)

@@ -13,8 +13,8 @@ import numpy as np
 
 import twin
 from tests.bench.timing import Meter, NotComparableError, Row, peer
-from twin.robot.robot import Robot
-from twin.threads import VARIABLE
+from twin.base.threads import VARIABLE
+from twin.physics.robot.robot import Robot
 
 LOOPED = 2000
 TURN = 2 * np.pi

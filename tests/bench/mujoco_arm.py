@@ -4,7 +4,7 @@ from typing import Any
 
 import mujoco
 
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 
 def loaded(robot: Robot) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dposv
 
 from tests.bench.timing import Meter, Row, same
 from tests.support.peers import PinocchioLoops
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:

@@ -12,9 +12,9 @@ import controllers
 from tests.bench.mujoco_arm import loaded
 from tests.bench.timing import Meter, Row, same
 from twin import ControlLaw, Robot, Sensors, run_rollouts, sines
-from twin.errors import DriveWarning
-from twin.threads import VARIABLE
-from twin.trajectories.sampling import Samples, sample
+from twin.base.errors import DriveWarning
+from twin.base.threads import VARIABLE
+from twin.physics.trajectories.sampling import Samples, sample
 
 STEPS = 4000
 ENCODERS = Sensors(encoder=True, speed_cutoff=100.0, delay=1)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.timing import Meter, Row, failed
-from twin.threads import VARIABLE
+from twin.base.threads import VARIABLE
 
 VARIED = ["--vary", "payload=0:6", "model.mass=+-10%", "--worst", "0"]
 IRB_TWIN = Path(sys.executable).with_name("irb-twin")

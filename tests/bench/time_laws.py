@@ -11,7 +11,7 @@ import numpy as np
 
 import twin
 from tests.bench.timing import Meter, Row, peer
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 
 def rows(robot: Robot, meter: Meter) -> Iterator[Row]:

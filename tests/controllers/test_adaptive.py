@@ -11,11 +11,11 @@ from controllers.adaptive import FARTHEST, Adaptive, parameters_and_sizes
 from scenarios.joint_tracking import JointTracking
 from scenarios.setup import Setup
 from tests.support.parts_of_an_arm import torques
-from twin.control.control_law import Model
-from twin.dynamics.parameters import dynamic_parameters
-from twin.dynamics.regressor import regressor
-from twin.robot.evaluation import uncompiled
-from twin.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
+from twin.physics.control.control_law import Model
+from twin.physics.dynamics.parameters import dynamic_parameters
+from twin.physics.dynamics.regressor import regressor
+from twin.physics.robot.evaluation import uncompiled
+from twin.physics.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
 
 pytestmark = pytest.mark.slow("runs controllers in the engine")
 

@@ -11,8 +11,8 @@ from controllers.gains import diagonal_inertia, pd_gains, pid_gains
 from controllers.pid import PID
 from tests.support.forks import NUMBA, Fork
 from tests.support.refusals import refused
-from twin.errors import UnknownNameError
-from twin.trajectories.sampling import Reference, State
+from twin.base.errors import UnknownNameError
+from twin.physics.trajectories.sampling import Reference, State
 
 OMEGA = 20.0
 
@@ -162,7 +162,7 @@ def test_no_law_needs_the_engine():
         "import sys, controllers, twin\n"
         "robot = twin.load('irb140')\n"
         "laws = [controllers.make(name, robot) for name in controllers.NAMES]\n"
-        "engine = {'pybullet', 'scenarios', 'twin.engine.simulation'}\n"
+        "engine = {'pybullet', 'scenarios', 'twin.physics.engine.simulation'}\n"
         "assert not engine & set(sys.modules), 'a law imports the engine'\n"
     )
     ended = Fork(code, NUMBA).wait()

@@ -7,7 +7,7 @@ import controllers
 import twin
 from scenarios.joint_tracking import JointTracking
 from scenarios.setup import Setup
-from twin.trajectories.sampling import Reference, State
+from twin.physics.trajectories.sampling import Reference, State
 
 ARM = twin.load("irb140").with_payload(twin.Payload(3.0, [0.05, 0.0, 0.1], np.diag([0.02, 0.02, 0.02])))
 MOVE = twin.sample_semi_implicit(twin.quintic([0.1] * 6, [0.5, 0.3, -0.2, 0.6, 0.8, -0.5], 0.8), 1e-3)

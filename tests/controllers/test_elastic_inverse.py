@@ -9,8 +9,8 @@ from controllers.elastic_inverse import twists
 from scenarios.joint_tracking import JointTracking
 from scenarios.setup import Setup
 from tests.support.sample_drives import uncoupled
-from twin.errors import LimitError
-from twin.trajectories.sampling import Reference, State, semi_implicit_from_positions
+from twin.base.errors import LimitError
+from twin.physics.trajectories.sampling import Reference, State, semi_implicit_from_positions
 
 pytestmark = pytest.mark.filterwarnings("ignore::twin.errors.DriveWarning")
 

@@ -12,11 +12,11 @@ from controllers.pd import PD
 from controllers.pid import PID
 from scenarios.joint_tracking import JointTracking
 from tests.support.sample_drives import uncoupled
-from twin.control.closed_loop import run_closed_loop
-from twin.control.plant import AnalyticPlant
-from twin.robot.drives.drives import Drives
-from twin.trajectories.joint_trajectories import hold, quintic, sequence
-from twin.trajectories.sampling import Reference, State, sample_semi_implicit
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.control.plant import AnalyticPlant
+from twin.physics.robot.drives.drives import Drives
+from twin.physics.trajectories.joint_trajectories import hold, quintic, sequence
+from twin.physics.trajectories.sampling import Reference, State, sample_semi_implicit
 
 PERIOD = 1e-3
 

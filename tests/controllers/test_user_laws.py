@@ -10,15 +10,15 @@ from controllers.plugin_controllers import MyController
 from scenarios.shell.command_line import main
 from tests.support.refusals import refused
 from tests.support.tasks import executed
-from twin.control.control_law import ControlLaw
-from twin.errors import PluginError, UnknownNameError
-from twin.trajectories.sampling import Reference, State
+from twin.base.errors import PluginError, UnknownNameError
+from twin.physics.control.control_law import ControlLaw
+from twin.physics.trajectories.sampling import Reference, State
 
 LAWS = '''
 """Laws of somebody's."""
 import numpy as np
 import controllers
-from twin.control.control_law import ControlLaw
+from twin.physics.control.control_law import ControlLaw
 
 def plain(state, reference, *, Kp=100.0):
     """A spring at every joint."""

@@ -11,7 +11,7 @@ import numpy as np
 import twin
 from tests.fuzz import raw, unusual
 from tests.support.example_logs import made_log
-from twin.robot.evaluation import uncompiled
+from twin.physics.robot.evaluation import uncompiled
 
 IN_MM = {"x": "x_mm", "y": "y [mm]", "z": "z(mm)", "t": "t[ms]", "a": "a[1]"}
 DTYPES = ("f4", "f8", "i8", "c16", "?", "U5", "S5", "O", "M8[s]", "m8[s]", ">f8", "V8", "u1", "f2")

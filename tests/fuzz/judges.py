@@ -19,7 +19,7 @@ from tests.fuzz import cases
 from tests.fuzz.cases import Case, CaseId
 from tests.fuzz.verdicts import Verdict, fault, raised, refusal
 from twin import Robot, Simulation, check_model
-from twin.errors import (
+from twin.base.errors import (
     DriveWarning,
     LimitError,
     ModelWarning,
@@ -29,11 +29,11 @@ from twin.errors import (
     TwinError,
     UnknownNameError,
 )
-from twin.logs.log import JOINTS, RECORDED, Log
-from twin.logs.recordings.reading import read_recording
-from twin.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
-from twin.robot.drives.drive_step import drive_numbers
-from twin.robot.evaluation import uncompiled
+from twin.data.logs.log import JOINTS, RECORDED, Log
+from twin.data.logs.recordings.reading import read_recording
+from twin.data.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
+from twin.physics.robot.drives.drive_step import drive_numbers
+from twin.physics.robot.evaluation import uncompiled
 
 CLOSE = 1e-11  # see `scenarios/judging/engine_agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)

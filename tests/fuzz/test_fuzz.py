@@ -13,7 +13,7 @@ from tests.fuzz.judges import judge, robot_file
 from tests.fuzz.verdicts import refusal
 from tests.fuzz.workers import judged
 from tests.support import small_robots
-from twin.errors import RobotError
+from twin.base.errors import RobotError
 
 pytestmark = pytest.mark.slow("judges hundreds of damaged files")
 

@@ -4,7 +4,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from twin.errors import TwinError
+from twin.base.errors import TwinError
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = tuple(f"{ROOT / name}/" for name in ("twin", "urdf", "controllers", "scenarios"))

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from tests.fuzz.verdicts import Verdict, fault
-from twin.worker_processes import Answer, Workers
+from twin.base.worker_processes import Answer, Workers
 
 TIMEOUT = 120.0  # s: a case that takes longer hangs, even if functions have to be compiled first
 MEMORY = 6 << 30  # bytes of address space: a larger request fails in one case and spares the machine

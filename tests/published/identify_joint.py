@@ -22,15 +22,15 @@ import twin
 from scenarios.judging.tracking import torque_limit_metric
 from scenarios.metric import Metric
 from scenarios.setup import Sampling
-from twin.dynamics.flexible_joint import FlexibleJoint
-from twin.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
+from twin.data.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
+from twin.physics.dynamics.flexible_joint import FlexibleJoint
 
 if TYPE_CHECKING:
     from controllers import Controller
-    from twin.logs.log import Log
-    from twin.robot.robot import Robot
-    from twin.trajectories.joint_trajectories import Trajectory
-    from twin.trajectories.sampling import Reference, State
+    from twin.data.logs.log import Log
+    from twin.physics.robot.robot import Robot
+    from twin.physics.trajectories.joint_trajectories import Trajectory
+    from twin.physics.trajectories.sampling import Reference, State
 
 NAMES = ("J_m", "J_a", "f_m", "k")  # in [kg m^2], [kg m^2], [N m s/rad] and [N m/rad]
 PUBLISHED = np.array([5.9e-4, 5.2e-2, 1.3e-2, 677.2])

@@ -4,15 +4,20 @@ import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, modulo_turn
-from twin.kinematics.statics import mobility
-from twin.rotations import (
+from twin.physics.kinematics.statics import mobility
+from twin.physics.rotations import (
     matrix_from_axis_angle,
     matrix_from_quaternion,
     quaternion_conjugate,
     quaternion_product,
     rotated_vector,
 )
-from twin.rotations.euler_angles import Sequence, euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.physics.rotations.euler_angles import (
+    Sequence,
+    euler_from_matrix,
+    euler_rate_matrix,
+    matrix_from_euler,
+)
 
 NEAR = np.array([0.0, 1e-8, -1e-8, 1e-4])
 

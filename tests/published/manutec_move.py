@@ -22,7 +22,7 @@ from scenarios.setup import Sampling
 from tests.published import manutec_r3
 
 if TYPE_CHECKING:
-    from twin.logs.log import Log
+    from twin.data.logs.log import Log
 
 PER_STEP = {"consistent": 0.2, "continuous": 1.9}
 """[rad/s]: error of the discrete steps over the control period, by the sampling of the reference.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.robot.robot import Payload, Robot
+from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from controllers.cascade import Cascade
-    from twin.trajectories.joint_trajectories import Trapezoid
+    from twin.physics.trajectories.joint_trajectories import Trapezoid
 
 NAME = "manutec_r3"
 
@@ -55,7 +55,7 @@ ANGLES = np.array(
 
 def published_move(robot: Robot) -> Trapezoid:
     """Return the reference, from the pose `start` to the pose `end`."""
-    from twin.trajectories.joint_trajectories import trapezoid
+    from twin.physics.trajectories.joint_trajectories import trapezoid
 
     return trapezoid(robot.poses["start"], robot.poses["end"], SPEEDS, ACCELERATIONS)
 
@@ -71,7 +71,7 @@ def published_law(robot: Robot, period: float) -> Cascade:
         period: control period, in [s].
     """
     from controllers.cascade import Cascade
-    from twin.dynamics.equation_of_motion import gravity_torque
+    from twin.physics.dynamics.equation_of_motion import gravity_torque
 
     drives = robot.active_drives
     assert drives is not None

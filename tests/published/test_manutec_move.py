@@ -8,9 +8,9 @@ import pytest
 import twin
 from tests.published import manutec_move
 from tests.published.manutec_r3 import ANGLES, INSTANTS, LOAD, published_law, published_move
-from twin.control.rollout import run_rollouts
-from twin.trajectories.joint_trajectories import hold, sequence
-from twin.trajectories.sampling import sample, sample_semi_implicit
+from twin.physics.control.rollout import run_rollouts
+from twin.physics.trajectories.joint_trajectories import hold, sequence
+from twin.physics.trajectories.sampling import sample, sample_semi_implicit
 
 pytestmark = pytest.mark.slow("computes what is published")
 

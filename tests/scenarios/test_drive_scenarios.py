@@ -24,9 +24,9 @@ from tests.support.example_logs import made_up_task
 from tests.support.processor_times import shared
 from tests.support.sample_drives import FORMER, uncoupled
 from tests.support.scenario_cases import full_run
-from twin.errors import RobotError
-from twin.logs.figures import joint_error
-from twin.trajectories.joint_trajectories import hold, quintic, sequence, sines
+from twin.base.errors import RobotError
+from twin.data.logs.figures import joint_error
+from twin.physics.trajectories.joint_trajectories import hold, quintic, sequence, sines
 
 SWING = sines(np.zeros(6), np.full(6, 0.05), np.full(6, 2.0), 0.6)
 FRICTION = ("coulomb", "static", "viscous")

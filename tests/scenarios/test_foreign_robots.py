@@ -15,8 +15,8 @@ from scenarios.running import registry
 from scenarios.running.validation import planned
 from scenarios.shell.command_line import main
 from tests.support import tasks, user_scenarios
-from twin.errors import RobotError, TwinError
-from twin.logs.figures import joint_error
+from twin.base.errors import RobotError, TwinError
+from twin.data.logs.figures import joint_error
 
 pytestmark = pytest.mark.slow("runs scenarios in the engine")
 

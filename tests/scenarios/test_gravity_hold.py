@@ -6,7 +6,7 @@ import pytest
 from scenarios.gravity_hold import GravityHold, decay, settled_error
 from scenarios.setup import Setup
 from tests.support.changed_runs import with_log
-from twin.logs.figures import joint_error
+from twin.data.logs.figures import joint_error
 
 
 def test_sag_under_pd_agrees_with_prediction_and_another_one_fails():

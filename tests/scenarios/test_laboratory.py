@@ -15,10 +15,10 @@ from scenarios.setup import Sampling
 from scenarios.velocity_control import VelocityControl
 from tests.support import tasks
 from tests.support.dh_tables import plain
-from twin.errors import LimitError, RobotError, UnreachableError
-from twin.kinematics.forward import forward_kinematics
-from twin.logs.figures import joint_error
-from twin.trajectories.closed_loop_inverse import FeedbackLaw, track
+from twin.base.errors import LimitError, RobotError, UnreachableError
+from twin.data.logs.figures import joint_error
+from twin.physics.kinematics.forward import forward_kinematics
+from twin.physics.trajectories.closed_loop_inverse import FeedbackLaw, track
 
 pytestmark = pytest.mark.slow("runs scenarios in the engine")
 

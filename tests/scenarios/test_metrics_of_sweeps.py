@@ -14,7 +14,7 @@ from scenarios.running.registry import find
 from scenarios.running.runs import run_one
 from scenarios.shell import process
 from scenarios.shell.command_line import main
-from scenarios.sweeps import draws
+from scenarios.studies.sweeps import draws
 
 NOD = '''
 import numpy as np

@@ -10,8 +10,8 @@ from PIL import Image
 import twin
 from scenarios.running.provenance import commit, provenance
 from scenarios.shell.command_line import main
-from twin import version as versions
-from twin.logs.log import Log
+from twin.base import version as versions
+from twin.data.logs.log import Log
 
 
 def git(folder, *words):

@@ -9,7 +9,7 @@ from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
 from tests.support import user_scenarios
 from tests.support.command_lines import parsed_back
-from twin.plugins import plugin_entries
+from twin.base.plugins import plugin_entries
 
 
 def run_of(entry, **settings):

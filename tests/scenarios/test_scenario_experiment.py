@@ -10,13 +10,13 @@ from scenarios.judging.bounds import ROUND_OFF
 from scenarios.running import registry
 from scenarios.running.runs import Run, repeat_command, run_one
 from scenarios.scenario import TrackingScenario
-from scenarios.sweeps.scenario_experiment import ScenarioExperiment
-from scenarios.sweeps.tuning import TunedLaw
+from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
+from scenarios.studies.sweeps.tuning import TunedLaw
 from tests.support import tasks, user_scenarios
 from tests.support.command_lines import parsed_back
-from twin.control.rollout import run_rollouts
-from twin.errors import TwinError, UnknownNameError, VariationError
-from twin.sweeps.evaluation import engine_outcomes, outcomes
+from twin.base.errors import TwinError, UnknownNameError, VariationError
+from twin.physics.control.rollout import run_rollouts
+from twin.studies.sweeps.evaluation import engine_outcomes, outcomes
 
 SHORT = {
     "joint_tracking": {"duration": 0.2},

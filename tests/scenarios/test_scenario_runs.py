@@ -11,11 +11,11 @@ import twin
 from scenarios.judging.run import TrackingRun
 from scenarios.setup import Sampling
 from scenarios.shell.command_line import main
-from scenarios.sweeps.scenario_experiment import Memoized, ScenarioExperiment
+from scenarios.studies.sweeps.scenario_experiment import Memoized, ScenarioExperiment
 from tests.support import tasks
 from tests.support.scenario_cases import CASES, SHORT, full_run
-from twin.logs.log import Log
-from twin.robot.quantities import changed
+from twin.data.logs.log import Log
+from twin.physics.robot.quantities import changed
 
 
 def unstamped(log):

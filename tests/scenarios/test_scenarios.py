@@ -18,8 +18,8 @@ from scenarios.setup import Setup
 from tests.support import tasks
 from tests.support.scenario_cases import CASES, NAMES, ROBOTS, SHORT, SUITED, full_run
 from twin import Log, quintic
-from twin.errors import LimitError, RecordingError, RobotError, UnknownNameError
-from twin.logs.figures import joint_error
+from twin.base.errors import LimitError, RecordingError, RobotError, UnknownNameError
+from twin.data.logs.figures import joint_error
 
 pytestmark = pytest.mark.slow("runs every scenario")
 
@@ -134,9 +134,9 @@ def test_pose_path_visits_printed_poses():
 
 
 def test_pose_path_follows_a_recording(tmp_path):
-    from twin.kinematics.forward import forward_kinematics
-    from twin.logs.recordings.recording import tool_recording, write_recording
-    from twin.rotations.rotations import pose_vector
+    from twin.data.logs.recordings.recording import tool_recording, write_recording
+    from twin.physics.kinematics.forward import forward_kinematics
+    from twin.physics.rotations.rotations import pose_vector
 
     robot = twin.load("irb140")
     move = quintic([0.1, 0.2, 0.1, 0.3, 0.5, -0.2], [0.4, 0.3, 0.2, 0.1, 0.6, 0.1], 1.0)

@@ -11,7 +11,7 @@ from scenarios import TrackingScenario, option
 from scenarios.running import registry
 from scenarios.shell.command_line import main
 from tests.support import user_scenarios
-from twin.errors import PluginError, WrongUse
+from twin.base.errors import PluginError, WrongUse
 
 WAYS_OUT = [
     "import sys; sys.exit()",

@@ -15,7 +15,7 @@ from scenarios.running.validation import REPRESENTATIVE, Selection, matches, pla
 from scenarios.shell.command_line import main
 from scenarios.shell.output import Tally
 from tests.support import foreign_urdf, tasks, user_scenarios
-from twin.errors import RobotError, UnknownNameError
+from twin.base.errors import RobotError, UnknownNameError
 
 VARIANT = "variants = ({'controller': 'pid', 'bandwidth': 9.0},)\n"
 MOTION = """def motion(self, robot):

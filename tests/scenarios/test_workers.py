@@ -15,8 +15,8 @@ from scenarios.shell.output import Files
 from tests.support import user_scenarios
 from tests.support.command_lines import COMMAND, wait, without_notice
 from tests.support.full_disk import disk_full_after
-from twin import jit
-from twin.worker_processes import Answer, Started, Workers
+from twin.base import jit
+from twin.base.worker_processes import Answer, Started, Workers
 
 pytestmark = pytest.mark.slow("runs scenarios in the engine")
 

@@ -18,7 +18,7 @@ from scenarios.parallelogram import Parallelogram
 from scenarios.setup import Setup
 from tests.support.peers import MuJoCo, Pinocchio, PinocchioLoops, Reduced, largest_relative_error, one_step
 from tests.support.sample_loads import BODY, TOOL
-from twin.engine.simulation import Simulation
+from twin.physics.engine.simulation import Simulation
 
 PAGE = Path(__file__).parents[2] / "docs" / "agreement.md"
 ROBOTS = {"IRB 140": "irb140", "IRB 1400": "irb1400", "IRB 1600": "irb1600"}

@@ -28,7 +28,7 @@ import pytest
 
 from scenarios.shell.command_line import main
 from tests.support.scenario_cases import SHORT
-from twin.threads import VARIABLE
+from twin.base.threads import VARIABLE
 
 HOUSE = Path(__file__).parents[2]
 PAGES = [

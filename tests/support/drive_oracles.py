@@ -7,7 +7,7 @@ The step is written from the equations, in the speeds of all joints and all moto
     T = K (e + dt (ed+ - ed) / 4) + D (ed + ed+) / 2,    e = theta - q
 
 If a drive is rigid, T is the constraint torque of thetad = qd.  The module shares no code with
-`twin/robot/drives/`.
+`twin/physics/robot/drives/`.
 """
 
 from collections import namedtuple
@@ -15,7 +15,7 @@ from itertools import product
 
 import numpy as np
 
-from twin.robot.drives.drives import Drives
+from twin.physics.robot.drives.drives import Drives
 
 AT_REST = 1e-12
 """Speed in [rad/s] up to which a shaft is at rest."""

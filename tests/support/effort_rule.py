@@ -8,8 +8,8 @@ from scenarios.parallelogram import Parallelogram
 from scenarios.payload_mismatch import PayloadMismatch
 from scenarios.pose_path import PosePath
 from scenarios.setup import Sampling
-from twin.trajectories.joint_paths import joint_path
-from twin.trajectories.sampling import sample
+from twin.physics.trajectories.joint_paths import joint_path
+from twin.physics.trajectories.sampling import sample
 
 BEYOND_FLANGE = 0.080  # m
 OFF_AXIS_6 = 4.91 / (6.0 * 9.81)

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from twin.egm.wire.messages import RobotMessage, SensorMessage
+from twin.abb.egm.wire.messages import RobotMessage, SensorMessage
 
 Q = np.array([0.1, -0.2, 0.3, -0.4, 0.5, -0.6])
 

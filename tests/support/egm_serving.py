@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from scenarios.shell.command_line import main
-from twin.errors import EgmError
+from twin.base.errors import EgmError
 
 QUICK = ("--max-speed-deviation", "90", "--ramp-time", "0.02", "--cond-time", "0.1", "--position-gain", "20")
 

@@ -7,7 +7,7 @@ import numpy as np
 import twin
 from tests.support import tasks
 from tests.support.processor_times import shared
-from twin.egm import RobotMessage
+from twin.abb.egm import RobotMessage
 
 PAYLOAD = "3,0.02,-0.01,0.06,0.010,0.012,0.008,0,0,0"
 TRUE_PAYLOAD = np.array([float(x) for x in PAYLOAD.split(",")])

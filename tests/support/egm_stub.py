@@ -6,7 +6,7 @@ from threading import Thread
 
 import numpy as np
 
-from twin.egm import MotionState, RobotMessage, decode_sensor, encode_robot
+from twin.abb.egm import MotionState, RobotMessage, decode_sensor, encode_robot
 
 CYCLE = 0.004
 GAIN = 5.0

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import numpy as np
 
 import controllers
-from twin.egm import GuidanceSettings, Lateness, SensorMessage, decode_robot, encode_sensor
-from twin.egm.guidance.run import make_guidance
-from twin.egm.robot.guided_arm import GuidedArm
-from twin.egm.robot.session import Session, SessionPlan
+from twin.abb.egm import GuidanceSettings, Lateness, SensorMessage, decode_robot, encode_sensor
+from twin.abb.egm.guidance.run import make_guidance
+from twin.abb.egm.robot.guided_arm import GuidedArm
+from twin.abb.egm.robot.session import Session, SessionPlan
 
 BRISK = {"max_speed_deviation": 60.0, "ramp_time": 0.05}
 """Guidance settings for fast test motions."""

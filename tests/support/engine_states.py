@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from scenarios.judging.motion_range import random_positions
-from twin.robot.robot import Payload
+from twin.physics.robot.robot import Payload
 
 BODY = Payload(5.0, [0.02, 0.03, 0.1], np.diag([0.02, 0.03, 0.025]))
 WRIST = np.eye(6)

@@ -12,7 +12,7 @@ from scenarios.running.runs import Run
 from scenarios.scenario import TrackingScenario
 from scenarios.setup import Setup
 from tests.support.random_trees import interpreted
-from twin.logs.log import Log
+from twin.data.logs.log import Log
 
 N = 60
 PERIOD = 2e-3

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from twin.egm.guidance.guidance import Fault, JointGuidance
-from twin.egm.guidance.run import Phase, Run
-from twin.egm.guidance.settings import GuidanceSettings
+from twin.abb.egm.guidance.guidance import Fault, JointGuidance
+from twin.abb.egm.guidance.run import Phase, Run
+from twin.abb.egm.guidance.settings import GuidanceSettings
 
 DT = 1e-3
 FAST = {"max_speed_deviation": 1000.0, "ramp_time": 0.005}

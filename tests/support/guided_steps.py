@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.support.dh_arms import dh_pose
-from twin.egm.guidance.guidance import GuidanceStop
-from twin.rotations.rotations import pose_matrix
+from twin.abb.egm.guidance.guidance import GuidanceStop
+from twin.physics.rotations.rotations import pose_matrix
 
 PERIOD = 1e-3
 START = np.deg2rad([10.0, 20.0, -15.0, 30.0, 50.0, 20.0])

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 import twin
-from twin.identification.excitation import stored_excitation
-from twin.identification.measurements import Measurements
+from twin.data.identification.excitation import stored_excitation
+from twin.data.identification.measurements import Measurements
 
 GAS_SPRING = """
 [cylinder.balancer]

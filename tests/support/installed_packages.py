@@ -3,7 +3,7 @@
 import contextlib
 import sys
 
-from twin import plugins
+from twin.base import plugins
 
 
 @contextlib.contextmanager

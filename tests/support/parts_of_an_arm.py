@@ -6,10 +6,10 @@ from functools import lru_cache
 import numpy as np
 
 import twin
-from twin.multibody.axis_torques import Cylinder, Spring, UserColumn
-from twin.multibody.tree import frozen, inertial_parameters
-from twin.robot.drives.drives import Drives
-from twin.robot.evaluation import uncompiled
+from twin.physics.multibody.axis_torques import Cylinder, Spring, UserColumn
+from twin.physics.multibody.tree import frozen, inertial_parameters
+from twin.physics.robot.drives.drives import Drives
+from twin.physics.robot.evaluation import uncompiled
 
 ROTORS = [2e-4, 7e-4, 3e-4, 2e-5, 3e-5, 4e-5]
 COUPLING = np.eye(6)

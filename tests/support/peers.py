@@ -7,7 +7,7 @@ import numpy as np
 import pinocchio as pin
 
 import twin
-from twin.errors import LimitError
+from twin.base.errors import LimitError
 
 
 class Pinocchio:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twin import fork_server
+from twin.base import fork_server
 
 SHOWN = 10
 """Number of expensive files that a run prints."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from twin.multibody import kernels
+from twin.physics.multibody import kernels
 
 
 def text(numbers) -> str:

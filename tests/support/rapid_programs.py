@@ -1,6 +1,6 @@
 """Programs in RAPID for tests."""
 
-from twin.rapid import interpret, parse
+from twin.abb.rapid import interpret, parse
 
 HEAD = """MODULE Pick
   PERS tooldata grip:=[TRUE,[[0,0,100],[1,0,0,0]],[1,[0,0,50],[1,0,0,0],0,0,0]];

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from twin.robot.robot import Payload
+from twin.physics.robot.robot import Payload
 
 TENSOR = [[0.03, 0.004, -0.002], [0.004, 0.02, 0.003], [-0.002, 0.003, 0.025]]
 BODY = Payload(6.0, [0.02, -0.01, 0.08], TENSOR)

@@ -13,9 +13,9 @@ import numpy as np
 
 import controllers
 import twin
-from twin.sweeps.design import Points
-from twin.sweeps.trial import Trial
-from twin.worker_processes import send_message
+from twin.base.worker_processes import send_message
+from twin.studies.sweeps.design import Points
+from twin.studies.sweeps.trial import Trial
 
 NAMES = ("payload", "bandwidth")
 

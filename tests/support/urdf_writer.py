@@ -4,7 +4,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from tests.support.random_trees import text
-from twin.multibody.tree import body_from_parameters
+from twin.physics.multibody.tree import body_from_parameters
 
 
 def urdf_of_tree(robot):

@@ -4,10 +4,10 @@ import numpy as np
 
 import controllers
 from tests.support.egm_wires import CycleByCycle
-from twin.abb.controller import VirtualController
-from twin.abb.tasks import TaskSettings
-from twin.egm.robot.guided_arm import GuidedArm
-from twin.rapid.language import read_source
+from twin.abb.controller.controller import VirtualController
+from twin.abb.controller.tasks import TaskSettings
+from twin.abb.egm.robot.guided_arm import GuidedArm
+from twin.abb.rapid.language import read_source
 
 HEAD = """MODULE M
 CONST jointtarget a:=[[0,0,0,0,30,0],[9E9,9E9,9E9,9E9,9E9,9E9]];

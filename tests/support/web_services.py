@@ -4,10 +4,10 @@ import threading
 import time
 
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
-from twin.abb.real_time import rehearse
+from twin.abb.controller.real_time import rehearse
+from twin.abb.rapid.signals import Signals
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.server import RobotWebServices
-from twin.rapid.signals import Signals
 
 USER = "Default User", "robotics"
 

@@ -17,14 +17,14 @@ from scenarios.bench import log_window as replay
 from scenarios.shell import command_line
 from scenarios.shell import process
 from tests.support.xwindow import *
-from twin.control.closed_loop import run_closed_loop
-from twin.dynamics.equation_of_motion import gravity_torque
-from twin.dynamics.wrenches import joint_wrenches
-from twin.engine import window_client
-from twin.engine.simulation import Simulation
-from twin.errors import DriveWarning, PayloadWarning, TwinError
-from twin.trajectories.sampling import sample
-from twin.trajectories.joint_trajectories import hold, quintic
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.dynamics.equation_of_motion import gravity_torque
+from twin.physics.dynamics.wrenches import joint_wrenches
+from twin.physics.engine import window_client
+from twin.physics.engine.simulation import Simulation
+from twin.base.errors import DriveWarning, PayloadWarning, TwinError
+from twin.physics.trajectories.sampling import sample
+from twin.physics.trajectories.joint_trajectories import hold, quintic
 
 TITLE = "Bullet Physics"
 warnings.simplefilter("ignore", DriveWarning)  # springs that the steps do not resolve

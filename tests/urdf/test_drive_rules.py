@@ -13,8 +13,8 @@ import twin
 from tests.support.doc_pages import HOUSE
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6, peak_torques
 from tests.support.urdf_files import FILES
-from twin.robot.limits import folded
-from twin.robot.quantities import CAD_SHARES
+from twin.physics.robot.limits import folded
+from twin.physics.robot.quantities import CAD_SHARES
 
 pytestmark = pytest.mark.slow("builds and compiles arms")
 

@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.refusals import edits_refused
-from twin.errors import RobotError
+from twin.base.errors import RobotError
 from urdf import build, dh_facts
 from urdf.facts import check, read
 from urdf.schema import FactsError, Joint, tomllib, tree

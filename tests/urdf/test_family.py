@@ -10,11 +10,11 @@ from scenarios.running.validation import REPRESENTATIVE
 from tests.support import dh_arms, tasks
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6
 from tests.support.peers import Pinocchio, Reduced
-from twin.cell import Clearance
-from twin.identification.excitation import excitation_use, stored_excitation
-from twin.kinematics.inverse import inverse_kinematics
-from twin.rapid import check, interpret, parse
-from twin.robot.evaluation import uncompiled
+from twin.abb.rapid import check, interpret, parse
+from twin.data.identification.excitation import excitation_use, stored_excitation
+from twin.physics.kinematics.inverse import inverse_kinematics
+from twin.physics.robot.evaluation import uncompiled
+from twin.studies.cell import Clearance
 
 pytestmark = pytest.mark.slow("builds and compiles arms")
 

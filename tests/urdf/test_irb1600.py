@@ -8,7 +8,7 @@ import pytest
 import twin
 from tests.support.effort_rule import BEYOND_FLANGE, paths_of
 from tests.support.urdf_files import FILES
-from twin.trajectories.sampling import sample
+from twin.physics.trajectories.sampling import sample
 from urdf import decimal_math
 from urdf.facts import read
 from urdf.solids import bulk

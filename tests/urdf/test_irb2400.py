@@ -12,12 +12,12 @@ from scipy.spatial.transform import Rotation
 import twin
 from scenarios.judging.motion_range import arm_metrics, random_positions
 from tests.support.urdf_files import UrdfFile
-from twin.cell.shapes import arm_solids
-from twin.engine.simulation import Simulation
-from twin.errors import LimitError
-from twin.robot.evaluation import uncompiled
-from twin.robot.limits import check_position
-from twin.robot.loops import open_chain
+from twin.base.errors import LimitError
+from twin.physics.engine.simulation import Simulation
+from twin.physics.robot.evaluation import uncompiled
+from twin.physics.robot.limits import check_position
+from twin.physics.robot.loops import open_chain
+from twin.studies.cell.shapes import arm_solids
 from urdf.facts import FactsError, parsed
 
 FILE = UrdfFile("irb2400")

@@ -8,8 +8,8 @@ from scenarios.commands.new import beside_urdf
 from scenarios.shell.command_line import main
 from tests.support.foreign_urdf import chain, fingers, frame, joint, link, robot
 from tests.support.refusals import edits_refused
-from twin.errors import RobotError, UnknownNameError, WrongUse
-from twin.robot.evaluation import uncompiled
+from twin.base.errors import RobotError, UnknownNameError, WrongUse
+from twin.physics.robot.evaluation import uncompiled
 from urdf.schema import FactsError
 
 TEXT = robot(chain(3), frame("hand", "link_3"), frame("probe", "link_3"))

@@ -10,8 +10,8 @@ import pytest
 import scenarios.templates
 import twin
 from tests.support.urdf_files import FILES, dh_tool_pose
-from twin.errors import RobotError
-from twin.robot.evaluation import uncompiled
+from twin.base.errors import RobotError
+from twin.physics.robot.evaluation import uncompiled
 from urdf import build, facts
 
 TEMPLATE = Path(scenarios.templates.__file__).parent / "my_robot.toml"

@@ -14,12 +14,12 @@ import numpy as np
 
 import twin
 from tests.published.items import Finding, Item, computes, largest, rng
-from twin.identification.physical import pseudo_inertias
-from twin.multibody.tree import inertial_parameters
-from twin.robot.dh import DH, dh_transforms
-from twin.robot.evaluation import uncompiled
-from twin.robot.loading.dh_tables import LinkBody
-from twin.robot.robot import GRAVITY
+from twin.data.identification.physical import pseudo_inertias
+from twin.physics.multibody.tree import inertial_parameters
+from twin.physics.robot.dh import DH, dh_transforms
+from twin.physics.robot.evaluation import uncompiled
+from twin.physics.robot.loading.dh_tables import LinkBody
+from twin.physics.robot.robot import GRAVITY
 
 LINKS = 8
 TURN = np.zeros((4, 4))

@@ -13,14 +13,14 @@ from scenarios.judging.motion_range import random_positions
 from tests.published.aliaga.poses import configurations
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.trees import about_centre, turned
-from twin.dynamics.formula_code import operations
-from twin.multibody import recursions
-from twin.multibody.kernels import Symbols
-from twin.multibody.tree import Tree, transformed_parameters
-from twin.robot.dh import DH, dh_poses, dh_transforms
-from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import GRAVITY, Payload
-from twin.trajectories.sampling import Reference, State
+from twin.physics.dynamics.formula_code import operations
+from twin.physics.multibody import recursions
+from twin.physics.multibody.kernels import Symbols
+from twin.physics.multibody.tree import Tree, transformed_parameters
+from twin.physics.robot.dh import DH, dh_poses, dh_transforms
+from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import GRAVITY, Payload
+from twin.physics.trajectories.sampling import Reference, State
 
 Z0 = np.array([0.0, 0.0, 1.0])
 GRAVITY_VECTOR = -GRAVITY * Z0

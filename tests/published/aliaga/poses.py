@@ -10,13 +10,13 @@ import twin
 from scenarios.judging.motion_range import random_positions
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, modulo_turn
-from twin.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
-from twin.logs.figures import tool_turn
-from twin.robot.dh import DH, dh_poses, dh_transforms
-from twin.robot.robot import Robot
-from twin.rotations import matrix_from_axis_angle, quaternion_from_polar
-from twin.rotations.linear_maps import solution_in_range
-from twin.rotations.rotations import (
+from twin.data.logs.figures import tool_turn
+from twin.physics.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
+from twin.physics.robot.dh import DH, dh_poses, dh_transforms
+from twin.physics.robot.robot import Robot
+from twin.physics.rotations import matrix_from_axis_angle, quaternion_from_polar
+from twin.physics.rotations.linear_maps import solution_in_range
+from twin.physics.rotations.rotations import (
     matrix_from_quaternion,
     pose_matrix,
     pose_vector,

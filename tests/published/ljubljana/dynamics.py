@@ -11,17 +11,17 @@ from tests.published.ljubljana.kinematics import Floats, arm, configurations, ta
 from tests.published.norrlof.dynamics import back
 from tests.published.norrlof.jacobians import times
 from tests.published.norrlof.trees import Array, relative, turned
-from twin.dynamics.equation_of_motion import (
+from twin.physics.dynamics.equation_of_motion import (
     forward_dynamics,
     friction_torque,
     inverse_dynamics,
     mass_matrix,
 )
-from twin.robot.dh import DH, dh_transforms
-from twin.robot.drives.drives import Drives
-from twin.robot.evaluation import uncompiled
-from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.robot.robot import GRAVITY, Robot
+from twin.physics.robot.dh import DH, dh_transforms
+from twin.physics.robot.drives.drives import Drives
+from twin.physics.robot.evaluation import uncompiled
+from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import GRAVITY, Robot
 
 ARMS = 8
 Z0 = np.array([0.0, 0.0, 1.0])

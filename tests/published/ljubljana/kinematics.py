@@ -10,16 +10,16 @@ from tests.published.items import SAMPLES, Finding, Item, against_printed, compu
 from tests.published.kawasaki import angles, printed_matrix
 from tests.published.norrlof.jacobians import STEP, accelerated, differentiated, times, turning
 from tests.published.norrlof.kinematics import modulo_turn
-from twin.kinematics import differential
-from twin.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
-from twin.kinematics.forward import dh_from_joint_angles, forward_kinematics, jacobian
-from twin.robot.dh import DH, dh_poses, dh_transforms
-from twin.robot.evaluation import uncompiled
-from twin.robot.loading.loading import load
-from twin.robot.robot import Robot
-from twin.rotations import euler_from_matrix, euler_rate_matrix, matrix_from_euler
-from twin.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
-from twin.trajectories.tool_paths import ToolMotion, through_poses
+from twin.physics.kinematics import differential
+from twin.physics.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
+from twin.physics.kinematics.forward import dh_from_joint_angles, forward_kinematics, jacobian
+from twin.physics.robot.dh import DH, dh_poses, dh_transforms
+from twin.physics.robot.evaluation import uncompiled
+from twin.physics.robot.loading.loading import load
+from twin.physics.robot.robot import Robot
+from twin.physics.rotations import euler_from_matrix, euler_rate_matrix, matrix_from_euler
+from twin.physics.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
+from twin.physics.trajectories.tool_paths import ToolMotion, through_poses
 
 Floats = NDArray[np.float64]
 AWKWARD = (0.0, 1e-8, np.pi / 2, np.pi - 1e-8, np.pi, -np.pi / 2)

@@ -4,8 +4,12 @@ import numpy as np
 from scipy.optimize import root_scalar
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from twin.errors import LimitError
-from twin.trajectories.joint_trajectories import acceleration_time, cruising_trapezoid, timed_trapezoid
+from twin.base.errors import LimitError
+from twin.physics.trajectories.joint_trajectories import (
+    acceleration_time,
+    cruising_trapezoid,
+    timed_trapezoid,
+)
 
 
 def is_rejected(distance: float, duration: float, acceleration: float) -> bool:

@@ -14,8 +14,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from twin.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
-from twin.robot.robot import Robot
+from twin.physics.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
+from twin.physics.robot.robot import Robot
 
 
 @dataclass(frozen=True)

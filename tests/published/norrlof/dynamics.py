@@ -7,9 +7,9 @@ import numpy as np
 from tests.published.items import SAMPLES, Finding, Item, computes, rng
 from tests.published.norrlof import trees
 from tests.published.norrlof.trees import Arm, Array, relative, turned, worst
-from twin.kinematics.statics import cross_matrix
-from twin.multibody import recursions
-from twin.multibody.tree import inertial_parameters
+from twin.physics.kinematics.statics import cross_matrix
+from twin.physics.multibody import recursions
+from twin.physics.multibody.tree import inertial_parameters
 
 
 @computes("N-3.28")

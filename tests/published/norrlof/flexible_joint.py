@@ -6,8 +6,14 @@ import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, items, rng
 from tests.published.norrlof.trees import Array, relative, worst
-from twin.dynamics import flexible_joint
-from twin.dynamics.flexible_joint import FlexibleJoint, angle_model, energy_matrix, poles, velocity_model
+from twin.physics.dynamics import flexible_joint
+from twin.physics.dynamics.flexible_joint import (
+    FlexibleJoint,
+    angle_model,
+    energy_matrix,
+    poles,
+    velocity_model,
+)
 
 SIZES = np.array([100.0, 100.0, 1.0, 1.0])
 """Magnitudes of the states of motor and arm, in [rad, rad/s]; the gear reduces those of the arm."""

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from tests.published.items import Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import configurations, irb1400
-from twin.errors import SingularityError
-from twin.kinematics.differential import inverse_acceleration, inverse_velocity
-from twin.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
-from twin.multibody import recursions
-from twin.robot.dh import DH, dh_poses
-from twin.robot.loading.dh_tables import dh_robot
-from twin.robot.robot import Robot
-from twin.rotations.linear_maps import singular_values
+from twin.base.errors import SingularityError
+from twin.physics.kinematics.differential import inverse_acceleration, inverse_velocity
+from twin.physics.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
+from twin.physics.multibody import recursions
+from twin.physics.robot.dh import DH, dh_poses
+from twin.physics.robot.loading.dh_tables import dh_robot
+from twin.physics.robot.robot import Robot
+from twin.physics.rotations.linear_maps import singular_values
 
 Floats = NDArray[np.float64]
 STEP = 1e-30

@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
-from twin.kinematics.forward import (
+from twin.physics.kinematics.forward import (
     dh_from_joint_angles,
     forward_kinematics,
     jacobian,
     joint_from_dh_angles,
 )
-from twin.kinematics.inverse import main_axis_angles
-from twin.robot.dh import DH, dh_poses, dh_transforms
-from twin.robot.loading.loading import load
-from twin.robot.robot import Robot
-from twin.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
+from twin.physics.kinematics.inverse import main_axis_angles
+from twin.physics.robot.dh import DH, dh_poses, dh_transforms
+from twin.physics.robot.loading.loading import load
+from twin.physics.robot.robot import Robot
+from twin.physics.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 NEAR = (0.0, 1e-8, -1e-8)
 

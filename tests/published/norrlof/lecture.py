@@ -10,7 +10,7 @@ from tests.published.items import SAMPLES, Finding, Item, against_printed, compu
 from tests.published.norrlof import trees
 from tests.published.norrlof.dynamics import arms, inertia_by_jacobians
 from tests.published.norrlof.trees import Array, relative, tensor, worst
-from twin.multibody.tree import inertial_parameters, transformed_parameters
+from twin.physics.multibody.tree import inertial_parameters, transformed_parameters
 
 ROBOTS = ("irb140", "irb1400", "irb1600")
 

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, rotations
-from twin.rotations.euler_angles import matrix_from_axis_angle, matrix_from_euler
-from twin.rotations.quaternions import (
+from twin.physics.rotations.euler_angles import matrix_from_axis_angle, matrix_from_euler
+from twin.physics.rotations.quaternions import (
     quaternion_by_largest_axis,
     quaternion_conjugate,
     quaternion_from_polar,
@@ -15,7 +15,7 @@ from twin.rotations.quaternions import (
     quaternion_polar,
     rotated_vector,
 )
-from twin.rotations.rotations import matrix_from_quaternion, quaternion_product
+from twin.physics.rotations.rotations import matrix_from_quaternion, quaternion_product
 
 Floats = NDArray[np.float64]
 ONE, *UNITS = np.eye(4)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.published.items import SAMPLES, rng
-from twin.multibody import recursions
-from twin.multibody.tree import Tree, inertial_parameters
-from twin.robot.robot import GRAVITY, Robot
-from twin.rotations.rotations import matrix_from_quaternion
+from twin.physics.multibody import recursions
+from twin.physics.multibody.tree import Tree, inertial_parameters
+from twin.physics.robot.robot import GRAVITY, Robot
+from twin.physics.rotations.rotations import matrix_from_quaternion
 
 Array = NDArray[np.inexact]
 STEP = 1e-100

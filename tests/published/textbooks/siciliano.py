@@ -19,12 +19,12 @@ import numpy as np
 import twin
 from controllers.computed_torque import ComputedTorque
 from tests.published.items import Finding, Item, against_printed, computes
-from twin.control.closed_loop import run_closed_loop
-from twin.logs.log import Log
-from twin.robot.dh import DH
-from twin.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.trajectories.joint_trajectories import timed_trapezoid
-from twin.trajectories.sampling import Reference, Samples, State
+from twin.data.logs.log import Log
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.robot.dh import DH
+from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.trajectories.joint_trajectories import timed_trapezoid
+from twin.physics.trajectories.sampling import Reference, Samples, State
 
 PERIOD, END = 1e-3, 2.5
 LOAD = 10.0

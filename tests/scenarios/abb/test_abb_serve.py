@@ -18,9 +18,9 @@ from scenarios.shell.command_line import main
 from tests.support.doc_pages import HOUSE, blocks
 from tests.support.egm_serving import Guiding
 from tests.support.example_logs import made_log
-from twin.abb.controller import SYSTEM_OUTPUTS
-from twin.egm import EgmClient
-from twin.errors import WrongUse
+from twin.abb.controller.controller import SYSTEM_OUTPUTS
+from twin.abb.egm import EgmClient
+from twin.base.errors import WrongUse
 
 pytestmark = pytest.mark.slow("serves stations")
 

@@ -9,7 +9,7 @@ import pytest
 from scenarios.abb.background import serving
 from scenarios.abb.commands import WORDS, Commands
 from scenarios.shell.command_line import main
-from twin.errors import RapidError, TwinError
+from twin.base.errors import RapidError, TwinError
 
 pytestmark = pytest.mark.slow("serves stations")
 

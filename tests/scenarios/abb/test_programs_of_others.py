@@ -14,9 +14,9 @@ from scenarios.abb.station import Station
 from tests.support.abb_driver_client import DriverClient
 from tests.support.shared_data import shared_folder
 from tests.support.virtual_cell import VirtualCell, titles_of_tasks
-from twin.rapid.frames import frame_of
-from twin.rapid.targets import Arm
-from twin.rapid.values import PREDEFINED
+from twin.abb.rapid.frames import frame_of
+from twin.abb.rapid.targets import Arm
+from twin.abb.rapid.values import PREDEFINED
 
 pytestmark = pytest.mark.shared
 

@@ -13,7 +13,7 @@ from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
 from scenarios.setup import Setup
 from tests.support.tasks import task
-from twin.trajectories.sampling import Reference, State
+from twin.physics.trajectories.sampling import Reference, State
 
 REST = State(0.0, np.full(6, 0.1), np.full(6, 0.2))
 WANTED = Reference(np.full(6, 0.101), np.zeros(6), np.zeros(6))

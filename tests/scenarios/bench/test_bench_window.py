@@ -19,7 +19,7 @@ from scenarios.report.results import broken_run
 from scenarios.running.runs import run_one
 from scenarios.setup import Setup
 from tests.support.tasks import run as run_of, task
-from twin.engine.window.bench import Bench
+from twin.physics.engine.window.bench import Bench
 
 
 class Keys:

@@ -25,7 +25,7 @@ from tests.support.command_lines import wait
 from tests.support.example_logs import irb140_log
 from tests.support.forks import Fork
 from tests.support.window_process import PREAMBLE
-from twin.views.browser import View
+from twin.studies.views.browser import View
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 import twin
 from scenarios.bench import taught_poses
 from scenarios.bench.jogging import TOOL_SPEED, Follower, ToolJog
-from twin.logs.recordings.reading import read_recording
-from twin.trajectories.sampling import Samples
+from twin.data.logs.recordings.reading import read_recording
+from twin.physics.trajectories.sampling import Samples
 
 PERIOD = 1e-3
 BENT = np.array([0.0, 0.3, 0.2, 0.0, 0.5, 0.0])

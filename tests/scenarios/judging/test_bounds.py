@@ -14,9 +14,9 @@ from scenarios.judging.tracking import tracking_metrics
 from scenarios.setup import Setup
 from tests.support.changed_runs import with_log
 from tests.support.tasks import run
-from twin.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
-from twin.logs.figures import joint_error
-from twin.trajectories.joint_trajectories import sines
+from twin.data.logs.figures import joint_error
+from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
+from twin.physics.trajectories.joint_trajectories import sines
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from scenarios.setup import Setup
 from tests.support.changed_runs import with_prediction
 from tests.support.processor_times import shared
 from twin import Simulation, hold, quintic
-from twin.dynamics.equation_of_motion import PlantState
-from twin.robot.drives.drive_step import Q_MOTOR
-from twin.robot.quantities import changed
+from twin.physics.dynamics.equation_of_motion import PlantState
+from twin.physics.robot.drives.drive_step import Q_MOTOR
+from twin.physics.robot.quantities import changed
 
 pytestmark = pytest.mark.slow("runs scenarios in the engine")
 
@@ -91,7 +91,7 @@ def faulty_engine(fault):
         return shown(simulation, setup, made if fault == "memory" else make, reference, at_sample)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twin.engine.simulation.Simulation", kind)
+        patch.setattr("twin.physics.engine.simulation.Simulation", kind)
         patch.setattr(following, "shown", forgetful)
         yield
 

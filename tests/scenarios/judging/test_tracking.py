@@ -11,7 +11,7 @@ from scenarios.judging.tracking import bound_metric, error_metrics, validity_met
 from tests.support import tasks
 from tests.support.changed_runs import with_log
 from tests.support.example_logs import sliding_log
-from twin.logs.figures import place_of_largest, unit_of_largest
+from twin.data.logs.figures import place_of_largest, unit_of_largest
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from scenarios.shell.command_line import main
 from tests.support import tasks
 from tests.support.changed_runs import with_log, with_loop, with_rounding
 from tests.support.example_logs import made_up_task, rendered
-from twin.logs.figures import joint_error
+from twin.data.logs.figures import joint_error
 
 
 def tracked(**settings):

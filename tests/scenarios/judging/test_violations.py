@@ -8,14 +8,14 @@ import pytest
 import controllers
 from scenarios.judging.motion_range import arm_metrics, beyond_passive_range
 from tests.support.example_logs import made_log
-from twin.control.closed_loop import run_closed_loop
-from twin.control.control_law import ControlLaw
-from twin.control.plant import AnalyticPlant
-from twin.control.rollout import run_rollouts
-from twin.robot.limits import violations
-from twin.robot.robot import Payload
-from twin.trajectories.joint_trajectories import sines
-from twin.trajectories.sampling import sample
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.control.control_law import ControlLaw
+from twin.physics.control.plant import AnalyticPlant
+from twin.physics.control.rollout import run_rollouts
+from twin.physics.robot.limits import violations
+from twin.physics.robot.robot import Payload
+from twin.physics.trajectories.joint_trajectories import sines
+from twin.physics.trajectories.sampling import sample
 
 
 def swing(robot, amplitude=0.3, duration=0.5):

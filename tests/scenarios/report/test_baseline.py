@@ -13,7 +13,7 @@ from scenarios.running.runs import Run
 from scenarios.shell.command_line import main
 from tests.support import user_scenarios
 from tests.support.example_logs import made_up_task
-from twin.version import __version__
+from twin.base.version import __version__
 
 SELECTION = {"scenarios": ["swing"]}
 

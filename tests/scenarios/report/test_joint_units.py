@@ -9,17 +9,17 @@ import twin
 from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.sweeps.draws import WorstCase
+from scenarios.studies.sweeps.draws import WorstCase
 from tests.support.example_logs import made_log, made_up_task, rendered
 from tests.support.small_robots import SOUND
-from twin.control.closed_loop import divergence_message
-from twin.egm.mirror.mirror import Mirror
-from twin.egm.mirror.recording import StreamLog
-from twin.egm.robot.robot import EgmRobot
-from twin.errors import EgmError, LimitError
-from twin.robot.limits import check_position, violations
-from twin.robot.units import caption_unit, position_text, shown
-from twin.trajectories.sampling import Samples, check_limits
+from twin.abb.egm.mirror.mirror import Mirror
+from twin.abb.egm.mirror.recording import StreamLog
+from twin.abb.egm.robot.robot import EgmRobot
+from twin.base.errors import EgmError, LimitError
+from twin.physics.control.closed_loop import divergence_message
+from twin.physics.robot.limits import check_position, violations
+from twin.physics.robot.units import caption_unit, position_text, shown
+from twin.physics.trajectories.sampling import Samples, check_limits
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from scenarios.report import page_curves, picture
 from scenarios.running.runs import Run
 from scenarios.shell.command_line import main
 from tests.support.example_logs import log_of, made_up_task
-from twin.views.plots import friction_plot
+from twin.studies.views.plots import friction_plot
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ from scenarios.shell import output
 from scenarios.shell.command_line import main
 from tests.support.example_logs import made_log, made_up_log, made_up_run, made_up_task, rendered
 from tests.support.random_trees import random_urdf
-from twin.formatting import figure, shorten
-from twin.logs.figures import joint_error, largest, pose_error, rms, tool_distance
+from twin.base.formatting import figure, shorten
+from twin.data.logs.figures import joint_error, largest, pose_error, rms, tool_distance
 
 pytestmark = pytest.mark.slow("draws reports")
 

@@ -24,8 +24,8 @@ from scenarios.running.runs import repeat_command
 from scenarios.shell.command_line import main
 from tests.support import tasks
 from tests.support.browser import browser
-from twin.views import scene as replay
-from twin.views.scene import Mesh, coarser
+from twin.studies.views import scene as replay
+from twin.studies.views.scene import Mesh, coarser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
 MOVED = 0.003  # of all pixels: so many change when the arm moves

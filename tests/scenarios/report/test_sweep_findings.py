@@ -7,12 +7,12 @@ import pytest
 from matplotlib.image import imread
 
 from scenarios.setup import Setup
-from scenarios.sweeps.findings import Swept, failures, findings, percent
-from scenarios.sweeps.pictures import FEW, draw
-from twin.errors import TwinError
-from twin.logs import columns as log_files
-from twin.sweeps.table_files import ROWS, column_names, write_tables
-from twin.sweeps.trial import OUTCOME, TROUBLES
+from scenarios.studies.sweeps.findings import Swept, failures, findings, percent
+from scenarios.studies.sweeps.pictures import FEW, draw
+from twin.base.errors import TwinError
+from twin.data.logs import columns as log_files
+from twin.studies.sweeps.table_files import ROWS, column_names, write_tables
+from twin.studies.sweeps.trial import OUTCOME, TROUBLES
 
 NAMES = ("payload", "model.mass")
 FLOATS = [name for name in OUTCOME.names if OUTCOME[name].kind == "f"]

@@ -8,7 +8,7 @@ import pytest
 
 from scenarios.report.worst_moment import WorstMoment, reasons, worst_moment
 from tests.support import tasks
-from twin.logs.figures import joint_error
+from twin.data.logs.figures import joint_error
 
 
 def log_of(**settings):

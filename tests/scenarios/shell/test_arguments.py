@@ -10,7 +10,7 @@ import pytest
 from scenarios.options import argument, option, output_file, section
 from scenarios.shell.command_line import COMMANDS, _offered
 from scenarios.shell.parser import Commands, Parser, add_options, count, made, output_files
-from twin.errors import WrongUse
+from twin.base.errors import WrongUse
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from scenarios.running import registry
 from scenarios.setup import Setup
 from scenarios.shell.settings import TOPICS
 from tests.support import user_scenarios
-from twin.logs.log import Log
+from twin.data.logs.log import Log
 
 pytestmark = pytest.mark.slow("runs commands")
 
-HEAD = """from twin.logs.figures import joint_error
+HEAD = """from twin.data.logs.figures import joint_error
 
 """
 OWN = {

@@ -24,7 +24,7 @@ from scenarios.shell.command_line import main
 from scenarios.shell.output import compiling_shown, shown
 from tests.support import user_scenarios
 from tests.support.example_logs import made_up_run, made_up_task, rendered
-from twin import jit
+from twin.base import jit
 
 PROGRAM = "from scenarios.shell.process import main; raise SystemExit(main())"
 IN_BASH = f"{shlex.quote(sys.executable)} -c '{PROGRAM}'"

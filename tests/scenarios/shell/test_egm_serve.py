@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.egm.addresses import addresses, bind_address
-from scenarios.egm.serve import passed
-from scenarios.egm.serving import Served
+from scenarios.abb.egm.addresses import addresses, bind_address
+from scenarios.abb.egm.serve import passed
+from scenarios.abb.egm.serving import Served
 from scenarios.shell import process
 from scenarios.shell.command_line import main, read
 from tests.support.egm_serving import QUICK, Guiding, serve
 from tests.support.window_process import passes
-from twin.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
-from twin.logs.log import Log
+from twin.abb.egm import EgmClient, EgmResult, GuidanceSettings, SessionPlan
+from twin.data.logs.log import Log
 
 pytestmark = pytest.mark.slow("runs commands")
 
@@ -143,7 +143,7 @@ def test_window_shows_the_guided_arm(display):
         import io, contextlib
         from scenarios.shell.command_line import main
         from tests.support.xwindow import Display
-        from twin.egm import EgmClient
+        from twin.abb.egm import EgmClient
         with EgmClient(port=0) as client, contextlib.redirect_stdout(io.StringIO()) as printed:
             words = ["--to", f"127.0.0.1:{client.port}", "--gui", "--duration", "0.4"]
             status = main(["egm", "serve", *words])

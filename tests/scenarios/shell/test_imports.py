@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from scenarios.options import fields, flag
-from twin.egm import GuidanceSettings
+from twin.abb.egm import GuidanceSettings
 
 PROGRAM = """
 import contextlib, io, json, sys, time

@@ -114,8 +114,8 @@ SERVER = """
 import sys, threading
 from scenarios.shell import command_line
 from scenarios.shell import process
-from twin import jit
-from twin.atomic_file import atomic_write
+from twin.base import jit
+from twin.base.atomic_file import atomic_write
 
 def serve():
     jit.on_compiling(True)

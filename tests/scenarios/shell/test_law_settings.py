@@ -9,10 +9,10 @@ from scenarios.judging.drive_load import with_rated_payload
 from scenarios.setup import Setup
 from scenarios.shell.settings import LawSettings
 from tests.support import tasks
-from twin.errors import WrongUse
-from twin.kinematics.forward import forward_kinematics
-from twin.robot.flange_load import payload_of, tool_of
-from twin.rotations.rotations import pose_vector
+from twin.base.errors import WrongUse
+from twin.physics.kinematics.forward import forward_kinematics
+from twin.physics.robot.flange_load import payload_of, tool_of
+from twin.physics.rotations.rotations import pose_vector
 
 SIX = (9.0, 9.0, 9.0, 4.0, 4.0, 4.0)
 

@@ -5,7 +5,7 @@ import pytest
 
 import twin
 from scenarios.shell.command_line import main
-from twin.learning import LearnedInput
+from twin.studies.learning import LearnedInput
 
 SHORT = ["joint_tracking", "--duration", "0.4", "--drives", "rigid", "--controller", "pd"]
 

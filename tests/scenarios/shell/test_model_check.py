@@ -13,8 +13,8 @@ from scenarios.judging import engine_agreement
 from scenarios.report.model_report import Report
 from scenarios.shell.command_line import main
 from tests.support.small_robots import SOUND
-from twin.errors import RobotError
-from twin.robot.loading.model_check import check_model
+from twin.base.errors import RobotError
+from twin.physics.robot.loading.model_check import check_model
 
 pytestmark = pytest.mark.slow("runs commands")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import twin
-from twin.rapid.fitting import stop_times
-from twin.rapid.paths import export
-from twin.rapid.planning import Limits
-from twin.rapid.programs import check, interpret, read
+from twin.abb.rapid.fitting import stop_times
+from twin.abb.rapid.paths import export
+from twin.abb.rapid.planning import Limits
+from twin.abb.rapid.programs import check, interpret, read
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 GOOD = f"""MODULE weld
@@ -164,7 +164,7 @@ def test_times_at_the_limits_are_not_judged_where_no_torque_limit_is_known(progr
     given = twin.load("irb140")
     drives = replace(given.drives, motor_torque_max=[3.0, np.inf, 4.2, 0.75, 1.0, 1.0])
     arm = replace(given, tau_max=np.array([282, np.inf, 333, 45, 60, 38])).with_drives("rigid", drives)
-    monkeypatch.setattr("scenarios.rapid.check.robot_of", lambda *_, **__: arm)
+    monkeypatch.setattr("scenarios.abb.rapid.check.robot_of", lambda *_, **__: arm)
     out = command(["rapid", "check", "weld.mod", "--json", "r.json"]).out
     assert "not judged at the limits (no torque limit is known of joint_2;" in out
     result = json.loads((program / "r.json").read_text(encoding="utf-8"))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scenarios.shell import output as progress
-from scenarios.sweeps.draws import WorstCase
+from scenarios.studies.sweeps.draws import WorstCase
 from tests.support.user_scenarios import given
-from twin.sweeps import evaluation, table_files
+from twin.studies.sweeps import evaluation, table_files
 
 pytestmark = pytest.mark.slow("runs commands")
 

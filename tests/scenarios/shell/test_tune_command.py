@@ -10,13 +10,13 @@ import controllers
 from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from scenarios.shell.settings import LawSettings
-from scenarios.sweeps.scenario_experiment import ScenarioExperiment
-from scenarios.sweeps.tuning import TunedLaw, chosen_gains
+from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
+from scenarios.studies.sweeps.tuning import TunedLaw, chosen_gains
 from tests.support.tasks import task
 from tests.support.user_scenarios import given
-from twin.errors import UnknownNameError, VariationError
-from twin.sweeps import tuning as search
-from twin.sweeps.tuning import Gain
+from twin.base.errors import UnknownNameError, VariationError
+from twin.studies.sweeps import tuning as search
+from twin.studies.sweeps.tuning import Gain
 
 SHORT = ["joint_tracking", "--duration", "0.2", "--samples", "4", "--fresh", "10", "--evaluations", "16"]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from twin.abb.rws.exchange import Answer, Condition, Refused, Request
-from twin.errors import RapidError
+from twin.base.errors import RapidError
 
 if TYPE_CHECKING:
-    from twin.abb.controller import VirtualController
-    from twin.abb.tasks import Task
+    from twin.abb.controller.controller import VirtualController
+    from twin.abb.controller.tasks import Task
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import ssl
 import tempfile
 from pathlib import Path
 
-from twin.errors import TwinError
+from twin.base.errors import TwinError
 
 
 def tls_context(file: Path | None) -> ssl.SSLContext:

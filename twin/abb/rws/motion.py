@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from twin.abb.rapid.values import PREDEFINED, Record, copied, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
 from twin.abb.rws.rapid import symbols_of
 from twin.abb.rws.system import ARM
-from twin.rapid.values import PREDEFINED, Record, copied, text_of
 
 EXTERNAL_AXES = "abcdef"
 COORDINATES = "base", "world", "word", "tool", "wobj", ""

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 import time
 
-from twin.abb.messages import Message, Queue
+from twin.abb.controller.messages import Message, Queue
+from twin.abb.rapid.values import STRING, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.abb.rws.rapid import literal
-from twin.errors import RapidError
-from twin.rapid.values import STRING, text_of
+from twin.base.errors import RapidError
 
 MOST_QUEUES = 100
 LONGEST_WAIT = 30.0

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from twin.abb import modules
+from twin.abb.controller import modules
+from twin.abb.controller.tasks import Task
+from twin.abb.rapid import syntax_tree as st
+from twin.abb.rapid.expressions import LONGEST_STRING, Cell
+from twin.abb.rapid.language import parse, read_source
+from twin.abb.rapid.values import STRING, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.abb.rws.files import place
-from twin.abb.tasks import Task
-from twin.errors import RapidError
-from twin.rapid import syntax_tree as st
-from twin.rapid.expressions import LONGEST_STRING, Cell
-from twin.rapid.language import parse, read_source
-from twin.rapid.values import STRING, text_of
+from twin.base.errors import RapidError
 
 KINDS = {"NORMAL": "norm", "STATIC": "stat", "SEMISTATIC": "semistat"}
 SYMBOLS = {"per": "PERS", "var": "VAR", "con": "CONST"}

@@ -9,7 +9,7 @@ from functools import lru_cache
 from twin.abb.rws import files, motion, panel, queues, rapid, signals, system
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import Answer, Condition, Refused, Request
-from twin.errors import TwinError
+from twin.base.errors import TwinError
 
 ROUTES: tuple[Route, ...] = tuple(
     route for service in (panel, rapid, motion, signals, files, system, queues) for route in service.ROUTES

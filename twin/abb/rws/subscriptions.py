@@ -16,14 +16,14 @@ from html import escape
 from queue import Full, Queue
 from typing import Any
 
+from twin.abb.rapid.values import copied, text_of
 from twin.abb.rws import panel
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.exchange import Condition, Item, Refused, item_xml, page_xml, segments
 from twin.abb.rws.queues import fields_of, queue_at
 from twin.abb.rws.rapid import symbol
 from twin.abb.rws.signals import signal_name, signal_text
-from twin.errors import TwinError
-from twin.rapid.values import copied, text_of
+from twin.base.errors import TwinError
 
 LOOK = 4e-3
 """Time between two looks at the watched resources, in [s]."""

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from functools import lru_cache
 
-from twin.abb.event_log import Entry
+from twin.abb.controller.event_log import Entry
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
-from twin.robot.robot import Robot
+from twin.physics.robot.robot import Robot
 
 ARM = "ROB_1"
 VERSIONS = {1: "6.15.00.00", 2: "7.15.00.00"}

@@ -10,10 +10,10 @@ from abb_robot_client.egm import EGM
 
 from tests.support.shared_data import shared_folder
 from tests.support.web_services import WebServices, wait_until
-from twin.abb.egm import EgmDevices
-from twin.abb.tasks import TaskSettings
-from twin.rapid.language import read_source
-from twin.rapid.signals import Signals
+from twin.abb.controller.egm import EgmDevices
+from twin.abb.controller.tasks import TaskSettings
+from twin.abb.rapid.language import read_source
+from twin.abb.rapid.signals import Signals
 
 pytestmark = pytest.mark.shared
 

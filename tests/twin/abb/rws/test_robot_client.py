@@ -16,7 +16,7 @@ from abb_robot_client.rws import (
 
 from tests.support.refusals import refused
 from tests.support.web_services import WebServices, wait_until
-from twin.rapid.values import PREDEFINED
+from twin.abb.rapid.values import PREDEFINED
 
 
 @pytest.fixture

@@ -1,0 +1,137 @@
+"""`irb-twin learn`: repeat a motion, and learn a correction of its reference from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import controllers
+from scenarios.options import option, output_file, section
+from scenarios.shell.output import Files, apart, console, counted, print_to_stderr
+from scenarios.shell.parser import Call, Command, count
+from scenarios.shell.settings import LAWS, LawSettings, changes_option, tasks_of
+from scenarios.studies.sweeps.command import BESIDES, require_one_scenario, scenario_argument
+
+if TYPE_CHECKING:
+    from scenarios.studies.learning.study import Learned, Study
+
+UPDATE = "update of the input"
+ERRORS = "RMS / largest error of all joints in each run"
+
+
+class Learn(Command):
+    """Repeat the motion of a scenario in PyBullet, and correct its reference after each run.
+
+    The correction is learned from the error of the run before, either by the error some milliseconds later
+    (lead), or as the input for which a model predicts the smallest error (optimal). The error is that of the
+    motors, as a real arm measures it, or that of the arm behind the springs. Each method is combined with
+    each signal.
+
+    Learning ends after the second rise of the error in a row. --out writes the best input. With the same
+    settings, `irb-twin run SCENARIO --learned FILE` applies it and checks the run. `irb-twin egm replay`
+    sends it to a robot.
+
+    Exit status: 0 a later run was better than the first; 1 none was, or a file could not be written; 2 wrong
+    use.
+    """
+
+    usage = "irb-twin learn SCENARIO [options]"
+    examples = """examples:
+  irb-twin learn joint_tracking --controller pd --drives rigid --runs 5
+  irb-twin learn joint_tracking --robot irb1400 --drives elastic --payload 5 --model-payload 0 \\
+      --controller cascade --method lead optimal --signal motor arm --picture runs.png
+  irb-twin learn joint_tracking --controller pd --out learned.npz
+  irb-twin run joint_tracking --controller pd --learned learned.npz
+"""
+    names_after = 0
+    besides = (*BESIDES, "learned")
+
+    scenarios: tuple[str, ...] = scenario_argument()
+    controller: str = option(
+        "computed_torque", f"controller: {', '.join(controllers.NAMES)}, or a class of yours", "NAME"
+    )
+    method: tuple[Literal["lead", "optimal"], ...] = option(
+        ("lead",), "updates: lead, optimal (default lead)", "NAME", group=UPDATE
+    )
+    signal: tuple[Literal["motor", "arm"], ...] = option(
+        ("motor",), "errors to learn from: motor, arm (default motor)", "NAME"
+    )
+    runs: int = option(
+        8, "number of runs, with the first one, which has no input", "N", read=partial(count, least=2)
+    )
+    added_to: Literal["reference", "acceleration"] = option(
+        "reference",
+        "add the input to the reference with its derivatives, or to its acceleration alone",
+        flag="--input",
+    )
+    gamma: float = option(0.9, "lead: share of the error that is added", "SHARE")
+    lead: float = option(0.016, "lead: time by which the error is ahead of the input, in s", "SECONDS")
+    cutoff: float = option(20.0, "lead: cut-off of the low-pass filter, in Hz; inf for none", "HZ")
+    change: float = option(
+        1.0,
+        "optimal: weight of the input's change, relative to that of the error it causes at rest",
+        "WEIGHT",
+    )
+    size: float = option(0.03, "optimal: weight of the input itself, in the same form", "WEIGHT")
+    out: Path | None = output_file(".npz", "write the best input, for irb-twin run --learned", group="files")
+    picture: Path | None = output_file(".png", "plot the errors over the runs")
+    laws: LawSettings = section(LawSettings, LAWS)
+    changes: tuple[str, ...] = changes_option()
+
+    def run(self, call: Call) -> int:
+        """Repeat the runs of each combination, and print their errors."""
+        scenario = require_one_scenario(call.scenarios, "before all options")
+        (task,) = tasks_of(call.settings, scenario, [self.controller], self.laws, self.changes)
+
+        from scenarios.report.tables import plain_table
+        from scenarios.studies.learning.study import Study, draw, rows_of
+        from twin.physics.robot.units import caption_unit
+
+        study = Study(task, self)
+        combinations = list(product(dict.fromkeys(self.method), dict.fromkeys(self.signal)))
+        found = self._learned(study, combinations)
+
+        unit = caption_unit(study.plant.joint_kinds)
+        title = f"{scenario.name} on {found[0].learning.robot} under {controllers.label(self.controller)}"
+        files = Files()  # before anything is printed: the reader may close the pipe
+        for one, path in zip(found, self._paths(found), strict=True):
+            if one.improved:
+                files.write(path, one.learning.best.save)
+        files.write(self.picture, partial(draw, found, title, unit))
+        page = console()
+        page.print(title, f"{ERRORS}; the input is added to the {self.added_to}", sep="\n")
+        for one in found:
+            page.print(f"\nlearned by {one.label}", plain_table(rows_of(one, unit)), sep="\n")
+            page.print(_sentence(one), soft_wrap=True)
+        return 0 if files.name(page) and all(one.improved for one in found) else 1
+
+    def _learned(self, study: Study, combinations: Sequence[tuple[str, str]]) -> list[Learned]:
+        """Return the results of all combinations, with progress on standard error."""
+        print_to_stderr(f"{self.runs} runs of {len(study.reference.t)} samples in PyBullet per combination")
+        found = []
+        with counted("learning", self.runs * len(combinations)) as update:
+            for k, (method, signal) in enumerate(combinations):
+                before = k * self.runs
+                found.append(study.learn(method, signal, lambda done, before=before: update(before + done)))
+        return found
+
+    def _paths(self, found: list[Learned]) -> Sequence[Path | None]:
+        """Return the file of each result; `None` if none was requested."""
+        if self.out is None or len(found) == 1:
+            return [self.out] * len(found)
+        return apart(self.out, [(one.method, one.signal) for one in found])
+
+
+def _sentence(one: Learned) -> str:
+    """Return what a combination reached."""
+    errors = [done.error for done in one.iterations]
+    share = errors[one.best] / errors[0] if errors[0] > 0 else 1.0
+    reached = (
+        f"run {one.best} is the best, with {share:.3g} of the first error"
+        if one.improved
+        else "no run is better than the first, which had no input"
+    )
+    return f"{one.label}: {reached}" + (f"; {one.end}" if one.end else "")

@@ -1,0 +1,222 @@
+"""Cache of compiled functions: owners, lifetime, and invalidation by changes of the source.."""
+
+import importlib
+import os
+import shutil
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import platformdirs
+import pytest
+from numba.extending import is_jitted
+
+from tests.support.forks import NUMBA, Fork
+from twin.base import atomic_file, jit, verified_cache
+from twin.base.jit import compiled, imported
+from twin.physics.control.control_law import is_compiled
+from twin.physics.rotations.rotations import rigidity_error
+
+HEAD = "from twin.jit import compiled\n"
+INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
+MIDDLE = (
+    HEAD + "from twin.physics.rotations.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
+)
+OUTER = (
+    HEAD + "from twin.physics.rotations.middle import middle\n@compiled\ndef outer():\n    return middle()\n"
+)
+
+
+def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
+    """Also in a room of another package; a change elsewhere compiles nothing."""
+    top, rotations, laws = (tmp_path / name for name in ("twin", "twin/physics/rotations", "controllers"))
+    for package in (top, rotations, laws):
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+    for module in (jit, verified_cache, atomic_file):
+        shutil.copy(module.__file__, top)
+    (rotations / "middle.py").write_text(MIDDLE)
+    (laws / "outer.py").write_text(OUTER)
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from controllers.outer import outer as f\n"
+        "print(f(), sum(f.stats.cache_hits.values()))"
+    )
+    answers = []
+    for value in (1, 2, 2):
+        (rotations / "inner.py").write_text(INNER.format(value))
+        (top / "errors.py").write_text(f"# change {len(answers)}")
+        ended = Fork(program, NUMBA, XDG_CACHE_HOME=str(tmp_path)).wait()
+        assert not ended.stderr
+        answers.append(ended.stdout.split())
+    assert answers == [["1", "0"], ["2", "0"], ["2", "1"]]
+    assert not list(tmp_path.glob("*/*.nb?"))  # nothing of it lies where the program is installed
+
+
+def called(function, found):
+    """Add the functions of this project to `found` that a function calls, directly or through others."""
+    function = getattr(function, "py_func", function)
+    if isinstance(function, FunctionType) and function not in found and of_project(function.__module__):
+        found.add(function)
+        for name in names_in(function.__code__):
+            called(function.__globals__.get(name), found)
+    return found
+
+
+def names_in(code):
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return {*code.co_names, *(name for part in inner for name in names_in(part))}
+
+
+def of_project(name):
+    return name.partition(".")[0] in jit.PACKAGES
+
+
+def test_the_digest_of_a_compiled_function_covers_all_that_it_calls():
+    house = Path(jit.__file__).parents[1]
+    for file in (file for package in jit.PACKAGES for file in (house / package).rglob("*.py")):
+        if "from twin.jit import" in (text := file.read_text(encoding="utf-8")) or "compiled_law" in text:
+            importlib.import_module(".".join(file.relative_to(house).with_suffix("").parts))
+    of_modules = [vars(module) for name, module in sys.modules.items() if of_project(name)]
+    values = [value for variables in of_modules for value in variables.values()]
+    compiled_ones = [v for v in values if is_jitted(v) or (isinstance(v, FunctionType) and is_compiled(v))]
+    assert len(compiled_ones) > 100
+    covered = {Path(jit.__file__).parent / room for room in jit.COMPILED}
+    for one in compiled_ones:
+        room = Path(getattr(one, "py_func", one).__code__.co_filename).parent
+        for function in called(one, set()):
+            file = Path(function.__code__.co_filename)
+            assert file.parent == room or covered & set(file.parents), f"{one} calls {function}"
+
+
+@pytest.fixture
+def kernels_folder(tmp_path, monkeypatch):
+    """An empty cache, as a process finds it that has used none yet."""
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    jit._folder.cache_clear()
+    yield tmp_path / "irb-twin" / "kernels"
+    jit._folder.cache_clear()
+
+
+def twice(x):
+    return 2.0 * x
+
+
+def test_user_function_is_not_cached_and_options_have_separate_entries(kernels_folder):
+    """Nothing is known of what a user's function uses; numba does not separate the options."""
+    function = compiled(twice)
+    assert function(21.0) == 42.0
+    assert function.stats.cache_path is None
+    assert not kernels_folder.exists()
+    functions = [compiled(rigidity_error, **options) for options in ({}, {}, {"boundscheck": True})]
+    assert len({function.stats.cache_path for function in functions}) == 2
+
+
+TEXT = "from twin.jit import cached_njit\n@cached_njit()\ndef twice(x):\n    return 2.0 * x\n"
+
+
+def test_a_module_is_written_once_for_all_processes_and_only_what_is_compiled_is_reported(
+    kernels_folder, monkeypatch
+):
+    told, texts = [], iter([TEXT])
+    monkeypatch.setattr(jit, "on_compiling", told.append)
+    for expected in ([True, False], []):
+        sys.modules.pop("irb_twin_once", None)
+        verified_cache.verified_cache.cache_clear()  # as another process
+        module = imported("irb_twin_once", lambda: next(texts))
+        assert module.twice(21.0) == 42.0
+        assert told == expected
+        told.clear()
+    assert sum(module.twice.stats.cache_hits.values()) == 1
+    assert (kernels_folder / "irb_twin_once" / "irb_twin_once.py").read_text() == TEXT
+    assert compiled(twice)(21.0) == 42.0
+    assert not told, "a function of the user"
+
+
+def aged(path, seconds):
+    at = time.time() - seconds
+    os.utime(path, (at, at))
+
+
+def test_what_nobody_used_for_long_goes_when_something_new_comes(kernels_folder):
+    unused, used, of_old = (kernels_folder / name for name in ("unused", "used", "irb_twin_kernels_old.py"))
+    for folder in (unused, used):
+        folder.mkdir(parents=True)
+        (folder / "one.nbc").write_bytes(b"machine code")
+        aged(folder, jit.UNUSED_FOR + 60)
+    of_old.write_text("")
+    aged(of_old, jit.UNUSED_FOR + 60)
+    jit._folder("used")
+    sys.modules.pop("irb_twin_new", None)
+    imported("irb_twin_new", lambda: TEXT)
+    assert {path.name for path in kernels_folder.iterdir()} == {"used", "irb_twin_new"}
+
+
+MINE = "kernels/irb_twin_mine"
+LEVELS = ("", "kernels", MINE, f"{MINE}/irb_twin_mine.py", f"{MINE}/SHA256SUMS", f"{MINE}/__pycache__")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to_do(
+    level, kernels_folder, monkeypatch
+):
+    """Nor what lies behind a link, where nothing is removed either."""
+    path, elsewhere = kernels_folder.parent / level, kernels_folder.parent.parent / "elsewhere"
+    text, lstat = TEXT if level == LEVELS[-1] else "value = {}\n", Path.lstat
+
+    def as_a_new_process(value):
+        for forget in (jit._folder, verified_cache.verified_cache):
+            forget.cache_clear()
+        sys.modules.pop("irb_twin_mine", None)
+        monkeypatch.setattr(verified_cache, "_faults", [])
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            module = imported("irb_twin_mine", lambda: text.format(value))
+        if text == TEXT:
+            module.twice(1.0)
+        cached = module.twice.stats.cache_path if text == TEXT else module.value != value
+        return bool(cached), [str(one.message) for one in given]
+
+    def foreign(this):
+        status = lstat(this)
+        return os.stat_result((*status[:4], status.st_uid + (this == path), *status[5:]))
+
+    as_a_new_process(1)
+    mode = path.stat().st_mode
+    assert as_a_new_process(2) == (True, [])
+    path.chmod(mode | 0o020)
+    cached, (sentence,) = as_a_new_process(3)
+    assert not cached
+    assert sentence.endswith(f"other users can write to {path}; run: chmod -R go-w {path}")
+    path.chmod(mode)
+    monkeypatch.setattr(Path, "lstat", foreign)
+    cached, (sentence,) = as_a_new_process(4)
+    assert not cached
+    assert f"{path} belongs to another user; set XDG_CACHE_HOME" in sentence
+    monkeypatch.setattr(Path, "lstat", lstat)
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    aged(old := next(elsewhere.rglob("irb_twin_mine"), elsewhere), jit.UNUSED_FOR + 60)
+    cached, (sentence,) = as_a_new_process(5)
+    assert not cached
+    assert sentence.endswith(f"{path} is a symbolic link, expected a folder or file")
+    assert old.exists()
+
+
+def test_a_umask_that_lets_a_group_write_costs_no_cache_and_one_not_to_be_entered_is_not_used(
+    kernels_folder, monkeypatch
+):
+    before = os.umask(0o002)
+    try:
+        imported("irb_twin_umask", lambda: TEXT).twice(1.0)
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o077 for path in (kernels_folder.parent).rglob("*")} == {0}
+
+    def no_entry(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for function in ("stat", "lstat", "mkdir"):
+        monkeypatch.setattr(os, function, no_entry)
+    assert jit._folder("one") is None

@@ -1,0 +1,228 @@
+"""Control laws of one's own: called as they are written, compiled for rollouts, and nothing of them lost."""
+
+import functools
+import os
+import threading
+
+import numba
+import numpy as np
+import pytest
+from numba.extending import is_jitted
+
+import controllers
+import twin
+from tests.support.forks import NUMBA, Fork
+from tests.support.short_runs import PERIOD, still
+from twin.physics.control.closed_loop import run_closed_loop
+from twin.physics.control.control_law import ControlLaw, is_compiled, motor_torque
+from twin.physics.control.plant import AnalyticPlant
+from twin.physics.control.rollout import run_rollouts
+from twin.physics.trajectories.joint_trajectories import hold
+from twin.physics.trajectories.sampling import sample
+
+pytestmark = pytest.mark.slow("compiles laws and runs them")
+
+
+class Halved(controllers.law("pd")):
+    """A controller that is more than its law."""
+
+    def __call__(self, state, reference):
+        return 0.5 * super().__call__(state, reference)
+
+
+def in_words(state, reference, parameters, memory, model):
+    """A law that numba cannot compile."""
+    return np.full(len(state.q), float(f"{0.01:.2f}"))
+
+
+def tired(state, reference, parameters, memory, model):
+    """It has parameters for 15 samples."""
+    k = int(memory[0, 0])
+    memory[0] += 1.0
+    return parameters[k] * np.ones(len(state.q))
+
+
+def vandal(state, reference, parameters, memory, model):
+    """It writes to what it sees, and demands what it saw last."""
+    tau = 0.01 * reference.q + 0.0001 * state.t
+    state.q[:] = 7.0
+    state.qd[:] = 7.0
+    reference.q[:] = 7.0
+    return tau
+
+
+def of_another_shape(state, reference, parameters, memory, model):
+    return np.zeros(5)
+
+
+def ratio(state, reference, parameters, memory, model):
+    """At rest it divides by zero, which numpy takes for infinity."""
+    return 1e-3 * min(1.0, 3.0 / abs(state.qd[0])) * np.ones(len(state.q))
+
+
+@numba.njit
+def jitted(state, reference, parameters, memory, model):
+    return parameters[3] + state.q
+
+
+def test_what_is_more_than_its_law_is_called_whole(irb140):
+    pd = controllers.make("pd", irb140)
+    log = run_closed_loop(AnalyticPlant(irb140), Halved(irb140), sample(hold(np.ones(6), 0.01), PERIOD),
+                          start=(np.full(6, 0.99), np.zeros(6)))  # fmt: skip
+    np.testing.assert_array_equal(log.tau_demand[0], 0.5 * pd.parameters[0] * (1.0 - np.full(6, 0.99)))
+    log = run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, in_words), still(irb140))
+    np.testing.assert_array_equal(log.tau_demand, np.full((20, 6), 0.01))
+
+
+def test_what_a_law_raises_comes_through():
+    robot = twin.load("two_link")
+    worn_out = ControlLaw(robot, tired, np.zeros(15), memory=1)
+    with pytest.raises(IndexError):
+        run_closed_loop(AnalyticPlant(robot), worn_out, still(robot))
+    assert worn_out.memory[0, 0] == 16
+    with pytest.raises(IndexError):
+        run_rollouts(robot, worn_out, still(robot))
+    with pytest.raises(ValueError, match=r"'of_another_shape' returned tau of shape \(5,\) at t = 0 s"):
+        run_closed_loop(AnalyticPlant(robot), ControlLaw(robot, of_another_shape), still(robot))
+
+
+def test_a_law_cannot_move_the_robot_or_falsify_the_reference(irb140):
+    reference = still(irb140, q=np.full(6, 0.1))
+    with pytest.raises(ValueError, match="read-only"):
+        run_closed_loop(AnalyticPlant(irb140), ControlLaw(irb140, vandal), reference)
+
+    def only_the_state(state, reference):
+        state.q[:] = state.qd[:] = 7.0
+        return 0.01 * reference.q
+
+    logs = [
+        run_closed_loop(AnalyticPlant(irb140), law, reference)
+        for law in (only_the_state, lambda s, r: 0.01 * r.q)
+    ]
+    np.testing.assert_array_equal(logs[0].q, logs[1].q)
+
+
+def test_a_law_may_divide_by_zero_as_numpy_does():
+    robot = twin.load("two_link")
+    law = ControlLaw(robot, ratio)
+    with np.errstate(divide="ignore"):
+        log = run_closed_loop(AnalyticPlant(robot), law, still(robot, 5))
+    np.testing.assert_array_equal(run_rollouts(robot, law, still(robot, 5)).tau, log.tau)
+
+
+def test_a_law_that_is_jitted_already_is_compiled_again_with_its_bounds():
+    robot = twin.load("two_link")
+    controller = ControlLaw(robot, jitted, [1.0])
+    for run, plant in ((run_closed_loop, AnalyticPlant(robot)), (run_rollouts, robot)):
+        with pytest.raises(IndexError):
+            run(plant, controller, still(robot, 2))
+
+
+def test_a_controller_of_another_arm_or_more_than_its_law_is_refused(irb140):
+    of_another = ControlLaw(twin.load("youbot"), vandal)
+    with pytest.raises(ValueError, match="expected a controller of 6 joints, got one of 5"):
+        run_closed_loop(AnalyticPlant(irb140), of_another, still(irb140))
+    with pytest.raises(ValueError, match=r"that do not override __call__, .*, got a Halved"):
+        run_rollouts(irb140, Halved(irb140), still(irb140))
+
+
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np, twin
+from twin.physics.control.plant import AnalyticPlant
+from twin.physics.control.closed_loop import run_closed_loop
+from tests.support.short_runs import still
+robot = twin.load("irb140")
+def run(_):
+    return run_closed_loop(AnalyticPlant(robot), lambda *_: np.zeros(6), still(robot, 5)).q
+with ThreadPoolExecutor(4) as pool:
+    assert len({q.tobytes() for q in pool.map(run, range(4))}) == 1
+"""
+
+
+def test_the_first_use_may_be_by_several_threads():
+    ended = Fork(THREADS, NUMBA).wait()
+    assert ended.returncode == 0, ended.stderr
+
+
+def meeting(arm, controller, plants):
+    """What two loops in two threads raise that run a controller at the same time."""
+    both, errors = threading.Barrier(2, timeout=20), []
+
+    def run(plant):
+        try:
+            run_closed_loop(plant, controller, still(arm, 2), at_sample=lambda k: both.wait())
+        except ValueError as error:
+            errors.append(str(error))
+            both.abort()
+        except threading.BrokenBarrierError:
+            pass
+
+    threads = [threading.Thread(target=run, args=(plant,)) for plant in plants]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def test_a_controller_that_remembers_and_a_plant_serve_one_loop_at_a_time(irb140):
+    plants = [AnalyticPlant(irb140), AnalyticPlant(irb140)]
+    (told,) = meeting(irb140, controllers.make("pid", irb140), plants)
+    assert "controller 'pid' is in another closed loop at this moment" in told
+    assert meeting(irb140, controllers.make("pd", irb140), plants) == []
+    (told,) = meeting(irb140, controllers.make("pd", irb140), plants[:1] * 2)
+    assert told.startswith("this plant is in another closed loop")
+    assert len(run_closed_loop(plants[0], controllers.make("pid", irb140), still(irb140, 2)).t) == 2
+
+
+def test_only_builtin_laws_are_cached_and_they_use_constants_only(irb140):
+    for name in controllers.NAMES:
+        law = controllers.make(name, irb140).law
+        assert is_compiled(law)
+        used = set(law.__code__.co_names) & law.__globals__.keys() - {"np"}
+        values = [law.__globals__[name] for name in used]
+        compiled = (is_jitted(one) or is_compiled(one) or one is motor_torque for one in values)
+        assert all(isinstance(one, int | float) or known for one, known in zip(values, compiled, strict=True))
+        assert law.__code__.co_freevars == ()
+        assert law.__name__ != "<lambda>"
+    assert not is_compiled(vandal)
+    wrapped = functools.wraps(law)(lambda *at: law(*at))
+    assert not is_compiled(wrapped), "a wrapper does more than what it wraps"
+
+
+TWO = """
+import sys
+sys.path.insert(0, {!r})
+import numpy as np, twin
+import gains, helpers
+from twin.physics.control.plant import AnalyticPlant
+from twin.physics.control.control_law import ControlLaw
+from twin.physics.control.rollout import run_rollouts
+from tests.support.short_runs import still
+robot = twin.load("two_link")
+def law(state, reference, parameters, memory, model):
+    return np.full(2, gains.KP) + helpers.more(state.q)
+laws = [law, *[lambda s, r, p, m, o: np.full(2, 1e-3), lambda s, r, p, m, o: np.full(2, 2e-3)]]
+print(*(float(run_rollouts(robot, ControlLaw(robot, each), still(robot, 1)).tau[0, 0]) for each in laws))
+"""
+
+
+def test_user_laws_are_compiled_in_every_process_without_files(tmp_path):
+    """An imported module's gain, a helper's helper and two functions on a line are what they are now."""
+    helper = "from numba.extending import register_jitable\n@register_jitable\ndef inner(q):\n    return {}\n"
+    (tmp_path / "helpers.py").write_text(
+        "import numba, inner\n@numba.njit\ndef more(q):\n    return inner.inner(q)\n"
+    )
+    told = []
+    for gain, more in ((0.25, 0.0), (0.5, 1.0)):
+        (tmp_path / "gains.py").write_text(f"KP = {gain}\n")
+        (tmp_path / "inner.py").write_text(helper.format(f"{more} + 0.0 * q"))
+        for name in ("gains", "inner"):  # of the same size and date, as an editor might leave it
+            os.utime(tmp_path / f"{name}.py", (1e9, 1e9))
+        ended = Fork(TWO.format(str(tmp_path)), NUMBA).wait()
+        assert ended.returncode == 0, ended.stderr
+        told.append([float(word) for word in ended.stdout.split()])
+    assert told == [[0.25, 1e-3, 2e-3], [1.5, 1e-3, 2e-3]]
+    kept = [path.name for path in tmp_path.rglob("*") if path.suffix in (".nbi", ".nbc")]
+    assert kept == []

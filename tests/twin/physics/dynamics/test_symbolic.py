@@ -1,0 +1,198 @@
+"""The symbolic derivation: it must agree with the kernel, from which it shares nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import twin
+from scenarios.shell.command_line import main
+from tests.published.norrlof import closed_form
+from tests.support.peers import largest_relative_error
+from tests.support.random_trees import interpreted, random_urdf
+from tests.support.refusals import refused
+from tests.support.small_robots import inertial
+from twin.base.errors import RobotError, UnknownNameError
+from twin.physics.dynamics.symbolic.trees import (
+    formulas,
+    main_axes_dynamics,
+    mass_symbols,
+    tree_dynamics,
+    two_link_dynamics,
+)
+from twin.physics.dynamics.symbolic.trigonometric_sums import trigonometric_sum
+
+pytestmark = pytest.mark.slow("derives equations as sums")
+
+
+def agrees(dynamics, robot, rng, parameters=(), span=3.0):
+    """Assert that D, C and g agree with the kernels to 1e-12 over random states."""
+    q, qd = rng.uniform(-span, span, (2, 30, robot.n))
+    D, C, g = dynamics.function(compiled=False)(q, qd, parameters)
+    tau = np.einsum("kij,kj->ki", C, qd) + g
+    assert largest_relative_error(D, twin.mass_matrix(robot, q)) < 1e-12
+    assert largest_relative_error(tau, twin.inverse_dynamics(robot, q, qd, 0 * q)) < 1e-12
+    scale = 1e-12 * np.max(np.abs(twin.coriolis_matrix(robot, q, qd)))  # C of two prismatic joints is zero
+    np.testing.assert_allclose(C, twin.coriolis_matrix(robot, q, qd), atol=scale, rtol=0)
+    np.testing.assert_allclose(g, twin.gravity_torque(robot, q), atol=1e-12 * np.max(np.abs(g)), rtol=0)
+
+
+def is_skew(dynamics):
+    """Return whether `Ddot - 2 C` is identically skew-symmetric."""
+    rates = zip(dynamics.q, dynamics.qd, strict=True)
+    Ddot = sum((dynamics.D.diff(q) * qd for q, qd in rates), sp.zeros(*dynamics.D.shape))
+    N = Ddot - 2 * dynamics.C
+    return (N + N.T).applyfunc(trigonometric_sum) == sp.zeros(*N.shape)
+
+
+def parameters_of(p):
+    return [getattr(p, symbol.name) for symbol in main_axes_dynamics().parameters]
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The IRB 1400 with the report's simplifications imposed."""
+    return interpreted(closed_form.main_axes_robot(twin.load("irb1400")))
+
+
+def test_main_axes_are_the_kernel_on_the_robot(arm, rng):
+    agrees(main_axes_dynamics(), arm, rng, parameters_of(closed_form.main_axes_parameters(arm)))
+
+
+def test_main_axes_are_the_closed_form_for_any_parameters(rng):
+    q, qd = rng.uniform(-3, 3, (2, 50, 3))
+    function = main_axes_dynamics().function(compiled=False)
+    for _ in range(5):
+        p = closed_form.MainAxes(*rng.uniform(0.1, 2.0, 9), *rng.uniform(-1, 1, 11))
+        D, C, g = function(q, qd, parameters_of(p))
+        assert largest_relative_error(D, closed_form.mass_matrix(p, q)) < 1e-13
+        np.testing.assert_allclose(C, closed_form.coriolis_matrix(p, q, qd), atol=1e-13 * np.max(np.abs(C)))
+        np.testing.assert_allclose(g, closed_form.gravity_torque(p, q), atol=1e-13 * np.max(np.abs(g)))
+
+
+@pytest.mark.parametrize("dynamics", [main_axes_dynamics, two_link_dynamics])
+def test_coriolis_matrix_is_skew_with_the_inertia_identically(dynamics):
+    assert is_skew(dynamics())
+
+
+TWO_LINK = """
+<robot name="two_link"><link name="base"/>
+  <link name="upper"><inertial><origin xyz="0.22 0 0"/><mass value="3.5"/>
+    <inertia ixx="0.01" iyy="0.07" izz="0.06" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="fore"><inertial><origin xyz="0.15 0 0"/><mass value="1.75"/>
+    <inertia ixx="0.002" iyy="0.03" izz="0.031" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 0 1"/>
+    <limit lower="-3" upper="3" effort="9" velocity="9"/></joint>
+  <joint name="elbow" type="revolute"><parent link="upper"/><child link="fore"/><axis xyz="0 0 1"/>
+    <origin xyz="0.45 0 0"/><limit lower="-3" upper="3" effort="9" velocity="9"/></joint>
+</robot>"""
+
+
+def test_two_link_arm_and_the_formulas_of_its_urdf_are_the_kernel(load, tmp_path, rng):
+    robot = interpreted(load(TWO_LINK).with_gravity((0, -9.81, 0)))
+    dynamics = two_link_dynamics()
+    values = dict(m1=3.5, m2=1.75, l1=0.45, lc1=0.22, lc2=0.15, I1=0.06, I2=0.031, gy=9.81)  # noqa: C408
+    agrees(dynamics, robot, rng, [values[symbol.name] for symbol in dynamics.parameters])
+    agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), robot, rng)
+    text = formulas(str(tmp_path / "robot.urdf"))
+    assert "d22 = 0.070375\n" in text
+    assert "d12 = 0.118125*cos(q2) + 0.070375\n" in text
+
+
+def test_printed_formulas_evaluate_to_the_model(arm, rng):
+    p = closed_form.main_axes_parameters(arm)
+    q, qd = rng.uniform(-3, 3, (2, 3))
+    values = {s.name: v for s, v in zip(main_axes_dynamics().parameters, parameters_of(p), strict=True)}
+    values |= {f"q{k + 1}": q[k] for k in range(3)} | {f"qd{k + 1}": qd[k] for k in range(3)}
+    lines = [line.split(" = ") for line in formulas("main_axes").splitlines()]
+    found = {name: float(sp.sympify(text).subs(values)) for name, text in lines}
+    D, C = closed_form.mass_matrix(p, q), closed_form.coriolis_matrix(p, q, qd)
+    expected = {"d": D, "c": C, "g": closed_form.gravity_torque(p, q)}
+    assert len(found) == 6 + 9 + 3
+    for name, value in found.items():
+        index = tuple(int(digit) - 1 for digit in name[1:])
+        assert value == pytest.approx(expected[name[0]][index], rel=1e-12, abs=1e-12), name
+    assert "m5*(l1x + rc5x*cos(q3) + rc5z*sin(q3))**2" in formulas("main_axes")  # as one reads it
+
+
+def test_sums_of_an_arm_with_locked_joints_are_those_of_its_first_axes(capsys):
+    words = ["formulas", "irb140", "--quantity", "g"]
+    assert main([*words, "--lock", "joint_4=0", "joint_5=0", "joint_6=0"]) == 0
+    assert capsys.readouterr().out == formulas("irb140", "g", axes=3)
+    assert "q6" not in formulas("irb140", "T", locked={"joint_6": 0.0})
+
+
+def test_formulas_of_something_else_are_refused(tmp_path, rng):
+    (tmp_path / "long.urdf").write_text(random_urdf(rng, 4))
+    long = str(tmp_path / "long.urdf")
+    refused(
+        (lambda: formulas("irb"), r"unknown robot 'irb', did you mean 'irb140'\?: known are .*; and main_"),
+        (lambda: formulas(long), "sums of 4 axes would be too long .* as --axes 3, or wr"),
+        (lambda: formulas("irb1400", axes=3), "'irb1400' has joints without a motor (joint_elbow, joint_rod"),
+        (lambda: formulas("irb140", axes=7), "'irb140' has 6 joints: expected 1 to 6 axes, got 7"),
+        (lambda: formulas("irb140", axes=2, axis=3), "there is no axis 3: expected 1 to 2"),
+        (lambda: formulas("main_axes", axes=2), "main_axes has no axes to lock"),
+        (lambda: formulas("two_link", locked={"q2": 0.1}), "two_link has no axes to lock"),
+        (lambda: formulas("irb140", quantity="Jd"), "no sums for 'Jd': expected tau, M, C, g, T or J, or c"),
+        error=(UnknownNameError, RobotError),
+    )
+
+
+def test_compiled_function_is_the_same_one(rng):
+    dynamics = two_link_dynamics()
+    q, qd = rng.normal(size=(2, 4, 5, 2))
+    values = rng.uniform(0.5, 2, 8)
+    compiled, plain = dynamics.function(), dynamics.function(compiled=False)
+    for a, b in zip(compiled(q, qd, values), plain(q, qd, values), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-14)
+    assert [a.shape for a in compiled(q, qd, values)] == [(4, 5, 2, 2), (4, 5, 2, 2), (4, 5, 2)]
+    assert [a.shape for a in plain(q[0, 0], qd[0, 0], values)] == [(2, 2), (2, 2), (2,)]
+    with pytest.raises(ValueError, match=r"expected q and qd of shape \(..., 2\), got \(3,\)"):
+        plain(np.zeros(3), np.zeros(3), np.ones(8))
+    with pytest.raises(ValueError, match=r"expected 8 parameters \(I1, I2, gy, .*\), got shape \(1,\)"):
+        plain(np.zeros(2), np.zeros(2), [1.0])
+
+
+@pytest.fixture
+def right_angled(load):
+    """Three joints about z, y and y, with mass off every axis, as a robot with named links."""
+    links = "".join(f'<link name="{name}">{inertial()}</link>' for name in ("base", "one", "two", "three"))
+    axes = (("base", "one", "0 0 1"), ("one", "two", "0 1 0"), ("two", "three", "0 -1 0"))
+    joints = "".join(
+        f'<joint name="to_{child}" type="revolute"><parent link="{parent}"/><child link="{child}"/>'
+        f'<origin xyz="0.15 0.02 0.4"/><axis xyz="{axis}"/>'
+        '<limit lower="-3" upper="3" effort="9" velocity="9"/></joint>'
+        for parent, child, axis in axes
+    )
+    return load(f'<robot name="right_angled">{links}{joints}</robot>')
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_trees_in_any_mounting_are_the_kernel(load, seed):
+    rng = np.random.default_rng(seed)
+    robot = load(random_urdf(rng, 2 + seed)).with_gravity((3.0, -4.0, 5.0))
+    agrees(tree_dynamics(robot.tree, gravity=robot.gravity.tolist()), interpreted(robot), rng)
+
+
+def test_coupled_tree_is_the_kernel(right_angled, rng):
+    """An embedding with offsets and a ratio that is not whole."""
+    G, g0 = np.array([[1, 0], [0.5, 0], [-1, 1]]), np.array([0.1, 0, -0.3])
+    limits = {name: getattr(right_angled, name)[:2] for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    coupled = interpreted(replace(right_angled, embedding=G, embedding_offset=g0, driven=(0, 2), **limits))
+    agrees(tree_dynamics(right_angled.tree, G, g0), coupled, rng)
+    with pytest.raises(ValueError, match=r"expected G \(3, n\), g0 \(3,\) and 3 links, got \(2, 2\), \(3,\)"):
+        tree_dynamics(right_angled.tree, np.eye(2))
+
+
+def test_symbols_for_masses_are_the_kernel(right_angled, rng):
+    tree = right_angled.tree
+    gx, gy, gz = sp.symbols("gx gy gz", real=True)
+    dynamics = tree_dynamics(tree, links=mass_symbols(tree), gravity=(gx, gy, gz))
+    values = {"gx": 0.0, "gy": 0.0, "gz": -9.81}
+    for k in (1, 2, 3):  # as tests.support.small_robots.inertial gives them
+        values |= {f"m{k}": 2.0, f"x{k}": 0.1, f"y{k}": 0.05, f"z{k}": 0.2}
+        values |= {f"I{pair}{k}": 0.1 if pair[0] == pair[1] else 0.0 for pair in ("xx", "yy", "zz", "xy")}
+        values |= {f"I{pair}{k}": 0.0 for pair in ("xz", "yz")}
+    agrees(dynamics, right_angled, rng, [values[symbol.name] for symbol in dynamics.parameters])
+    assert is_skew(dynamics)

@@ -1,0 +1,1 @@
+"""A virtual controller of ABB: tasks, signals, events, motion, EGM, in real time."""

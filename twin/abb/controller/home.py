@@ -1,0 +1,75 @@
+"""Files of a virtual controller in a folder of this machine, which no path leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from twin.abb.rapid.files import Files
+
+
+def place_in(home: Path, name: str) -> Path | None:
+    """Return the path of a name in a folder, None if it would leave the folder, links included."""
+    try:
+        home = home.resolve()
+        path = (home / name).resolve()
+    except (OSError, ValueError, RuntimeError):  # a null character, a loop of links
+        return None
+    return path if path.is_relative_to(home) else None
+
+
+class HomeFiles(Files):
+    """Files whose texts are written into the folder of HOME:, RAMDISK: and TEMP:.
+
+    Args:
+        home: the folder; None if nothing is stored.
+    """
+
+    def _place(self, name: str) -> Path | None:
+        """Return the path of a file, None if it would leave the folder."""
+        path = None if self._home is None else place_in(self._home, name)
+        return None if path is None or self._home is None or path == self._home.resolve() else path
+
+    def open(self, number: int, name: str, mode: str) -> bool:
+        """Open a file, see `Files.open`; return whether it is there and may be used so."""
+        if self._home is None:
+            return super().open(number, name, mode)
+        plain = self.plain(name)
+        path = self._place(plain)
+        if path is None:
+            return False
+        self.written.pop(plain, None)  # the folder has it
+        if mode not in ("read", "binary"):
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.open("w" if mode == "write" else "a", encoding="latin-1").close()
+            except OSError:
+                return False
+        opened = super().open(number, name, mode)
+        self.written.pop(plain, None)
+        return opened
+
+    def work(self, function: Callable[..., object], *names: str) -> str:
+        """Call a function with paths of files or folders; return why that is not possible, or "".
+
+        Args:
+            function: function of paths, such as `os.remove`.
+            names: names with folders, such as `HOME:/parts/a.txt`.
+        """
+        paths = [self._place(self.plain(name)) for name in names]
+        if None in paths:
+            return "it is not in the folder of HOME:"
+        try:
+            function(*paths)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
+    def write(self, number: int, text: str) -> None:
+        """Write into an open file."""
+        path = self._place(self._open[number].name)
+        if path is None:
+            super().write(number, text)
+            return
+        with path.open("a", encoding="latin-1", newline="") as file:
+            file.write(text)

@@ -1,0 +1,237 @@
+"""Motion of the arm along planned paths, with a clock on the path that stops, continues and slows down."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from twin.abb.controller.triggers import Timed, Trigger, timed
+from twin.abb.rapid.cut_corners import stops
+from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain
+from twin.abb.rapid.targets import Segment, payload_of
+from twin.abb.rapid.time_law import PathMotion
+from twin.base.arrays import Floats
+from twin.physics.robot.robot import Payload, Robot
+from twin.physics.trajectories.sampling import Samples, semi_implicit_from_positions
+
+RAMP = 0.2
+"""Time in which the clock on the path goes from full speed to a stop, in [s] (ours)."""
+
+SAME_SPEED = 1e-3
+"""Largest relative difference of the speeds on a path and its extension where the arm changes over (ours)."""
+
+NEAR_PATH = np.radians(0.1)
+"""Largest distance of a joint from a stored path from which it may continue, in [rad] (ours)."""
+
+
+@dataclass(eq=False)
+class Path:
+    """Planned path that ends at rest.
+
+    Attributes:
+        segments: its moves, with their joint angles.
+        motion: joint angles over time.
+        starts: times at which its moves begin, in [s].
+        duration: its duration with the rest at its end, in [s].
+        straight: index of a move, place on its segment in [m], and interval of the motion, where the moves
+            begin behind their corners.
+        open: whether the last move does not stop by itself, so that further moves may follow.
+        begun: number of moves that have begun.
+        waiting: what happens on the way and has not happened yet.
+    """
+
+    segments: list[Segment]
+    motion: PathMotion
+    starts: tuple[float, ...]
+    duration: float
+    straight: list[tuple[int, float, int]]
+    open: bool
+    begun: int = 0
+    waiting: list[Timed] = field(default_factory=list)
+
+    @staticmethod
+    def planned(robot: Robot, segments: list[Segment], limits: Limits, begin: Begin = REST) -> Path | None:
+        """Return the path of moves; None if they go nowhere.
+
+        Raises:
+            RapidError: a move cannot keep the limits.
+        """
+        chain = plan_chain(robot, segments, limits, begin)
+        if chain.motion is None:
+            return None
+        straight = [(k, at, i) for (k, i), at in zip(chain.straight, chain.at, strict=True)]
+        duration = chain.motion.duration + limits.settling
+        is_open = not stops(segments[-1])
+        starts = tuple(chain.starts.tolist())
+        waiting = timed(robot, segments, chain.motion, starts)
+        return Path(segments, chain.motion, starts, duration, straight, is_open, waiting=waiting)
+
+    def payload(self, k: int) -> Payload | None:
+        """Return the payload of a move."""
+        move = self.segments[k].move
+        return payload_of(move.tool, move.settings.load)
+
+    def rest(self, t: float) -> Rest:
+        """Return the path from the last place, before a time in [s], where a move begins behind a corner."""
+        now = self.motion.place(t)
+        k, at, i = [one for one in self.straight if self.motion.places[one[2]] <= now + 1e-12][-1]
+        first = self.segments[k]
+        if first.move.duration is not None:  # what is left of a programmed time
+            end = self.starts[k + 1] if k + 1 < len(self.starts) else self.motion.duration
+            left = max(end - float(self.motion.times[i]), 1e-3)
+            first = first._replace(move=replace(first.move, duration=left))
+        rest = [first, *self.segments[k + 1 :]]
+        return Rest(k, float(self.motion.places[i]), rest, Begin(at, float(self.motion.x[i])))
+
+
+class Rest(NamedTuple):
+    """Rest of a path: index of its first move, place of its beginning, segments, and beginning in motion."""
+
+    first: int
+    place: float
+    segments: list[Segment]
+    begin: Begin
+
+
+class Motion:
+    """Motion of the arm: paths one after the other, and the clock on them.
+
+    Attributes:
+        q: (n,) reference of the next sample, in [rad].
+        paths: paths that are not completed; the first one is executed.
+        t: time on the first path, in [s].
+        rate: present speed of the clock on the path, 0 to 1; it changes by 1 in `RAMP`.
+        goal: rate that is wanted.
+        due: what is to happen now.
+
+    Args:
+        q: (n,) joint angles at the beginning, at rest, in [rad].
+        period: sampling period, in [s].
+    """
+
+    def __init__(self, q: Floats, period: float) -> None:
+        self.q, self._before, self._period = q.copy(), q.copy(), period
+        self.paths: deque[Path] = deque()
+        self._stored: list[tuple[deque[Path], float, Floats]] = []
+        self.t, self.rate, self.goal = 0.0, 1.0, 1.0
+        self.due: list[Trigger] = []
+
+    @property
+    def rests(self) -> bool:
+        """Whether the arm has no path, or is stopped on it."""
+        return not self.paths or self.rate == 0.0
+
+    def begun(self) -> Iterator[tuple[Path, int]]:
+        """Yield the moves of the present path that have begun since the last call, with their path."""
+        if self.paths:
+            path = self.paths[0]
+            while path.begun < len(path.segments) and path.starts[path.begun] <= self.t + 1e-9:
+                path.begun += 1
+                yield path, path.begun - 1
+
+    @property
+    def ahead(self) -> int:
+        """Number of moves that are planned and have not begun."""
+        return sum(len(path.segments) - path.begun for path in self.paths)
+
+    def extend(self, rest: Rest, path: Path, new: Path) -> bool:
+        """Replace the rest of the last path by a longer one; return whether it was not too late.
+
+        It is too late where the arm brakes for the end of the path already.
+        """
+        if not self.paths or self.paths[-1] is not path:
+            return False
+        if path is self.paths[0]:
+            place = path.motion.place(self.t)
+            after = [i for k, _, i in new.straight if k >= len(rest.segments)]  # behind the former last move
+            before, _ = path.motion.speed_and_time(place)
+            speed, t = new.motion.speed_and_time(place - rest.place)
+            limit = new.motion.places[after[0]] if after else 0.0
+            if place - rest.place > limit or not abs(speed - before) <= SAME_SPEED * before:
+                return False
+            self.t = t
+            # What counts from the beginning of a move is due where it was; what counts from its end moves.
+            kept = [
+                one._replace(t=new.motion.speed_and_time(path.motion.place(one.t) - rest.place)[1])
+                for one in path.waiting
+                if one.trigger.from_start
+            ]
+            added = [
+                one for one in new.waiting
+                if one.k >= len(rest.segments) or (not one.trigger.from_start and one.t > t)
+            ]  # fmt: skip
+            new.waiting = kept + added
+        new.begun = max(path.begun - rest.first, 0)
+        self.paths[-1] = new
+        return True
+
+    def rest(self, q: Floats) -> None:
+        """Rest at q (n,), in [rad], where something else moved the arm."""
+        self.q, self._before = q.copy(), q.copy()
+
+    def clear(self) -> None:
+        """Forget all paths; the arm must be at rest."""
+        self.paths.clear()
+        self.t = 0.0
+
+    def store(self) -> None:
+        """Put the paths aside; the arm must be at rest."""
+        self._stored.append((self.paths, self.t, self.q.copy()))
+        self.paths, self.t = deque(), 0.0
+
+    def restore(self) -> float:
+        """Take the paths back that were stored last; return the distance of the arm from there, in [rad].
+
+        Beyond `NEAR_PATH` they stay aside.
+        """
+        paths, t, q = self._stored[-1]
+        off = float(np.max(np.abs(self.q - q)))
+        if off <= NEAR_PATH:
+            self._stored.pop()
+            self.paths, self.t, self.rate = paths, t, 0.0  # it was stopped in motion
+        return off
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a path is stored."""
+        return bool(self._stored)
+
+    def samples(self, count: int) -> Samples:
+        """Return the next `count` samples; their times are undefined."""
+        targets = np.empty((count + 1, len(self.q)))
+        targets[0], k = self.q, 1
+        while k <= count and self.paths:
+            path, times = self.paths[0], []
+            while k + len(times) <= count and self.paths:
+                self._change_rate()
+                self.t += self.rate * self._period
+                times.append(self.t)
+                if self.t >= path.duration * (1.0 - 1e-12):
+                    self._pass(path, math.inf)
+                    self.paths.popleft()
+                    self.t = 0.0
+                    break
+            else:
+                self._pass(path, self.t)
+            targets[k : k + len(times)] = path.motion(np.minimum(times, path.motion.duration))[0]
+            k += len(times)
+        if not self.paths:
+            self.rate = self.goal  # nothing moves that would need a ramp
+        targets[k:] = targets[k - 1]
+        before, self._before, self.q = self._before, targets[-2].copy(), targets[-1].copy()
+        return semi_implicit_from_positions(targets[:-1], self._period, before=before, after=targets[-1])
+
+    def _pass(self, path: Path, t: float) -> None:
+        """Take note of what happens until a time on a path."""
+        if path.waiting:
+            self.due += [one.trigger for one in path.waiting if one.t <= t]
+            path.waiting = [one for one in path.waiting if one.t > t]
+
+    def _change_rate(self) -> None:
+        step = self._period / RAMP
+        self.rate += min(max(self.goal - self.rate, -step), step)

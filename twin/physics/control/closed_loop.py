@@ -1,0 +1,480 @@
+"""Closed loop of a controller and a plant, and its log.
+
+Each control period has four steps.  The state is read, the controller demands torques, the motors limit
+them, and the plant advances by a whole number of its time steps under constant torques.  The laws of this
+project run as machine code, see `twin.control.bound_law`; other controllers, and all with
+`NUMBA_DISABLE_JIT=1`, are called from Python, so that a debugger can step through them.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from twin.base.arrays import real_array
+from twin.base.errors import ControllerError, DivergenceError, LimitError, LoopError, SingularityError
+from twin.data.logs.log import Log
+from twin.physics.control.bound_law import NOT_A_TORQUE, WRONG_SHAPE, sample
+from twin.physics.control.control_law import ControlLaw
+from twin.physics.control.plant import MotorSide, Plant
+from twin.physics.control.signals import (
+    ALL_ROWS,
+    DEMAND,
+    PLAIN_ROWS,
+    QD,
+    TAU,
+    TAU_JOINT,
+    Q,
+    RunningSensors,
+    joint_without_torque,
+    limit_and_record,
+    other_rows,
+    within_twice_the_speed_limits,
+)
+from twin.physics.dynamics.equation_of_motion import mass_matrix
+from twin.physics.robot.drives.motors import MotorLimits
+from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.evaluation import copied
+from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import joint_unit
+from twin.physics.trajectories.sampling import Reference, Samples, State, check_radians
+
+PROGRESS_INTERVAL = 0.05  # s
+FLOAT = np.dtype(np.float64)
+MOST_STEPS = 1_000_000
+"""Largest number of plant steps in a control period. A larger number is a mistake and would seem to hang."""
+
+
+def run_closed_loop(
+    plant: Plant,
+    controller: Callable[[State, Reference], np.ndarray],
+    reference: Samples,
+    *,
+    steps_per_period: int = 1,
+    start: tuple[ArrayLike, ArrayLike] | None = None,
+    part: bool = False,
+    sensors: Sensors | RunningSensors | None = None,
+    progress: Callable[[float], None] | None = None,
+    at_sample: Callable[[int], None] | None = None,
+    learn: bool = True,
+) -> Log:
+    """Run a controller along a reference, step by step, and return the log.
+
+    Use it for a single run with any plant (PyBullet included), any controller object and sensors: each step
+    can be watched in a debugger, and the log holds every signal.  Use `run_rollouts` for thousands of runs:
+    it compiles the loop around the analytic plant, runs batches on all cores, and requires a `ControlLaw`.
+
+    The controller receives the motor positions and speeds in joint units, as the sensors measure them.  They
+    equal those of the joints unless the drives are elastic.  The run ends with the last sample, which is
+    recorded with the torque demanded there.
+
+    Args:
+        plant: plant that is set to the start and then driven; it remains open afterwards.
+        controller: `(state, reference) -> tau` (n,), in [N m]. Its `reset()`, if it has one, is called first.
+            `state.tau` is what the motors gave since the sample before. Its `signals`, a dict of arrays (n,)
+            by name if it has one, are recorded at every sample in `Log.law_signals`.  Its
+            `prepare(reference)`, if it has one, is called after the reset; if that returns a table
+            (N, rows, n), row k is `state.table` at sample k.
+        reference: N samples, one per control period.
+        steps_per_period: number of plant steps in a control period.
+        start: initial joint positions and velocities `(q, qd)`; by default those of the first sample.
+        part: whether the reference is a part of a longer run. Then neither plant nor controller is reset
+            before it, `prepare` is not called because the rest of the motion is unknown, and the plant also
+            runs for a period after the last sample, where the next part begins.
+        sensors: sensors between the motors and the controller; by default it receives the exact values.
+            A run in parts requires `RunningSensors`, which retain their state from part to part. They are
+            restarted if `part` is false.
+        progress: function called with the completed fraction, at most some twenty times a second, and with 1
+            at the end.
+        at_sample: function called with the index of each sample after its state was read.
+        learn: whether the controller's `learn(log)`, if it has one, is called after a whole run.  What it
+            learns outlasts the reset, so the next run may differ.
+
+    Raises:
+        LimitError: the reference is far beyond the range of a joint, as angles in degrees are.
+        ValueError: the reference's period is not `steps_per_period` steps of the plant; a shape or a type is
+            wrong; a start is given for a part of a run; the plant, or a controller with a `reset` method, is
+            used by another closed loop at this moment; the robot's drives are not ideal, but the plant has no
+            drives.
+        ControllerError: the controller does not return n real numbers.
+        RobotError: the sensors are encoders, and those of the robot are unknown.
+        DivergenceError: the state diverged, a closed kinematic loop folded or opened, a constraint became
+            singular, or the controller demanded a torque that is not finite. Its `log` ends before a diverged
+            state, which the message gives; it is empty if the first state diverged. It ends with a torque
+            that is not finite, in `tau_demand` and `tau` of the last sample.
+
+    Example:
+        >>> import controllers, twin
+        >>> robot = twin.load("irb140")
+        >>> reference = twin.sample(twin.quintic([0] * 6, [0.1] * 6, 0.5), 1e-3)
+        >>> law = controllers.make("computed_torque", robot)
+        >>> twin.run_closed_loop(twin.AnalyticPlant(robot), law, reference).q[-1].round(3).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
+    """
+    if not callable(controller):
+        made = "as controllers.make('pd', robot) makes it"
+        raise ValueError(f"expected a controller, {made}, or a function, got {controller!r:.60}")
+    if part and start is not None:
+        raise ValueError("a part of a run begins at the plant's present state, expected no start")
+    if part and isinstance(sensors, Sensors):
+        raise ValueError(
+            "Sensors do not retain their state between the parts of a run, expected RunningSensors"
+        )
+    if not part and isinstance(sensors, RunningSensors):
+        sensors.restart()
+    t, *arrays = checked_reference(reference, plant.robot.n)
+    check_radians(plant.robot, Samples(t, *arrays))
+    steps_per_period = whole_steps(steps_per_period)
+    check_period(t, plant.time_step, steps_per_period)
+    loop = _Loop(plant, controller, Samples(t, *arrays), steps_per_period, sensors)
+    last, next_report = len(t) - 1, time.perf_counter() + PROGRESS_INTERVAL
+    with _exclusive_use(plant, controller), np.errstate(over="ignore", invalid="ignore"):
+        loop.begin(start, part)
+        for k, desired in enumerate(map(Reference, *arrays)):
+            loop.read_state(k)
+            if at_sample is not None:
+                at_sample(k)
+            loop.demand_torque(k, desired)
+            if k < last or part:  # a run ends with its last state, a part where the next one begins
+                loop.run_plant(k)
+            if progress is not None and time.perf_counter() > next_report:
+                progress((k + 1) / len(t))
+                next_report = time.perf_counter() + PROGRESS_INTERVAL
+    if progress is not None:
+        progress(1.0)
+    log = loop.log(len(t))
+    if learn and not part and callable(from_log := getattr(controller, "learn", None)):
+        from_log(log)
+    return log
+
+
+class _Loop:
+    """Run of a closed loop: signals of the present sample, recorded signals, and the steps of a period.
+
+    Args:
+        plant: plant that is set to the start and then driven.
+        controller: `(state, reference) -> tau`.
+        reference: N checked samples.
+        steps_per_period: number of plant steps in a control period.
+        sensors: sensors between the motors and the controller, or `None`.
+    """
+
+    def __init__(
+        self,
+        plant: Plant,
+        controller: Callable[[State, Reference], np.ndarray],
+        reference: Samples,
+        steps_per_period: int,
+        sensors: Sensors | RunningSensors | None,
+    ) -> None:
+        robot = plant.robot
+        N, n = reference.q.shape
+        if isinstance(controller, ControlLaw) and controller.robot.n != n:
+            raise ValueError(f"expected a controller of {n} joints, got one of {controller.robot.n}")
+        for array in reference[1:]:  # a controller that writes to its reference would falsify the log
+            array.setflags(write=False)
+        self.plant, self.controller, self.reference = plant, controller, reference
+        self.law = controller.bound if isinstance(controller, ControlLaw) else None
+        self.path = np.stack(reference[1:], axis=1)
+        self.steps_per_period, self.name = steps_per_period, _name(controller)
+        self.times = reference.t.tolist()
+        # With ideal drives and no sensors, motor and measured signals equal the joint signals: no extra rows.
+        self.other_rows = other_rows(robot, sensors)
+        rows = ALL_ROWS if self.other_rows else PLAIN_ROWS
+        self.signals, self.recorded = np.zeros((rows, n)), np.empty((N, rows, n))
+        self.state, self.torque = self.signals[: QD + 1], self.signals[TAU]
+        self.measured, self.motor_side = self.state, None
+        if self.other_rows:
+            period = plant.time_step * steps_per_period
+            self.motor_side = MotorSide(plant, sensors, self.signals, N, period)
+            self.measured = self.motor_side.measured
+        self.inverse_speed_limits = Bounds.of(robot).inverse_speed_limits
+        self.motor_limits = MotorLimits.of(robot.active_drives, robot.tau_max)
+        self.has_loops, self.loop_gap = bool(robot.loops), np.zeros(N)
+        signals = getattr(controller, "signals", None)
+        names = signals if isinstance(signals, Mapping) else ()
+        self.table = np.zeros((N, 0, n))
+        self.law_signals = {name: np.full((N, n), np.nan) for name in names}
+
+    def begin(self, start: tuple[ArrayLike, ArrayLike] | None, part: bool) -> None:
+        """Reset and prepare controller and plant, unless this is a part, and read the first joint torque."""
+        if not part:
+            if callable(reset := getattr(self.controller, "reset", None)):
+                reset()
+            self.table = prepared_table(self.controller, self.reference)
+            self.plant.reset(*((self.reference.q[0], self.reference.qd[0]) if start is None else start))
+        else:  # the controller sees the torque of the part before; a plant without motors has none
+            self.torque[:] = getattr(self.plant, "tau", 0.0)
+        if self.motor_side is not None:
+            self.motor_side.read_joint_torque()
+        self.table.setflags(write=False)  # as the reference
+
+    def read_state(self, k: int) -> None:
+        """Read the plant's state at sample k, and measure it with the sensors.
+
+        Raises:
+            DivergenceError: the state is not finite or has run away.
+        """
+        measured = self.plant.state(self.state)
+        if measured is not self.state:  # a plant may fill the array that it gets, or return another
+            self.state[:] = measured
+        if not within_twice_the_speed_limits(self.signals, self.inverse_speed_limits) and (
+            message := divergence_message(self.plant.robot, *self.state)
+        ):
+            raise DivergenceError(f"{message} at t = {self.times[k]:.6g} s", self.log(k))
+        if self.motor_side is not None:
+            self.motor_side.measure(k)
+
+    def demand_torque(self, k: int, desired: Reference) -> None:
+        """Call the controller for the torques of sample k, apply the motor limits, and record the sample.
+
+        Raises:
+            DivergenceError: the controller demands a torque that is not finite.
+            ControllerError: the controller does not return n real numbers.
+        """
+        controller, t = self.controller, self.times[k]
+        if self.law is not None:
+            trouble = sample(
+                self.law, k, t, self.measured, self.path, self.table, controller.parameters,
+                controller.memory, self.signals, *self.motor_limits, self.recorded,
+            )  # fmt: skip
+        else:
+            q, qd = self.measured.copy()  # a controller that writes to its input must not falsify the log
+            demand = controller(State(t, q, qd, self.torque.copy(), self.table[k]), desired)
+            if type(demand) is not np.ndarray or demand.dtype is not FLOAT or demand.shape != (len(q),):
+                demand = _checked(demand, len(q), self.name, t)
+            self.signals[DEMAND] = demand
+            trouble = not limit_and_record(self.signals, *self.motor_limits, self.recorded, k)
+        for name, rows in self.law_signals.items():
+            rows[k] = controller.signals.get(name, np.nan)  # type: ignore[attr-defined]
+        if trouble == WRONG_SHAPE:
+            raise ControllerError(f"controller {self.name!r} did not return {len(self.torque)} numbers")
+        if trouble == NOT_A_TORQUE:
+            robot, joint = self.plant.robot, joint_without_torque(self.signals[DEMAND], self.torque)
+            unit = joint_unit(robot.joint_kinds[joint], "torque")
+            demanded = f"demands {self.torque[joint]} {unit} of {robot.joint_names[joint]} at t = {t:.6g} s"
+            raise DivergenceError(f"controller {self.name!r} {demanded}", self.log(k + 1))
+
+    def run_plant(self, k: int) -> None:
+        """Advance the plant by a control period under the torques of sample k.
+
+        Raises:
+            DivergenceError: a closed kinematic loop folds or opens, or a constraint becomes singular.
+        """
+        plant, has_next = self.plant, k < len(self.loop_gap) - 1
+        try:
+            for step in range(self.steps_per_period):
+                plant.step(self.torque)
+                if self.motor_side is not None and step == 0:  # the log has the torque of the first step
+                    self.motor_side.read_joint_torque()
+                    self.recorded[k, TAU_JOINT] = self.signals[TAU_JOINT]
+                if self.has_loops and has_next:
+                    self.loop_gap[k + 1] = max(self.loop_gap[k + 1], plant.loop_gap)
+        except (LimitError, LoopError, SingularityError) as error:
+            message = f"{error}, in the step after t = {self.times[k]:.6g} s"
+            raise DivergenceError(message, self.log(k + 1)) from error
+
+    def log(self, samples: int) -> Log:
+        """Return the log of the first `samples` samples."""
+        part = slice(samples)
+        series = np.ascontiguousarray(self.recorded[part].swapaxes(0, 1))
+        t, q_ref, qd_ref, qdd_ref = (array[part] for array in self.reference)
+        return Log(
+            robot=self.plant.robot,
+            controller=self.name,
+            time_step=self.plant.time_step,
+            steps_per_period=self.steps_per_period,
+            t=t,
+            q_ref=q_ref,
+            qd_ref=qd_ref,
+            qdd_ref=qdd_ref,
+            q=series[Q],
+            qd=series[QD],
+            tau=series[TAU],
+            tau_demand=series[DEMAND],
+            saturated=series[TAU] != series[DEMAND],
+            loop_gap=self.loop_gap[part],
+            law_signals={name: rows[part] for name, rows in self.law_signals.items()},
+            **{name: series[row] for name, row in self.other_rows.items()},
+        )
+
+
+def prepared_table(controller: Any, reference: Samples) -> np.ndarray:
+    """Return the table (N, rows, n) that a controller prepares for a reference; without rows if none.
+
+    Raises:
+        ValueError: the controller's `prepare` returns something else.
+    """
+    N, n = reference.q.shape
+    prepare = getattr(controller, "prepare", None)
+    table: Any = prepare(reference) if callable(prepare) else None
+    if table is None:
+        return np.zeros((N, 0, n))
+    what = f"what prepare() of controller {_name(controller)!r} returns"
+    table = np.array(real_array(table, what), order="C")
+    if table.ndim != 3 or table.shape[::2] != (N, n):
+        raise ValueError(f"expected {what} to be None or of shape ({N}, rows, {n}), got {table.shape}")
+    if not np.all(np.isfinite(table)):
+        raise ValueError(f"expected {what} to be finite")
+    return table
+
+
+def _checked(demand: Any, n: int, name: str, t: float) -> np.ndarray:
+    """Return a controller's demand as an array; raise `ControllerError` unless it is n real numbers.
+
+    They need not be finite.
+    """
+    array, expected = np.asarray(demand), f"expected {n} real numbers"
+    if demand is None:
+        returned, expected = "None", f"{expected}: does it end with `return tau`?"
+    elif isinstance(demand, np.ma.MaskedArray):
+        returned = "a masked array"
+    elif array.dtype.kind not in "fiu":
+        returned = f"an array of {array.dtype}" if array.ndim else repr(demand)
+    elif array.shape != (n,):
+        returned = f"tau of shape {array.shape}"
+    else:
+        return array
+    raise ControllerError(f"controller {name!r} returned {returned} at t = {t:.6g} s, {expected}")
+
+
+_RUNNING: set[int] = set()
+_RUNNING_LOCK = threading.Lock()
+
+
+@contextmanager
+def _exclusive_use(plant: Plant, controller: Any) -> Iterator[None]:
+    """Reserve a plant and a controller with memory; raise `ValueError` if another thread's loop uses them."""
+    has_memory = (
+        len(controller.memory) if isinstance(controller, ControlLaw) else hasattr(controller, "reset")
+    )
+    used = {id(plant), id(controller)} if has_memory else {id(plant)}
+    with _RUNNING_LOCK:
+        if id(plant) in _RUNNING:
+            raise ValueError(
+                "this plant is in another closed loop at this moment; use one plant for each loop"
+            )
+        if used & _RUNNING:
+            raise ValueError(
+                f"controller {_name(controller)!r} is in another closed loop at this moment, and two loops "
+                "cannot share its memory; use one controller per loop, for example copy.copy(controller)"
+            )
+        _RUNNING.update(used)
+    try:
+        yield
+    finally:
+        with _RUNNING_LOCK:
+            _RUNNING.difference_update(used)
+
+
+def checked_reference(reference: Samples, n: int) -> tuple[np.ndarray, ...]:
+    """Return copies of the reference's arrays; raise `ValueError` unless they are finite and fit together."""
+    names = ("t", "q", "qd", "qdd")
+    if not isinstance(reference, Sequence) or len(reference) != len(names):
+        made = "as twin.sample(motion, period) makes them"
+        raise ValueError(f"expected a reference of samples, {made}, got {reference!r:.60}")
+    arrays = tuple(
+        np.array(real_array(part, f"reference.{name}")) for name, part in zip(names, reference, strict=True)
+    )
+    N = len(arrays[0])
+    if N == 0:
+        raise ValueError("expected a reference of at least one sample")
+    for name, array, shape in zip(names, arrays, ((N,), (N, n), (N, n), (N, n)), strict=True):
+        if array.shape != shape:
+            raise ValueError(f"expected reference.{name} of shape {shape}, got {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"expected reference.{name} to be finite")
+    return arrays
+
+
+def whole_steps(steps_per_period: Any) -> int:
+    """Return the steps per period; raise `ValueError` unless they are an `int` from 1 to `MOST_STEPS`."""
+    try:
+        steps = operator.index(steps_per_period)
+    except TypeError:
+        steps = 0
+    if not 1 <= steps <= MOST_STEPS:
+        raise ValueError(
+            f"expected steps_per_period to be an integer from 1 to {MOST_STEPS}, got {steps_per_period!r}"
+        )
+    return steps
+
+
+def check_period(t: np.ndarray, time_step: float, steps_per_period: int) -> None:
+    """Raise `ValueError` unless the samples are `steps_per_period` time steps apart."""
+    if len(t) < 2:
+        return
+    period, expected = t[1] - t[0], steps_per_period * time_step
+    if not abs(period - expected) <= 1e-9 * expected:
+        raise ValueError(
+            f"the reference has a period of {period:.6g} s, "
+            f"which is not {steps_per_period} steps of {time_step:.6g} s (steps_per_period x time_step)"
+        )
+    if not np.all(np.abs(np.diff(t) - expected) <= 1e-6 * expected):
+        raise ValueError(f"expected reference.t to advance by {expected:.6g} s everywhere")
+
+
+def _name(controller: Any) -> str:
+    """Return the controller's `name` attribute, or else its function's or class's name."""
+    return str(getattr(controller, "name", getattr(controller, "__name__", type(controller).__name__)))
+
+
+RUNAWAY_SPEED = 20.0
+"""Multiple of its speed limit beyond which a joint has run away.
+
+No study of gains or model errors comes near it.  A step of 1 ms still resolves the motion, so that the log
+shows how the divergence develops."""
+
+RUNAWAY_ENERGY = 25.0
+"""Multiple of the reference energy beyond which a robot has run away.
+
+The reference is the sum of each joint's kinetic energy at its speed limit, taken alone at q = 0.  A heavy
+joint reaches this bound long before 20 times its speed limit; a wrist joint hardly contributes to it."""
+
+UNLIMITED_SPEED = 1e3
+"""Runaway speed of a joint without a speed limit in its URDF, in [rad/s] or [m/s]."""
+
+
+class Bounds(NamedTuple):
+    """Bounds beyond which the state of a run has diverged.
+
+    Attributes:
+        inverse_speed_limits: (n,) 1 / speed limits; `RUNAWAY_SPEED / UNLIMITED_SPEED` where there is none.
+        energy: kinetic energy beyond which the robot has run away, in [J].
+    """
+
+    inverse_speed_limits: np.ndarray
+    energy: float
+
+    @classmethod
+    def of(cls, robot: Robot) -> Bounds:
+        """Return the bounds of a robot."""
+        limit = np.where(np.isfinite(robot.qd_max), robot.qd_max, UNLIMITED_SPEED / RUNAWAY_SPEED)
+        energy = 0.5 * float(np.diag(mass_matrix(robot.arm, np.zeros(robot.n))) @ limit**2)
+        return cls(copied(1.0 / limit), RUNAWAY_ENERGY * energy)
+
+
+def divergence_message(robot: Robot, q: np.ndarray, qd: np.ndarray) -> str:
+    """Describe how a state (n,), (n,) diverged: not finite, or run away; return "" if it did not diverge."""
+    names = robot.joint_names
+    broken = ~(np.isfinite(q) & np.isfinite(qd))
+    if broken.any():
+        joint = int(np.argmax(broken))
+        unit = joint_unit(robot.joint_kinds[joint])
+        return f"{names[joint]} is at {q[joint]} {unit} with {qd[joint]} {unit}/s"
+    bounds = Bounds.of(robot)
+    ratio = np.abs(qd * bounds.inverse_speed_limits)
+    joint = int(np.argmax(ratio))
+    unit, limit = joint_unit(robot.joint_kinds[joint], "speed"), robot.qd_max[joint]
+    fastest = f"{names[joint]} runs away: {qd[joint]:.6g} {unit}, with a limit of {limit:.6g} {unit},"
+    if not ratio[joint] <= RUNAWAY_SPEED:
+        return fastest
+    kinetic = 0.5 * float(qd @ mass_matrix(robot.arm, q) @ qd)
+    return "" if kinetic <= bounds.energy else f"{fastest} and a kinetic energy of {kinetic:.6g} J"

@@ -1,0 +1,165 @@
+"""Connection to a PyBullet server, one per world, and the suppression of PyBullet's output."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from twin.base.errors import Closed, TwinError
+from twin.base.version import engine_package
+
+if TYPE_CHECKING:
+    from twin.physics.engine.window.x11_window import WindowWatch
+
+_lock = threading.Lock()
+_silenced: dict[int, tuple[int, int]] = {}
+"""For each suppressed stream: a copy of its target, and the number of callers that suppress it."""
+
+
+@contextmanager
+def suppress_output(*, errors: bool = True, pending: bool = False) -> Iterator[None]:
+    """Discard the output of Python and C inside a `with` block; exceptions pass through.
+
+    File descriptors are redirected for the whole process, so keep the block short.  Threads may enter at the
+    same time, and blocks may be nested: the last exit restores the streams.  On Windows it has no effect.
+
+    Args:
+        errors: discard standard error, too.
+        pending: discard also earlier output that C has not written yet.
+    """
+    streams = [1, 2][: 1 + errors] if os.name == "posix" else []
+    closed = [stream for stream in streams if _close(stream, pending)]
+    try:
+        yield
+    finally:
+        for stream in closed:
+            _open(stream)
+
+
+def _close(stream: int, pending: bool) -> bool:
+    """Redirect a stream to nowhere; return false if that is not possible, as without a console."""
+    with _lock:
+        if stream in _silenced:
+            copy, count = _silenced[stream]
+            _silenced[stream] = copy, count + 1
+            return True
+        libc = ctypes.CDLL(None)
+        flush(None if pending else libc)
+        try:
+            copy = os.dup(stream)
+        except OSError:
+            return False
+        _silenced[stream] = copy, 1
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream)
+        os.close(nowhere)
+        libc.fflush(None)
+        return True
+
+
+def _open(stream: int) -> None:
+    """Restore a stream, unless another caller still suppresses it."""
+    with _lock:
+        copy, count = _silenced[stream]
+        if count > 1:
+            _silenced[stream] = copy, count - 1
+            return
+        flush(ctypes.CDLL(None))
+        del _silenced[stream]
+        os.dup2(copy, stream)
+        os.close(copy)
+
+
+def flush(libc: ctypes.CDLL | None) -> None:
+    """Flush the buffers of Python, and those of C if its library is given."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+    if libc is not None:
+        libc.fflush(None)
+
+
+pybullet: Any
+BulletClient: Any
+try:
+    with suppress_output():  # PyBullet prints its build time
+        import pybullet
+        from pybullet_utils.bullet_client import BulletClient
+except ImportError as error:
+    pybullet, BulletClient, _fault = None, object, str(error)
+
+
+def engine_installed() -> bool:
+    """Return whether PyBullet can be imported."""
+    return pybullet is not None
+
+
+def require_engine(otherwise: str = "") -> None:
+    """Check that PyBullet can be imported; only simulations and pictures of the engine need it.
+
+    Args:
+        otherwise: what the caller offers without PyBullet, for the message.
+
+    Raises:
+        TwinError: PyBullet cannot be imported; the message names the package to install.
+    """
+    if not engine_installed():
+        raise TwinError(
+            f"this needs the physics engine PyBullet ({_fault}): pip install {engine_package()}"
+            + f"; {otherwise}" * bool(otherwise)
+        )
+
+
+CLOSED: Any = Closed("the simulation is closed already")
+"""Replacement for the client of a closed world, whose number PyBullet gives to the next one."""
+
+
+class Client(BulletClient):
+    """Physics server of one world; calls through it cannot reach another world."""
+
+    _client = -1  # read by the destructor, also after a failed connection
+
+
+keeping_zero: list[Client] = []
+opening = threading.Lock()
+
+
+def connected() -> Any:
+    """Return a physics server without a window.
+
+    The window must have PyBullet's number 0, because `getDebugVisualizerCamera` returns the camera of number
+    0 for every client.  Until there is a window, an empty world occupies that number.
+
+    Raises:
+        TwinError: PyBullet is not installed, or does not start.
+    """
+    require_engine()
+    try:
+        with opening, suppress_output(errors=False):
+            if (first := Client(pybullet.DIRECT))._client != 0:
+                return first
+            keeping_zero[:] = [first]
+            return Client(pybullet.DIRECT)
+    except pybullet.error as error:
+        raise TwinError(f"PyBullet does not start: {error}") from error
+
+
+def disconnect(client: Any, watch: WindowWatch | None = None, *, beside_window: bool = False) -> None:
+    """Stop a physics server, and close its window if it has one or runs beside one."""
+    if watch is not None and watch.lost:
+        # Disconnecting, now or at garbage collection, would wait for the drawing thread forever.
+        client._client = -1
+        return
+    try:
+        # A window closed by the user has written a message, which a pipe flushes only now.
+        with suppress_output(pending=watch is not None or beside_window):
+            client.disconnect()
+    except pybullet.error:  # closed by the user
+        client._client = -1
+    if watch is not None:
+        watch.close()

@@ -1,0 +1,316 @@
+"""Distances of an arm to its cell and to itself at one configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from twin.base.arrays import Floats
+from twin.base.errors import CellError, near, printable
+from twin.physics.kinematics.forward import link_poses
+from twin.physics.robot.evaluation import joint_vectors
+from twin.physics.robot.robot import Robot
+from twin.studies.cell.shapes import (
+    Solid,
+    arm_solids,
+    body_name,
+    coal,
+    solids_of,
+    touching_links,
+    triangles_of,
+)
+
+if TYPE_CHECKING:
+    from twin.studies.cell.cell import Cell
+
+TOOL = "tool"
+DEEPEST = 0.020
+"""Depth of an overlap in [m] up to which the distance is exact; below it only its sign is."""
+
+PRECISIONS = 1e-7, 1e-6
+"""Tolerances of a distance, in [m]; the second is tried where the iteration fails with the first."""
+
+
+BLOCK = 64
+"""Configurations whose poses are computed together."""
+
+FAR = 1e6
+"""Distance in [m] beyond which the iteration has failed."""
+
+
+class Nearest(NamedTuple):
+    """Distance of a pair.
+
+    Attributes:
+        distance: in [m]; negative for an overlap, whose depth is exact down to `DEEPEST`.
+        margin: margin of the pair, in [m].
+        pair: names of the two bodies.
+        points: (2, 3) nearest points in the base frame, in [m].
+    """
+
+    distance: float
+    margin: float
+    pair: tuple[str, str]
+    points: Floats
+
+    @property
+    def clearance(self) -> float:
+        """Distance less the margin, in [m]."""
+        return self.distance - self.margin
+
+    @property
+    def names(self) -> str:
+        """The names of the pair on one line, unprintable characters escaped."""
+        return printable(" - ".join(self.pair))
+
+    @property
+    def text(self) -> str:
+        """The distance in millimetres, "deeper than 20 mm" for a deep overlap."""
+        if self.distance < -DEEPEST:
+            return f"deeper than {1e3 * DEEPEST:.0f} mm"
+        return f"{1e3 * self.distance:.1f} mm"
+
+
+class Clearance:
+    """Pairs of a robot's links, its tool and the objects of a cell, and their distances.
+
+    Attributes:
+        robot: the robot.
+        cell: the cell.
+        solids: shapes of all bodies.
+        pairs: judged pairs of names with their margins, in [m].
+        reach: (n_tree,) largest path of any point of the arm per turn of each joint, in [m/rad], or per way.
+
+    Raises:
+        CellError: a rule names what is not there or is never judged, or an object's name is reserved.
+    """
+
+    def __init__(self, robot: Robot, cell: Cell) -> None:
+        self.robot, self.cell = robot, cell
+        self._library = coal()
+        self._requests = []
+        for precision in PRECISIONS:
+            request = self._library.DistanceRequest()
+            request.gjk_tolerance = request.epa_tolerance = precision
+            request.gjk_max_iterations = request.epa_max_iterations = 1000
+            self._requests.append(request)
+        T_base_world = np.linalg.inv(cell.T_world_base)
+        arm = arm_solids(robot)
+        names = {body_name(robot, body): body for body in range(-1, robot.tree.n)}
+        links_of_arm = {*names, TOOL}
+        reserved = {*names, TOOL, "world"}
+        if cell.tool is not None and cell.tool.shapes:
+            names[TOOL] = robot.tree.flange_joint
+            for shape in cell.tool.shapes:
+                arm += solids_of(
+                    shape,
+                    robot.tree.flange_joint,
+                    TOOL,
+                    robot.tree.T_joint_flange,
+                    f"{cell.file}: tool.shapes",
+                )
+        self.solids: list[Solid] = arm
+        for one in cell.objects:
+            if one.name in reserved:
+                raise CellError(
+                    f"{cell.file}: objects.{one.name} has the name of a part of the robot or of the world, "
+                    f"rename it: reserved are {', '.join(sorted(reserved))}"
+                )
+            names[one.name] = -1
+            for shape in one.shapes:
+                self.solids += solids_of(
+                    shape, -1, one.name, T_base_world @ one.T_world_frame, f"{cell.file}: objects.{one.name}"
+                )
+        for rule in cell.rules:
+            for name in rule.between:
+                if name not in names:
+                    raise CellError(
+                        f"{cell.file}: pairs: there is no {name!r}{near(name, names)}; "
+                        f"known are {', '.join(names)}"
+                    )
+        self.pairs: dict[tuple[str, str], float] = {}
+        first, second, margins, judged = [], [], [], set[frozenset[str]]()
+        self._require_free_base()
+        touching = touching_links(robot)
+        for i, j in combinations(range(len(self.solids)), 2):
+            a, b = self.solids[i], self.solids[j]
+            links = a.name in links_of_arm and b.name in links_of_arm
+            margin = cell.margin_of(a.name, b.name, links=links)
+            if {a.name, b.name} in touching or not self._judged(a, b):
+                continue
+            judged.add(frozenset({a.name, b.name}))
+            if margin is None:
+                continue
+            self.pairs[a.name, b.name] = margin
+            first.append(i)
+            second.append(j)
+            margins.append(margin)
+        for rule in cell.rules:
+            if rule.between not in judged:
+                raise CellError(
+                    f"{cell.file}: pairs: {' and '.join(sorted(rule.between))} are never judged, remove the "
+                    "rule: they are neighbours, or parts whose distance no joint changes, or have no shapes"
+                )
+        self._first, self._second = np.array(first, dtype=int), np.array(second, dtype=int)
+        self._margins = np.array(margins)
+        self._bodies = np.array([solid.body for solid in self.solids])
+        self._T = np.array([solid.T for solid in self.solids])
+        self._half = np.array([solid.half for solid in self.solids])
+        self.reach = self._reach()
+
+    def _require_free_base(self) -> None:
+        """Raise `CellError` for an object inside the base, which no motion changes; touching is allowed."""
+        for one in (solid for solid in self.solids if solid.body < 0 and not self._of_arm(solid)):
+            for base in (solid for solid in self.solids if solid.body < 0 and self._of_arm(solid)):
+                distance, _ = self._between(one, one.T, base, base.T)
+                if distance < -DEEPEST:
+                    raise CellError(
+                        f"{self.cell.file}: objects.{one.name} is inside the base of the robot: "
+                        "is its place right?"
+                    )
+
+    def _judged(self, a: Solid, b: Solid) -> bool:
+        """Return whether the joints change the distance of two solids that are not neighbours.
+
+        Neighbours are a link and the one that carries it, and two links that a closed loop joins: their
+        shapes touch at the joint.
+        """
+        if a.body == b.body:
+            return False
+        if not (self._of_arm(a) and self._of_arm(b)):
+            return True
+        parents = self.robot.tree.parents
+        carried = (a.body >= 0 and parents[a.body] == b.body) or (b.body >= 0 and parents[b.body] == a.body)
+        return not carried and not any({a.body, b.body} == set(loop.joints) for loop in self.robot.loops)
+
+    def _of_arm(self, solid: Solid) -> bool:
+        return solid.name in (TOOL, body_name(self.robot, solid.body))
+
+    def _reach(self) -> Floats:
+        """Return the largest distance of a point of the arm from each joint, over all configurations."""
+        tree = self.robot.tree
+        radius = np.zeros(tree.n)
+        for solid, T, half in zip(self.solids, self._T, self._half, strict=True):
+            if solid.body >= 0:
+                farthest = float(np.linalg.norm(T[:3, 3]) + np.linalg.norm(half))
+                radius[solid.body] = max(radius[solid.body], farthest)
+        straight = np.array(tree.kinds) == "prismatic"
+        range_ = np.maximum(np.abs(self.robot.q_min), np.abs(self.robot.q_max))
+        stroke = np.where(straight, np.abs(self.robot.embedding) @ range_, 0.0)
+        reach = radius + stroke
+        for joint in range(tree.n - 1, -1, -1):
+            parent = tree.parents[joint]
+            if parent >= 0:
+                step = float(np.linalg.norm(tree.T_parent_joint[joint][:3, 3])) + stroke[joint]
+                reach[parent] = max(reach[parent], step + reach[joint])
+        return np.where(straight, 1.0, reach)
+
+    # ----------------------------------------------------------------------------------- configurations
+
+    def poses(self, q: ArrayLike) -> Floats:
+        """Return the poses (..., S, 4, 4) of the shapes in the base frame at joint angles (..., n)."""
+        T_links = link_poses(self.robot, q)
+        base = np.broadcast_to(np.eye(4), (*T_links.shape[:-3], 1, 4, 4))
+        return np.concatenate([T_links, base], axis=-3)[..., self._bodies, :, :] @ self._T
+
+    def lower_bounds(self, poses: Floats) -> Floats:
+        """Return lower bounds (..., P) of distances less their margins, from boxes around the shapes.
+
+        `poses` (..., S, 4, 4) are those of the shapes.
+        """
+        half = (np.abs(poses[..., :3, :3]) @ self._half[..., None])[..., 0]
+        centre = poses[..., :3, 3]
+        apart = np.abs(centre[..., self._first, :] - centre[..., self._second, :])
+        gap = np.maximum(apart - half[..., self._first, :] - half[..., self._second, :], 0.0)
+        least = np.linalg.norm(gap, axis=-1)
+        near = np.nonzero(least == 0.0)
+        least[near] = self._oriented_gaps(poses, near)
+        # Boxes that touch say nothing about the depth of an overlap.
+        return np.where(least > 0.0, least, -np.inf) - self._margins
+
+    def _oriented_gaps(self, poses: Floats, places: tuple[NDArray[np.intp], ...]) -> Floats:
+        """Return the largest gaps (m,) of pairs along the axes of the boxes around their shapes.
+
+        `places` are the indices (..., pair) of the pairs.
+        """
+        *samples, pairs = places
+        first, second = self._first[pairs], self._second[pairs]
+        T, U = poses[(*samples, first)], poses[(*samples, second)]
+        R, S, apart = T[:, :3, :3], U[:, :3, :3], (U - T)[:, :3, 3]
+        turned = np.abs(np.swapaxes(R, 1, 2) @ S)
+        a, b = self._half[first], self._half[second]
+        along_first = np.abs(np.einsum("mij,mi->mj", R, apart)) - a - np.einsum("mij,mj->mi", turned, b)
+        along_second = np.abs(np.einsum("mij,mi->mj", S, apart)) - b - np.einsum("mij,mi->mj", turned, a)
+        return np.maximum(np.maximum(along_first, along_second).max(axis=1), 0.0)
+
+    def nearest(self, q: ArrayLike) -> Nearest | None:
+        """Return the pair that is nearest to its margin at joint angles (n,); None without pairs."""
+        return next(self.nearest_each(np.atleast_2d(q)))
+
+    def nearest_each(self, q: ArrayLike) -> Iterator[Nearest | None]:
+        """Yield the nearest pair at each of the joint angles (N, n); None without pairs."""
+        q = np.asarray(q)
+        for start in range(0, len(q), BLOCK):
+            poses = self.poses(q[start : start + BLOCK])
+            if len(self._margins):
+                yield from map(self._nearest, poses, self.lower_bounds(poses))
+            else:
+                yield from [None] * len(poses)
+
+    def _nearest(self, poses: Floats, bounds: Floats) -> Nearest:
+        """Return the nearest pair for poses (S, 4, 4), with lower bounds (P,) of its distances."""
+        best, found = np.inf, None
+        for pair in np.argsort(bounds):
+            if bounds[pair] >= best:
+                break
+            distance, points = self._distance(pair, poses)
+            if distance - self._margins[pair] < best:
+                best = distance - self._margins[pair]
+                found = pair, distance, points
+        assert found is not None
+        return self._result(*found)
+
+    def meshes(self, q: ArrayLike) -> list[tuple[Floats, NDArray[np.int64], str]]:
+        """Return vertices in the base frame, triangles and names of the tool and the objects."""
+        poses = self.poses(q)
+        found = []
+        for solid, T in zip(self.solids, poses, strict=True):
+            if solid.name == TOOL or not self._of_arm(solid):
+                vertices, faces = triangles_of(solid)
+                found.append((vertices @ T[:3, :3].T + T[:3, 3], faces, solid.name))
+        return found
+
+    def all_pairs(self, q: ArrayLike) -> list[Nearest]:
+        """Return the nearest shapes of every pair of names at joint angles (n,), nearest first."""
+        (angles,) = joint_vectors(self.robot, q=q)
+        poses = self.poses(angles)
+        found: dict[tuple[str, str], Nearest] = {}
+        for pair in range(len(self._margins)):
+            one = self._result(pair, *self._distance(pair, poses))
+            if one.pair not in found or one.distance < found[one.pair].distance:
+                found[one.pair] = one
+        return sorted(found.values(), key=lambda one: one.distance)
+
+    def _result(self, pair: int, distance: float, points: Floats) -> Nearest:
+        names = self.solids[self._first[pair]].name, self.solids[self._second[pair]].name
+        return Nearest(distance, float(self._margins[pair]), names, points)
+
+    def _distance(self, pair: int, poses: Floats) -> tuple[float, Floats]:
+        """Return the signed distance of the shapes of a pair, in [m], and their nearest points (2, 3)."""
+        i, j = int(self._first[pair]), int(self._second[pair])
+        return self._between(self.solids[i], poses[i], self.solids[j], poses[j])
+
+    def _between(self, a: Solid, T_a: Floats, b: Solid, T_b: Floats) -> tuple[float, Floats]:
+        """Return the signed distance of two shapes at their poses, and their nearest points."""
+        places = [self._library.Transform3s(T[:3, :3].copy(), T[:3, 3].copy()) for T in (T_a, T_b)]
+        for request in self._requests:
+            result = self._library.DistanceResult()
+            distance = self._library.distance(a.geometry, places[0], b.geometry, places[1], request, result)
+            if abs(distance) < FAR:
+                points = np.array([result.getNearestPoint1(), result.getNearestPoint2()])
+                return float(distance), points
+        raise CellError(f"the distance of {a.name} and {b.name} cannot be computed")

@@ -1,0 +1,239 @@
+"""Statistics of a sweep: the share of passing trials, the importance of the inputs, and the worst trials."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from twin.base.arrays import Floats
+
+CONFIDENCE = 0.95
+
+FEWEST_DIFFERENT = 10
+"""Smallest number of draws that differ from the rest for an interval from their scatter."""
+
+MOST_CLASSES = 10
+"""Largest number of classes of an input, for the variance that it explains."""
+
+FEWEST_TRIALS = 10
+"""Smallest number of trials for the importance of inputs."""
+
+
+class Share(NamedTuple):
+    """Share of trials, with its 95 % confidence interval.
+
+    Attributes:
+        share: the share, from 0 to 1.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        draws: number of draws.
+        method: method of the interval: "binomial", "draws" or "replicates", see `pass_share`.
+    """
+
+    share: float
+    low: float
+    high: float
+    draws: int
+    method: str
+
+
+class Importance(NamedTuple):
+    """Importance of one input for a figure.
+
+    Attributes:
+        name: name of the input.
+        explained: share of the variance of the figure's ranks that this input explains by itself, from 0 to
+            1, also if the figure is not monotonic in the input.
+        correlation: Spearman's rank correlation, from -1 (decreasing) to 1 (increasing).
+    """
+
+    name: str
+    explained: float
+    correlation: float
+
+
+def pass_share(passes: ArrayLike, draw: ArrayLike, replicate: ArrayLike) -> Share:
+    """Return the share of passing trials, with its 95 % confidence interval.
+
+    The trials of one draw at all grid points share their random values. So draws and not trials are
+    independent: first the share of passing trials of each draw is computed. Then the interval is
+
+    - "binomial" (Clopper and Pearson 1934), which contains the true share in at least 95 % of all cases
+      whatever its value: if draws are independent and each passes or fails;
+    - "draws", Student's t of the draws' shares: if draws are independent and have a grid;
+    - "replicates", Student's t of the replicates' shares: if the design is stratified, with draws that depend
+      on each other within a replicate. The number of passing draws in a replicate is an integer, so its
+      standard deviation is assumed to be at least 1/2, that of an integer that is equally often n and n + 1.
+
+    Student's t is too narrow if few draws differ from the rest, and has no width if all trials pass. So if
+    fewer than `FEWEST_DIFFERENT` draws differ, the interval is "binomial", as if draws were independent and
+    each passed or failed: of all distributions of shares with a given mean, that of 0 and 1 has the largest
+    variance, and stratified designs hardly scatter more than independent draws. So the interval is rather too
+    wide.
+
+    If nothing varies at random (`Design.is_random`), the share is that of the grid points, and the interval
+    has no meaning.
+
+    Args:
+        passes: (N,) whether each trial passes.
+        draw: (N,) draw of each trial, see `twin.sweeps.design.Points`.
+        replicate: (N,) replicate of each draw; all the same if draws are independent.
+
+    Raises:
+        ValueError: there are no trials, or the lengths differ.
+    """
+    from scipy.special import stdtrit
+
+    passes, draw, replicate = np.asarray(passes, dtype=bool), np.asarray(draw), np.asarray(replicate)
+    if not (passes.ndim == 1 and passes.shape == draw.shape == replicate.shape and passes.size > 0):
+        raise ValueError(
+            f"expected passes, draw and replicate of one shape (N,) with N > 0, "
+            f"got {passes.shape}, {draw.shape} and {replicate.shape}"
+        )
+    _, first, of_draw = np.unique(draw, return_index=True, return_inverse=True)
+    shares = _means(passes, of_draw)
+    _, of_replicate = np.unique(replicate[first], return_inverse=True)
+    stratified = of_replicate.max() > 0
+    share, draws = float(shares.mean()), len(shares)
+
+    most_common = np.unique(shares, return_counts=True)[1].max()
+    passes_or_fails = bool(np.all((shares == 0.0) | (shares == 1.0)))
+    if draws - most_common < FEWEST_DIFFERENT or (passes_or_fails and not stratified):
+        return Share(share, *binomial_interval(share * draws, draws), draws, "binomial")
+    if stratified:
+        units = _means(shares, of_replicate)
+        scatter = max(units.std(ddof=1), 0.5 * len(units) / draws)
+    else:
+        units = shares
+        scatter = units.std(ddof=1)
+    quantile = stdtrit(len(units) - 1, 0.5 + CONFIDENCE / 2.0)  # of Student's t
+    half = float(quantile * scatter / np.sqrt(len(units)))
+    method = "replicates" if stratified else "draws"
+    return Share(share, max(0.0, share - half), min(1.0, share + half), draws, method)
+
+
+def binomial_interval(passing: float, draws: int) -> tuple[float, float]:
+    """Return the exact 95 % confidence interval of a share of independent draws (Clopper and Pearson 1934).
+
+    It equals `scipy.stats.binomtest(passing, draws).proportion_ci()`, but `passing` need not be an integer.
+
+    Args:
+        passing: number of passing draws, from 0 to `draws`.
+        draws: number of draws.
+    """
+    from scipy.special import betaincinv
+
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if passing <= 0.0 else float(betaincinv(passing, draws - passing + 1.0, tail))
+    high = 1.0 if passing >= draws else float(betaincinv(passing + 1.0, draws - passing, 1.0 - tail))
+    return low, high
+
+
+def importances(table: NDArray[np.void], inputs: Sequence[str], figure: str) -> list[Importance]:
+    """Return the importance of each input for a figure, the largest first.
+
+    `explained` is the correlation ratio of the figure's ranks: the trials are put into at most `MOST_CLASSES`
+    classes from low to high values of the input, and the scatter of the classes' mean ranks is compared with
+    that of all ranks. It is the statistic H of Kruskal and Wallis (1952), as a share without the part that
+    chance alone gives: (H - k + 1) / (N - k) of k classes, at least 0. It is an estimate of Sobol's index of
+    first order. Spearman's correlation alone would overlook an input whose middle is best, such as the mass
+    in the controller's model. Both overlook an effect that appears only together with another input.
+
+    Args:
+        table: (N,) trials with fields for inputs and figures.
+        inputs: names of input fields; constant inputs are omitted.
+        figure: name of the field of a figure, or "passes". Infinite and NaN rank last.
+
+    Returns:
+        One row per input; none if the figure is constant, or for fewer than `FEWEST_TRIALS` trials.
+
+    Raises:
+        ValueError: the table has no such field; the message names it.
+    """
+    from scipy.stats import kruskal, rankdata
+
+    ranked = rankdata(_without_nan(table, figure))
+    rows = []
+    for name in inputs:
+        ranks = rankdata(field_of(table, name))
+        if len(table) < FEWEST_TRIALS or np.ptp(ranks) == 0.0 or np.ptp(ranked) == 0.0:
+            continue
+        classes = _classes(ranks)
+        k, N = len(classes), len(ranks)
+        H = kruskal(*(ranked[one] for one in classes))[0]
+        explained = float(np.clip((H - k + 1) / (N - k), 0.0, 1.0))
+        spearman = float(np.corrcoef(ranks, ranked)[0, 1])
+        rows.append(Importance(name, explained, spearman))
+    return sorted(rows, key=lambda row: (-row.explained, -abs(row.correlation)))
+
+
+def decisive_figure(tables: Sequence[NDArray[np.void]], limits: Mapping[str, float]) -> str:
+    """Return the figure that decides whether trials pass: the one with the limit, `joint_error` without any.
+
+    Of several limited figures it is the one that most trials exceed; of equally many, the one whose 95 %
+    quantile is largest relative to its limit.
+
+    Args:
+        tables: trials with fields for the figures.
+        limits: limits of figures, by name.
+    """
+
+    def severity(name: str) -> tuple[int, float]:
+        values = np.concatenate([_without_nan(table, name) for table in tables])
+        with np.errstate(over="ignore"):
+            quantile = np.quantile(values, 0.95, method="inverted_cdf") / max(limits[name], 1e-300)
+        return int(np.count_nonzero(values > limits[name])), float(quantile)
+
+    return max(limits, key=severity, default="joint_error")
+
+
+def worst(table: NDArray[np.void], figure: str, count: int) -> NDArray[np.intp]:
+    """Return the indices of the worst trials, the worst first.
+
+    Failing trials come first, in each group the largest figure first, infinite and NaN before all; equal
+    trials in the order of the table.
+
+    Args:
+        table: (N,) trials with the fields "passes" and that of the figure.
+        figure: name of the figure.
+        count: largest number of trials.
+
+    Raises:
+        ValueError: the table has no such field, or the count is negative.
+    """
+    if count < 0:
+        raise ValueError(f"expected a count of at least 0, got {count}")
+    order = np.lexsort(
+        (-_without_nan(table, figure), field_of(table, "passes"))
+    )  # stable; the last key has precedence
+    return order[:count]
+
+
+def _means(values: NDArray[np.generic], group: NDArray[np.intp]) -> Floats:
+    """Return the mean of the values of each group, by the groups' numbers."""
+    return np.bincount(group, weights=values) / np.bincount(group)
+
+
+def field_of(table: NDArray[np.void], name: str) -> NDArray[np.generic]:
+    """Return a field of the table.
+
+    Raises:
+        ValueError: the table has no such field; the message names it.
+    """
+    names = table.dtype.names or ()
+    if name not in names:
+        raise ValueError(f"expected a field of the table, got {name!r}; known are {', '.join(names)}")
+    return table[name]
+
+
+def _without_nan(table: NDArray[np.void], figure: str) -> Floats:
+    """Return a figure with infinity instead of NaN, which marks an arm that cannot be made."""
+    return np.nan_to_num(field_of(table, figure).astype(np.float64), nan=np.inf, posinf=np.inf)
+
+
+def _classes(ranks: Floats) -> list[NDArray[np.intp]]:
+    """Return the indices of the trials in each class of an input, from its ranks; ties are in one class."""
+    count = min(MOST_CLASSES, len(ranks) // (FEWEST_TRIALS // 2))  # at least 2, into which any input divides
+    number = np.floor((ranks - 0.5) / len(ranks) * count)
+    return [np.flatnonzero(number == k) for k in np.unique(number)]
