@@ -29,7 +29,7 @@ from typing import IO, Any
 AVAILABLE = sys.platform == "linux"
 """Whether processes are forked on this system."""
 
-ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.fork_server import serve; sys.exit(serve()())"
+ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.base.fork_server import serve; sys.exit(serve()())"
 """Program of the server and of the processes forked from it."""
 
 IMPORTED = ("NUMBA_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON", "XDG_", "HOME", "LC_", "LANG")

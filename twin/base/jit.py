@@ -2,8 +2,8 @@
 
 numba stores the machine code of a function in a folder.  This module chooses one in the user's cache whose
 name contains a digest of everything that the machine code depends on, so that its content is never out of
-date.  A file may be damaged or foreign, and such machine code does anything; `twin/base/verified_cache.py` checks
-for that.
+date.  A file may be damaged or foreign, and such machine code does anything; `verified_cache.py` checks for
+that.
 
 Where the cache cannot be written, or other users can write it, functions are compiled without being stored.
 
@@ -30,7 +30,7 @@ PACKAGES = ("twin", "controllers")
 """Packages of this project, whose functions are cached."""
 
 COMPILED = ("rotations", "multibody", "robot/drives", "kinematics", "dynamics", "trajectories", "control")
-"""Rooms of `twin` with functions that compiled functions of other rooms call."""
+"""Rooms of `twin.physics` with functions that compiled functions of other rooms call."""
 
 COUNTS, NO_COUNTS = {"_nrt": True}, {"_nrt": False}
 """Options of numba: count references to arrays, as by default, or not, in a function that makes no array.
@@ -92,7 +92,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 def source_digest(folder: Path) -> bytes:
     """Return a digest of the Python files of a folder and of the rooms `COMPILED`."""
     digest = hashlib.sha256()
-    rooms = [Path(__file__).parent / room for room in COMPILED]
+    rooms = [Path(__file__).parents[1] / "physics" / room for room in COMPILED]
     for file in sorted({*folder.glob("*.py"), *(file for room in rooms for file in room.rglob("*.py"))}):
         digest.update(file.read_bytes())
     return digest.digest()

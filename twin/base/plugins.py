@@ -27,7 +27,7 @@ GROUPS = {
 """Groups of entry points by which a package registers plugins, and the kind of each."""
 
 PACKAGES = ("twin", "controllers", "scenarios", "urdf")
-PROJECT = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 INSTALLED = (
     *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
     *(PROJECT / package for package in PACKAGES),

@@ -1,8 +1,8 @@
 """Pool of worker processes: a function is called in a worker, and its result is returned to the parent.
 
 Workers are not forked from this process, because compilers, engines and threads do not survive a fork.  On
-Linux they are forked from a server that has imported what they need, see `twin/base/fork_server.py`; elsewhere
-they are new processes.  A worker reads tasks from its standard input and writes answers to its standard
+Linux they are forked from a server that has imported what they need, see `fork_server.py`; elsewhere they are
+new processes.  A worker reads tasks from its standard input and writes answers to its standard
 output; what its code prints goes to standard error.  When the parent process ends for any reason, the
 worker's input closes and the worker ends, too.  Each worker leads a session: signals of the terminal do not
 reach it, and processes that it started end with it.
@@ -31,7 +31,7 @@ from twin.base.threads import VARIABLE, thread_count
 TRIES = 2
 """Number of attempts at a task whose process ends unexpectedly; each uses a new process."""
 
-ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.worker_processes import serve; serve()"
+ENTRY = "import sys; sys.path[:] = sys.argv[1:]; from twin.base.worker_processes import serve; serve()"
 """Program of a worker; it imports modules from the same path as its parent."""
 
 STOP = b""

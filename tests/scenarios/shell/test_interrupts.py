@@ -172,7 +172,7 @@ def test_a_signal_ends_the_process_unless_it_is_ignored_even_while_modules_are_h
     code = (
         "import os, sys, time, types\n"
         "from scenarios.shell.process import listen\n"
-        "for name in ('multiprocessing', 'twin.worker_processes'):\n"
+        "for name in ('multiprocessing', 'twin.base.worker_processes'):\n"
         "    sys.modules[name] = types.ModuleType('half')\n"
         "listen()\n"
         "os.kill(os.getpid(), 2)\n"

@@ -14,7 +14,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, ({largest}, most))
 from twin.physics.kinematics.joint_turns import principal
 from twin.base.jit import imported
 
-TEXT = '''from twin.jit import cached_njit
+TEXT = '''from twin.base.jit import cached_njit
 
 @cached_njit()
 def cube(x):

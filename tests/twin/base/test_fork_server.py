@@ -77,7 +77,7 @@ def test_variables_that_modules_read_on_import_or_the_end_of_a_server_start_a_ne
 
 def test_the_server_ends_when_its_parent_is_killed():
     program = (
-        "import time\nfrom twin import fork_server\n"
+        "import time\nfrom twin.base import fork_server\n"
         "fork_server.fork('time:time').wait(60.0)\n"
         "print(fork_server._servers[0].process.pid, flush=True)\ntime.sleep(600.0)\n"
     )

@@ -19,7 +19,7 @@ from twin.base.jit import compiled, imported
 from twin.physics.control.control_law import is_compiled
 from twin.physics.rotations.rotations import rigidity_error
 
-HEAD = "from twin.jit import compiled\n"
+HEAD = "from twin.base.jit import compiled\n"
 INNER = HEAD + "@compiled\ndef inner():\n    return {}\n"
 MIDDLE = (
     HEAD + "from twin.physics.rotations.inner import inner\n@compiled\ndef middle():\n    return inner()\n"
@@ -31,12 +31,13 @@ OUTER = (
 
 def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
     """Also in a room of another package; a change elsewhere compiles nothing."""
-    top, rotations, laws = (tmp_path / name for name in ("twin", "twin/physics/rotations", "controllers"))
-    for package in (top, rotations, laws):
+    names = ("twin", "twin/base", "twin/physics", "twin/physics/rotations", "controllers")
+    for package in (tmp_path / name for name in names):
         package.mkdir()
         (package / "__init__.py").write_text("")
+    base, rotations, laws = (tmp_path / name for name in names if name not in ("twin", "twin/physics"))
     for module in (jit, verified_cache, atomic_file):
-        shutil.copy(module.__file__, top)
+        shutil.copy(module.__file__, base)
     (rotations / "middle.py").write_text(MIDDLE)
     (laws / "outer.py").write_text(OUTER)
     program = (
@@ -46,7 +47,7 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
     answers = []
     for value in (1, 2, 2):
         (rotations / "inner.py").write_text(INNER.format(value))
-        (top / "errors.py").write_text(f"# change {len(answers)}")
+        (base / "errors.py").write_text(f"# change {len(answers)}")
         ended = Fork(program, NUMBA, XDG_CACHE_HOME=str(tmp_path)).wait()
         assert not ended.stderr
         answers.append(ended.stdout.split())
@@ -74,15 +75,18 @@ def of_project(name):
 
 
 def test_the_digest_of_a_compiled_function_covers_all_that_it_calls():
-    house = Path(jit.__file__).parents[1]
+    house = Path(jit.__file__).parents[2]
     for file in (file for package in jit.PACKAGES for file in (house / package).rglob("*.py")):
-        if "from twin.jit import" in (text := file.read_text(encoding="utf-8")) or "compiled_law" in text:
+        if (
+            "from twin.base.jit import" in (text := file.read_text(encoding="utf-8"))
+            or "compiled_law" in text
+        ):
             importlib.import_module(".".join(file.relative_to(house).with_suffix("").parts))
     of_modules = [vars(module) for name, module in sys.modules.items() if of_project(name)]
     values = [value for variables in of_modules for value in variables.values()]
     compiled_ones = [v for v in values if is_jitted(v) or (isinstance(v, FunctionType) and is_compiled(v))]
     assert len(compiled_ones) > 100
-    covered = {Path(jit.__file__).parent / room for room in jit.COMPILED}
+    covered = {house / "twin" / "physics" / room for room in jit.COMPILED}
     for one in compiled_ones:
         room = Path(getattr(one, "py_func", one).__code__.co_filename).parent
         for function in called(one, set()):
@@ -113,7 +117,7 @@ def test_user_function_is_not_cached_and_options_have_separate_entries(kernels_f
     assert len({function.stats.cache_path for function in functions}) == 2
 
 
-TEXT = "from twin.jit import cached_njit\n@cached_njit()\ndef twice(x):\n    return 2.0 * x\n"
+TEXT = "from twin.base.jit import cached_njit\n@cached_njit()\ndef twice(x):\n    return 2.0 * x\n"
 
 
 def test_a_module_is_written_once_for_all_processes_and_only_what_is_compiled_is_reported(

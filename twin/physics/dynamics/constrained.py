@@ -289,7 +289,7 @@ def constrained_forward_dynamics(
 
     Example:
         >>> from twin import load
-        >>> from twin.physics.dynamics.constrained import Plane, constrained_forward_dynamics, surface_constraint
+        >>> from twin.dynamics import Plane, constrained_forward_dynamics, surface_constraint
         >>> robot, q, qd = load("two_link").mounted("wall"), [0, 1.5708], [0, 0]
         >>> held = surface_constraint(robot, q, qd, Plane(point=[1, 0, 0], normal=[1, 0, 0]))
         >>> constrained_forward_dynamics(robot, q, qd, [0, 0], held).multipliers.round(3).tolist()

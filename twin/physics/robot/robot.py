@@ -363,7 +363,7 @@ class Robot(Portable):
 
     @cached_property
     def kernels(self) -> Any:
-        """Compiled functions of this geometry; see `twin.multibody.kernels.kernels_for`."""
+        """Compiled functions of this geometry; see `twin.physics.multibody.kernels.kernels_for`."""
         from twin.physics.multibody.kernels import kernels_for
 
         return kernels_for(self.tree, self.embedding, self.embedding_offset, self.loops)

@@ -197,7 +197,7 @@ class Processes(Pool):
     """Worker processes of this machine; they start when they are first needed, and end with the block.
 
     Args:
-        workers: number of processes; by default the number of threads of `twin.threads`.
+        workers: number of processes; by default the number of threads of `twin.base.threads`.
 
     Raises:
         ClusterError: a chunk ended its process twice, or workers have another version of this project.

@@ -1,7 +1,7 @@
 """Encoding and decoding of both messages, rejection of malformed ones, and order by numbers.
 
-`EGM_FUZZ=1000000 python -m pytest tests/twin/abb/egm/test_messages.py -n 0` decodes a million cases of arbitrary
-bytes.
+`EGM_FUZZ=1000000 python -m pytest tests/twin/abb/egm/test_messages.py -n 0` decodes a million cases of
+arbitrary bytes.
 """
 
 import os

@@ -94,7 +94,7 @@ def test_foreign_client_guides_the_tool_pose(client, robot):
 
 IMPORTS = {
     "abb_robot_client": "import twin.abb.egm.wire.schema\nfrom abb_robot_client.egm import egm_pb2\n",
-    "ABBRobotEGM": "from ABBRobotEGM.egm import egm_pb2\nimport twin.egm.wire.schema\n",
+    "ABBRobotEGM": "from ABBRobotEGM.egm import egm_pb2\nimport twin.abb.egm.wire.schema\n",
 }
 HAND_OVER = "import sys; sys.stdout.buffer.write(egm_pb2.DESCRIPTOR.serialized_pb)"
 NEWER = {

@@ -1,4 +1,4 @@
-"""The traps of PyBullet that `twin/physics/engine/` keeps shut, one test a trap; those of the file are elsewhere.
+"""The traps of PyBullet that the engine's room keeps shut, one test a trap; those of the file are elsewhere.
 
 Each test fails when its cure is taken out; the name says which trap is open again.
 """

@@ -1,0 +1,2 @@
+from . import egm as egm
+from . import rapid as rapid

@@ -1,0 +1,2 @@
+from . import identification as identification
+from . import logs as logs
