@@ -164,7 +164,7 @@ def one_of(value: str, what: str, known: tuple[str, ...]) -> None:
         >>> from scenarios.options import one_of
         >>> one_of("hex", "shape of the path", ("circle", "square"))
         Traceback (most recent call last):
-        twin.errors.UnknownNameError: unknown shape of the path 'hex': known are circle, square
+        twin.base.errors.UnknownNameError: unknown shape of the path 'hex': known are circle, square
     """
     if value not in known:
         raise UnknownNameError(f"unknown {what} {value!r}: known are {', '.join(known)}")

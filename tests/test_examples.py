@@ -24,7 +24,7 @@ COMPLETE = {path.stem for path in REFERENCE.glob("*.rst")}
 
 WITHOUT = {
     "twin.view": "it opens a page in a browser",
-    "twin.abb.egm.replay": "it needs a robot and a client at once",
+    "twin.egm.replay": "it needs a robot and a client at once",
 }
 """Functions of these pages that need no example, and why."""
 

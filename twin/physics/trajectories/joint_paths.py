@@ -127,7 +127,7 @@ def check_singularities(robot: Robot, samples: Samples) -> None:
         >>> check_singularities(twin.load("irb140"), twin.sample(move, period=0.01))
         Traceback (most recent call last):
             ...
-        twin.errors.SingularityError: sample 40 at t = 0.4 s: wrist singularity, the sine of the angle
+        twin.base.errors.SingularityError: sample 40 at t = 0.4 s: wrist singularity, the sine of the angle
         between axes 4 and 6 is 0.00477 (joint_5 at 0.273186 deg); the motion covers 0.00518 in one sample,
         so it passes through
     """

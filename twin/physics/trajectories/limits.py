@@ -34,7 +34,7 @@ def check_peak(
         >>> check_peak(peak, limit, "rad/s", time=lambda joint: 0.5)
         Traceback (most recent call last):
             ...
-        twin.errors.LimitError: joint 2 would reach a speed of 3 rad/s at t = 0.5 s, its limit is 2 rad/s
+        twin.base.errors.LimitError: joint 2 would reach a speed of 3 rad/s at t = 0.5 s, its limit is 2 rad/s
     """
     joint = int(np.argmax(peak / limit))
     if not peak[joint] <= limit[joint] * (1.0 + ROUND_OFF):

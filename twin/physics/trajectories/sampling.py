@@ -228,8 +228,8 @@ def check_limits(robot: "Robot", samples: "Samples") -> None:
         >>> check_limits(twin.load("irb140"), twin.sample(still, period=0.01))
         Traceback (most recent call last):
             ...
-        twin.errors.LimitError: joint_6 would be at 401.07 deg (7 rad) at t = 0 s (sample 0), its range is
-        -400 deg (-6.98132 rad) to 400 deg (6.98132 rad)
+        twin.base.errors.LimitError: joint_6 would be at 401.07 deg (7 rad) at t = 0 s (sample 0), its range
+        is -400 deg (-6.98132 rad) to 400 deg (6.98132 rad)
     """
     q, qd = samples.q, samples.qd
     if q.ndim != 2 or q.shape[1] != robot.n:
@@ -265,8 +265,8 @@ def check_radians(robot: "Robot", samples: "Samples") -> None:
         >>> check_radians(twin.load("irb140"), twin.sample(still, period=0.01))
         Traceback (most recent call last):
             ...
-        twin.errors.LimitError: joint_1 would be at 1718.87 deg (30 rad) at t = 0 s (sample 0), its range is
-        -180 deg (-3.14159 rad) to 180 deg (3.14159 rad); angles are in radians, are these degrees?
+        twin.base.errors.LimitError: joint_1 would be at 1718.87 deg (30 rad) at t = 0 s (sample 0), its range
+        is -180 deg (-3.14159 rad) to 180 deg (3.14159 rad); angles are in radians, are these degrees?
     """
     if far_outside(robot, samples.q).any():
         check_limits(robot, samples)
