@@ -58,6 +58,20 @@ def _inverse_dynamics(robot, model, data, sample, meter):
         goal=2.0,
     )  # fmt: skip
 
+    yield meter.compare(
+        "forward dynamics with rotors, public function", "pin.aba with armature",
+        lambda: twin.forward_dynamics(rigid, q, qd, qdd), lambda: pin.aba(armed, data, q, qd, qdd),
+        calls=5000, agree=within(1e-11), goal=None,
+    )  # fmt: skip
+    many = np.random.default_rng(1).uniform(-1, 1, (3, meter.batch, robot.n))
+    few = [tuple(np.array(vector) for vector in one) for one in many[:, :LOOPED].swapaxes(0, 1)]
+    yield meter.compare(
+        f"inverse dynamics with rotors, batch of {meter.batch}, a sample", "pin.rnea with armature, a loop",
+        lambda: twin.inverse_dynamics(rigid, *many), lambda: [pin.rnea(armed, data, *one) for one in few],
+        ours_per_call=meter.batch, theirs_per_call=len(few), goal=0.15,
+        agree=lambda ours, _: same(ours[:LOOPED], [pin.rnea(armed, data, *one).copy() for one in few], 1e-12),
+    )  # fmt: skip
+
     name = "inverse dynamics, public function"
     call = _pybullet(robot, sample)
     yield meter.compare(name, "PyBullet calculateInverseDynamics", public, call, **single)

@@ -70,8 +70,8 @@ def no_rows(*_):
 
 
 GROUPS = (
-    "closed_loop", "dynamics", "egm", "inverse_kinematics", "parallelogram", "rollouts", "start_up", "sweeps",
-    "time_laws",
+    "closed_loop", "dynamics", "egm", "features", "inverse_kinematics", "parallelogram", "rollouts",
+    "start_up", "sweeps", "time_laws",
 )  # fmt: skip
 
 

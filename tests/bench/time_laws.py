@@ -25,7 +25,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
     one_way = twin.quintic(start, end, duration=1.0)(np.linspace(0.05, 0.95, 201))[0]
     there_and_back = start + 0.7 * (end - start) * np.sin(np.pi * s) + 0.05 * s
     for what, path, goal in (("one way", one_way, 1.0), ("there and back", there_and_back, 2.0)):
-        ours, theirs = (lambda path=path: twin.time_optimal(robot, path)), _toppra(robot, path)
+        ours, theirs = (lambda path=path: twin.time_optimal(robot, path)), toppra_motion(robot, path)
         shares = [_largest_share(robot, *motion) for motion in (_sampled(ours()), _their_samples(theirs()))]
         yield meter.compare(
             f"fastest motion {what}, torque {shares[0]:.3f}", f"TOPP-RA, torque {shares[1]:.3f}",
@@ -33,7 +33,7 @@ def rows(robot: Robot, meter: Meter) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _toppra(robot: Robot, path):
+def toppra_motion(robot: Robot, path):
     """Return the function that computes the trajectory of TOPP-RA with its interpolation scheme."""
     import toppra
     from toppra import algorithm, constraint
