@@ -107,7 +107,7 @@ def _identification(robot: Robot, meter: Meter) -> Row:
 
     Ours has the deviations of the parameters, too, and tests the recording.
     """
-    log = JointTracking(duration=2.0 if meter.is_short else 4.0).run().log
+    log = JointTracking(duration=4.0).run().log
     log_tau, qdd = log.tau[:-1], np.diff(log.qd, axis=0) / log.time_step  # exact, as the engine's steps are
     model = Pinocchio(robot.urdf, robot.joint_names).model
     data = model.createData()
