@@ -116,8 +116,8 @@ def motor_torque(model: Model, q: NDArray, qd: NDArray, qdd: NDArray, load: NDAr
     if len(load) > 0:
         if np.isnan(load[0, 0]):  # a plant starts with the load of an arm that is not accelerated
             model.bias(q, qd, model.inertias, model.gravity, load[0])
-        before[:] = load[0]
-        load[0] = tau
+        for i in range(len(tau)):  # numba compiles the text of an error for `load[0] = tau`
+            before[i], load[0, i] = load[0, i], tau[i]
     add_drive_torque(model.drives, qd, qdd, model.period, before, tau)
 
 
