@@ -192,7 +192,7 @@ class Identify(Command):
 
         import twin
         from scenarios.data.identification.report import Report
-        from twin.data.identification.bias_check import check_bias
+        from twin.data.identification.deviations import check_bias
         from twin.data.identification.physical import file_findings, physical_solution
         from twin.data.identification.robot_file import require_place, write_robot_file
 
@@ -344,7 +344,7 @@ def _identify_gains(given: Identify, robot: Robot, load: str) -> int:
     import numpy as np
 
     from scenarios.data.identification.report import GainReport
-    from twin.data.identification.gains import identify_gains
+    from twin.data.identification.payload import identify_gains
 
     drives = robot.drives
     if (

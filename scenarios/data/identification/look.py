@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twin.base.errors import TwinError
-from twin.data.identification.delay import found_delay
+from twin.data.identification.alternatives import found_delay
 from twin.data.identification.identify import Source, measured_sources
 from twin.data.identification.measurements import Filtering, Measurements
 from twin.data.identification.torque_model import TorqueModel, friction_of, identifiable
@@ -89,7 +89,7 @@ def _draw(panels: NDArray[Any], robot: Robot, one: Any, filtering: Filtering | N
 
 def _saturated(t: Floats, tau: Floats) -> tuple[Floats, Floats]:
     """Return times and values of torques that stay exactly at their largest or smallest value."""
-    from twin.data.identification.model_faults import plateau
+    from twin.data.identification.requirements import plateau
 
     flat = np.stack([plateau(column) for column in tau.T], axis=1)
     return np.broadcast_to(t[:, None], tau.shape)[flat], tau[flat]

@@ -13,11 +13,8 @@ from rich.text import Text
 
 from scenarios.report.documents import attributes, write_document
 from scenarios.report.tables import plain_table, table_of
-from twin.data.identification.gains import GainEstimate
-from twin.data.identification.least_squares import JointResiduals
-from twin.data.identification.near_rest import without_rest
-from twin.data.identification.outliers import sample_residuals
-from twin.data.identification.payload import NAMES, UNITS, PayloadEstimate
+from twin.data.identification.least_squares import JointResiduals, sample_residuals, without_rest
+from twin.data.identification.payload import NAMES, UNITS, GainEstimate, PayloadEstimate
 from twin.data.identification.result import Identification
 from twin.physics.multibody.tree import body_from_parameters
 from twin.physics.robot.units import joint_unit
@@ -26,7 +23,7 @@ from twin.studies.views.plots import COLOURS
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from twin.data.identification.bias_check import BiasCheck
+    from twin.data.identification.deviations import BiasCheck
     from twin.data.identification.physical import PhysicalSolution
     from twin.data.logs.recordings.finding import Finding
     from twin.physics.robot.robot import Robot

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import Floats
 from twin.base.errors import IdentificationWarning
-from twin.data.identification.delay import delay_finding, found_delay, without_delay
+from twin.data.identification.alternatives import delay_finding, found_delay, without_delay
 from twin.data.identification.deviations import (
     KINDS,
     Part,
@@ -22,36 +22,40 @@ from twin.data.identification.deviations import (
     warn_of_repetition,
     weighted_residuals,
 )
-from twin.data.identification.extrapolation import warn_of_extrapolation
-from twin.data.identification.inspection import measured_parts
 from twin.data.identification.least_squares import (
     Fit,
     Triangles,
+    chosen_min_speed,
     fitted,
     joint_residuals,
     solved,
+    spike_findings,
     triangles,
+    used_equally,
+    useless_friction,
+    with_weights,
+    without_rest,
+    without_spikes,
 )
 from twin.data.identification.measurements import (
     Filtering,
     Measurements,
+    measured_parts,
     measurements_of_log,
     motion_at,
 )
-from twin.data.identification.model_faults import model_findings
-from twin.data.identification.near_rest import chosen_min_speed, useless_friction, without_rest
-from twin.data.identification.outliers import spike_findings, without_spikes
 from twin.data.identification.requirements import (
     Undetermined,
     mass_factor,
+    model_findings,
     require_motion,
     require_rank,
     require_units,
+    warn_of_extrapolation,
     warn_of_masses,
 )
 from twin.data.identification.result import Identification
 from twin.data.identification.torque_model import FRICTION, TorqueModel, friction_of, identifiable
-from twin.data.identification.weights import used_equally, with_weights
 from twin.data.logs.log import Log
 from twin.data.logs.recordings.finding import Finding
 from twin.data.logs.recordings.torque_recording import TorqueRecording

@@ -11,8 +11,9 @@ speeds are measured as well, they are a second source of derivatives: that of le
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,19 +22,191 @@ from numpy.typing import NDArray
 from twin.base.arrays import Floats
 from twin.base.errors import IdentificationError
 from twin.base.formatting import short_repr
-from twin.data.identification.filters import (
-    HIGHEST,
-    NOISE_BANDWIDTH,
-    POSITION_FACTOR,
-    LowPass,
-    chosen_cutoff,
-    differences,
-    less_noisy,
-)
 from twin.data.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.data.logs.log import Log
-from twin.data.logs.recordings.finding import Finding
+from twin.data.logs.recordings.even_time import parts_between_gaps, with_even_times
+from twin.data.logs.recordings.faults import (
+    frozen_torques,
+    jumps,
+    lost_rows,
+    unwrapped,
+    without_held,
+    without_spikes,
+)
+from twin.data.logs.recordings.finding import Finding, joint_names
 from twin.data.logs.recordings.torque_recording import TorqueRecording, torque_recording
+from twin.physics.robot.robot import Robot
+
+ORDER = 4
+
+NOISE_BANDWIDTH = np.pi / 8 / np.sin(np.pi / 8) * 7 / 8
+"""Width of an ideal low-pass that passes as much white noise, over the cut-off: that of `(1 + x^8)^-2`."""
+
+POSITION_FACTOR = 5.0
+"""Cut-off of the positions relative to that of the torques; it hardly affects what the latter passes."""
+
+SPEED_FACTOR = 3.0
+"""Cut-off of the torques relative to the frequency below which the joints' speeds have `SPEED_SHARE` of
+their power; gravity, centrifugal torques and friction contain multiples of this frequency.
+"""
+
+SPEED_SHARE = 0.99
+
+FASTEST = 100.0
+"""Highest frequency that is attributed to motion, in [Hz]; higher ones are noise."""
+
+HIGHEST = 0.2
+"""Highest cut-off that is chosen, in samples per period."""
+
+ABOVE_NOISE = 20.0
+"""Smallest ratio of a spectral line to the noise for which it is attributed to motion."""
+
+NEGLIGIBLE = 1e-10
+"""Magnitude of the filter's impulse response, relative to its peak, below which it is truncated."""
+
+DIFFER = 0.03
+"""Largest difference of measured speeds from those of positions, relative to them."""
+
+
+def chosen_cutoff(q: Floats, period: float) -> float:
+    """Choose the cut-off for the torques from a motion, in [Hz].
+
+    Args:
+        q: (N, n) positions.
+        period: time between two samples, in [s].
+
+    Raises:
+        IdentificationError: the motion of a joint does not exceed its noise.
+    """
+    from scipy.signal import periodogram
+
+    f, power = periodogram(q - np.mean(q, axis=0), 1.0 / period, window="blackman", axis=0)
+    noise = np.median(power[f >= 0.25 / period], axis=0)
+    motion = np.where((power > ABOVE_NOISE * noise) & (f <= FASTEST)[:, None], power, 0.0)
+    speed = np.cumsum(motion * f[:, None] ** 2, axis=0)
+    if not np.all(speed[-1] > 0):
+        joint = int(np.argmin(speed[-1] > 0)) + 1
+        raise IdentificationError(
+            f"the motion of joint {joint} does not exceed its noise: give a cut-off, in Hz, or lock "
+            "it if it stands still (--lock NAME=POSITION, or [joints.locked] in its robot.toml)"
+        )
+    highest = np.max([f[np.searchsorted(s, SPEED_SHARE * s[-1])] for s in speed.T])
+    cutoff = min(SPEED_FACTOR * highest, HIGHEST / period)
+    return float(np.round(cutoff, 1 - int(np.floor(np.log10(cutoff)))))
+
+
+@dataclass(frozen=True)
+class LowPass:
+    """Low-pass filter: Butterworth, applied forward and backward.
+
+    Attributes:
+        cutoff: frequency at which half the amplitude remains after both passes, in [Hz].
+        period: time between two samples, in [s].
+    """
+
+    cutoff: float
+    period: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.cutoff < 0.5 / self.period:
+            raise IdentificationError(
+                f"a cut-off of {self.cutoff:g} Hz is out of range for a sample every {self.period:g} s: "
+                f"expected one above 0 and below {0.5 / self.period:g} Hz"
+            )
+
+    @cached_property
+    def sections(self) -> Floats:
+        """Second-order sections of the filter for `scipy.signal.sosfiltfilt`."""
+        from scipy.signal import butter
+
+        sections: Any = butter(ORDER, self.cutoff, fs=1.0 / self.period, output="sos")
+        return sections
+
+    def filtered(self, values: Floats) -> Floats:
+        """Return signals (N, ...) filtered along the first axis."""
+        from scipy.signal import sosfiltfilt
+
+        return sosfiltfilt(self.sections, values, axis=0)
+
+    @cached_property
+    def response(self) -> Floats:
+        """Impulse response (2 L + 1,) of the filter, centred and truncated where it is negligible."""
+        from scipy.signal import sosfiltfilt
+
+        half = int(np.ceil(12.0 / (self.cutoff * self.period)))
+        impulse = np.zeros(2 * half + 1)
+        impulse[half] = 1.0
+        response = sosfiltfilt(self.sections, impulse, padlen=0)
+        reach = int(np.max(np.abs(np.flatnonzero(np.abs(response) > NEGLIGIBLE * response[half]) - half)))
+        return response[half - reach : half + reach + 1]
+
+    def rows(self, indices: np.ndarray, first: int, values: Floats) -> Floats:
+        """Return the filtered signals at selected samples.
+
+        Args:
+            indices: (m,) indices of the samples.
+            first: index of the first sample in `values`.
+            values: (M, ...) all samples within reach of the impulse response.
+
+        Returns:
+            (m, ...) values that agree with `filtered` far from its ends.
+        """
+        reach = len(self.response) // 2
+        weights = np.zeros((len(indices), len(values)))
+        for row, place in zip(weights, indices, strict=True):
+            start = place - reach - first
+            row[start : start + len(self.response)] = self.response
+        return (weights @ values.reshape(len(values), -1)).reshape(len(indices), *values.shape[1:])
+
+
+def differences(q: Floats, period: float) -> tuple[Floats, Floats]:
+    """Return speeds and accelerations (N, n) by central differences; the first and last repeat neighbours."""
+    forward = np.diff(q, axis=0) / period
+    qd, qdd = np.empty_like(q), np.empty_like(q)
+    qd[1:-1] = (forward[1:] + forward[:-1]) / 2.0
+    qdd[1:-1] = (forward[1:] - forward[:-1]) / period
+    for rates in (qd, qdd):
+        rates[0], rates[-1] = rates[1], rates[-2]
+    return qd, qdd
+
+
+def less_noisy(
+    qd: Floats, qdd: Floats, seen: Floats, low_pass: LowPass
+) -> tuple[Floats, Floats, str, tuple[Finding, ...]]:
+    """Return speeds and accelerations (N, n) of positions or of measured speeds, whichever have less noise.
+
+    The noise is what the filter of the torques removes from them.
+
+    Args:
+        qd: (N, n) speeds by the positions.
+        qdd: (N, n) accelerations by the positions.
+        seen: (N, n) measured speeds, filtered as the positions.
+        low_pass: filter of the torques.
+
+    Returns:
+        Speeds, accelerations, a phrase on what is used, and a finding if measured speeds are others.
+    """
+
+    def size(values: Floats) -> Floats:
+        return np.sqrt(np.mean(values**2, axis=0))
+
+    def noise(rates: Floats) -> Floats:
+        return size(rates - low_pass.filtered(rates))
+
+    by_speeds = differences(seen, low_pass.period)[0]
+    off = size(low_pass.filtered(seen - qd)) / np.maximum(size(low_pass.filtered(qd)), np.finfo(float).tiny)
+    better = [(noise(b) < noise(a)) & (off <= DIFFER) for a, b in ((qd, seen), (qdd, by_speeds))]
+    joints = (np.flatnonzero(np.any(better, axis=0)) + 1).tolist()
+    used = f", measured speeds of {joint_names(joints)}" if joints else ""
+    findings = ()
+    if joints := (np.flatnonzero(off > DIFFER) + 1).tolist():
+        text = (
+            f"the measured speeds of {joint_names(joints)} differ from those of the positions by up to "
+            f"{100 * np.max(off):.3g} %: not used"
+        )
+        findings = (Finding("speeds", tuple(joints), text, stops=False),)
+    return np.where(better[0], seen, qd), np.where(better[1], by_speeds, qdd), used, findings
+
 
 FAR_FROM_REST = 7.0
 """Multiple of the Stribeck speed at which static friction has decayed to Coulomb friction up to e^-49."""
@@ -68,7 +241,7 @@ class Measurements:
         weights: (N, n) weights of the samples in both sides of the equations; `None` for 1.
         motor: motion of the motors, where encoders see both sides of the gears, otherwise `None`.
         row_weights: (N, n) weights of the filtered equations in the fit, 0 to exclude one; `None` for 1.
-        findings: what was wrong with the recording, see `twin.identification.inspection`.
+        findings: what was wrong with the recording, see `measured_parts`.
     """
 
     name: str
@@ -375,3 +548,70 @@ def _mirrored(first: int, end: int, N: int) -> NDArray[np.intp]:
     period = 2 * max(N - 1, 1)
     back = np.arange(first, end) % period
     return np.minimum(back, period - back)
+
+
+def cured_parts(recording: TorqueRecording, robot: Robot) -> tuple[list[TorqueRecording], list[Finding]]:
+    """Return the parts of a recording, with even times, and without wraps and spikes of the positions.
+
+    Args:
+        recording: recording as it is.
+        robot: robot of the joints.
+
+    Returns:
+        The parts between gaps, and findings of all parts.
+    """
+    parts, findings = parts_between_gaps(recording)
+    findings = [*recording.findings, *findings]
+    revolute = [kind != "prismatic" for kind in robot.joint_kinds]
+    cured = []
+    for part in parts:
+        q, wraps = unwrapped(part.q, revolute)
+        jumped = jumps(part.t, q)
+        q, spikes = without_spikes(q)
+        q, held = without_held(q)
+        findings += [*wraps, *jumped, *spikes, *held, *frozen_torques(q, part.tau)]
+        part, times = with_even_times(replace(part, q=q))
+        findings += times if times else lost_rows(part.t, part.q)
+        cured.append(part)
+    return cured, merged(findings)
+
+
+def merged(findings: Sequence[Finding]) -> list[Finding]:
+    """Return one finding of each name: the first that stops, or the first, and how many more there are."""
+    result = []
+    for name in dict.fromkeys(one.name for one in findings):
+        alike = [one for one in findings if one.name == name]
+        worst = next((one for one in alike if one.stops), alike[0])
+        joints = tuple(sorted({joint for one in alike for joint in one.joints}))
+        more = f"; and alike in {len(alike) - 1} more parts" if len(alike) > 1 else ""
+        result.append(worst._replace(joints=joints, text=worst.text + more))
+    return result
+
+
+def measured_parts(
+    recording: TorqueRecording, robot: Robot, filtering: Filtering | None
+) -> list[Measurements]:
+    """Return the filtered measurements of the parts of a recording, with the findings in the first.
+
+    Raises:
+        IdentificationError: no part is long enough for the filter, or a setting is out of range.
+    """
+    parts, findings = cured_parts(recording, robot)
+    filtering = filtering or Filtering()
+    if len(parts) > 1 and filtering.cutoff is None:
+        longest = max(len(part.t) for part in parts)  # one part with a fault would ask for a high cut-off
+        cutoffs = [chosen_cutoff(part.q, part.period) for part in parts if 2 * len(part.t) > longest]
+        filtering = replace(filtering, cutoff=filtering.factor * min(cutoffs))
+    result, fault = [], None
+    for part in parts:
+        try:
+            result.append(filtered_measurements(part, filtering))
+        except IdentificationError as error:
+            fault = error
+    if not result:
+        assert fault is not None
+        raise fault
+    findings += [finding for one in result for finding in one.findings]
+    result = [replace(one, findings=()) for one in result]
+    result[0] = replace(result[0], findings=tuple(merged(findings)))
+    return result

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from twin.base.arrays import Floats
 from twin.base.errors import IdentificationError
 from twin.data.identification.least_squares import JointResiduals, joint_residuals, triangles
-from twin.data.identification.model_faults import worse_findings
+from twin.data.identification.requirements import worse_findings
 from twin.data.identification.result import Identification
 from twin.data.identification.torque_model import FRICTION, TorqueModel
 from twin.data.logs.recordings.finding import Finding, joint_names

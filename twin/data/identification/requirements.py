@@ -1,17 +1,48 @@
-"""Requirements of a fit: motion, units, rank and plausible masses; messages say what is valid."""
+"""Requirements of a fit, and the faults of a recording that it shows; messages say what is valid.
+
+A model that lacks something leaves more than the noise of the torques, which a smoother shows without any
+model.  Arms have backlash, ripple and further friction, so that this alone is a note.  It stops a result
+where an alternative leaves much less (`alternatives.py`), or where `MOST` is left.
+
+A recording that changes with time, by a gain, a zero, a clock or a friction, has parameters that hold for
+each half and none that hold for both: its residuals exceed those of fits to its halves.
+
+A spring over an axis, a balancer and the weight of a link are alike over a small range of a joint.  A
+recording there determines their sum and not the parts, which differ elsewhere.  The deviation of the torque
+at rest, `sqrt(y C y^T)` for a row y of the regressor and the covariance C of the base parameters, shows both.
+"""
+
+from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from twin.base.arrays import Floats
 from twin.base.errors import IdentificationError, IdentificationWarning
-from twin.data.identification.least_squares import SINGULAR, Fit, Triangles
+from twin.data.identification.alternatives import explanation, lacks
+from twin.data.identification.least_squares import (
+    SINGULAR,
+    Fit,
+    JointResiduals,
+    Triangles,
+    fitted,
+    sample_residuals,
+    triangles,
+)
 from twin.data.identification.measurements import Measurements, motion_at
 from twin.data.identification.torque_model import TorqueModel
+from twin.data.logs.recordings.finding import Finding, joint_names
 from twin.physics.robot.loading.loading import robot_facts
 from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import joint_unit
+
+if TYPE_CHECKING:
+    from twin.data.identification.result import Identification
 
 STANDS_STILL = 0.01
 """Smallest range of motion of a joint, in [rad] or [m], that determines its inertia and friction."""
@@ -207,3 +238,224 @@ def _advice(measured: Sequence[Measurements]) -> str:
     return (
         "let all joints turn at once by different amounts, over more of their ranges and at different speeds"
     )
+
+
+MOST = 50.0
+"""Largest residuals in percent of the torque; measured arms have up to 36."""
+
+MATTERS = 1.0
+"""Residuals in percent of the torque above which a lack of fit, or a change with time, matters."""
+
+CHANGES = 2.0
+"""Largest ratio of the residuals to those of fits to halves; a measured TX40 has 1.15, clean ones 1.17."""
+
+NOT_WORSE = 1.05
+"""Largest ratio of the residuals on validation recordings to those of the given robot."""
+
+VAGUE = 0.25
+"""Deviation of the inertia about a joint, relative to it, from which it is not determined."""
+
+CERTAIN = 3.0
+"""Deviations by which a torque exceeds one at which it saturates."""
+
+STILL = 0.06
+"""Range of motion, in [rad] or [m], below which a joint hardly moves."""
+
+PLATEAU = 0.003
+"""Share of the samples at the extreme of a torque that is clipped."""
+
+
+def model_findings(found: Identification, wrong: bool = False) -> list[Finding]:
+    """Return what the fit shows of faults of its recordings; of exact logs only what a validation shows.
+
+    Args:
+        found: the fit.
+        wrong: whether the recordings are known to be wrong, so that nothing else explains them.
+    """
+    worse = [] if found.validation is None else list(worse_findings(found, found.validation, MATTERS))
+    if found.noise is None:
+        return worse
+    clipped = list(clipped_findings(found))
+    of_fit = [] if clipped or wrong else list(fit_findings(found))
+    vague = [] if any(one.stops for one in of_fit) else list(vague_findings(found))
+    return [*clipped, *vague, *of_fit, *worse]
+
+
+def fit_findings(found: Identification) -> Iterator[Finding]:
+    """Yield findings where the model leaves more than the noise of the torques, or explains only halves."""
+    assert found.noise is not None
+    assert found.unfiltered is not None
+    reason = explanation(found)
+    if reason is not None:
+        yield reason
+        return
+    percent, rest, lacking = found.residuals.percent, found.unfiltered, np.flatnonzero(lacks(found))
+    growth = np.where(percent > MATTERS, 0.0 if found.growth is None else found.growth, 0.0)
+    if np.max(growth) > CHANGES:
+        joint = int(np.argmax(growth)) + 1
+        yield Finding(
+            "changes", (joint,),
+            f"the recording changes with time: the residuals of joint {joint} are {np.max(growth):.3g} "
+            "times those of fits to its halves",
+        )  # fmt: skip
+    if lacking.size and np.max(percent[lacking]) > MATTERS:
+        worst = lacking[np.argmax(percent[lacking])]
+        yield Finding(
+            "lack", tuple((lacking + 1).tolist()),
+            f"the model does not explain the torque of {joint_names(lacking + 1)}: at joint {worst + 1} the "
+            f"residual is {rest.percent[worst]:.3g} % of it, its noise "
+            f"{100.0 * found.noise[worst] / rest.torque_rms[worst]:.2g} %",
+            stops=bool(percent[worst] > MOST),
+        )  # fmt: skip
+
+
+def worse_findings(found: Identification, after: JointResiduals, least: float) -> Iterator[Finding]:
+    """Yield a finding if parameters predict the validation recordings worse than those of the given robot.
+
+    Residuals up to `least`, in percent of the torques, do not matter.
+    """
+    before = found.validation_before
+    if before is None or found.mass_factor is None:
+        return
+    worse = np.exp(np.mean(np.log(np.maximum(after.rms, 1e-300) / np.maximum(before.rms, 1e-300))))
+    if worse > NOT_WORSE and np.max(after.percent) > least:
+        yield Finding(
+            "worse", (),
+            f"on the validation recordings, residuals are {worse:.3g} times those of the given robot, "
+            f"{found.model.robot.name!r}: the others are too short, too noisy, or of another arm",
+        )  # fmt: skip
+
+
+def vague_findings(found: Identification) -> Iterator[Finding]:
+    """Yield a finding for joints that hardly move, and one for those whose inertia is not determined."""
+    model, n = found.model, found.model.robot.n
+    used = [one.q[np.any(one.used, axis=1)] for one in found.measured if np.any(one.used)]
+    spans = np.max([np.ptp(q, axis=0) for q in used], axis=0)
+    q, zero = np.tile(np.median(np.concatenate(used), axis=0), (n, 1)), np.zeros((n, n))
+    turning = model.regressor(q, zero, np.eye(n), zero) - model.regressor(q, zero, zero, zero)
+    rows = turning[np.arange(n), np.arange(n)][:, model.base.columns]
+    inertia, deviation = rows @ found.beta, np.sqrt(np.einsum("ji,ik,jk->j", rows, found.covariance, rows))
+    vague, still = deviation > VAGUE * np.abs(inertia), spans < STILL
+    for joint in np.flatnonzero(still).tolist():
+        its = [one for one in found.values if one.symbol.endswith(str(joint + 1))]
+        vague[joint] |= any(not one.deviation < 0.5 * abs(one.value) for one in its)
+    for name, joints, advice in (
+        (
+            "still",
+            vague & still,
+            "let it turn back and forth by 0.5 rad or more, at several speeds",
+        ),
+        ("undetermined", vague & ~still, "record faster motions, or keep the rotors of the file"),
+    ):
+        if np.any(joints):
+            numbers = np.flatnonzero(joints) + 1
+            values = ", ".join(f"{inertia[j - 1]:.2g} +- {deviation[j - 1]:.2g}" for j in numbers)
+            text = f"the inertia about {joint_names(numbers)} is {values} kg m^2, and not determined by this "
+            text += f"recording; {advice}"
+            yield Finding(name, tuple(numbers.tolist()), text, stops=name == "still")
+
+
+def plateau(tau: Floats) -> NDArray[np.bool_]:
+    """Return the samples of a torque (N,) that are exactly at its largest or smallest value, if many are."""
+    at = np.zeros(len(tau), dtype=np.bool_)
+    inside = tau[(tau > np.min(tau)) & (tau < np.max(tau))]
+    for extreme in (np.max(tau), np.min(tau)):
+        here = tau == extreme
+        pairs = int(np.sum(here[1:] & here[:-1]))
+        if extreme == 0 or not inside.size:
+            continue
+        most = np.max(np.unique(inside, return_counts=True)[1])
+        if np.sum(here) >= max(5, PLATEAU * len(tau), 3 * most) and pairs >= 3:
+            at |= here
+    return at
+
+
+def clipped_findings(found: Identification) -> Iterator[Finding]:
+    """Yield a finding for torques at their extreme, beyond which the fitted model predicts more."""
+    for one in found.measured:
+        flat = np.stack([plateau(column) for column in one.tau.T], axis=1)
+        joints = np.flatnonzero(np.any(flat, axis=0)).tolist()
+        if not joints:
+            continue
+        weights = np.where(flat, 0.0, 1.0 if one.weights is None else one.weights)
+        fit = fitted(triangles(found.model, [replace(one, weights=weights)]))
+        rest = sample_residuals(found.model, fit.beta, one)
+        for joint in joints:
+            beyond = -rest[flat[:, joint], joint] * np.sign(one.tau[flat[:, joint], joint])
+            noise = 1.4826 * np.median(np.abs(rest[~flat[:, joint], joint]))
+            if np.median(beyond) > max(CERTAIN * noise, 0.01 * np.max(np.abs(one.tau[:, joint]))):
+                count, value = int(np.sum(flat[:, joint])), np.max(np.abs(one.tau[flat[:, joint], joint]))
+                yield Finding(
+                    "clipped", (joint + 1,),
+                    f"{count} torques of joint {joint + 1} are exactly {value:.4g}, where the model needs "
+                    f"{np.median(beyond):.3g} more: the recording saturates",
+                )  # fmt: skip
+
+
+WORSE = 3.0
+"""Ratio of the deviations outside and inside the recorded range above which a warning is given."""
+
+WORTH_WARNING = 0.1
+"""Smallest deviation that matters, as a share of the torque's root mean square."""
+
+POINTS = 25
+"""Number of positions in a range."""
+
+
+def rest_deviations(
+    model: TorqueModel, covariance: Floats, q: Floats, joint: int, positions: Floats
+) -> Floats:
+    """Return the deviations (m,) of a joint's torque at rest at some of its positions, in [N m].
+
+    Args:
+        model: identified model.
+        covariance: (r, r) covariance of its base parameters.
+        q: (n,) positions of the other joints.
+        joint: index of the joint.
+        positions: (m,) its positions, in [rad] or [m].
+    """
+    rows = np.tile(q, (len(positions), 1))
+    rows[:, joint] = positions
+    zero = np.zeros_like(rows)
+    y = model.regressor(rows, zero, zero, zero)[:, joint, model.base.columns]
+    return np.sqrt(np.einsum("mi,ij,mj->m", y, covariance, y))
+
+
+def warn_of_extrapolation(
+    model: TorqueModel, covariance: Floats, measured: Sequence[Measurements], torque_rms: Floats
+) -> None:
+    """Warn of joints whose torque at rest is uncertain at positions that were not recorded.
+
+    Args:
+        model: identified model.
+        covariance: (r, r) covariance of its base parameters.
+        measured: recordings of the fit.
+        torque_rms: (n,) root mean square of the torques, in [N m].
+    """
+    robot = model.robot
+    q = np.concatenate([one.q[np.any(one.used, axis=1)] for one in measured])
+    middle = np.median(q, axis=0)
+    for joint, kind in enumerate(robot.joint_kinds):
+        low, high = float(np.min(q[:, joint])), float(np.max(q[:, joint]))
+        ends = np.clip([robot.q_min[joint], robot.q_max[joint]], min(low, -np.pi), max(high, np.pi))
+        positions = np.linspace(ends[0], ends[1], POINTS)
+        inside, outside = (
+            rest_deviations(model, covariance, middle, joint, places)
+            for places in (np.linspace(low, high, POINTS), positions)
+        )
+        limit = max(WORSE * float(np.max(inside)), WORTH_WARNING * float(torque_rms[joint]))
+        uncertain = positions[outside > limit]
+        if uncertain.size:
+            scale, unit = (1.0, "m") if kind == "prismatic" else (180.0 / np.pi, "deg")
+            torque, worst = joint_unit(kind, "torque"), int(np.argmax(outside))
+            below, above = uncertain[uncertain < low], uncertain[uncertain > high]
+            sides = [f"from {scale * below[-1]:.3g} {unit} down"] if below.size else []
+            sides += [f"from {scale * above[0]:.3g} {unit} up"] if above.size else []
+            warnings.warn(
+                f"joint {joint + 1} was recorded from {scale * low:.3g} to {scale * high:.3g} {unit}; "
+                f"{' and '.join(sides)}, its torque at rest has a deviation above {limit:.2g} {torque}, "
+                f"{outside[worst]:.2g} {torque} at {scale * positions[worst]:.3g} {unit}: record it over "
+                "more of its range, or do not use the result there",
+                IdentificationWarning,
+                stacklevel=3,
+            )

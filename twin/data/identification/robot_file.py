@@ -18,9 +18,9 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import IdentificationError
-from twin.data.identification.gear_springs import GearSpring
 from twin.data.identification.least_squares import JointResiduals
 from twin.data.identification.physical import PhysicalSolution
+from twin.data.identification.result import GearSpring
 from twin.physics.multibody.axis_torques import UserColumn
 from twin.physics.multibody.tree import body_from_parameters, transformed_parameters
 from twin.physics.robot.drives.drives import MORE_FRICTION

@@ -10,9 +10,7 @@ from scenarios.shell.command_line import main
 from tests.support import damage
 from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.data.identification.alternatives import alternatives, percent_of
-from twin.data.identification.filters import differences
-from twin.data.identification.inspection import cured_parts
-from twin.data.identification.measurements import filtered_measurements
+from twin.data.identification.measurements import cured_parts, differences, filtered_measurements
 from twin.data.identification.torque_model import TorqueModel
 from twin.data.logs.recordings.even_time import with_even_times
 

@@ -18,9 +18,14 @@ from twin.base.sibling_packages import PROJECT
 from twin.data.identification import Filtering, check_bias, filtered_measurements
 from twin.data.identification.deviations import Part, block_covariance, weighted_residuals
 from twin.data.identification.excitation import stored_excitation
-from twin.data.identification.filters import differences
-from twin.data.identification.least_squares import fitted, triangles
-from twin.data.identification.near_rest import chosen_min_speed, speed_weights, without_rest
+from twin.data.identification.least_squares import (
+    chosen_min_speed,
+    fitted,
+    speed_weights,
+    triangles,
+    without_rest,
+)
+from twin.data.identification.measurements import differences
 from twin.data.identification.payload import identify_payload
 from twin.data.identification.torque_model import TorqueModel
 

@@ -9,8 +9,7 @@ import pytest
 from scenarios.excitation import Excitation
 from scenarios.shell.command_line import main
 from twin.base.errors import IdentificationError, IdentificationWarning
-from twin.data.identification.gains import identify_gains
-from twin.data.identification.payload import identify_payload
+from twin.data.identification.payload import identify_gains, identify_payload
 
 KNOWN = [5.0, 0.03, 0.02, 0.06]
 UNKNOWN = "6,0.02,-0.03,0.08,0.02,0.025,0.015,0.001,-0.002,0.0015"

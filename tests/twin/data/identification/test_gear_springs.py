@@ -9,9 +9,9 @@ import twin
 from controllers.pd import PD
 from scenarios.shell.command_line import main
 from tests.support import tasks
-from twin.data.identification.gear_springs import gear_springs
 from twin.data.identification.measurements import measurements_of_log
 from twin.data.identification.payload import identify_payload
+from twin.data.identification.result import gear_springs
 
 pytestmark = [
     pytest.mark.slow("fits recordings"),

@@ -7,8 +7,8 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.base.errors import RecordingError
-from twin.data.identification import explanations
-from twin.data.identification.filters import differences
+from twin.data.identification import alternatives
+from twin.data.identification.measurements import differences
 from twin.data.logs.recordings.columns import header_options
 
 pytestmark = pytest.mark.filterwarnings("ignore::twin.errors.IdentificationWarning")
@@ -121,7 +121,7 @@ def test_what_no_alternative_explains_is_a_note(arm, motion):
     ],
 )  # fmt: skip
 def test_other_arms_and_exchanged_axes_are_named(irb140, monkeypatch, robot, mounting, order, name, reason):
-    monkeypatch.setattr(explanations, "robot_names", lambda: ("irb140",))  # the others take seconds
+    monkeypatch.setattr(alternatives, "robot_names", lambda: ("irb140",))  # the others take seconds
     t, q, tau = excited(slides_as_it_starts(irb140), 1, DT)
     recording = twin.logs.torque_recording(t, q[:, order], noisy(tau)[:, order])
     found = twin.identify(

@@ -14,7 +14,7 @@ import twin
 from scenarios.shell.command_line import main
 from tests.support.shared_data import shared_folder
 from twin.data.identification import Filtering
-from twin.data.identification.filters import chosen_cutoff
+from twin.data.identification.measurements import chosen_cutoff
 from twin.data.identification.physical import pseudo_inertias
 from twin.data.logs.recordings.columns import header_options
 

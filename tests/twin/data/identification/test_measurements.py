@@ -10,8 +10,7 @@ from scipy.signal import sosfiltfilt
 import twin
 from twin.base.errors import IdentificationError, RecordingError, RobotError
 from twin.data.identification import Filtering, filtered_measurements
-from twin.data.identification.filters import chosen_cutoff
-from twin.data.identification.measurements import equations
+from twin.data.identification.measurements import chosen_cutoff, equations
 from twin.data.identification.torque_model import TorqueModel
 from twin.data.logs.recordings.columns import header_options
 from twin.physics.robot.drives.drives import Drives
