@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.judging.free_motion import FreeMotion, check_free_time, free_metrics, free_motion
-from scenarios.judging.motion_range import finite_speed, random_positions
+from scenarios.judging.motion_range import (
+    FreeMotion,
+    check_free_time,
+    finite_speed,
+    free_metrics,
+    free_motion,
+    random_positions,
+)
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric

@@ -9,8 +9,14 @@ import numpy as np
 
 from scenarios.judging import bounds
 from scenarios.judging.agreement import gap_metric
-from scenarios.judging.free_motion import FreeMotion, check_free_time, free_metrics, free_motion
-from scenarios.judging.motion_range import finite_speed, middle_and_half
+from scenarios.judging.motion_range import (
+    FreeMotion,
+    check_free_time,
+    finite_speed,
+    free_metrics,
+    free_motion,
+    middle_and_half,
+)
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.metric import Metric

@@ -18,7 +18,7 @@ from twin.data.logs.figures import POSE_COMPONENTS
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
 
-    from scenarios.judging.tracking_verdict import TrackingVerdict
+    from scenarios.judging.tracking import TrackingVerdict
     from scenarios.report.results import Comparison
     from scenarios.running.runs import Run
 

@@ -23,7 +23,7 @@ from twin.physics.robot.loading.model_parts import JointPart
 from twin.physics.rotations.rotations import pose_vector
 
 if TYPE_CHECKING:
-    from scenarios.judging.engine_agreement import Agreement
+    from scenarios.judging.agreement import Agreement
 
 COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -44,7 +44,7 @@ class Report:
         self.agreement: Agreement | None = None
         robot = self.check.robot
         if robot is not None and robot.has_inertia:
-            from scenarios.judging.engine_agreement import isolated_agreement
+            from scenarios.judging.agreement import isolated_agreement
 
             try:
                 self.agreement = isolated_agreement(path)

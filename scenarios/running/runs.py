@@ -40,7 +40,7 @@ from twin.base.plugins import plugin_files
 from twin.data.logs.figures import Figures, figures_of
 
 if TYPE_CHECKING:
-    from scenarios.judging.tracking_verdict import TrackingVerdict
+    from scenarios.judging.tracking import TrackingVerdict
     from twin.data.logs.log import Log
 
 
@@ -178,7 +178,7 @@ def run_one(task: Task, progress: Callable[[float], None] | None = None) -> Run:
         >>> run.name, run.passes
         ('irb140, gravity_hold, pd_gravity, duration 0.1', True)
     """
-    from scenarios.judging.tracking_verdict import tracking_verdict
+    from scenarios.judging.tracking import tracking_verdict
 
     start = time.perf_counter()
     entry, scenario, setup = task
@@ -238,7 +238,7 @@ def judged(task: Task, run: TrackingRun) -> tuple[Metric, ...]:
     Raises:
         PluginError: the scenario's checks are not a list of metrics with unique names.
     """
-    from scenarios.judging.tracking_verdict import limited
+    from scenarios.judging.tracking import limited
 
     scenario, file, log = task.scenario, task.entry.file, run.log
     metrics = _valid_metrics(scenario.metrics(run), file)

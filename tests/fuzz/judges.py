@@ -35,7 +35,7 @@ from twin.data.logs.recordings.recording import Recording, ToolRecording, joint_
 from twin.physics.robot.drives.drive_step import drive_numbers
 from twin.physics.robot.evaluation import uncompiled
 
-CLOSE = 1e-11  # see `scenarios/judging/engine_agreement.py`, also for the role of the condition number
+CLOSE = 1e-11  # see `scenarios/judging/agreement.py`, also for the role of the condition number
 EPS = float(np.finfo(float).eps)
 ACCELERATION = 50.0
 

@@ -13,7 +13,7 @@ import scenarios
 import twin
 from scenarios.judging.agreement import NO_PREDICTION, REPLAY, WHOLE_RUN
 from scenarios.judging.run import TrackingRun
-from scenarios.judging.tracking_verdict import ERROR
+from scenarios.judging.tracking import ERROR
 from scenarios.metric import Metric
 from scenarios.running import registry
 from scenarios.running.runs import run_one

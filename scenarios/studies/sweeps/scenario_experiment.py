@@ -13,8 +13,7 @@ import numpy as np
 from scenarios.judging import bounds
 from scenarios.judging.motion_range import within_limits
 from scenarios.judging.run import TrackingRun
-from scenarios.judging.tracking import tracking_metrics
-from scenarios.judging.tracking_verdict import ERROR, RATIO
+from scenarios.judging.tracking import ERROR, RATIO, tracking_metrics
 from scenarios.metric import Metric
 from scenarios.options import fields, kind_of
 from scenarios.running import registry

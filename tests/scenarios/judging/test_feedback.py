@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics, recursion
-from scenarios.judging.tracking_verdict import tracking_verdict
+from scenarios.judging.tracking import tracking_verdict
 from scenarios.running.diagnosis import diagnose
 from scenarios.running.runs import Run
 from tests.support import tasks

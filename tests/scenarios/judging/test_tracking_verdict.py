@@ -14,8 +14,7 @@ from scipy.signal import residue
 import twin
 from controllers.gains import cascade_gains, diagonal_inertia
 from scenarios.judging import bounds
-from scenarios.judging.tracking import error_metrics
-from scenarios.judging.tracking_verdict import ERROR, limited, tracking_verdict
+from scenarios.judging.tracking import ERROR, error_metrics, limited, tracking_verdict
 from scenarios.metric import Metric
 from scenarios.report import page
 from scenarios.report.baseline import compare, read_baseline

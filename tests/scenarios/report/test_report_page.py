@@ -14,7 +14,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from scenarios.judging.law_per_load import gains
+from scenarios.judging.following import gains
 from scenarios.report import page
 from scenarios.report import page_curves as curves
 from scenarios.report.page import grouped, logged

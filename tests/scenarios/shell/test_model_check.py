@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import twin
-from scenarios.judging import engine_agreement
+from scenarios.judging import agreement
 from scenarios.report.model_report import Report
 from scenarios.shell.command_line import main
 from tests.support.small_robots import SOUND
@@ -23,22 +23,20 @@ OTHERS = sorted(path for path in DATA.rglob("*.urdf") if "random_urdfs" not in p
 OTHERS = [*{path.parent: path for path in OTHERS}.values(), DATA / "random_urdfs" / "500" / "500.urdf"]
 """Files of others: one of each folder."""
 
-ISOLATED = engine_agreement.isolated_agreement
+ISOLATED = agreement.isolated_agreement
 CYLINDER, MESH = '<cylinder radius="0.05" length="0.2"/>', '<mesh filename="one.stl"/>'
 
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """Engine and model are compared in this process, which is sooner done, and can be tampered with."""
-    monkeypatch.setattr(
-        engine_agreement, "isolated_agreement", lambda path: engine_agreement.agreement(twin.load(path))
-    )
+    monkeypatch.setattr(agreement, "isolated_agreement", lambda path: agreement.agreement(twin.load(path)))
 
 
 @pytest.fixture
 def in_a_process(monkeypatch):
     """Engine and model are compared in a separate process, which takes a second."""
-    monkeypatch.setattr(engine_agreement, "isolated_agreement", ISOLATED)
+    monkeypatch.setattr(agreement, "isolated_agreement", ISOLATED)
 
 
 @pytest.fixture
@@ -94,9 +92,9 @@ def test_an_error_is_exit_status_1_and_a_warning_is_not(checked):
 
 def test_a_disagreement_is_wrong_and_so_is_an_engine_that_is_not_itself(checked, write, monkeypatch):
     """As if the engine had twice the gravity, and as if another engine had another robot."""
-    measure, seen = engine_agreement._in_engine, []
+    measure, seen = agreement._in_engine, []
     monkeypatch.setattr(
-        engine_agreement, "_in_engine", lambda r, *state: measure(r.with_gravity((0, 0, -19.62)), *state)
+        agreement, "_in_engine", lambda r, *state: measure(r.with_gravity((0, 0, -19.62)), *state)
     )
     status, printed, _ = checked()
     assert status == 1
@@ -107,7 +105,7 @@ def test_a_disagreement_is_wrong_and_so_is_an_engine_that_is_not_itself(checked,
         accelerations, poses = measure(*state)
         return accelerations * (1 + 1e-9 * (len(seen) - 1)), poses
 
-    monkeypatch.setattr(engine_agreement, "_in_engine", restless)
+    monkeypatch.setattr(agreement, "_in_engine", restless)
     assert not Report(write()).passes
     assert len(seen) == 2
 
@@ -123,7 +121,7 @@ def test_a_disagreement_is_wrong_and_so_is_an_engine_that_is_not_itself(checked,
 def test_a_comparison_that_crashes_or_hangs_is_a_finding(checked, tmp_path, monkeypatch, does, told):
     (tmp_path / "sitecustomize.py").write_text(does)  # which the other process runs as it starts
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(engine_agreement, "TIMEOUT", 2.0)
+    monkeypatch.setattr(agreement, "TIMEOUT", 2.0)
     status, printed, _ = checked()
     assert status == 1
     assert f"error: the comparison with PyBullet {told}" in printed
@@ -155,7 +153,7 @@ def test_a_damaged_mesh_is_an_error_and_a_missing_one_a_warning(write, monkeypat
     assert "'one.stl': no such file" in report.findings[0].text
     path = write(SOUND.replace(CYLINDER, MESH.replace("one", "cut")))
     path.with_name("cut.stl").write_text("solid cut\nfacet normal", encoding="utf-8")
-    monkeypatch.setattr(engine_agreement, "isolated_agreement", ISOLATED)
+    monkeypatch.setattr(agreement, "isolated_agreement", ISOLATED)
     report = Report(path)
     assert not report.passes
     assert "cannot be drawn: the mesh file" in report.findings[0].text

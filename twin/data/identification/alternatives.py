@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,14 +45,10 @@ from twin.data.identification.measurements import (
     motion_at,
     sample_blocks,
 )
+from twin.data.identification.result import Delay, Identification
 from twin.data.identification.torque_model import TorqueModel, friction_of, identifiable, shaft_speeds
 from twin.data.logs.recordings.finding import Finding, joint_names
 from twin.physics.robot.loading.loading import load, robot_names
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from twin.data.identification.result import Identification
 
 Columns: TypeAlias = Callable[[Measurements, NDArray[np.intp], Floats], Floats]
 """Columns (M, n, K) at samples (M,) of measurements, where Y (M, n, r) are the base columns."""
@@ -168,9 +164,6 @@ def delayed_torques(measured: Measurements, delay: float) -> Floats:
     return CubicSpline(t, measured.tau)(np.clip(t + delay, t[0], t[-1]))
 
 
-CERTAIN_DELAY = 5.0
-"""Deviations by which a delay must differ from 0."""
-
 LATE = 0.02
 """Smallest error of the torques by a delay, relative to them, that stops a result."""
 
@@ -195,31 +188,6 @@ LONGEST = 0.1
 
 MOST_SHIFTS = 20
 """Largest number of delays of either sign."""
-
-
-class Delay(NamedTuple):
-    """Delay of the torques.
-
-    Attributes:
-        value: time by which torques are recorded later than positions, in [s].
-        deviation: its standard deviation, in [s].
-        falls: logarithm by which residuals fall without the delay, as a mean over the joints.
-        error: error of the torques by the delay, relative to them.
-        shifts: (K,) delays that were tried, in [s].
-        costs: (K,) mean logarithm of the residuals with each.
-    """
-
-    value: float
-    deviation: float
-    falls: float
-    error: float
-    shifts: Floats
-    costs: Floats
-
-    @property
-    def certain(self) -> bool:
-        """Whether the delay differs from 0 by more than `CERTAIN_DELAY` deviations."""
-        return abs(self.value) > CERTAIN_DELAY * self.deviation
 
 
 def found_delay(model: TorqueModel, measured: Sequence[Measurements]) -> Delay | None:

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from twin.base.arrays import Floats
 from twin.base.formatting import html_table
-from twin.data.identification.alternatives import Delay
 from twin.data.identification.least_squares import (
     Fit,
     JointResiduals,
@@ -60,6 +59,10 @@ CERTAIN = 3.0
 
 BLOCKS = 8
 """Number of blocks of the bootstrap."""
+
+
+CERTAIN_DELAY = 5.0
+"""Deviations by which a delay must differ from 0."""
 
 
 class GearSpring(NamedTuple):
@@ -149,6 +152,31 @@ def _spring(rows: Floats, damped: bool, beta: Floats, covariance: Floats) -> Gea
     if not compliance > CERTAIN * deviation:
         return None
     return GearSpring(1.0 / compliance, deviation / compliance**2, -rate[0] / compliance if rate else None)
+
+
+class Delay(NamedTuple):
+    """Delay of the torques.
+
+    Attributes:
+        value: time by which torques are recorded later than positions, in [s].
+        deviation: its standard deviation, in [s].
+        falls: logarithm by which residuals fall without the delay, as a mean over the joints.
+        error: error of the torques by the delay, relative to them.
+        shifts: (K,) delays that were tried, in [s].
+        costs: (K,) mean logarithm of the residuals with each.
+    """
+
+    value: float
+    deviation: float
+    falls: float
+    error: float
+    shifts: Floats
+    costs: Floats
+
+    @property
+    def certain(self) -> bool:
+        """Whether the delay differs from 0 by more than `CERTAIN_DELAY` deviations."""
+        return abs(self.value) > CERTAIN_DELAY * self.deviation
 
 
 class BaseValue(NamedTuple):

@@ -8,7 +8,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.judging.tracking_verdict import limited
+from scenarios.judging.tracking import limited
 from tests.support.sweep_experiments import Swing
 from twin.base.errors import TwinError, UnknownNameError, VariationError
 from twin.data.logs.figures import LOADS

@@ -8,7 +8,7 @@ import pytest
 import controllers
 import twin
 from scenarios.bench.chosen_law import ChosenLaw
-from scenarios.judging.law_per_load import LawPerLoad
+from scenarios.judging.following import LawPerLoad
 from scenarios.setup import Setup
 from tests.support.refusals import refused
 from twin import AnalyticPlant, run_closed_loop, run_rollouts

@@ -11,8 +11,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.judging.free_motion import free_motion
-from scenarios.judging.motion_range import random_positions
+from scenarios.judging.motion_range import free_motion, random_positions
 from scenarios.parallelogram import Parallelogram
 from scenarios.setup import Setup
 from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop

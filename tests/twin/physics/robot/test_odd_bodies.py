@@ -8,7 +8,7 @@ import pybullet_data
 import pytest
 
 import twin
-from scenarios.judging.engine_agreement import agreement
+from scenarios.judging.agreement import agreement
 from scenarios.report.model_report import read_otherwise
 from scenarios.setup import Setup
 from tests.support.foreign_urdf import chain, fingers, joint, link, robot
