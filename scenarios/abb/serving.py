@@ -19,7 +19,7 @@ import numpy as np
 from scenarios.abb.egm.serving import largest_torques, run_rows, stream_rows, torque_rows
 from scenarios.setup import Setup
 from scenarios.studies.cell.clearance import setup_in
-from twin.abb.egm.robot.pace import Lateness
+from twin.abb.egm.robot.exchange import Lateness
 from twin.base.errors import CellError, RapidError, TwinError, WrongUse
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from scenarios.shell.parser import Call, Command
 from twin.abb.egm.wire.channel import HOST, PORT, Address
 
 if TYPE_CHECKING:
-    from twin.abb.egm.mirror.mirror import Mirror
-    from twin.abb.egm.mirror.payload_estimate import ExplainingPayload
-    from twin.abb.egm.mirror.report import Alarm, MirrorReport
+    from twin.abb.egm.mirror.expectation import ExplainingPayload
+    from twin.abb.egm.mirror.mirror import Alarm, Mirror, MirrorReport
     from twin.physics.robot.robot import Robot
 
 

@@ -76,8 +76,7 @@ class Replay(Command):
 
         import numpy as np
 
-        from twin.abb.egm.client import EgmClient
-        from twin.abb.egm.log_replay import replay
+        from twin.abb.egm.client import EgmClient, replay
         from twin.data.logs.log import Log
         from twin.studies.learning.learned_input import LearnedInput
 

@@ -26,8 +26,8 @@ from twin.abb.controller.messages import MOST_MESSAGES, Message, Queue, queue_of
 from twin.abb.controller.motion import Motion
 from twin.abb.controller.supervision import Supervision
 from twin.abb.controller.tasks import Task, TaskInterpreter, TaskSettings
+from twin.abb.egm.robot.exchange import Pace, RealTime
 from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
-from twin.abb.egm.robot.pace import Pace, RealTime
 from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.expressions import Cell

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from twin.abb.controller.controller import VirtualController
-from twin.abb.egm.robot.pace import Lateness, garbage_collection_frozen
+from twin.abb.egm.robot.exchange import Lateness, garbage_collection_frozen
 from twin.abb.rapid.language import parse
 from twin.abb.rapid.planning import Limits
 from twin.abb.rapid.programs import check, interpret

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import rapid_programs
 from twin.abb.controller.motion import Motion, Path
-from twin.abb.egm.robot.pace import RealTime
+from twin.abb.egm.robot.exchange import RealTime
 from twin.abb.rapid.planning import Limits
 
 POINTS = "".join(

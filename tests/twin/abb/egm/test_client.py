@@ -12,7 +12,7 @@ from tests.support.egm_stub import CYCLE, stub_robot
 from tests.support.example_logs import log_of, made_log
 from tests.support.refusals import refused
 from twin.abb.egm import EgmClient, MotionState, RobotMessage, decode_sensor, encode_robot, replay
-from twin.abb.egm.log_replay import LogReferences
+from twin.abb.egm.client import LogReferences
 from twin.base.errors import EgmError, EgmWarning
 from twin.studies.learning import LearnedInput
 
@@ -244,7 +244,7 @@ def test_replay_waits_for_guidance_and_holds_until_its_end(irb140, client, monke
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6)) as robot:
         done = replay(client, log, hold=0.1)
     assert done.messages == len(robot.answers) == 31  # 0.02 s of the log, 0.1 s of holding, the end
-    monkeypatch.setattr("twin.abb.egm.log_replay.SILENCE_AT_END", 0.05)
+    monkeypatch.setattr("twin.abb.egm.client.SILENCE_AT_END", 0.05)
     with EgmClient(port=0) as client, stub_robot(client.port, np.zeros(6), messages=20):
         assert replay(client, log, hold=1.0)[::3] == (20, "")
 

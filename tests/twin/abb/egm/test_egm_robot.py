@@ -11,7 +11,7 @@ import controllers
 from tests.support.egm_wires import BRISK
 from tests.support.refusals import refused
 from twin import egm
-from twin.abb.egm.robot.pace import LatenessMeter, Lockstep, RealTime
+from twin.abb.egm.robot.exchange import LatenessMeter, Lockstep, RealTime
 from twin.abb.egm.wire.channel import UdpChannel
 from twin.abb.egm.wire.encoding import encode_sensor
 from twin.base.errors import EgmError, LimitError

@@ -13,8 +13,7 @@ import twin
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, LOST, run_of, to_the_end
 from twin.abb.egm import GuidanceSettings, SensorMessage
 from twin.abb.egm.guidance.guidance import Fault, GuidanceStop
-from twin.abb.egm.guidance.limits import BRAKING_TIME, Ranges
-from twin.abb.egm.guidance.run import Phase, ReturnMotion, Run
+from twin.abb.egm.guidance.run import BRAKING_TIME, Phase, Ranges, ReturnMotion, Run
 
 CORRECTION = SensorMessage(path_correction=np.zeros(3))
 

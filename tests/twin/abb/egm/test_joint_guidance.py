@@ -12,8 +12,7 @@ from tests.support.egm_wires import Wire, run_session
 from tests.support.guided_runs import DT, EXACT, FAST, HOME, run_of
 from twin.abb.egm import GuidanceSettings, SensorMessage
 from twin.abb.egm.guidance.guidance import GuidanceStop, JointGuidance
-from twin.abb.egm.guidance.limits import TORQUE_SHARE, DriveLimits, torque_utilization
-from twin.abb.egm.guidance.run import Phase, Run
+from twin.abb.egm.guidance.run import TORQUE_SHARE, DriveLimits, Phase, Run, torque_utilization
 from twin.base.errors import EgmError
 from twin.physics.robot.drives.motors import MotorLimits, limited_torque
 

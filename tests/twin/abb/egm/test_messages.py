@@ -18,10 +18,15 @@ from scipy.spatial.transform import Rotation
 from tests.support.egm_messages import JOINTS, PATH, POSE, Q, doubles, key, part, pose, robot_message, same
 from tests.support.refusals import refused
 from twin.abb.egm.wire import schema
-from twin.abb.egm.wire.encoding import decode_robot, decode_sensor, encode_robot, encode_sensor
-from twin.abb.egm.wire.messages import MotionState, RobotMessage, SensorMessage
-from twin.abb.egm.wire.stream import AnswerSequence, Arrival
-from twin.abb.egm.wire.values import quaternion_from_rows, rows_from_quaternion
+from twin.abb.egm.wire.encoding import (
+    decode_robot,
+    decode_sensor,
+    encode_robot,
+    encode_sensor,
+    quaternion_from_rows,
+    rows_from_quaternion,
+)
+from twin.abb.egm.wire.messages import AnswerSequence, Arrival, MotionState, RobotMessage, SensorMessage
 from twin.base.errors import EgmError, EgmModeError
 from twin.physics.rotations.rotations import quaternion_from_matrix
 

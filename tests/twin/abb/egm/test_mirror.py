@@ -11,8 +11,7 @@ import twin
 from tests.support import egm_streams as streams
 from tests.support.egm_streams import CYCLE, TORQUE_AGE, messages, model_of, reports_of, without
 from twin.abb.egm import Mirror, RobotMessage, StreamLog
-from twin.abb.egm.mirror.expectation import Expectation
-from twin.abb.egm.mirror.payload_estimate import RunningPayload
+from twin.abb.egm.mirror.expectation import Expectation, RunningPayload
 from twin.base.errors import EgmError, RecordingError
 from twin.data.identification.payload import identify_payload
 
@@ -271,8 +270,8 @@ def test_lateness_is_relative_to_the_fastest_message(irb140):
 
 def test_memory_is_bounded_and_messages_are_processed_fast(log, stream, monkeypatch):
     """This holds also where the clock of the robot stands."""
-    monkeypatch.setattr("twin.abb.egm.mirror.report.BLOCK", 50)
-    monkeypatch.setattr("twin.abb.egm.mirror.report.BLOCKS", 3)
+    monkeypatch.setattr("twin.abb.egm.mirror.mirror.BLOCK", 50)
+    monkeypatch.setattr("twin.abb.egm.mirror.mirror.BLOCKS", 3)
     mirror = mirror_of(model_of(log), alarm=1.0)
     began = time.process_time()
     reports_of(mirror, stream[:1000])

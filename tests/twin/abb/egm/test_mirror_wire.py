@@ -21,8 +21,8 @@ from twin.abb.egm import (
     encode_robot,
     virtual_time,
 )
-from twin.abb.egm.mirror import relay
-from twin.abb.egm.mirror.relay import Relay, is_message
+from twin.abb.egm.mirror import recording
+from twin.abb.egm.mirror.recording import Relay, is_message
 from twin.base.errors import EgmError
 from twin.data.identification.excitation import stored_excitation
 from twin.physics.robot.flange_load import payload_of
@@ -84,7 +84,7 @@ def test_relay_forwards_datagrams_unchanged(stream):
 
 
 def test_relay_accepts_a_new_robot_address_after_silence(stream, monkeypatch):
-    monkeypatch.setattr(relay, "TAKEOVER_SILENCE", 0.05)
+    monkeypatch.setattr(recording, "TAKEOVER_SILENCE", 0.05)
     _, datagrams = stream
     with sockets(3) as (client, first, second), Relay(HERE, is_message, client.getsockname()) as relayed:
         first.sendto(datagrams[0], relayed.at)
@@ -99,7 +99,7 @@ def test_relay_accepts_a_new_robot_address_after_silence(stream, monkeypatch):
 
 
 def test_relay_counts_undelivered_and_skipped_datagrams(stream, monkeypatch):
-    monkeypatch.setattr(relay, "MAX_WAITING", 3)
+    monkeypatch.setattr(recording, "MAX_WAITING", 3)
     _, datagrams = stream
     with open_socket() as gone:
         address = gone.getsockname()

@@ -12,10 +12,16 @@ from tests.support.guided_steps import PERIOD, START, TOOL, decay, driven, fault
 from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from twin.abb.egm import GuidanceSettings, SensorMessage
-from twin.abb.egm.guidance.path_guidance import path_axes
-from twin.abb.egm.guidance.pose_guidance import base_in_world, guidance_frames, parse_frame, work_object
 from twin.abb.egm.guidance.run import Phase, Run, make_guidance
-from twin.abb.egm.guidance.tool_steps import displaced_pose, pose_displacement
+from twin.abb.egm.guidance.tool_guidance import (
+    base_in_world,
+    displaced_pose,
+    guidance_frames,
+    parse_frame,
+    path_axes,
+    pose_displacement,
+    work_object,
+)
 from twin.base.errors import EgmError
 from twin.data.logs.recordings.recording import joint_recording, tool_recording, write_recording
 from twin.physics.rotations.euler_angles import matrix_from_axis_angle

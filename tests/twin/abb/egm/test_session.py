@@ -12,7 +12,7 @@ import controllers
 from tests.support.egm_wires import BRISK, FaultyWire, Wire, run_session, session
 from twin import Sensors, forward_kinematics, pose_matrix
 from twin.abb.egm import EgmState, GuidanceSettings, MotionState, SensorMessage, encode_sensor
-from twin.abb.egm.robot.inbox import MAX_DATAGRAMS, QUEUE, Inbox
+from twin.abb.egm.robot.exchange import MAX_DATAGRAMS, QUEUE, Inbox
 from twin.abb.egm.wire import schema
 from twin.base.errors import DivergenceError, EgmError
 from twin.data.logs.recordings.recording import joint_recording, write_recording

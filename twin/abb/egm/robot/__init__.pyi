@@ -1,3 +1,3 @@
 from . import session as session
-from .inbox import AnswerCounts as AnswerCounts
+from .exchange import AnswerCounts as AnswerCounts
 from .session import StreamRecord as StreamRecord

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.abb.egm.guidance.limits import torque_utilization
+from twin.abb.egm.guidance.run import torque_utilization
 from twin.base.arrays import Floats
 from twin.base.errors import DivergenceError
 from twin.data.logs.log import Log, RunningLog

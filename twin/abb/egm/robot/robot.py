@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from twin.abb.egm.guidance.guidance import Guidance
 from twin.abb.egm.guidance.run import make_guidance
 from twin.abb.egm.guidance.settings import GuidanceSettings
+from twin.abb.egm.robot.exchange import garbage_collection_frozen, make_pace
 from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
-from twin.abb.egm.robot.pace import garbage_collection_frozen, make_pace
 from twin.abb.egm.robot.session import EgmResult, EgmState, Event, Session, SessionPlan, whole_periods
 from twin.abb.egm.wire.channel import HOST, PORT, UdpChannel
-from twin.abb.egm.wire.values import require_turning_joints
+from twin.abb.egm.wire.encoding import require_turning_joints
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError
 from twin.data.logs.log import Log

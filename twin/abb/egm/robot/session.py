@@ -23,13 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.abb.egm.guidance.guidance import Fault, Guidance
-from twin.abb.egm.guidance.pose_guidance import work_object
 from twin.abb.egm.guidance.run import Phase, Run
 from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
+from twin.abb.egm.guidance.tool_guidance import work_object
+from twin.abb.egm.robot.exchange import AnswerCounts, Inbox, Lateness, Pace, StreamRecord
 from twin.abb.egm.robot.guided_arm import GuidedArm, RobotMotion
-from twin.abb.egm.robot.inbox import AnswerCounts, Inbox
-from twin.abb.egm.robot.pace import Lateness, Pace
-from twin.abb.egm.robot.stream_record import StreamRecord
 from twin.abb.egm.wire.channel import UdpChannel
 from twin.abb.egm.wire.encoding import decode_sensor, encode_robot, encode_sensor
 from twin.abb.egm.wire.messages import MotionState, RobotMessage, SensorMessage

@@ -1,7 +1,7 @@
 from . import channel as channel
-from . import values as values
+from . import encoding as encoding
 from .channel import UdpChannel as UdpChannel
-from .stream import AnswerSequence as AnswerSequence
-from .stream import Arrival as Arrival
-from .stream import StreamCounts as StreamCounts
-from .stream import StreamLateness as StreamLateness
+from .messages import AnswerSequence as AnswerSequence
+from .messages import Arrival as Arrival
+from .messages import StreamCounts as StreamCounts
+from .messages import StreamLateness as StreamLateness
