@@ -9,28 +9,75 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.bench import taught_poses
-from scenarios.bench.chosen_law import ChosenLaw, LawPanel
-from scenarios.bench.jog_panel import JogPanel
-from scenarios.bench.jogging import Follower
-from scenarios.bench.watched import KEYS, LoopView
+from scenarios.bench.jogging import Follower, JogPanel
+from scenarios.bench.watched import KEYS, ChosenLaw, LawPanel, LoopView
 from twin.base.errors import DivergenceError, TwinError, describe_error
 from twin.data.logs.log import Log, RunningLog
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.limits import joint_ranges
 from twin.physics.robot.robot import Robot
+from twin.physics.robot.units import SHOWN
+from twin.physics.trajectories.joint_trajectories import Trajectory, quintic, sequence
 from twin.physics.trajectories.sampling import Samples, sample_semi_implicit
 
 if TYPE_CHECKING:
     from scenarios.setup import Setup
+    from twin.physics.robot.robot import Robot
     from twin.studies.cell.cell import Cell
+
+FILE_PERIOD = 0.02  # s, between rows of the file
+SAME = 1e-9  # rad: largest difference of equal poses
+
+
+def motion_through(poses: list[NDArray], qd_max: NDArray) -> Trajectory | None:
+    """Return a motion that stops in each pose; `None` if all poses are equal.
+
+    Args:
+        poses: joint angles of the poses, (n,) each, in [rad].
+        qd_max: (n,) largest speeds, in [rad/s].
+    """
+    moves = [
+        quintic(a, b, qd_max=qd_max) for a, b in pairwise(poses) if np.max(np.abs(b - a), initial=0.0) > SAME
+    ]
+    return sequence(*moves) if moves else None
+
+
+def write_poses(path: Path, robot: Robot, poses: list[NDArray], qd_max: NDArray) -> bool:
+    """Write the motion as a recording of joints, `t,q1,...`; return False if there is no motion to write.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from twin.data.logs.recordings.recording import joint_recording, write_recording
+
+    trajectory = motion_through(poses, qd_max)
+    if trajectory is None:
+        return False
+    rows = max(2, int(np.ceil(trajectory.duration / FILE_PERIOD)) + 1)
+    t = np.linspace(0.0, trajectory.duration, rows)
+    write_recording(path, joint_recording(t, trajectory(t)[0], robot))
+    return True
+
+
+def pose_table(robot: Robot, poses: list[NDArray]) -> list[list[str]]:
+    """Return a table with a row for each pose, headings first, in degrees or, for prismatic joints, mm."""
+    rows = [["pose", *robot.joint_names]]
+    for number, q in enumerate(poses, start=1):
+        cells = [
+            f"{SHOWN[kind][1] * position:.2f} {SHOWN[kind][0]}"
+            for position, kind in zip(q, robot.joint_kinds, strict=True)
+        ]
+        rows.append([str(number), *cells])
+    return rows
+
 
 PART = 0.05  # s: length of a part of the run
 LOG_DURATION = 120.0  # s: length of the logged end of the run
@@ -190,7 +237,7 @@ class FreeBench:
         self._bench.write_line("poses", f"{len(poses)} pose{'s' * (len(poses) > 1)} taught")
         if self._file is not None:
             try:
-                taught_poses.write(self._file, self.session.robot, poses, self._follower.qd_max)
+                write_poses(self._file, self.session.robot, poses, self._follower.qd_max)
             except OSError as error:
                 self._bench.write_line("refused", describe_error(error))
 
@@ -198,7 +245,7 @@ class FreeBench:
         if not self._follower.at_rest:
             self._bench.write_line("refused", "the arm is moving: stop it (s), or wait until it arrives")
             return
-        trajectory = taught_poses.motion([self._follower.q, *self.session.poses], self._follower.qd_max)
+        trajectory = motion_through([self._follower.q, *self.session.poses], self._follower.qd_max)
         if trajectory is None:
             self._bench.write_line("refused", "teach a pose that differs from the current one")
             return

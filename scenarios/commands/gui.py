@@ -59,14 +59,13 @@ class Bench(Command):
             positive(self.duration, "duration", "s")
         setup = setup_of(call.settings | {"robot": self.robot}, self.controller, self.laws)
 
-        from scenarios.bench import taught_poses
-        from scenarios.bench.free_bench import FreeBench, start_pose
+        from scenarios.bench.free_bench import FreeBench, start_pose, pose_table
 
         start = start_pose(setup.load_robot(), self.start)
         if self.browser is not None:
             if self.poses is not None or self.log is not None or self.cell is not None:
                 raise WrongUse("--browser excludes --poses, --log and --cell, which need the window")
-            from scenarios.bench.browser_bench import jog
+            from scenarios.bench.jogging import jog
 
             jog(setup, start, self.duration, self.browser, announce_page)
             return 0
@@ -86,7 +85,7 @@ class Bench(Command):
         files, page = Files(), console()
         if session.poses:
             page.print("Taught poses")
-            page.print(plain_table(taught_poses.table(session.robot, session.poses)))
+            page.print(plain_table(pose_table(session.robot, session.poses)))
         if session.touches:
             page.print("Actions: " + ", ".join(f"{what} at {t:.2f} s" for t, what in session.touches))
         if self.log is not None and session.log is not None:

@@ -9,10 +9,10 @@ import pytest
 
 import controllers
 import twin
+from scenarios.commands.validate import planned
 from scenarios.gravity_hold import held_pose
 from scenarios.judging.motion_range import finite_range, finite_speed
 from scenarios.running import registry
-from scenarios.running.validation import planned
 from scenarios.shell.command_line import main
 from tests.support import tasks, user_scenarios
 from twin.base.errors import RobotError, TwinError

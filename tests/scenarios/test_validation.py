@@ -9,9 +9,9 @@ import pytest
 
 import controllers
 import twin
+from scenarios.commands.validate import REPRESENTATIVE, Selection, matches, planned
 from scenarios.running import registry
 from scenarios.running.runs import run_name
-from scenarios.running.validation import REPRESENTATIVE, Selection, matches, planned
 from scenarios.shell.command_line import main
 from scenarios.shell.output import Tally
 from tests.support import foreign_urdf, tasks, user_scenarios

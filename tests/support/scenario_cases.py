@@ -4,8 +4,8 @@ from itertools import cycle, islice
 
 import controllers
 import twin
+from scenarios.commands.validate import REPRESENTATIVE
 from scenarios.running import registry
-from scenarios.running.validation import REPRESENTATIVE
 from tests.support import tasks
 from tests.support.processor_times import shared
 

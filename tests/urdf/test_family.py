@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import twin
+from scenarios.commands.validate import REPRESENTATIVE
 from scenarios.excitation import CONDITION
-from scenarios.running.validation import REPRESENTATIVE
 from tests.support import dh_arms, tasks
 from tests.support.effort_rule import BEYOND_FLANGE, OFF_AXIS_6
 from tests.support.peers import Pinocchio, Reduced

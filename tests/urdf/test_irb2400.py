@@ -17,7 +17,7 @@ from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.evaluation import uncompiled
 from twin.physics.robot.limits import check_position
 from twin.physics.robot.loops import open_chain
-from twin.studies.cell.shapes import arm_solids
+from twin.studies.cell.cell import arm_solids
 from urdf.facts import FactsError, parsed
 
 FILE = UrdfFile("irb2400")

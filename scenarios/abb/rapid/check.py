@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twin.abb.rapid.programs import Program
     from twin.abb.rapid.recorder import Note
     from twin.physics.robot.robot import Robot
-    from twin.studies.cell.closest import Closest
+    from twin.studies.cell.clearance import Closest
 
 
 class Check(Command):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twin.abb.rapid.planning import Plan
     from twin.physics.robot.robot import Robot
     from twin.studies.cell.cell import Cell
-    from twin.studies.cell.closest import Closest
+    from twin.studies.cell.clearance import Closest
 
 
 def with_cell(task: Task, cell: Cell) -> Task:
@@ -71,7 +71,7 @@ def from_cell(cell: Cell) -> set[str]:
 
 def clearance_metric(closest: Closest, cell: Cell, robot: Robot) -> Metric:
     """Return the check of the least distance of a motion."""
-    from twin.studies.cell.shapes import shapes_accuracy
+    from twin.studies.cell.cell import shapes_accuracy
 
     nearest = closest.nearest
     accuracy = shapes_accuracy(robot, cell)
@@ -97,7 +97,7 @@ def place(closest: Closest) -> str:
 
 def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
     """Return the result as lines of text."""
-    from twin.studies.cell.shapes import robot_facts
+    from twin.studies.cell.cell import robot_facts
 
     one = closest.nearest
     angles = ", ".join(f"{np.degrees(angle):.1f}" for angle in closest.q)
@@ -135,8 +135,7 @@ def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest]
     Between two configurations a planned joint differs from an even turn by at most its acceleration times the
     square of their time, over 8.
     """
-    from twin.studies.cell.clearance import Clearance
-    from twin.studies.cell.closest import closest
+    from twin.studies.cell.clearance import Clearance, closest
 
     clearance = Clearance(robot, cell)
     found: dict[int, Closest] = {}

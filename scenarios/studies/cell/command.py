@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scenarios.metric import Metric
     from twin.data.logs.log import Log
     from twin.studies.cell.cell import Cell
-    from twin.studies.cell.closest import Closest
+    from twin.studies.cell.clearance import Closest
 
 
 class ShowCell(Command):
@@ -41,7 +41,7 @@ class ShowCell(Command):
         """Print frames and pairs."""
         import twin
         from twin.studies.cell.clearance import Clearance
-        from twin.studies.cell.picture import cell_plot
+        from twin.studies.cell.reach import cell_plot
 
         cell, robot = twin.load_cell(self.cell), twin.load(self.robot)
         if self.pose not in robot.poses:
@@ -144,8 +144,7 @@ class Reach(Command):
         import twin
         from twin.base.errors import near
         from twin.studies.cell.clearance import Clearance
-        from twin.studies.cell.picture import reach_plot
-        from twin.studies.cell.reach import envelope, plane_map
+        from twin.studies.cell.reach import envelope, plane_map, reach_plot
 
         robot = twin.load(self.robot, tool_frame=self.tool_frame, locked=locked_joints(self.lock))
         if not (0 < self.step <= self.size <= 20 and self.size / self.step <= 2000):

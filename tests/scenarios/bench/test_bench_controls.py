@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import controllers
-from scenarios.bench.chosen_law import ChosenLaw, LawPanel
-from scenarios.bench.jog_panel import JogPanel
-from scenarios.bench.jogging import Follower
+from scenarios.bench.jogging import Follower, JogPanel
+from scenarios.bench.watched import ChosenLaw, LawPanel
 from scenarios.running.execution import run_sequence
 from scenarios.running.runs import Run
 from scenarios.setup import Setup

@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 import twin
-from scenarios.bench.browser_bench import LATEST, PART, jog
+from scenarios.bench.jogging import LATEST, PART, jog
 from scenarios.setup import Setup
 from scenarios.shell.output import announce_page
 from tests.support.browser import browser

@@ -1,7 +1,7 @@
 from .clearance import Clearance as Clearance
+from .clearance import Closest as Closest
 from .clearance import Nearest as Nearest
-from .closest import Closest as Closest
-from .closest import least_distance as least_distance
+from .clearance import least_distance as least_distance
 from .reach import Envelope as Envelope
 from .reach import PlaneMap as PlaneMap
 from .reach import envelope as envelope

@@ -7,7 +7,7 @@ import pytest
 
 import controllers
 import twin
-from scenarios.bench.chosen_law import ChosenLaw
+from scenarios.bench.watched import ChosenLaw
 from scenarios.judging.following import LawPerLoad
 from scenarios.setup import Setup
 from tests.support.refusals import refused

@@ -6,8 +6,8 @@ import trimesh
 
 import twin
 from twin.base.errors import CellError
+from twin.studies.cell.cell import coal
 from twin.studies.cell.clearance import Clearance
-from twin.studies.cell.shapes import coal
 
 ROBOT = twin.load("irb140")
 

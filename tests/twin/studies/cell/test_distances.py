@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import twin
 from twin.studies.cell import Clearance
-from twin.studies.cell.closest import PRECISION, closest
-from twin.studies.cell.shapes import arm_solids, coal, solids_of
+from twin.studies.cell.cell import arm_solids, coal, solids_of
+from twin.studies.cell.clearance import PRECISION, closest
 from urdf.build import facts_file
 from urdf.facts import read
 
