@@ -59,7 +59,7 @@ class Bench(Command):
             positive(self.duration, "duration", "s")
         setup = setup_of(call.settings | {"robot": self.robot}, self.controller, self.laws)
 
-        from scenarios.bench.free_bench import FreeBench, start_pose, pose_table
+        from scenarios.bench.free_bench import FreeBench, pose_table, start_pose
 
         start = start_pose(setup.load_robot(), self.start)
         if self.browser is not None:
