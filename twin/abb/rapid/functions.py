@@ -13,11 +13,12 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from twin.abb.rapid import frames, strings
+from twin.abb.rapid import frames
+from twin.abb.rapid import strings_and_files as strings
 from twin.abb.rapid.arguments import Arguments, expression_of
-from twin.abb.rapid.bytes_and_files import open_file
 from twin.abb.rapid.expressions import ABSENT, Cell, Part
 from twin.abb.rapid.recorder import Recorder, Stopped
+from twin.abb.rapid.strings_and_files import open_file
 from twin.abb.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
 from twin.base.errors import RapidError
 

@@ -15,10 +15,10 @@ from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_a
 
 from twin.abb.rapid import syntax_tree as st
 from twin.base.errors import RapidError, printable
+from twin.data.logs.program_lines import read_text
 
 HEADER = re.compile(r"%%%.*?%%%", re.S)
 WORDS = re.compile(r'"(?:[^"\n]|"")*"|![^\n]*|\bENDMODULE\b', re.I)
-HIGH = re.compile(rb"[\x80-\xff]+")
 ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})|\"\"")
 
 EXPECTED = {
@@ -111,28 +111,6 @@ def read_source(path: str | Path) -> Source:
         RapidError: it is not RAPID.
     """
     return parse(read_text(path), str(path))
-
-
-def read_text(path: str | Path) -> str:
-    """Return the text of a module file, in UTF-8, GBK (of Chinese pendants) or ISO 8859-1.
-
-    Raises:
-        OSError: the file cannot be read.
-        RapidError: it is not text.
-    """
-    data = Path(path).read_bytes()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", errors="replace")
-    odd = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a" for byte in data[:200])
-    if odd > 20:
-        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
-    data = data.replace(b"\0", b" ")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        runs = [len(run[0]) for run in HIGH.finditer(data)]
-        is_chinese = all(run % 2 == 0 for run in runs) and max(runs) >= 4  # two bytes for each character
-        return data.decode("gb18030" if is_chinese else "latin-1", errors="replace")
 
 
 _lock = Lock()

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of, norm_remark, pose_record
-from twin.abb.rapid.recorder import Move, Recorder, Settings, Speed
+from twin.abb.rapid.recorder import Recorder
+from twin.abb.rapid.targets import NO_LOAD, Move, Settings, Speed
 from twin.abb.rapid.values import NUM, PREDEFINED, STRING, Record
 from twin.base.errors import RapidError
 
@@ -28,9 +29,6 @@ IGNORED_OPTIONS = "conc", "id", "corr"
 
 EXTERNAL = 9e9
 """Value of an external axis that is not there."""
-
-NO_LOAD = 0.001
-"""Mass of `load0` in [kg], which stands for no load."""
 
 
 def move(kind: str, names: str, *, process: str = "") -> Instruction:

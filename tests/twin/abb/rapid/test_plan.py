@@ -9,14 +9,12 @@ import pytest
 
 import twin
 from tests.support import rapid_programs
-from twin.abb.rapid.fastest_motion import largest_x
 from twin.abb.rapid.fitting import Measured, fit, stop_times
 from twin.abb.rapid.language import parse
-from twin.abb.rapid.paths import export
 from twin.abb.rapid.planning import Limits
-from twin.abb.rapid.programs import check, interpret
-from twin.abb.rapid.time_law import fastest, interval_times
+from twin.abb.rapid.programs import check, export, interpret
 from twin.base.errors import RapidError
+from twin.physics.trajectories.fastest_motion import fastest, interval_times, largest_x
 
 pytestmark = pytest.mark.slow("plans programs")
 
