@@ -15,7 +15,7 @@ from twin.abb.rapid.instructions import INSTRUCTIONS, WITHOUT_EFFECT
 from twin.abb.rapid.language import Source
 
 ROBOT = twin.load("irb140").with_drives("rigid")
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[3]
 ROWS = [line for line in Path(__file__).with_name("names.txt").read_text().splitlines() if line.strip(" #")]
 EFFECTS = [line for line in ROWS if " => " in line and line[0] != "#"]
 BY_TESTS = [re.fullmatch(r"(@|@live) (\S+): (.*)", line).groups() for line in ROWS if line[0] == "@"]
