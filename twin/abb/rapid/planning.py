@@ -243,10 +243,7 @@ class Plan:
 
 
 def plan(
-    robot: Robot,
-    segments: Sequence[Segment],
-    events: Sequence[Move | Pause],
-    limits: Limits | None = None,
+    robot: Robot, segments: Sequence[Segment], events: Sequence[Move | Pause], limits: Limits | None = None
 ) -> Plan:
     """Return the plan of moves.
 

@@ -12,16 +12,7 @@ from twin.abb.rapid.arguments import Arguments, bound
 from twin.abb.rapid.expressions import Cell, Evaluator, Frame, Part, Placed, Raised, RoutineOf, Scope, equal
 from twin.abb.rapid.recorder import Left, Recorder, Stopped
 from twin.abb.rapid.signals import signals_of
-from twin.abb.rapid.values import (
-    BOOL,
-    NUM,
-    STATES,
-    STRING,
-    Record,
-    copied,
-    one_letter_beside,
-    rounded,
-)
+from twin.abb.rapid.values import BOOL, NUM, STATES, STRING, Record, copied, one_letter_beside, rounded
 from twin.base.errors import RapidError, near
 from twin.base.threads import in_threads
 
@@ -515,8 +506,7 @@ class Repetition:
             self._seen[state] = recorder.moves, rounds
         elif recorder.moves > self._seen[state][0]:
             raise Stopped(
-                f"{line} repeats itself for ever: its moves until round {rounds} are judged",
-                planned=True,
+                f"{line} repeats itself for ever: its moves until round {rounds} are judged", planned=True
             )
         elif not self._answer_wait():
             waits = "in a menu (--operator)" if recorder.operator.assumed else "for what never comes"
