@@ -5,9 +5,9 @@ import lazy_loader
 from twin.base.errors import TwinError
 
 try:
-    import google.protobuf as protobuf
     import lark as lark
     import websockets as websockets
+    from google import protobuf as protobuf
 except ImportError as error:
     raise TwinError(
         f"ABB's programs and protocols need more packages ({error}): pip install 'irb-twin[abb]'"

@@ -224,12 +224,44 @@ class RapidProgram(TrackingScenario):
         )
 
     def cases(self, run: ProgramRun) -> Sequence[tuple[str, str, float, str]]:
-        """Return the result of every line with a move, by routine."""
-        return line_cases(run)
+        """Return the result of every line with a move, by routine, and of the line with the fault."""
+        moves, found, fault = run.performance.plan.moves, move_figures(run), run.performance.fault
+        limit = bounds.ROUND_OFF if bounds.is_exact(run) else np.inf
+        lines: dict[tuple[str, int], list[int]] = {}
+        for k, one in enumerate(moves):
+            lines.setdefault((one.move.file, one.move.line), []).append(k)
+        cases: list[tuple[str, str, float, str]] = []
+        for (file, line), members in lines.items():
+            failures = []
+            if cut := int(found.cut[members].sum()):
+                failures.append(f"{cut} samples at the torque limit")
+            if not found.joint_error[members].max() <= limit:
+                failures.append(f"joint error {figure(float(found.joint_error[members].max()))} rad")
+            names = " ".join(dict.fromkeys(moves[k].move.name for k in members))
+            cases.append((
+                moves[members[0]].move.routine, f"{Path(file).name} line {line} {names}",
+                float(np.nansum(found.time[members])), "; ".join(failures),
+            ))  # fmt: skip
+        if fault is not None:
+            cases.append(("", f"{Path(fault.file).name} line {fault.line}", 0.0, str(fault)))
+        return tuple(cases)
 
     def table(self, run: ProgramRun) -> ScenarioTable:
-        """Return the moves line by line."""
-        return line_table(run)
+        """Return the moves line by line; a line of a program of many moves has sums and largest figures."""
+        moves, found = run.performance.plan.moves, move_figures(run)
+        head = (
+            "line", "move", "mm", "plan s", "time s", "joint error rad", "tool error m", "torque", "cut"
+        )  # fmt: skip
+        groups: dict[Any, list[int]] = {}
+        for k, one in enumerate(moves):
+            place = one.move.file, one.move.line
+            groups.setdefault(place if len(moves) > MOST_ROWS else k, []).append(k)
+        rows = [head, *(_row(run, found, members) for members in groups.values())]
+        names = ", ".join(_files(run)) or "the program"
+        program = run.performance.program
+        remarks = len(program.notes) + len(program.assumed) + bool(program.stopped)
+        also = f"; {remarks} remark{'s' * (remarks > 1)}, which irb-twin rapid check prints" * bool(remarks)
+        return f"{names}: {len(moves)} moves{also}", rows
 
 
 def loads_of(done: Performance) -> dict[float, Payload | None]:
@@ -346,24 +378,6 @@ def move_figures(run: ProgramRun) -> MoveFigures:
     return MoveFigures(measured_times(run), *np.array(rows, dtype=float).reshape(-1, 5).T)
 
 
-def line_table(run: ProgramRun) -> tuple[str, list[tuple[str, ...]]]:
-    """Return the moves line by line; a line of a program of many moves has sums and largest figures."""
-    moves, found = run.performance.plan.moves, move_figures(run)
-    head = (
-        "line", "move", "mm", "plan s", "time s", "joint error rad", "tool error m", "torque", "cut"
-    )  # fmt: skip
-    groups: dict[Any, list[int]] = {}
-    for k, one in enumerate(moves):
-        place = one.move.file, one.move.line
-        groups.setdefault(place if len(moves) > MOST_ROWS else k, []).append(k)
-    rows = [head, *(_row(run, found, members) for members in groups.values())]
-    names = ", ".join(_files(run)) or "the program"
-    program = run.performance.program
-    remarks = len(program.notes) + len(program.assumed) + bool(program.stopped)
-    also = f"; {remarks} remark{'s' * (remarks > 1)}, which irb-twin rapid check prints" if remarks else ""
-    return f"{names}: {len(moves)} moves{also}", rows
-
-
 def _files(run: ProgramRun) -> list[str]:
     """Return the names of the program's files with a move or a wait."""
     return [] if run.log.program is None else run.log.program.files.tolist()
@@ -388,36 +402,3 @@ def _row(run: ProgramRun, found: MoveFigures, members: Sequence[int]) -> tuple[s
         f"{joint} {100 * found.torque[worst]:.0f} %",
         str(cut) if cut else "",
     )
-
-
-class Case(NamedTuple):
-    """Result of one line: its routine, its name, its time in [s], and the failure, "" for none."""
-
-    routine: str
-    name: str
-    seconds: float
-    failure: str
-
-
-def line_cases(run: ProgramRun) -> tuple[Case, ...]:
-    """Return the result of every executed line with a move, and of the line with the fault."""
-    moves, found, fault = run.performance.plan.moves, move_figures(run), run.performance.fault
-    limit = bounds.ROUND_OFF if bounds.is_exact(run) else np.inf
-    lines: dict[tuple[str, int], list[int]] = {}
-    for k, one in enumerate(moves):
-        lines.setdefault((one.move.file, one.move.line), []).append(k)
-    cases = []
-    for (file, line), members in lines.items():
-        failures = []
-        if cut := int(found.cut[members].sum()):
-            failures.append(f"{cut} samples at the torque limit")
-        if not found.joint_error[members].max() <= limit:
-            failures.append(f"joint error {figure(float(found.joint_error[members].max()))} rad")
-        names = " ".join(dict.fromkeys(moves[k].move.name for k in members))
-        cases.append(Case(
-            moves[members[0]].move.routine, f"{Path(file).name} line {line} {names}",
-            float(np.nansum(found.time[members])), "; ".join(failures),
-        ))  # fmt: skip
-    if fault is not None:
-        cases.append(Case("", f"{Path(fault.file).name} line {fault.line}", 0.0, str(fault)))
-    return tuple(cases)

@@ -102,12 +102,7 @@ USER_DATA = {**{f"reg{k}": NUM for k in range(1, 6)}, "clock1": "clock"}
 FIXED = "tool0", "wobj0", "load0"
 """Persistents of a controller that cannot be changed."""
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class Evaluator(ABC):

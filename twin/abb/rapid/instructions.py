@@ -14,13 +14,17 @@ from twin.abb.rapid import strings_and_files as data
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.arguments import Arguments, expression_of
 from twin.abb.rapid.expressions import Cell, Part
-from twin.abb.rapid.functions import ask_number, buttons
+from twin.abb.rapid.functions import ask_number, buttons, functions_for
 from twin.abb.rapid.moves import MOVES, Instruction, displacement_on
 from twin.abb.rapid.recorder import Left, Recorder
-from twin.abb.rapid.signals import Cause, Signal
+from twin.abb.rapid.signals import Cause, Interrupts, Signal
 from twin.abb.rapid.targets import Pause
 from twin.abb.rapid.values import BOOL, NUM, STRING, rounded, text_of
 from twin.base.errors import RapidError
+
+Run = Callable[[Recorder, Arguments], object]
+
+# --------------------------------------------------------------------------------------------- waits
 
 
 def _wait_time(recorder: Recorder, given: Arguments) -> None:
@@ -42,7 +46,8 @@ def _wait_signal(recorder: Recorder, given: Arguments) -> None:
         return value < wanted if "lt" in given else value > wanted if "gt" in given else value == wanted
 
     beyond = wanted + ("gt" in given) - ("lt" in given)
-    _wait(recorder, given, name, is_there, [(name, float(beyond))])
+    given.give("timeflag", False)
+    recorder.wait(given, name, is_there, [(name, float(beyond))])
 
 
 def _wait_until(recorder: Recorder, given: Arguments) -> None:
@@ -53,23 +58,13 @@ def _wait_until(recorder: Recorder, given: Arguments) -> None:
     def is_there() -> bool:
         return interpreter.typed(interpreter.evaluate(condition), bool, BOOL)
 
-    _wait(recorder, given, "", is_there, list(_levels(interpreter, condition)))
+    given.give("timeflag", False)
+    recorder.wait(given, "", is_there, list(_levels(interpreter, condition)))
 
 
 def _wait_test_and_set(recorder: Recorder, given: Arguments) -> None:
     """Take a semaphore (WaitTestAndSet); only this task has it."""
     given.write(0, True)
-
-
-def _wait(
-    recorder: Recorder,
-    given: Arguments,
-    name: str,
-    is_there: Callable[[], bool],
-    wanted: list[tuple[str, float]],
-) -> None:
-    given.give("timeflag", False)
-    recorder.wait(given, name, is_there, wanted)
 
 
 def _levels(interpreter: Any, node: Any) -> Any:
@@ -95,6 +90,8 @@ def _levels(interpreter: Any, node: Any) -> Any:
         if name is not None:
             yield name, 1.0
 
+
+# ---------------------------------------------------------------------------------------- interrupts
 
 EDGE = 2.0
 """Value of `edge`: every change of a signal is the cause."""
@@ -168,19 +165,13 @@ def _elsewhere(recorder: Recorder, given: Arguments) -> None:
     watch(given, len(given) - 1, given.name, "elsewhere", lambda before, after: False)
 
 
-def _change(what: str) -> Callable[[Recorder, Arguments], None]:
+def _change(change: Callable[[Interrupts, int], object]) -> Run:
+    return lambda recorder, given: change(given.interpreter.interrupts, int(given.value(0, NUM)))
+
+
+def _enable(enabled: bool) -> Run:
     def run(recorder: Recorder, given: Arguments) -> None:
-        interrupts = given.interpreter.interrupts
-        if what in ("disable", "enable"):
-            interrupts.enabled = what == "enable"
-            return
-        number = int(given.value(0, NUM))
-        if what == "delete":
-            interrupts.delete(number)
-        elif what == "sleep":
-            interrupts.asleep.add(number)
-        else:
-            interrupts.asleep.discard(number)
+        given.interpreter.interrupts.enabled = enabled
 
     return run
 
@@ -211,8 +202,6 @@ def _restore_path(recorder: Recorder, given: Arguments) -> None:
 def _clear_path(recorder: Recorder, given: Arguments) -> None:
     recorder.note(given.interpreter.place, f"{given.name}: the move before is made to its end")
 
-
-Run = Callable[[Recorder, Arguments], None]
 
 # ------------------------------------------------------------------------------------------- settings
 
@@ -486,11 +475,11 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "ITimer": Instruction(names("Time Interrupt"), _timer),
     "IPers": Instruction(names("Name Interrupt"), _persistent),
     **_same("IVarValue IError IRMQMessage", "", _elsewhere),
-    "IDelete": Instruction(names("Interrupt"), _change("delete")),
-    "ISleep": Instruction(names("Interrupt"), _change("sleep")),
-    "IWatch": Instruction(names("Interrupt"), _change("watch")),
-    "IDisable": Instruction((), _change("disable")),
-    "IEnable": Instruction((), _change("enable")),
+    "IDelete": Instruction(names("Interrupt"), _change(Interrupts.delete)),
+    "ISleep": Instruction(names("Interrupt"), _change(lambda one, number: one.asleep.add(number))),
+    "IWatch": Instruction(names("Interrupt"), _change(lambda one, number: one.asleep.discard(number))),
+    "IDisable": Instruction((), _enable(False)),
+    "IEnable": Instruction((), _enable(True)),
     "StopMove": Instruction((), _stop_move),
     **_same("StartMove StartMoveRetry", "", _start_move),
     "StorePath": Instruction((), _store_path),
@@ -538,12 +527,4 @@ def instructions_for(
     recorder: Recorder, known: Mapping[str, Instruction] = INSTRUCTIONS
 ) -> dict[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as an interpreter calls them."""
-
-    def bound(instruction: Instruction) -> Callable[[Arguments], None]:
-        def run(given: Arguments) -> None:
-            given.arrange(instruction.names)
-            instruction.run(recorder, given)
-
-        return run
-
-    return {name.lower(): bound(one) for name, one in known.items()}
+    return functions_for(recorder, known)

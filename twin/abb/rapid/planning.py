@@ -182,9 +182,12 @@ class LargestShare(NamedTuple):
     joint: int
 
 
+NONE = LargestShare(0.0, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class PlannedMove:
-    """Figures of a move: from the middle of its first corner to the middle of its last.
+    """Figures of a move: from the middle of its first corner to the middle of its last; 0 if it goes nowhere.
 
     Attributes:
         move: the instruction.
@@ -199,13 +202,13 @@ class PlannedMove:
     """
 
     move: Move
-    length: float
-    time: float
-    bound: float
-    by_speed: float
-    joint_speed: LargestShare
-    torque: LargestShare
-    singular: str
+    length: float = 0.0
+    time: float = 0.0
+    bound: float = 0.0
+    by_speed: float = 0.0
+    joint_speed: LargestShare = NONE
+    torque: LargestShare = NONE
+    singular: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +325,7 @@ def plan_chain(robot: Robot, group: Sequence[Segment], limits: Limits, begin: Be
     """
     pieces = pieces_of(group, begin.at)
     if not pieces:
-        return Chain([_still(segment) for segment in group], None, [], [])
+        return Chain([PlannedMove(segment.move) for segment in group], None, [], [])
     laws = _laws(robot, group, pieces, limits, begin.x)
     q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
     dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
@@ -405,12 +408,8 @@ def _timed(
                 continue
             least = interval_times(laws.width, laws.bound.x)[mine].sum()
             if wanted < least * (1.0 - TIME_TOLERANCE):
-                raise RapidError(
-                    f"{segment.move.name} \\T:={wanted:g}: expected at least {least:.3f} s",
-                    "time",
-                    segment.move.file,
-                    segment.move.line,
-                )
+                move, sentence = segment.move, f"\\T:={wanted:g}: expected at least {least:.3f} s"
+                raise RapidError(f"{move.name} {sentence}", "time", move.file, move.line)
             ratio = times[mine].sum() / wanted
             fastest_now = both_ends(laws.estimate.x)[mine].max()
             caps[mine] = ratio**2 * np.minimum(caps[mine], fastest_now)
@@ -477,12 +476,6 @@ def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) ->
 # --------------------------------------------------------------------------------------------- figures
 
 
-def _still(segment: Segment) -> PlannedMove:
-    """Return the figures of a move that goes nowhere."""
-    none = LargestShare(0.0, 0)
-    return PlannedMove(segment.move, 0.0, 0.0, 0.0, 0.0, none, none, "")
-
-
 def _figures(
     robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], laws: _Laws
 ) -> list[PlannedMove]:
@@ -507,20 +500,14 @@ def _figures(
     for k, segment in enumerate(group):
         mine = slice(begins[k], begins[k + 1])
         if mine.start == mine.stop:
-            moves.append(_still(segment))
+            moves.append(PlannedMove(segment.move))
             continue
-        moves.append(
-            PlannedMove(
-                segment.move,
-                0.0 if segment.turns else 1e3 * segment.length,
-                float(times[mine].sum()),
-                float(bound[mine].sum()),
-                float(by_speed[mine].sum()),
-                _largest(speed_share[mine]),
-                _largest(torque_share[mine]),
-                "" if near is None else _nearest(near[2 * mine.start : 2 * mine.stop]),
-            )
-        )
+        moves.append(PlannedMove(
+            segment.move, 0.0 if segment.turns else 1e3 * segment.length, float(times[mine].sum()),
+            float(bound[mine].sum()), float(by_speed[mine].sum()), _largest(speed_share[mine]),
+            _largest(torque_share[mine]),
+            "" if near is None else _nearest(near[2 * mine.start : 2 * mine.stop]),
+        ))  # fmt: skip
     return moves
 
 

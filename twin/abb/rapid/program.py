@@ -384,19 +384,10 @@ class Interpreter(Evaluator):
         raise RapidError(f"{statement.text} stands for a statement that is not written yet", "syntax")
 
     _statements: Mapping[type, Callable[..., None]] = {
-        st.Assign: _assign,
-        st.Call: _call,
-        st.Goto: _goto,
-        st.If: _if,
-        st.For: _for,
-        st.While: _while,
-        st.Test: _test,
-        st.Return: _return,
-        st.Raise: _raise,
-        st.Jump: _jump,
-        st.Connect: _connect,
+        st.Assign: _assign, st.Call: _call, st.Goto: _goto, st.If: _if, st.For: _for, st.While: _while,
+        st.Test: _test, st.Return: _return, st.Raise: _raise, st.Jump: _jump, st.Connect: _connect,
         st.Placeholder: _placeholder,
-    }
+    }  # fmt: skip
 
     def call_procedure(self, name: str) -> None:
         """Call a procedure or instruction without arguments by its name."""

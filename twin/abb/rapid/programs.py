@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -174,14 +174,8 @@ def installation(path: str | Path) -> Installation | None:
                 for one in _items(text, "ARM")
                 if one.get("name") in joints and {"lower_joint_bound", "upper_joint_bound"} <= set(one)
             }
-            return Installation(
-                type_,
-                found[1] if found else "",
-                float(found[2]) if found else 0.0,
-                float(found[3] or 0.0) if found else 0.0,
-                ranges,
-                _base_frame(robot),
-            )
+            model, reach, payload = found.groups() if found else ("", 0.0, 0.0)
+            return Installation(type_, model, float(reach), float(payload or 0.0), ranges, _base_frame(robot))
     return None
 
 
@@ -315,6 +309,7 @@ def interpret(
         off = None if displacement is None else float_array(displacement, "displacement", (4, 4))
         base = None if T_world_base is None else float_array(T_world_base, "T_world_base", (4, 4))
         arm = Arm(robot, q, off, base)
+    bounds = limits or Limits()
     recorder = Recorder(
         arm,
         Signals(inputs or {}, declared=signals),
@@ -322,15 +317,27 @@ def interpret(
         files=Files(None if home is None else Path(home)),
         signal_delay=signal_delay,
         limit=moves,
-        clock=None if robot is None else planned_clock(robot, limits or Limits()),
+        clock=None
+        if robot is None or not (robot.has_inertia or bounds.accelerations is not None)
+        else lambda segments, events: plan(robot, segments, events, bounds).time,
     )
     fault, stopped = None, Stopped("", planned=True)
+    deepest = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(deepest, FRAMES))
     try:
-        stopped = executed(
-            source, main, recorder, instructions_for(recorder), functions_for(recorder), step_limit
-        )
+        tables = instructions_for(recorder), functions_for(recorder)
+        interpreter = Interpreter(source.modules, *tables, recorder, step_limit=step_limit)
+        stopped = interpreter.run_program(main)
+        for cause in interpreter.interrupts.never_fired():
+            recorder.note(cause.place, f"never fired: {cause.name}")
+        for type_ in interpreter.types.unknown:
+            recorder.assume(("", 0), f"the type {type_} is unknown here: its data has no meaning")
+    except RecursionError:
+        fault = RapidError("expressions or calls are nested too deep", "value")
     except RapidError as error:
         fault = error
+    finally:
+        sys.setrecursionlimit(deepest)
     notes, assumed = list(recorder.notes), _assumed_signals(recorder) + recorder.assumed
     if arm is not None:
         notes += [Note(move.file, move.line, f"{move.name} {text}") for move, text in arm.warnings]
@@ -342,13 +349,6 @@ def interpret(
     )  # fmt: skip
 
 
-def planned_clock(robot: Robot, limits: Limits) -> Callable[[Sequence[Segment], Sequence[Any]], float] | None:
-    """Return the function of the planned time of moves, None for a robot that has no limits for a plan."""
-    if not robot.has_inertia and limits.accelerations is None:
-        return None
-    return lambda segments, events: plan(robot, segments, events, limits).time
-
-
 def _assumed_signals(recorder: Recorder) -> list[Note]:
     """Return one sentence on all signals that nobody gave."""
     found = list(recorder.signals.assumed.values())
@@ -357,35 +357,6 @@ def _assumed_signals(recorder: Recorder) -> list[Note]:
     names = ", ".join(sorted((name for name, _ in found), key=str.lower))
     first = found[0][0]
     return [Note(*found[0][1], f"signals of the cell, taken as 0: {names} (--inputs {first}=1)")]
-
-
-def executed(
-    source: Source,
-    main: str,
-    recorder: Recorder,
-    instructions: Mapping[str, Callable[..., None]],
-    functions: Mapping[str, Callable[..., Any]],
-    step_limit: int = STEP_LIMIT,
-) -> Stopped:
-    """Execute a program; return why it stopped early, with an empty sentence if it did not.
-
-    Raises:
-        RapidError: a fault; the message states file and line.
-    """
-    deepest = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(deepest, FRAMES))
-    try:
-        interpreter = Interpreter(source.modules, instructions, functions, recorder, step_limit=step_limit)
-        stopped = interpreter.run_program(main)
-        for cause in interpreter.interrupts.never_fired():
-            recorder.note(cause.place, f"never fired: {cause.name}")
-        for type_ in interpreter.types.unknown:
-            recorder.assume(("", 0), f"the type {type_} is unknown here: its data has no meaning")
-        return stopped
-    except RecursionError:
-        raise RapidError("expressions or calls are nested too deep", "value") from None
-    finally:
-        sys.setrecursionlimit(deepest)
 
 
 def unjudged_plan(program: Program) -> Plan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,14 +97,14 @@ class Files:
         if mode not in ("read", "binary"):
             if mode == "write" or name not in self.written:
                 self.written[name] = []
-            self._open[number] = _Opened(name, "", 0)
+            self._open[number] = _Opened(name, "")
             return True
         text = "".join(self.written[name]) if name in self.written else self._read(name)
         if text is None:
             return False
         if mode == "read":
             text = text.replace("\r\n", "\n")
-        self._open[number] = _Opened(name, text, 0)
+        self._open[number] = _Opened(name, text)
         return True
 
     def _read(self, name: str) -> str | None:
@@ -150,13 +150,13 @@ class Files:
         return text
 
 
+@dataclass
 class _Opened:
     """Open file: its name, its text and the place of reading."""
 
-    __slots__ = ("at", "name", "text")
-
-    def __init__(self, name: str, text: str, at: int) -> None:
-        self.name, self.text, self.at = name, text, at
+    name: str
+    text: str
+    at: int = 0
 
 
 MOST_RETRIES = 4

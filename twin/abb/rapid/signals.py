@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid.values import PREDEFINED, is_signal_type, one_letter_beside
+from twin.abb.rapid.values import PREDEFINED, SIGNAL_TYPES, one_letter_beside
 
 _FIRST = """dinput doutput ainput aoutput ginput goutput testdi setdo setao setgo set reset pulsedo invertdo
     waitdi waitdo waitai waitao waitgi waitgo isignaldi isignaldo isignalai isignalao isignalgi isignalgo
@@ -217,7 +217,7 @@ def _arguments(node: st.Call | st.Function, names: Mapping[str, Any]) -> Iterato
     places: Iterable[int] = SIGNAL_ARGUMENTS.get(name, ())
     if isinstance(called := names.get(name), st.Routine):
         required = [group[0] for is_optional, group in called.parameters if not is_optional]
-        places = [k for k, one in enumerate(required) if is_signal_type(one.type)]
+        places = [k for k, one in enumerate(required) if one.type.lower() in SIGNAL_TYPES]
     given = [one.value for one in node.arguments if one.name is None or one.required]
     for k in places:
         if k < len(given) and _is_plain(given[k]):

@@ -250,12 +250,9 @@ class Arm:
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
             best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
-            return (
-                (best, self._near(best, wanted))
-                if exact or np.allclose(best, nearest)
-                else (nearest, self._other(nearest, wanted))
-            )
-        if exact:
+            if exact or np.allclose(best, nearest):
+                return best, self._near(best, wanted)
+        elif exact:
             there = sorted({_conf_text((*self.configuration(q)[:3], row)) for q, row in found})
             raise RapidError(
                 f"no solution has confdata {_conf_text(wanted)}; this pose has {', '.join(there)}", "target"
@@ -519,9 +516,8 @@ def circle_poses(T_start: Floats, T_via: Floats, T_end: Floats) -> tuple[Floats,
         T_start[:3, :3].T @ Rotation.from_rotvec(-angle * normal).as_matrix() @ T_end[:3, :3]
     ).as_rotvec()
     size = np.linalg.norm(rest)
-    if (
-        size > 0
-    ):  # the other sense of this turn, if the orientation of the point on the circle is nearer to it
+    if size > 0:
+        # the other sense of this turn, if the orientation of the point on the circle is nearer to it
         via = float(np.arctan2((b - centre) @ y, (b - centre) @ x) % (2 * np.pi))
         at_via = T_start[:3, :3].T @ Rotation.from_rotvec(-via * normal).as_matrix() @ T_via[:3, :3]
         rest = min(
