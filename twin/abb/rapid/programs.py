@@ -284,7 +284,7 @@ def interpret(
         displacement: (4, 4) pose by which all work objects but wobj0 are displaced, in their axes, in [m].
         T_world_base: (4, 4) pose of the arm's base in the world of its work objects, in [m].
         home: folder that stands for HOME: when the program reads files.
-        signals: types of the controller's signals by their names, from `twin.rapid.backups`.
+        signals: types of the controller's signals by their names, from `twin.rapid.programs.signal_types`.
         limits: limits of the plan, whose time the program's clocks show.
         step_limit: largest number of statements.
 
