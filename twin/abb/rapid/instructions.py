@@ -62,11 +62,6 @@ def _wait_until(recorder: Recorder, given: Arguments) -> None:
     recorder.wait(given, "", is_there, list(_levels(interpreter, condition)))
 
 
-def _wait_test_and_set(recorder: Recorder, given: Arguments) -> None:
-    """Take a semaphore (WaitTestAndSet); only this task has it."""
-    given.write(0, True)
-
-
 def _levels(interpreter: Any, node: Any) -> Any:
     """Yield the signals of a condition, with the values for which it holds."""
     if isinstance(node, st.Unary) and node.operator == "(":
@@ -312,10 +307,6 @@ def _add(sign: float | None) -> Run:
     return run
 
 
-def _clear(recorder: Recorder, given: Arguments) -> None:
-    given.write(0, 0.0)
-
-
 def _call_by_var(recorder: Recorder, given: Arguments) -> None:
     given.interpreter.call_procedure(f"{given.value(0, STRING)}{given.value(1, NUM):g}")
 
@@ -454,7 +445,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "WaitTime": Instruction(names("Time"), _wait_time),
     "WaitUntil": Instruction(names("Cond"), _wait_until),
     **_same("WaitDI WaitDO WaitGI WaitGO WaitAI WaitAO", "Signal Value", _wait_signal),
-    "WaitTestAndSet": Instruction(names("Object"), _wait_test_and_set),
+    "WaitTestAndSet": Instruction(names("Object"), lambda recorder, given: given.write(0, True)),
     # outputs
     **_same("SetDO SetAO SetGO", "Signal Value", _write_signal()),
     "Set": Instruction(names("Signal"), _write_signal(1.0)),
@@ -492,7 +483,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "Add": Instruction(names("Name AddValue"), _add(None)),
     "Incr": Instruction(names("Name"), _add(1.0)),
     "Decr": Instruction(names("Name"), _add(-1.0)),
-    "Clear": Instruction(names("Name"), _clear),
+    "Clear": Instruction(names("Name"), lambda recorder, given: given.write(0, 0.0)),
     **_same("ClkStart ClkStop ClkReset", "Clock", _clock),
     "CallByVar": Instruction(names("Name Number"), _call_by_var),
     "BookErrNo": Instruction(names("ErrorName"), _book_error),

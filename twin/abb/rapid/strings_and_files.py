@@ -199,14 +199,6 @@ def _open(recorder: Recorder, given: Arguments) -> None:
         recorder.assume(given.interpreter.place, f"Open: {name} is empty (--home DIR has it)")
 
 
-def _close(recorder: Recorder, given: Arguments) -> None:
-    recorder.files.close(file_key(given))
-
-
-def _rewind(recorder: Recorder, given: Arguments) -> None:
-    recorder.files.rewind(file_key(given))
-
-
 def _write(recorder: Recorder, given: Arguments) -> None:
     key = open_file(recorder, given)
     rest = Arguments(given.interpreter, given.name, given.required[1:])
@@ -305,8 +297,8 @@ def _copy(recorder: Recorder, given: Arguments) -> None:
 
 INSTRUCTIONS = {
     "Open": Instruction(("Object", "IODevice"), _open),
-    "Close": Instruction(("IODevice",), _close),
-    "Rewind": Instruction(("IODevice",), _rewind),
+    "Close": Instruction(("IODevice",), lambda recorder, given: recorder.files.close(file_key(given))),
+    "Rewind": Instruction(("IODevice",), lambda recorder, given: recorder.files.rewind(file_key(given))),
     "Write": Instruction(("IODevice", "String"), _write),
     **dict.fromkeys(("WriteStrBin", "WriteRawBytes"), Instruction(("IODevice", "Data"), _write_bytes)),
     "WriteAnyBin": Instruction(("IODevice", "Data"), _write_data),
