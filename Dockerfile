@@ -9,7 +9,7 @@ COPY urdf /build/urdf
 COPY twin /build/twin
 COPY controllers /build/controllers
 COPY scenarios /build/scenarios
-RUN pip install --no-cache-dir --no-compile /build && rm -rf /build
+RUN pip install --no-cache-dir --no-compile '/build[abb]' && rm -rf /build
 
 USER twin
 WORKDIR /home/twin

@@ -56,7 +56,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@echo "2 of 3: installing irb-twin into $(VENV) (once, some 25 s)"
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[abb]'
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run

@@ -1,6 +1,5 @@
 from .abb import egm as egm
 from .abb import rapid as rapid
-from .abb.rapid.fastest_motion import time_optimal as time_optimal
 from .base import errors as errors
 from .base import plugins as plugins
 from .base.version import __version__ as __version__
@@ -51,6 +50,7 @@ from .physics.robot.robot import Payload as Payload
 from .physics.robot.robot import Robot as Robot
 from .physics.rotations.rotations import pose_matrix as pose_matrix
 from .physics.rotations.rotations import pose_vector as pose_vector
+from .physics.trajectories.fastest_motion import time_optimal as time_optimal
 from .physics.trajectories.joint_paths import joint_path as joint_path
 from .physics.trajectories.joint_trajectories import cubic as cubic
 from .physics.trajectories.joint_trajectories import hold as hold

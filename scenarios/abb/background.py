@@ -189,7 +189,7 @@ def serving(
         TwinError: the station is invalid, or the session ended by an error.
     """
     from scenarios.abb.serving import Serving
-    from twin.abb.rapid.operator_panel import Operator
+    from twin.abb.rapid.recorder import Operator
     from twin.studies.cell.cell import load_cell
 
     if not isinstance(station, Station):

@@ -170,7 +170,7 @@ class ServeAbb(Command):
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop
         from twin.abb.egm.robot.exchange import Lockstep
-        from twin.abb.rapid.operator_panel import Operator
+        from twin.abb.rapid.recorder import Operator
         from twin.abb.rapid.signals import input_values
         from twin.studies.cell.cell import load_cell
 

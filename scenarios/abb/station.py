@@ -87,8 +87,8 @@ class Station:
             WrongUse: the station has no task.
         """
         from twin.abb.controller.tasks import TaskSettings
-        from twin.abb.rapid.backups import tasks_of
         from twin.abb.rapid.language import read_source
+        from twin.abb.rapid.programs import tasks_of
 
         if not self.tasks:
             raise WrongUse("the station has no task: [tasks.T_ROB1] with modules, or --load T_ROB1=FILE.mod")
@@ -108,7 +108,7 @@ class Station:
 
     def cell_signals(self, inputs: Any) -> Signals:
         """Return the signals, with inputs of a user."""
-        from twin.abb.rapid.backups import signal_types
+        from twin.abb.rapid.programs import signal_types
         from twin.abb.rapid.signals import Connection, Signals
 
         types = {} if self.io is None else signal_types(self.folder / self.io)

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scenarios.options import fields
 from scenarios.scenario import Scenario, TrackingScenario
 from scenarios.setup import Setup
-from twin.abb.rapid.values import SUFFIXES
 from twin.base.errors import (
     PluginError,
     TwinError,
@@ -47,7 +46,9 @@ GUIDE = "docs/guides/own_scenario.md"
 OLD_IMPORT = re.compile(rb"^\s*(from|import) scenarios(\.| import )base\b", re.M)
 """Import of the module that held the settings of scenarios up to version 0.2."""
 PROGRAM = "scenarios.abb.rapid.program:RapidProgram"
-"""Scenario of the modules with the suffixes `SUFFIXES`, in a room above this one."""
+"""Scenario that runs programs in RAPID, in a room above this one, which is loaded for them alone."""
+SUFFIXES = ".mod", ".sys", ".prg", ".modx", ".sysx"
+"""Suffixes of the files of their modules, as in `twin.abb.rapid.values`."""
 
 
 class Task(NamedTuple):

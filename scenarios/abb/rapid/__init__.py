@@ -23,9 +23,9 @@ RAPID = Commands(
     EXAMPLES,
     {
         "check": ("abb.rapid.check:Check", "run a program, plan its motion and judge it line by line"),
-        "export": ("abb.rapid.paths:ExportPath", "write the motion of a log as a program"),
+        "export": ("abb.rapid.check:ExportPath", "write the motion of a log as a program"),
         "fit": (
-            "abb.rapid.paths:Fit",
+            "abb.rapid.check:Fit",
             "find the share of the torque and the settling time from measured times",
         ),
     },

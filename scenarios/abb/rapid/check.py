@@ -1,7 +1,10 @@
-"""`irb-twin rapid check`: run a program, plan its motion, and judge it line by line."""
+"""`irb-twin rapid check`, `export` and `fit`: judge a program line by line, write one, fit its plan."""
 
 from __future__ import annotations
 
+import csv
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,12 +16,13 @@ from scenarios.shell.parser import Call, Command, count
 from twin.base.errors import RapidError, WrongUse, printable
 
 if TYPE_CHECKING:
-    from twin.abb.rapid.backups import Task
+    from twin.abb.rapid.fitting import Measured
     from twin.abb.rapid.language import Source
     from twin.abb.rapid.planning import Limits, Plan
-    from twin.abb.rapid.programs import Program
+    from twin.abb.rapid.programs import Program, Task
     from twin.abb.rapid.recorder import Note
     from twin.physics.robot.robot import Robot
+    from twin.studies.cell.cell import Cell
     from twin.studies.cell.clearance import Closest
 
 
@@ -75,7 +79,7 @@ class Check(Command):
 
     def run(self, call: Call) -> int:
         """Print the table of every task, and return 1 after a fault or an unplanned stop."""
-        from twin.abb.rapid.backups import tasks_of
+        from twin.abb.rapid.programs import tasks_of
 
         try:
             tasks = tasks_of(*self.program)
@@ -115,7 +119,6 @@ class Check(Command):
             return 1
         near = {}
         if self.cell is not None and robot is not None:
-            from scenarios.studies.cell.clearance import check_plan
             from twin.studies.cell.cell import load_cell
 
             near, too_near = check_plan(plan, robot, load_cell(self.cell))
@@ -237,7 +240,7 @@ class Checked(NamedTuple):
 
     def head(self, main: str, drives: str) -> str:
         """Return the line above the table."""
-        from twin.abb.rapid.moves import NO_LOAD
+        from twin.abb.rapid.targets import NO_LOAD
 
         plan = self.plan
         load = max((one.move.settings.load.values[0] for one in plan.moves), default=0.0)
@@ -426,3 +429,156 @@ class Checked(NamedTuple):
         lines += ["| " + " | ".join(map(plain, row)) + " |" for row in rows]
         lines += ["", *(f"{plain(line)}\n" for line in self.closing() if line)]
         path.write_text("\n".join(lines), encoding="utf-8")
+
+
+PERIOD = 2e-3
+"""Time between the configurations of a planned motion, in [s]."""
+
+
+def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None]:
+    """Return the nearest approach of each move by its index, and the first fault or None.
+
+    Between two configurations a planned joint differs from an even turn by at most its acceleration times the
+    square of their time, over 8.
+    """
+    import numpy as np
+
+    from scenarios.studies.cell.clearance import clearance_metric, place
+    from twin.studies.cell.clearance import Clearance, closest
+
+    clearance = Clearance(robot, cell)
+    found: dict[int, Closest] = {}
+    fault = None
+    for k, (one, start) in enumerate(zip(plan.moves, plan.starts, strict=True)):
+        if one.time == 0.0:
+            continue
+        t = np.linspace(start, start + one.time, max(2, int(np.ceil(one.time / PERIOD)) + 1))
+        q, _, qdd = plan.motion(t)
+        bend = np.abs(qdd).max(axis=0) * (t[1] - t[0]) ** 2 / 8.0
+        found[k] = closest(clearance, t, q, np.abs(robot.embedding) @ bend)
+        metric = clearance_metric(found[k], cell, robot)
+        if not metric.passes and fault is None:
+            move = one.move
+            fault = RapidError(f"{move.name} comes too near: {place(found[k])}", "cell", move.file, move.line)
+    return found, fault
+
+
+class ExportPath(Command):
+    """Print the motion of a log as a RAPID module of joint moves."""
+
+    examples = """examples:
+  irb-twin rapid export run.npz > path.mod
+  irb-twin rapid export run.npz --every 50 --speed v200 --zone z5 > path.mod
+"""
+
+    log: Path = argument("a log file, .npz", "LOG")
+    every: int = option(20, "use one sample of N, and the last one", "N", read=count)
+    speed: str = option("v100", "predefined speed", "NAME")
+    zone: str = option("z1", "predefined zone, or fine", "NAME")
+    name: str = option("Path", "name of the module", "NAME")
+
+    def run(self, call: Call) -> int:
+        """Print the module."""
+        import numpy as np
+
+        from twin.abb.rapid.programs import export
+        from twin.data.logs.log import Log
+
+        log = Log.load(self.log)
+        samples = np.unique([*range(0, len(log.t), self.every), len(log.t) - 1])
+        sys.stdout.write(export(log.robot, log.q[samples], speed=self.speed, zone=self.zone, name=self.name))
+        return 0
+
+
+class Fit(Command):
+    """Find the share of the torque and the settling time from measured times of moves and programs.
+
+    The times are a CSV file with the columns `line` and `time_s`: the line of a move that ends in a stop, and
+    the time from the stop before it. A row without a line is the time of the whole program, whose moves may
+    have zones. With several programs, a column `program` has their file names.
+
+    Both numbers are printed with their standard deviations, and their correlation. The times of the stops of
+    one program at one speed fit well, and predict others with errors of 10 to 25 %: measure at two speeds, or
+    a program with zones, which leaves 3 % (as seen on measured runs of another arm).
+
+    Exit status: 0; 1 if a number ends at a bound, because then the times do not fit the plan; 2 wrong use.
+    """
+
+    examples = """examples:
+  irb-twin rapid fit stops.mod --times stops.csv
+  irb-twin rapid fit slow.mod fast.mod --times stops.csv --drives rigid
+"""
+
+    program: tuple[str, ...] = argument("programs, each a module file, a .pgf file or a folder", "PROGRAM")
+    times: Path | None = option(
+        None,
+        "CSV file with the columns line and time_s, and program if there are several (required)",
+        "FILE.csv",
+    )
+    robot: str = option("irb140", "name of a robot, or path of its file")
+    drives: Literal["ideal", "rigid"] = option("rigid", "torque limits alone, or with rotors and friction")
+    accelerations: tuple[float, ...] = option(
+        (), "largest accelerations of the joints in rad/s^2, for robots without masses", "A"
+    )
+
+    def run(self, call: Call) -> int:
+        """Print share and settling time with their deviations and the residuals."""
+        from twin.abb.rapid.fitting import fit
+        from twin.abb.rapid.programs import interpret, read
+
+        if self.times is None:
+            raise WrongUse("--times FILE.csv is required: the columns are line and time_s")
+        robot = robot_of(self.robot, self.drives)
+        programs = [interpret(read(one), robot) for one in self.program]
+        for program in programs:
+            if program.fault is not None:
+                raise program.fault
+        measured = _measured(self.times, self.program)
+        accelerations = limits_of(1.0, 0.0, self.accelerations).accelerations
+        found = fit(programs, robot, measured, accelerations=accelerations)
+        limits, page = found.limits, console()
+        lines = [
+            f"share {limits.share:.3f} +- {found.share_deviation:.3f}, "
+            f"settling {limits.settling:.3f} +- {found.settling_deviation:.3f} s, "
+            f"correlation {found.correlation:.2f}",
+            f"largest residual of {len(measured)} times: {abs(found.residuals).max():.3f} s",
+        ]
+        if math.isinf(found.share_deviation):
+            lines.append("the times do not tell both apart: add moves of other lengths and speeds")
+        speeds = {move.speed.tcp for program in programs for move in program.moves}
+        if len(speeds) < 2 and all(one.line is not None for one in measured):
+            lines.append("stops at one speed alone: other speeds and zones may differ by 10 to 25 %")
+        if not found.at_bounds:
+            use = f"--share {limits.share:.3f} --settling {limits.settling:.3f}"
+            lines.append(f"use: irb-twin rapid check ... {use}")
+        for line in (*lines, *found.at_bounds):
+            page.print(line, soft_wrap=True)
+        return 1 if found.at_bounds else 0
+
+
+def _measured(path: Path, programs: Sequence[str]) -> list[Measured]:
+    """Return the times of a CSV file.
+
+    Raises:
+        WrongUse: a column is missing, a cell is malformed, or a program is unknown.
+    """
+    from twin.abb.rapid.fitting import Measured
+
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file))
+    names = [Path(one).name for one in programs]
+    found = []
+    for k, row in enumerate(rows, 2):
+        try:
+            line, time = row["line"].strip(), float(row["time_s"])
+            if len(row) != len([name for name in row if name]) or not 0.0 < time < math.inf:
+                raise ValueError
+            name = (row.get("program") or names[0]).strip()
+            found.append(Measured(time, int(line) if line else None, names.index(Path(name).name)))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            known = f", and program, one of {', '.join(names)}" if len(names) > 1 else ""
+            raise WrongUse(
+                f"{path}, row {k}: expected the columns line, a whole number or empty for the whole program, "
+                f"and time_s, a positive number{known}"
+            ) from None
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from twin.base.errors import WrongUse
 
 if TYPE_CHECKING:
-    from twin.abb.rapid.backups import Installation
+    from twin.abb.rapid.programs import Installation
     from twin.physics.robot.robot import Robot
 
 INPUTS = (
@@ -35,7 +35,7 @@ def arguments(given: Any, program: Path | None = None) -> dict[str, Any]:
         WrongUse: an option is malformed.
         RapidError: EIO.cfg has no signal.
     """
-    from twin.abb.rapid.backups import signal_types, system_file
+    from twin.abb.rapid.programs import signal_types, system_file
     from twin.abb.rapid.signals import input_values
 
     if not 0 <= given.signal_delay < float("inf"):
@@ -60,7 +60,7 @@ def arguments(given: Any, program: Path | None = None) -> dict[str, Any]:
 
 def installed(program: Path) -> Installation | None:
     """Return the arm in the MOC.cfg of a backup, None if there is none."""
-    from twin.abb.rapid.backups import installation, system_file
+    from twin.abb.rapid.programs import installation, system_file
 
     path = system_file(program, "MOC.cfg")
     return None if path is None else installation(path)

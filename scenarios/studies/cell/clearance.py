@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scenarios.metric import Metric
-from twin.base.errors import CellError, RapidError
+from twin.base.errors import CellError
 
 if TYPE_CHECKING:
     from scenarios.running.registry import Task
     from scenarios.setup import Setup
-    from twin.abb.rapid.planning import Plan
     from twin.physics.robot.robot import Robot
     from twin.studies.cell.cell import Cell
     from twin.studies.cell.clearance import Closest
@@ -123,32 +122,3 @@ def lines(closest: Closest, metric: Metric, robot: Robot) -> list[str]:
     if metric.limit is None:
         found.append(metric.why.partition("; not judged: ")[2])
     return found
-
-
-PERIOD = 2e-3
-"""Time between the configurations of a planned motion, in [s]."""
-
-
-def check_plan(plan: Plan, robot: Robot, cell: Cell) -> tuple[dict[int, Closest], RapidError | None]:
-    """Return the nearest approach of each move by its index, and the first fault or None.
-
-    Between two configurations a planned joint differs from an even turn by at most its acceleration times the
-    square of their time, over 8.
-    """
-    from twin.studies.cell.clearance import Clearance, closest
-
-    clearance = Clearance(robot, cell)
-    found: dict[int, Closest] = {}
-    fault = None
-    for k, (one, start) in enumerate(zip(plan.moves, plan.starts, strict=True)):
-        if one.time == 0.0:
-            continue
-        t = np.linspace(start, start + one.time, max(2, int(np.ceil(one.time / PERIOD)) + 1))
-        q, _, qdd = plan.motion(t)
-        bend = np.abs(qdd).max(axis=0) * (t[1] - t[0]) ** 2 / 8.0
-        found[k] = closest(clearance, t, q, np.abs(robot.embedding) @ bend)
-        metric = clearance_metric(found[k], cell, robot)
-        if not metric.passes and fault is None:
-            move = one.move
-            fault = RapidError(f"{move.name} comes too near: {place(found[k])}", "cell", move.file, move.line)
-    return found, fault

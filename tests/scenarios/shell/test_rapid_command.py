@@ -10,9 +10,8 @@ import pytest
 
 import twin
 from twin.abb.rapid.fitting import stop_times
-from twin.abb.rapid.paths import export
 from twin.abb.rapid.planning import Limits
-from twin.abb.rapid.programs import check, interpret, read
+from twin.abb.rapid.programs import check, export, interpret, read
 
 EXT = "[9E9,9E9,9E9,9E9,9E9,9E9]"
 GOOD = f"""MODULE weld

@@ -31,8 +31,8 @@ from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
 from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.expressions import Cell
-from twin.abb.rapid.operator_panel import Operator
 from twin.abb.rapid.planning import Limits
+from twin.abb.rapid.recorder import Operator
 from twin.abb.rapid.signals import Signals, signals_of
 from twin.abb.rapid.targets import Arm
 from twin.base.arrays import Floats

@@ -20,7 +20,7 @@ from twin.abb.egm.robot.session import EgmResult, Session, SessionPlan
 from twin.abb.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.abb.egm.wire.messages import RobotMessage, SensorMessage
 from twin.abb.rapid.planning import plan
-from twin.abb.rapid.recorder import Move
+from twin.abb.rapid.targets import Move
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RapidError
 from twin.physics.robot.robot import Payload

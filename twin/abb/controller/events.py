@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from twin.abb.rapid.arguments import Arguments
-from twin.abb.rapid.interrupt_instructions import watch
+from twin.abb.rapid.instructions import watch
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.values import NUM, STRING
 from twin.base.errors import RapidError, TwinError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from twin.abb.rapid.files import Files
+from twin.abb.rapid.recorder import Files
 
 
 def place_in(home: Path, name: str) -> Path | None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from twin.abb.controller.motion import Path
 from twin.abb.controller.triggers import Trigger, triggers_of
 from twin.abb.rapid.arguments import Arguments
-from twin.abb.rapid.cut_corners import groups_of
-from twin.abb.rapid.files import Files
-from twin.abb.rapid.recorder import Move, Note, Pause, Recorder
-from twin.abb.rapid.targets import Arm
+from twin.abb.rapid.planning import groups_of
+from twin.abb.rapid.recorder import Files, Note, Recorder
+from twin.abb.rapid.targets import Arm, Move, Pause
 from twin.abb.rapid.values import NUM
 from twin.base.errors import RapidError
 

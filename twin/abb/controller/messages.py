@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.expressions import Cell, Part
-from twin.abb.rapid.interrupt_instructions import watch
+from twin.abb.rapid.instructions import watch
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.values import NUM, STRING, Record, copied
 

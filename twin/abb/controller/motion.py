@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from twin.abb.controller.triggers import Timed, Trigger, timed
-from twin.abb.rapid.cut_corners import stops
-from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain
+from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain, stops
 from twin.abb.rapid.targets import Segment, payload_of
-from twin.abb.rapid.time_law import PathMotion
 from twin.base.arrays import Floats
 from twin.physics.robot.robot import Payload, Robot
+from twin.physics.trajectories.fastest_motion import PathMotion
 from twin.physics.trajectories.sampling import Samples, semi_implicit_from_positions
 
 RAMP = 0.2

@@ -12,10 +12,10 @@ from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.targets import Segment
-from twin.abb.rapid.time_law import PathMotion
 from twin.abb.rapid.values import NUM
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.fastest_motion import PathMotion
 
 if TYPE_CHECKING:
     from twin.abb.controller.live_recorder import LiveRecorder

@@ -2,13 +2,13 @@ from .fitting import Fit as Fit
 from .fitting import Measured as Measured
 from .fitting import fit as fit
 from .language import parse as parse
-from .paths import export as export
 from .planning import Limits as Limits
+from .planning import PathMotion as PathMotion
 from .planning import Plan as Plan
 from .planning import PlannedMove as PlannedMove
 from .planning import plan as plan
 from .programs import Program as Program
 from .programs import check as check
+from .programs import export as export
 from .programs import interpret as interpret
 from .programs import read as read
-from .time_law import PathMotion as PathMotion

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid.expressions import ABSENT, Cell, Part
+from twin.abb.rapid.expressions import ABSENT, Cell, Evaluator, Part
 from twin.abb.rapid.values import BOOL, PRINTED, SIGNAL_TYPES, copied, text_of
 from twin.base.errors import RapidError
-
-if TYPE_CHECKING:
-    from twin.abb.rapid.program import Interpreter
-
 
 KINDS = "DI", "DO", "AI", "AO", "GI", "GO"
 """Types of signals, with which the names of their instructions end."""
@@ -21,7 +17,7 @@ KINDS = "DI", "DO", "AI", "AO", "GI", "GO"
 class Arguments:
     """Arguments of an instruction or a predefined function, evaluated when they are asked for."""
 
-    def __init__(self, interpreter: Interpreter, name: str, arguments: Sequence[st.Argument]) -> None:
+    def __init__(self, interpreter: Evaluator, name: str, arguments: Sequence[st.Argument]) -> None:
         self.interpreter = interpreter
         self.name = name
         self.required = [one for one in arguments if one.name is None]
@@ -194,7 +190,7 @@ def expression_of(text: str) -> Any:
     return parse(f"MODULE M\nVAR num x := {text};\nENDMODULE").modules[0].items[0].initial
 
 
-def bound(interpreter: Interpreter, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
+def bound(interpreter: Evaluator, routine: st.Routine, arguments: Sequence[st.Argument]) -> dict[str, Any]:
     """Return the parameters of a routine with the values, or data objects, of the arguments."""
     required = [one for one in arguments if one.name is None]
     named = {one.name: one for one in arguments if one.name is not None}
@@ -215,7 +211,7 @@ def bound(interpreter: Interpreter, routine: st.Routine, arguments: Sequence[st.
     return data
 
 
-def _argument(interpreter: Interpreter, given: st.Argument, parameter: st.Parameter) -> Any:
+def _argument(interpreter: Evaluator, given: st.Argument, parameter: st.Parameter) -> Any:
     type_ = interpreter.types.resolved(parameter.type)
     if given.passed_on is not None:
         assert interpreter.frame is not None

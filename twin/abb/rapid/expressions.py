@@ -6,11 +6,10 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid.interrupts import Interrupts
-from twin.abb.rapid.signals import Signal, Signals
+from twin.abb.rapid.signals import Interrupts, Signal, Signals
 from twin.abb.rapid.values import (
     BOOL,
     NUM,
@@ -103,16 +102,11 @@ USER_DATA = {**{f"reg{k}": NUM for k in range(1, 6)}, "clock1": "clock"}
 FIXED = "tool0", "wobj0", "load0"
 """Persistents of a controller that cannot be changed."""
 
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 class Evaluator(ABC):
-    """Names and expressions of the modules of one task.
+    """Names and expressions of the modules of one task, and what an instruction may ask of its program.
 
     Attributes:
         types: types of the modules.
@@ -120,6 +114,9 @@ class Evaluator(ABC):
         signals: signals of the cell; expressions may use them as numbers.
         shared: data objects, and routines with their scopes, that all modules share.
         places: file and line of each shared name.
+        interrupts: interrupts and their traps.
+        running_clocks: clocks that run, by the identities of their data objects.
+        now: function that returns the planned time so far, in [s].
         watching: interrupts of all tasks that a change of a persistent may cause.
         frame: call of the current routine.
         place: file and line of the current statement.
@@ -131,7 +128,10 @@ class Evaluator(ABC):
         self.types = Types()
         self.functions = functions
         self.signals = signals
-        self.watching: list[Interrupts] = []
+        self.interrupts = Interrupts()
+        self.watching = [self.interrupts]
+        self.running_clocks: set[int] = set()
+        self.now: Callable[[], float] = lambda: 0.0
         self.place = ("", 0)
         self.error_numbers: dict[str, float] = {}
         self.frame: Frame | None = None
@@ -148,6 +148,10 @@ class Evaluator(ABC):
     @abstractmethod
     def call_function(self, node: st.Function) -> Any:
         """Return the value of a function of the program, or of a predefined one."""
+
+    @abstractmethod
+    def call_procedure(self, name: str) -> None:
+        """Call a procedure or instruction without arguments by its name."""
 
     # ------------------------------------------------------------------------------------ declarations
 
@@ -222,6 +226,27 @@ class Evaluator(ABC):
             for interrupts in self.watching:
                 if interrupts.causes:
                     interrupts.changed("persistent", name, before, cell.value)
+
+    # ------------------------------------------------------------------------------ the current routine
+
+    @property
+    def routine(self) -> str:
+        """Name of the routine that runs."""
+        return "" if self.frame is None else self.frame.routine.name
+
+    @property
+    def handles_errors(self) -> bool:
+        """Whether the current routine has an error handler that may run."""
+        frame = self.frame
+        return frame is not None and "ERROR" in frame.routine.handlers and frame.handling is None
+
+    def raise_number(self, number: float) -> NoReturn:
+        """Raise an error by its number, for the handlers of the program."""
+        raise Raised(number, *self.place, "")
+
+    def raise_error(self, name: str, sentence: str) -> NoReturn:
+        """Raise an error of the controller, such as `err_udpuc_comm`, for the handlers of the program."""
+        raise Raised(self.error_number(name), *self.place, sentence)
 
     # ------------------------------------------------------------------------------------------- names
 
@@ -387,6 +412,10 @@ class Evaluator(ABC):
     def number(self, value: Any) -> float:
         """Return a number, or raise `RapidError`."""
         return float(self.typed(value, float, NUM))
+
+
+class Raised(Exception):
+    """Error for the handlers of the program; `args` are its number, file, line, and a sentence or ""."""
 
 
 class Placed:

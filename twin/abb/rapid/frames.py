@@ -127,16 +127,6 @@ def pose_vect(pose: Record, place: Record) -> Record:
     return Record("pos", (T[:3, :3] @ np.array(place.values) + 1e3 * T[:3, 3]).tolist())
 
 
-def distance(first: Record, second: Record) -> float:
-    """Return the distance of two positions."""
-    return math.dist(first.values, second.values)
-
-
-def dot_prod(first: Record, second: Record) -> float:
-    """Return the dot product of two positions."""
-    return float(np.dot(first.values, second.values))
-
-
 def def_frame(first: Record, second: Record, third: Record, origin: float = 1.0) -> Record:
     """Return the frame through three robtargets: x from the first to the second, the third towards y.
 

@@ -13,11 +13,15 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from twin.abb.rapid import frames, strings
+import numpy as np
+
+from twin.abb.rapid import frames
+from twin.abb.rapid import strings_and_files as strings
 from twin.abb.rapid.arguments import Arguments, expression_of
-from twin.abb.rapid.bytes_and_files import open_file
 from twin.abb.rapid.expressions import ABSENT, Cell, Part
+from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.recorder import Recorder, Stopped
+from twin.abb.rapid.strings_and_files import open_file
 from twin.abb.rapid.values import NUM, PREDEFINED, PRINTED, STATES, STRING, Double, Record, rounded, text_of
 from twin.base.errors import RapidError
 
@@ -424,8 +428,8 @@ FUNCTIONS: dict[str, Function] = {
     "PoseMult": of("pose Pose1, pose Pose2", frames.pose_mult),
     "PoseInv": of("pose Pose", frames.pose_inv),
     "PoseVect": of("pose Pose, pos Pos", frames.pose_vect),
-    "Distance": of("pos Point1, pos Point2", frames.distance),
-    "DotProd": of("pos Vector1, pos Vector2", frames.dot_prod),
+    "Distance": of("pos Point1, pos Point2", lambda one, other: math.dist(one.values, other.values)),
+    "DotProd": of("pos Vector1, pos Vector2", lambda one, other: float(np.dot(one.values, other.values))),
     "VectMagn": of("pos Vector", lambda vector: math.hypot(*vector.values)),
     "DefFrame": of(
         r"robtarget NewP1, robtarget NewP2, robtarget NewP3 \num Origin", frames.def_frame
@@ -465,11 +469,11 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def functions_for(
-    recorder: Recorder, known: Mapping[str, Function] = FUNCTIONS
+    recorder: Recorder, known: Mapping[str, Function | Instruction] = FUNCTIONS
 ) -> dict[str, Callable[[Arguments], Any]]:
     """Return the functions by their names in lower case, as an interpreter calls them."""
 
-    def bound(function: Function) -> Callable[[Arguments], Any]:
+    def bound(function: Function | Instruction) -> Callable[[Arguments], Any]:
         def run(given: Arguments) -> Any:
             given.arrange(function.names)
             return function.run(recorder, given)

@@ -1,27 +1,202 @@
 """Instructions of RAPID other than moves: one line of a table for each.
 
 A line has the name, the names of the required arguments in order, and a Python function of the recorder and
-the arguments, such as `"WaitTime": Instruction(names("Time"), _wait)`.  What changes nothing in the motion is
-a name in `WITHOUT_EFFECT`; what needs a controller is a name in a list of `_refused`.
+the arguments, such as `"WaitTime": Instruction(names("Time"), _wait_time)`.  What changes nothing in the
+motion is a name in `WITHOUT_EFFECT`; what needs a controller is a name in a list of `_refused`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from twin.abb.rapid import bytes_and_files as data
-from twin.abb.rapid import interrupt_instructions as interrupts
+from twin.abb.rapid import strings_and_files as data
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid import waits
 from twin.abb.rapid.arguments import Arguments, expression_of
 from twin.abb.rapid.expressions import Cell, Part
-from twin.abb.rapid.functions import ask_number, buttons
+from twin.abb.rapid.functions import ask_number, buttons, functions_for
 from twin.abb.rapid.moves import MOVES, Instruction, displacement_on
 from twin.abb.rapid.recorder import Left, Recorder
-from twin.abb.rapid.values import NUM, STRING, rounded, text_of
+from twin.abb.rapid.signals import Cause, Interrupts, Signal
+from twin.abb.rapid.targets import Pause
+from twin.abb.rapid.values import BOOL, NUM, STRING, rounded, text_of
 from twin.base.errors import RapidError
 
-Run = Callable[[Recorder, Arguments], None]
+Run = Callable[[Recorder, Arguments], object]
+
+# --------------------------------------------------------------------------------------------- waits
+
+
+def _wait_time(recorder: Recorder, given: Arguments) -> None:
+    """Wait for a time (WaitTime)."""
+    seconds = given.value(0, NUM)
+    if not seconds >= 0:
+        raise RapidError(f"WaitTime of {seconds:g} s, expected at least 0")
+    if seconds:
+        recorder.pause(Pause(*given.interpreter.place, seconds))
+
+
+def _wait_signal(recorder: Recorder, given: Arguments) -> None:
+    r"""Wait for the value of a signal (WaitDI and others), with `\LT` and `\GT` for a limit of it."""
+    name = given.signal(0)
+    wanted = given.value("dvalue", "dnum") if "dvalue" in given else given.value(1, NUM)
+
+    def is_there() -> bool:
+        value = recorder.signals.values.get(name.lower(), 0.0)
+        return value < wanted if "lt" in given else value > wanted if "gt" in given else value == wanted
+
+    beyond = wanted + ("gt" in given) - ("lt" in given)
+    given.give("timeflag", False)
+    recorder.wait(given, name, is_there, [(name, float(beyond))])
+
+
+def _wait_until(recorder: Recorder, given: Arguments) -> None:
+    """Wait for a condition (WaitUntil)."""
+    condition = given.expression(0)
+    interpreter = given.interpreter
+
+    def is_there() -> bool:
+        return interpreter.typed(interpreter.evaluate(condition), bool, BOOL)
+
+    given.give("timeflag", False)
+    recorder.wait(given, "", is_there, list(_levels(interpreter, condition)))
+
+
+def _levels(interpreter: Any, node: Any) -> Any:
+    """Yield the signals of a condition, with the values for which it holds."""
+    if isinstance(node, st.Unary) and node.operator == "(":
+        yield from _levels(interpreter, node.operand)
+    elif isinstance(node, st.Binary) and node.operator == "AND":
+        yield from _levels(interpreter, node.left)
+        yield from _levels(interpreter, node.right)
+    elif isinstance(node, st.Binary) and node.operator == "OR":
+        yield from _levels(interpreter, node.left)
+    elif isinstance(node, st.Binary) and node.operator == "=":
+        side = node.left
+        if isinstance(side, st.Function) and side.arguments:
+            side = side.arguments[0].value
+        name = interpreter.signal(side)
+        if name is not None and name in interpreter.signals:
+            value = interpreter.evaluate(node.right)
+            if isinstance(value, float):
+                yield name, value
+    elif isinstance(node, st.Function) and node.name.lower() == "testdi":
+        name = interpreter.signal(node.arguments[0].value)
+        if name is not None:
+            yield name, 1.0
+
+
+# ---------------------------------------------------------------------------------------- interrupts
+
+EDGE = 2.0
+"""Value of `edge`: every change of a signal is the cause."""
+
+
+def _number(given: Arguments, which: int) -> int:
+    number = int(given.value(which, NUM))
+    if number not in given.interpreter.interrupts.traps:
+        raise RapidError(
+            f"{given.name}: {given.name_of(which) or number} is not connected with a trap (CONNECT)",
+            number="err_unkinum",
+        )
+    return number
+
+
+def watch(
+    given: Arguments, which: int, name: str, kind: str, fires: Callable[[Any, Any], bool], period: float = 0.0
+) -> None:
+    """Watch a cause of the interrupt that stands as an argument."""
+    at = given.interpreter.now() + period
+    single, safe = "single" in given or "singlesafe" in given, "singlesafe" in given
+    number = _number(given, which)
+    cause = Cause(number, name, kind, given.interpreter.place, single, safe, fires, period, at)
+    given.interpreter.interrupts.watch(cause)
+
+
+def _digital(recorder: Recorder, given: Arguments) -> None:
+    wanted = given.value(1, NUM)
+    watch(given, 2, given.signal(0), "signal", lambda before, after: wanted in (EDGE, after))
+
+
+def _group(recorder: Recorder, given: Arguments) -> None:
+    watch(given, 1, given.signal(0), "signal", lambda before, after: True)
+
+
+def _analog(recorder: Recorder, given: Arguments) -> None:
+    condition, high, low, delta = (given.value(k, NUM) for k in (1, 2, 3, 4))
+    name = given.signal(0)
+    reference = recorder.signals.values.get(name.lower(), 0.0)
+    holds: dict[float, Callable[[float], bool]] = {
+        1.0: lambda value: value > high, 2.0: lambda value: value <= high,
+        3.0: lambda value: value > low, 4.0: lambda value: value <= low,
+        5.0: lambda value: low <= value <= high, 6.0: lambda value: not low <= value <= high,
+        7.0: lambda value: True,
+    }  # fmt: skip
+    test = holds.get(condition, lambda value: True)
+
+    def fires(before: float, after: float) -> bool:
+        nonlocal reference  # the value at this instruction, or at the interrupt before
+        if not (test(after) and abs(after - reference) > delta):
+            return False
+        reference = after
+        return True
+
+    watch(given, 5, name, "signal", fires)
+
+
+def _timer(recorder: Recorder, given: Arguments) -> None:
+    period = given.value(0, NUM)
+    least = 0.01 if {"single", "singlesafe"} & set(given.named) else 0.1
+    if not period >= least:
+        raise RapidError(f"{given.name} of {period:g} s, expected at least {least:g}")
+    watch(given, 1, f"ITimer {period:g} s", "timer", lambda before, after: True, period)
+
+
+def _persistent(recorder: Recorder, given: Arguments) -> None:
+    watch(given, 1, given.name_of(0), "persistent", lambda before, after: before != after)
+
+
+def _elsewhere(recorder: Recorder, given: Arguments) -> None:
+    watch(given, len(given) - 1, given.name, "elsewhere", lambda before, after: False)
+
+
+def _change(change: Callable[[Interrupts, int], object]) -> Run:
+    return lambda recorder, given: change(given.interpreter.interrupts, int(given.value(0, NUM)))
+
+
+def _enable(enabled: bool) -> Run:
+    def run(recorder: Recorder, given: Arguments) -> None:
+        given.interpreter.interrupts.enabled = enabled
+
+    return run
+
+
+# ------------------------------------------------------------------------------------------- the path
+
+
+def _stop_move(recorder: Recorder, given: Arguments) -> None:
+    place = given.interpreter.place
+    recorder.note(place, "StopMove: the motion stops at the end of the move before")
+    recorder.stop_move(place)
+
+
+def _start_move(recorder: Recorder, given: Arguments) -> None:
+    recorder.stopped_at = None
+
+
+def _store_path(recorder: Recorder, given: Arguments) -> None:
+    recorder.note(given.interpreter.place, f"{given.name}: the path is stored at the end of the move before")
+    recorder.stored.append(recorder.stopped_at)
+    recorder.stopped_at = None
+
+
+def _restore_path(recorder: Recorder, given: Arguments) -> None:
+    recorder.stopped_at = recorder.stored.pop() if recorder.stored else None
+
+
+def _clear_path(recorder: Recorder, given: Arguments) -> None:
+    recorder.note(given.interpreter.place, f"{given.name}: the move before is made to its end")
+
 
 # ------------------------------------------------------------------------------------------- settings
 
@@ -132,10 +307,6 @@ def _add(sign: float | None) -> Run:
     return run
 
 
-def _clear(recorder: Recorder, given: Arguments) -> None:
-    given.write(0, 0.0)
-
-
 def _call_by_var(recorder: Recorder, given: Arguments) -> None:
     given.interpreter.call_procedure(f"{given.value(0, STRING)}{given.value(1, NUM):g}")
 
@@ -180,8 +351,6 @@ def _clock(recorder: Recorder, given: Arguments) -> None:
 
 
 def _alias(recorder: Recorder, given: Arguments) -> None:
-    from twin.abb.rapid.signals import Signal
-
     node = given.expression(0)
     is_name = isinstance(node, st.Variable) and given.interpreter.find(node.name) is None
     name = given.signal(0) if is_name else given.interpreter.evaluate(node)
@@ -273,10 +442,10 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "PDispSet": Instruction(names("DispFrame"), _displacement_set),
     "PDispOff": Instruction((), _displacement_off),
     # waits
-    "WaitTime": Instruction(names("Time"), waits.wait_time),
-    "WaitUntil": Instruction(names("Cond"), waits.wait_until),
-    **_same("WaitDI WaitDO WaitGI WaitGO WaitAI WaitAO", "Signal Value", waits.wait_signal),
-    "WaitTestAndSet": Instruction(names("Object"), waits.wait_test_and_set),
+    "WaitTime": Instruction(names("Time"), _wait_time),
+    "WaitUntil": Instruction(names("Cond"), _wait_until),
+    **_same("WaitDI WaitDO WaitGI WaitGO WaitAI WaitAO", "Signal Value", _wait_signal),
+    "WaitTestAndSet": Instruction(names("Object"), lambda recorder, given: given.write(0, True)),
     # outputs
     **_same("SetDO SetAO SetGO", "Signal Value", _write_signal()),
     "Set": Instruction(names("Signal"), _write_signal(1.0)),
@@ -291,7 +460,22 @@ INSTRUCTIONS: dict[str, Instruction] = {
     **_same("TPReadNum TPReadDnum", "TPAnswer TPText", _read_number),
     "UIMsgBox": Instruction((), _message_box),
     # interrupts and the path
-    **interrupts.INSTRUCTIONS,
+    **_same("ISignalDI ISignalDO", "Signal TriggValue Interrupt", _digital),
+    **_same("ISignalGI ISignalGO", "Signal Interrupt", _group),
+    **_same("ISignalAI ISignalAO", "Signal Condition HighValue LowValue DeltaValue Interrupt", _analog),
+    "ITimer": Instruction(names("Time Interrupt"), _timer),
+    "IPers": Instruction(names("Name Interrupt"), _persistent),
+    **_same("IVarValue IError IRMQMessage", "", _elsewhere),
+    "IDelete": Instruction(names("Interrupt"), _change(Interrupts.delete)),
+    "ISleep": Instruction(names("Interrupt"), _change(lambda one, number: one.asleep.add(number))),
+    "IWatch": Instruction(names("Interrupt"), _change(lambda one, number: one.asleep.discard(number))),
+    "IDisable": Instruction((), _enable(False)),
+    "IEnable": Instruction((), _enable(True)),
+    "StopMove": Instruction((), _stop_move),
+    **_same("StartMove StartMoveRetry", "", _start_move),
+    "StorePath": Instruction((), _store_path),
+    "RestoPath": Instruction((), _restore_path),
+    "ClearPath": Instruction((), _clear_path),
     # files and bytes
     **data.INSTRUCTIONS,
     # program and data
@@ -299,7 +483,7 @@ INSTRUCTIONS: dict[str, Instruction] = {
     "Add": Instruction(names("Name AddValue"), _add(None)),
     "Incr": Instruction(names("Name"), _add(1.0)),
     "Decr": Instruction(names("Name"), _add(-1.0)),
-    "Clear": Instruction(names("Name"), _clear),
+    "Clear": Instruction(names("Name"), lambda recorder, given: given.write(0, 0.0)),
     **_same("ClkStart ClkStop ClkReset", "Clock", _clock),
     "CallByVar": Instruction(names("Name Number"), _call_by_var),
     "BookErrNo": Instruction(names("ErrorName"), _book_error),
@@ -334,12 +518,4 @@ def instructions_for(
     recorder: Recorder, known: Mapping[str, Instruction] = INSTRUCTIONS
 ) -> dict[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as an interpreter calls them."""
-
-    def bound(instruction: Instruction) -> Callable[[Arguments], None]:
-        def run(given: Arguments) -> None:
-            given.arrange(instruction.names)
-            instruction.run(recorder, given)
-
-        return run
-
-    return {name.lower(): bound(one) for name, one in known.items()}
+    return functions_for(recorder, known)

@@ -15,10 +15,10 @@ from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_a
 
 from twin.abb.rapid import syntax_tree as st
 from twin.base.errors import RapidError, printable
+from twin.data.logs.program_lines import read_text
 
 HEADER = re.compile(r"%%%.*?%%%", re.S)
 WORDS = re.compile(r'"(?:[^"\n]|"")*"|![^\n]*|\bENDMODULE\b', re.I)
-HIGH = re.compile(rb"[\x80-\xff]+")
 ESCAPE = re.compile(r"\\(\\|[0-9A-Fa-f]{2})|\"\"")
 
 EXPECTED = {
@@ -35,24 +35,10 @@ EXPECTED = {
     "MODE": "INOUT, PERS or VAR",
     "HANDLER": "ERROR, UNDO or BACKWARD",
     "STARS": "{*}",
-    "SEMICOLON": ";",
-    "COMMA": ",",
-    "COLON": ":",
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
-    "LBRACE": "{",
     "PLACEHOLDER": "<SMT>",
-    "RBRACE": "}",
-    "BACKSLASH": "\\",
-    "PERCENT": "%",
-    "DOT": ".",
-    "VBAR": "|",
-    "QMARK": "?",
     "$END": "the end of the file",
 }
-"""Words for the terminals of the grammar; others are their names."""
+"""Words for the terminals of the grammar; others are as written in a program."""
 
 
 class Source(NamedTuple):
@@ -92,7 +78,7 @@ def parse(text: str, file: str = "<text>") -> Source:
         try:
             modules: Any = parser.parse(text)  # the tree builder returns modules
         except UnexpectedInput as error:
-            raise _syntax_error(error, text, file) from None
+            raise _syntax_error(error, text, file, parser) from None
         remarks += [f"{file}, {remark}" for remark in tree.remarks]
     return Source(tuple(module._replace(file=file, text=text) for module in modules), tuple(remarks))
 
@@ -113,28 +99,6 @@ def read_source(path: str | Path) -> Source:
     return parse(read_text(path), str(path))
 
 
-def read_text(path: str | Path) -> str:
-    """Return the text of a module file, in UTF-8, GBK (of Chinese pendants) or ISO 8859-1.
-
-    Raises:
-        OSError: the file cannot be read.
-        RapidError: it is not text.
-    """
-    data = Path(path).read_bytes()
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", errors="replace")
-    odd = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a" for byte in data[:200])
-    if odd > 20:
-        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
-    data = data.replace(b"\0", b" ")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        runs = [len(run[0]) for run in HIGH.finditer(data)]
-        is_chinese = all(run % 2 == 0 for run in runs) and max(runs) >= 4  # two bytes for each character
-        return data.decode("gb18030" if is_chinese else "latin-1", errors="replace")
-
-
 _lock = Lock()
 """Lock of the parser, whose tree builder collects the remarks of one text."""
 
@@ -146,7 +110,7 @@ def _parser() -> tuple[Lark, Any]:
     return Lark(grammar, parser="lalr", lexer="contextual", transformer=tree), tree
 
 
-def _syntax_error(error: UnexpectedInput, text: str, file: str) -> RapidError:
+def _syntax_error(error: UnexpectedInput, text: str, file: str, parser: Lark) -> RapidError:
     """Return an error that states the place, what stands there, and what is valid."""
     if isinstance(error, UnexpectedToken):
         names, line = error.accepts or error.expected, error.line
@@ -155,7 +119,8 @@ def _syntax_error(error: UnexpectedInput, text: str, file: str) -> RapidError:
     else:
         names, line = getattr(error, "allowed", None) or (), error.line
         found = repr(text[error.pos_in_stream or 0])
-    words = sorted(EXPECTED.get(name, name) for name in names if not name.startswith("__"))
+    written = {one.name: one.pattern.value for one in parser.terminals if one.pattern.type == "str"}
+    words = sorted({**written, **EXPECTED}.get(name, name) for name in names if not name.startswith("__"))
     shown = ", ".join(words[:8]) + (", ..." if len(words) > 8 else "")
     return RapidError(f"{found} is not RAPID here, expected {shown}", "syntax", file, line)
 
@@ -174,10 +139,6 @@ def _escaped(found: re.Match[str]) -> str:
     return chr(int(found[1], 16))
 
 
-def _number(text: str) -> float:
-    return float(int(text, 0)) if text[:2].lower() in ("0x", "0b", "0o") else float(text)
-
-
 @v_args(inline=True)
 class _TreeBuilder(Transformer):
     """Builder of the syntax tree while the text is parsed; one method per rule of the grammar.
@@ -192,8 +153,10 @@ class _TreeBuilder(Transformer):
 
     # Declarations
 
-    def start(self, *modules):
-        return modules
+    def start(self, *parts):
+        return parts
+
+    dimensions = optional = block = elseif = index = start
 
     def module(self, name, *rest):
         attributes = [part for part in rest if isinstance(part, Token) and part.type == "ID"]
@@ -203,9 +166,6 @@ class _TreeBuilder(Transformer):
     def data(self, scope, kind, type_, name, dimensions, initial):
         scope = (scope or "").upper()
         return st.Data(kind.line, scope, kind.upper(), str(type_), str(name), dimensions or (), initial)
-
-    def dimensions(self, *sizes):
-        return sizes
 
     def record(self, scope, word, name, *components):
         return st.RecordType(word.line, (scope or "").upper(), str(name), components)
@@ -237,9 +197,6 @@ class _TreeBuilder(Transformer):
             (False, (one,)) if isinstance(one, st.Parameter) else (True, one) for one in groups if one
         )
 
-    def optional(self, *alternatives):
-        return alternatives
-
     def parameter(self, mode, type_, name, stars):
         return st.Parameter((mode or "").upper(), str(type_), str(name), (stars or "").count("*"))
 
@@ -250,9 +207,6 @@ class _TreeBuilder(Transformer):
 
     def handler(self, word, *rest):
         return word.upper(), rest[-1]
-
-    def block(self, *statements):
-        return statements
 
     # Statements
 
@@ -275,9 +229,6 @@ class _TreeBuilder(Transformer):
         *branches, otherwise = others
         last = () if otherwise is None else ((None, otherwise),)
         return st.If(word.line, ((condition, block), *branches, *last))
-
-    def elseif(self, condition, block):
-        return condition, block
 
     def if_one(self, word, condition, statement):
         return st.If(word.line, ((condition, (statement,)),))
@@ -311,10 +262,9 @@ class _TreeBuilder(Transformer):
     def placeholder(self, text):
         return st.Placeholder(text.line, str(text))
 
-    # Expressions
+    unfinished = placeholder
 
-    def unfinished(self, text):
-        return st.Placeholder(text.line, str(text))
+    # Expressions
 
     def keyword(self, name, value):
         return st.Argument(name.lower(), value, required=True)
@@ -352,7 +302,8 @@ class _TreeBuilder(Transformer):
         return st.Unary("(", inner, 0)
 
     def number(self, text):
-        return st.Literal(_number(text))
+        based = text[:2].lower() in ("0x", "0b", "0o")
+        return st.Literal(float(int(text, 0)) if based else float(text))
 
     def text(self, text):
         return st.Literal(ESCAPE.sub(_escaped, text[1:-1]))
@@ -368,9 +319,6 @@ class _TreeBuilder(Transformer):
 
     def variable(self, name, *path):
         return st.Variable(str(name), path, name.line)
-
-    def index(self, *indices):
-        return indices
 
     def field(self, name):
         return str(name)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
 
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of, norm_remark, pose_record
-from twin.abb.rapid.recorder import Move, Recorder, Settings, Speed
+from twin.abb.rapid.recorder import Recorder
+from twin.abb.rapid.targets import NO_LOAD, Move, Settings, Speed
 from twin.abb.rapid.values import NUM, PREDEFINED, STRING, Record
 from twin.base.errors import RapidError
 
@@ -17,7 +20,7 @@ class Instruction(NamedTuple):
     """Instruction: names of its required arguments, and what it does."""
 
     names: tuple[str, ...]
-    run: Callable[[Recorder, Arguments], None]
+    run: Callable[[Recorder, Arguments], object]
 
 
 MOVE_OPTIONS = "V", "T", "Z", "Inpos", "WObj", "TLoad", "NoEOffs", "Conc", "ID", "Corr"
@@ -28,9 +31,6 @@ IGNORED_OPTIONS = "conc", "id", "corr"
 
 EXTERNAL = 9e9
 """Value of an external axis that is not there."""
-
-NO_LOAD = 0.001
-"""Mass of `load0` in [kg], which stands for no load."""
 
 
 def move(kind: str, names: str, *, process: str = "") -> Instruction:
@@ -82,24 +82,12 @@ def move(kind: str, names: str, *, process: str = "") -> Instruction:
             target = _displaced(target, settings.displacement)
             via = None if via is None else _displaced(via, settings.displacement)
         recorder.tool, recorder.work_object = tool, work_object
-        recorder.add(
-            Move(
-                file=at[0],
-                line=at[1],
-                name=given.name,
-                kind=kind,
-                target=target,
-                speed=Speed(min(v_tcp * settings.override, settings.speed_max), v_ori * settings.override),
-                zone=zone,
-                tool=tool,
-                work_object=work_object,
-                via=via,
-                duration=given.optional("t", NUM, None),
-                settings=settings,
-                routine=given.interpreter.routine,
-                triggers=recorder.triggers(given, place),
-            )
-        )
+        speed = Speed(min(v_tcp * settings.override, settings.speed_max), v_ori * settings.override)
+        recorder.add(Move(
+            *at, given.name, kind, target, speed, zone, tool, work_object, via,
+            given.optional("t", NUM, None), settings, given.interpreter.routine,
+            recorder.triggers(given, place),
+        ))  # fmt: skip
         _act_at_target(recorder, given, place, target)
 
     return Instruction(order, run)
@@ -197,7 +185,7 @@ def displacement_on(recorder: Recorder, given: Arguments) -> None:
     else:
         here = wanted if recorder.arm is None else recorder.arm.target(tool, work_object)
     if "rot" in given:
-        pose = pose_record(frame_of(here) @ _inverse(frame_of(wanted)))
+        pose = pose_record(frame_of(here) @ np.linalg.inv(frame_of(wanted)))
     else:
         pairs = zip(here["trans"].values, wanted["trans"].values, strict=True)
         pose = Record(
@@ -206,20 +194,10 @@ def displacement_on(recorder: Recorder, given: Arguments) -> None:
     recorder.settings = recorder.settings._replace(displacement=pose)
 
 
-def _inverse(T: Any) -> Any:
-    import numpy as np
-
-    return np.linalg.inv(T)
-
-
 LINE, CIRCLE = "ToPoint Speed Zone Tool", "CirPoint ToPoint Speed Zone Tool"
 WELD, WELD_CIRCLE = "ToPoint Speed Seam Weld Zone Tool", "CirPoint ToPoint Speed Seam Weld Zone Tool"
 NO_WELD, NO_OUTPUT = "no seam is welded", "its trigger is not"
-NO_PROCESS = "its process is not"
-
-
-def _family(names: Sequence[str], kind: str, arguments: str, process: str) -> dict[str, Instruction]:
-    return {name: move(kind, arguments, process=process) for name in names}
+NO_PROCESS, BEAD = "its process is not", "ToPoint Speed Bead Zone Tool"
 
 
 MOVES: dict[str, Instruction] = {
@@ -242,10 +220,10 @@ MOVES: dict[str, Instruction] = {
     "SearchL": move("line", "Signal SearchPoint ToPoint Speed Tool", process="its search is not"),
     "SearchC": move("circle", "Signal SearchPoint CirPoint ToPoint Speed Tool", process="its search is not"),
     "ContactL": move("line", "ToPoint Speed Tool", process="its contact is not"),
-    **_family(("ArcL", "ArcLStart", "ArcLEnd", "ArcL1", "ArcL2"), "line", WELD, NO_WELD),
-    **_family(("ArcC", "ArcCStart", "ArcCEnd"), "circle", WELD_CIRCLE, NO_WELD),
-    **_family(("DispL", "CapL", "LaserL"), "line", "ToPoint Speed Bead Zone Tool", NO_PROCESS),
-    **_family(("DispC", "CapC"), "circle", "CirPoint ToPoint Speed Bead Zone Tool", NO_PROCESS),
+    **dict.fromkeys(("ArcL", "ArcLStart", "ArcLEnd", "ArcL1", "ArcL2"), move("line", WELD, process=NO_WELD)),
+    **dict.fromkeys(("ArcC", "ArcCStart", "ArcCEnd"), move("circle", WELD_CIRCLE, process=NO_WELD)),
+    **dict.fromkeys(("DispL", "CapL", "LaserL"), move("line", BEAD, process=NO_PROCESS)),
+    **dict.fromkeys(("DispC", "CapC"), move("circle", f"CirPoint {BEAD}", process=NO_PROCESS)),
     "PaintL": move("line", LINE, process=NO_PROCESS),
     "PaintC": move("circle", CIRCLE, process=NO_PROCESS),
     "SpotL": move("line", "ToPoint Speed Spot Gun Tool", process=NO_PROCESS),

@@ -8,29 +8,141 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
-from twin.abb.rapid.cut_corners import Piece, groups_of, pieces_of
-from twin.abb.rapid.fastest_motion import (
-    Law,
-    RestError,
-    Torques,
-    at_points,
-    both_ends,
-    largest_x,
-    path_torques,
-    torque_law,
-)
-from twin.abb.rapid.recorder import Move, Pause
-from twin.abb.rapid.targets import Segment, payload_of, tool_frame
-from twin.abb.rapid.time_law import PathMotion, fastest, interval_times
+from twin.abb.rapid.targets import LEVER, Move, Pause, Segment, payload_of, tool_frame
 from twin.abb.rapid.values import Record
 from twin.base.arrays import Floats
 from twin.base.errors import PayloadWarning, RapidError
 from twin.physics.kinematics.forward import jacobian
 from twin.physics.robot.robot import Robot
+from twin.physics.trajectories.fastest_motion import (
+    Law,
+    PathMotion,
+    RestError,
+    Torques,
+    at_points,
+    both_ends,
+    fastest,
+    interval_times,
+    largest_x,
+    path_torques,
+    torque_law,
+)
 from twin.physics.trajectories.joint_paths import KINDS, NEAR_SINGULAR, singular_distances
 from twin.physics.trajectories.joint_trajectories import Sequence as MotionSequence
 from twin.physics.trajectories.joint_trajectories import Trajectory, hold
+
+CORNER_POINTS = 12
+
+
+class Piece(NamedTuple):
+    """Part of the path with its derivatives by the path's parameter, at N points.
+
+    Attributes:
+        segment: index of the segment.
+        width: distances of the points, (N - 1,), in [m].
+        q: (N, 6) joint angles in [rad].
+        dq: (N, 6) first derivatives.
+        ddq: (N, 6) second derivatives.
+        corner: whether it is a corner from the segment before.
+        at: place on the segment at which it begins, in [m].
+    """
+
+    segment: int
+    width: Floats
+    q: Floats
+    dq: Floats
+    ddq: Floats
+    corner: bool = False
+    at: float = 0.0
+
+
+def groups_of(segments: Sequence[Segment], events: Sequence[Move | Pause]) -> list[list[Segment] | Pause]:
+    """Return the segments between two stops, and the pauses; a pause stops the arm, too."""
+    groups: list[list[Segment] | Pause] = []
+    rest = list(segments[::-1])
+    stopped = True
+    for event in events:
+        if isinstance(event, Pause):
+            groups.append(event)
+            stopped = True
+            continue
+        if not rest:
+            break
+        segment = rest.pop()
+        if stopped:
+            groups.append([])
+        group = groups[-1]
+        assert isinstance(group, list)
+        group.append(segment)
+        stopped = event.stops or stops(segment)
+    return groups
+
+
+def stops(segment: Segment) -> bool:
+    """Return whether the arm stops at the end of a segment: at a stop point, or without a zone."""
+    return segment.move.stops or _zone(segment) <= 0.0
+
+
+def _zone(segment: Segment) -> float:
+    """Return the radius of the zone at the end of a segment, in the measure of its length, in [m]."""
+    zone = segment.move.zone
+    return LEVER * np.radians(zone["zone_ori"]) if segment.turns else 1e-3 * zone["pzone_tcp"]
+
+
+def pieces_of(group: Sequence[Segment], begin: float = 0.0) -> list[Piece]:
+    """Return the path of a group: what remains of its segments, and the corners between them.
+
+    It begins at a place on the first segment, in [m], at most in its middle.
+    """
+    moving = [(k, segment) for k, segment in enumerate(group) if segment.length > 1e-9]
+    cuts = np.zeros(len(moving) + 1)  # radius of the corner before each segment
+    for i in range(len(moving) - 1):
+        (_, one), (_, next_) = moving[i], moving[i + 1]
+        cuts[i + 1] = min(_zone(one), one.length / 2, next_.length / 2)
+    pieces: list[Piece] = []
+    splines = [
+        CubicSpline(np.linspace(0, segment.length, len(segment.q)), segment.q) for _, segment in moving
+    ]
+    for i, (k, segment) in enumerate(moving):
+        first, last = cuts[i] if i else begin, segment.length - cuts[i + 1]
+        if cuts[i] > 0:
+            pieces.append(_corner(splines[i - 1], moving[i - 1][1].length - cuts[i], splines[i], cuts[i], k))
+        if last - first > 1e-12:
+            s = _grid(first, last, splines[i].x, i == 0 and begin == 0.0, i == len(moving) - 1)
+            q, dq, ddq = (splines[i](s, order) for order in (0, 1, 2))
+            pieces.append(Piece(k, np.diff(s), q, dq, ddq, at=float(first)))
+    return pieces
+
+
+def _grid(first: float, last: float, knots: Floats, begins: bool, ends: bool) -> Floats:
+    """Return points of a path in [m]: the spline's knots, and denser ones where the arm starts or stops.
+
+    There the acceleration changes at once.
+    """
+    step = min(knots[1], last - first)
+    inner = knots[(knots > first + 1e-3 * step) & (knots < last - 1e-3 * step)]
+    even = np.concatenate([[first], inner, [last]])
+    near = 0.25 ** np.arange(6, 0, -1) * step
+    dense = [first + near] * begins + [last - near] * ends
+    return np.unique(np.concatenate([even, *dense]))
+
+
+def _corner(before: CubicSpline, leave: float, after: CubicSpline, enter: float, segment: int) -> Piece:
+    """Return a cubic from one path to the next, with their tangents at its ends."""
+    width = 2.0 * enter
+    ends = np.vstack([before(leave), after(enter)])
+    slopes = np.vstack([before(leave, 1), after(enter, 1)])
+    w = np.linspace(0.0, 1.0, CORNER_POINTS)[:, None]
+    chord = (ends[1] - ends[0]) / width
+    b = 3 * chord - 2 * slopes[0] - slopes[1]
+    c = slopes[0] + slopes[1] - 2 * chord
+    q = ends[0] + width * (slopes[0] * w + b * w**2 + c * w**3)
+    dq = slopes[0] + 2 * b * w + 3 * c * w**2
+    ddq = (2 * b + 6 * c * w) / width
+    return Piece(segment, np.full(CORNER_POINTS - 1, width / (CORNER_POINTS - 1)), q, dq, ddq, corner=True)
+
 
 TIME_TOLERANCE = 1e-4
 """Largest relative error of a programmed time (`\\T`)."""
@@ -70,9 +182,12 @@ class LargestShare(NamedTuple):
     joint: int
 
 
+NONE = LargestShare(0.0, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class PlannedMove:
-    """Figures of a move: from the middle of its first corner to the middle of its last.
+    """Figures of a move: from the middle of its first corner to the middle of its last; 0 if it goes nowhere.
 
     Attributes:
         move: the instruction.
@@ -87,13 +202,13 @@ class PlannedMove:
     """
 
     move: Move
-    length: float
-    time: float
-    bound: float
-    by_speed: float
-    joint_speed: LargestShare
-    torque: LargestShare
-    singular: str
+    length: float = 0.0
+    time: float = 0.0
+    bound: float = 0.0
+    by_speed: float = 0.0
+    joint_speed: LargestShare = NONE
+    torque: LargestShare = NONE
+    singular: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +246,7 @@ class Plan:
 
 
 def plan(
-    robot: Robot,
-    segments: Sequence[Segment],
-    events: Sequence[Move | Pause],
-    limits: Limits | None = None,
+    robot: Robot, segments: Sequence[Segment], events: Sequence[Move | Pause], limits: Limits | None = None
 ) -> Plan:
     """Return the plan of moves.
 
@@ -213,7 +325,7 @@ def plan_chain(robot: Robot, group: Sequence[Segment], limits: Limits, begin: Be
     """
     pieces = pieces_of(group, begin.at)
     if not pieces:
-        return Chain([_still(segment) for segment in group], None, [], [])
+        return Chain([PlannedMove(segment.move) for segment in group], None, [], [])
     laws = _laws(robot, group, pieces, limits, begin.x)
     q = np.vstack([pieces[0].q[:1], *(piece.q[1:] for piece in pieces)])
     dq = np.vstack([pieces[0].dq[:1], *(piece.dq[1:] for piece in pieces)])
@@ -296,12 +408,8 @@ def _timed(
                 continue
             least = interval_times(laws.width, laws.bound.x)[mine].sum()
             if wanted < least * (1.0 - TIME_TOLERANCE):
-                raise RapidError(
-                    f"{segment.move.name} \\T:={wanted:g}: expected at least {least:.3f} s",
-                    "time",
-                    segment.move.file,
-                    segment.move.line,
-                )
+                move, sentence = segment.move, f"\\T:={wanted:g}: expected at least {least:.3f} s"
+                raise RapidError(f"{move.name} {sentence}", "time", move.file, move.line)
             ratio = times[mine].sum() / wanted
             fastest_now = both_ends(laws.estimate.x)[mine].max()
             caps[mine] = ratio**2 * np.minimum(caps[mine], fastest_now)
@@ -368,12 +476,6 @@ def _torques(robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece]) ->
 # --------------------------------------------------------------------------------------------- figures
 
 
-def _still(segment: Segment) -> PlannedMove:
-    """Return the figures of a move that goes nowhere."""
-    none = LargestShare(0.0, 0)
-    return PlannedMove(segment.move, 0.0, 0.0, 0.0, 0.0, none, none, "")
-
-
 def _figures(
     robot: Robot, group: Sequence[Segment], pieces: Sequence[Piece], laws: _Laws
 ) -> list[PlannedMove]:
@@ -398,20 +500,14 @@ def _figures(
     for k, segment in enumerate(group):
         mine = slice(begins[k], begins[k + 1])
         if mine.start == mine.stop:
-            moves.append(_still(segment))
+            moves.append(PlannedMove(segment.move))
             continue
-        moves.append(
-            PlannedMove(
-                segment.move,
-                0.0 if segment.turns else 1e3 * segment.length,
-                float(times[mine].sum()),
-                float(bound[mine].sum()),
-                float(by_speed[mine].sum()),
-                _largest(speed_share[mine]),
-                _largest(torque_share[mine]),
-                "" if near is None else _nearest(near[2 * mine.start : 2 * mine.stop]),
-            )
-        )
+        moves.append(PlannedMove(
+            segment.move, 0.0 if segment.turns else 1e3 * segment.length, float(times[mine].sum()),
+            float(bound[mine].sum()), float(by_speed[mine].sum()), _largest(speed_share[mine]),
+            _largest(torque_share[mine]),
+            "" if near is None else _nearest(near[2 * mine.start : 2 * mine.stop]),
+        ))  # fmt: skip
     return moves
 
 

@@ -1,30 +1,18 @@
-"""Execution of RAPID programs: calls, statements and error handlers.
-
-Moves and waits are collected, signals and messages are logged by `twin.rapid.instructions`.
-"""
+"""Execution of RAPID programs: calls, statements, error handlers, and loops that never end."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.arguments import Arguments, bound
-from twin.abb.rapid.expressions import Cell, Evaluator, Frame, Part, Placed, RoutineOf, Scope, equal
-from twin.abb.rapid.interrupts import Interrupts
+from twin.abb.rapid.expressions import Cell, Evaluator, Frame, Part, Placed, Raised, RoutineOf, Scope, equal
 from twin.abb.rapid.recorder import Left, Recorder, Stopped
-from twin.abb.rapid.repetition import Repetition
 from twin.abb.rapid.signals import signals_of
-from twin.abb.rapid.values import (
-    BOOL,
-    NUM,
-    STATES,
-    STRING,
-    copied,
-    one_letter_beside,
-    rounded,
-)
+from twin.abb.rapid.values import BOOL, NUM, STATES, STRING, Record, copied, one_letter_beside, rounded
 from twin.base.errors import RapidError, near
 from twin.base.threads import in_threads
 
@@ -35,10 +23,6 @@ class _Returned(Exception):
 
 class _Jumped(Exception):
     """GOTO; `args` are the label, and file and line."""
-
-
-class _Raised(Exception):
-    """Error for the handlers of the program; `args` are its number, file, line, and a sentence or ""."""
 
 
 class _Handled(Exception):
@@ -73,8 +57,6 @@ class Interpreter(Evaluator):
         recorder: results of the program.
         counts: number of executed statements for each line, to name an endless loop.
         unreturned: number of calls that had not returned when the program ended.
-        interrupts: interrupts and their traps.
-        running_clocks: clocks that run, by the identities of their data objects.
     """
 
     def __init__(
@@ -93,19 +75,12 @@ class Interpreter(Evaluator):
         self.steps = self.depth = self.endless = self.unreturned = 0
         self._recursions: dict[int, Repetition] = {}  # of routines that run, by their identities
         self.counts: Counter[tuple[str, int]] = Counter()
-        self.interrupts = Interrupts()
-        self.watching = [self.interrupts]
+        self.now = recorder.now
         recorder.signals.on_change = self.signal_changed
         recorder.wakes_at = lambda: self.interrupts.next_time
         recorder.on_time = self.interrupts.advance
-        self.running_clocks: set[int] = set()
         for name in sorted(recorder.signals.given):
             self._write_data(name, recorder.signals.values.get(name))
-
-    @property
-    def routine(self) -> str:
-        """Name of the routine that runs."""
-        return "" if self.frame is None else self.frame.routine.name
 
     def signal_changed(self, name: str, before: float, after: float) -> None:
         """Take note of the change of a signal: in data of its name, and as a cause of interrupts."""
@@ -216,8 +191,8 @@ class Interpreter(Evaluator):
             try:
                 self.run(statement)
                 return
-            except (_Raised, RapidError) as error:
-                number = error.args[0] if isinstance(error, _Raised) else self._error_number(error)
+            except (Raised, RapidError) as error:
+                number = error.args[0] if isinstance(error, Raised) else self._error_number(error)
                 handler = frame.routine.handlers.get("ERROR")
                 if number is None or handler is None or frame.handling is not None:
                     raise
@@ -385,8 +360,8 @@ class Interpreter(Evaluator):
     def _raise(self, statement: st.Raise) -> None:
         assert self.frame is not None
         if statement.value is None:
-            raise _Raised(self.frame.handling or 0.0, *self.place, "")
-        raise _Raised(self.number(self.evaluate(statement.value)), *self.place, "")
+            raise Raised(self.frame.handling or 0.0, *self.place, "")
+        raise Raised(self.number(self.evaluate(statement.value)), *self.place, "")
 
     def _jump(self, statement: st.Jump) -> None:
         if statement.word == "EXIT":
@@ -409,37 +384,14 @@ class Interpreter(Evaluator):
         raise RapidError(f"{statement.text} stands for a statement that is not written yet", "syntax")
 
     _statements: Mapping[type, Callable[..., None]] = {
-        st.Assign: _assign,
-        st.Call: _call,
-        st.Goto: _goto,
-        st.If: _if,
-        st.For: _for,
-        st.While: _while,
-        st.Test: _test,
-        st.Return: _return,
-        st.Raise: _raise,
-        st.Jump: _jump,
-        st.Connect: _connect,
+        st.Assign: _assign, st.Call: _call, st.Goto: _goto, st.If: _if, st.For: _for, st.While: _while,
+        st.Test: _test, st.Return: _return, st.Raise: _raise, st.Jump: _jump, st.Connect: _connect,
         st.Placeholder: _placeholder,
-    }
+    }  # fmt: skip
 
     def call_procedure(self, name: str) -> None:
         """Call a procedure or instruction without arguments by its name."""
         self._call(st.Call(self.place[1], name, ()))
-
-    @property
-    def handles_errors(self) -> bool:
-        """Whether the current routine has an error handler that may run."""
-        frame = self.frame
-        return frame is not None and "ERROR" in frame.routine.handlers and frame.handling is None
-
-    def raise_number(self, number: float) -> NoReturn:
-        """Raise an error by its number, for the handlers of the program."""
-        raise _Raised(number, *self.place, "")
-
-    def raise_error(self, name: str, sentence: str) -> NoReturn:
-        """Raise an error of the controller, such as `err_udpuc_comm`, for the handlers of the program."""
-        raise _Raised(self.error_number(name), *self.place, sentence)
 
     def procedure(self, name: str) -> RoutineOf:
         """Return a procedure to begin with.
@@ -473,7 +425,7 @@ class Interpreter(Evaluator):
                 calls = f"{self.unreturned} calls within each other had not returned"
                 end.args = (f"{end}; {calls}" if str(end) else calls,)
             return end
-        except _Raised as error:
+        except Raised as error:
             number, *place, sentence = error.args
             known = {float(k): one.upper() for k, one in enumerate(STATES) if one.startswith("err_")}
             known |= {number: one.upper() for one, number in self.error_numbers.items()}
@@ -487,3 +439,110 @@ class Interpreter(Evaluator):
             word, *place = end.args
             raise RapidError(f"{word} stands outside of an error handler", "value", *place) from None
         return Stopped("", planned=True)
+
+
+# ------------------------------------------------------------------------------ loops that never end
+
+FIRST_ROUNDS = 64
+"""Rounds of an endless loop whose states are compared."""
+
+WAITING_ROUNDS = 128
+"""Rounds of another loop from which on its states are compared: most loops end before."""
+
+
+class Repetition:
+    """Watch over a loop of a program.
+
+    A program does the same again where all its data, its signals and its arm are as in a round before.
+
+    Args:
+        interpreter: interpreter of the program.
+        line: line of the loop.
+        is_endless: whether the condition of the loop is TRUE.
+        rounds: number of the round before the first one; -1 for a procedure, whose first call is no round.
+    """
+
+    def __init__(self, interpreter: Interpreter, line: int, is_endless: bool, rounds: int = 0) -> None:
+        self._interpreter, self._line, self._is_endless = interpreter, line, is_endless
+        self._seen: dict[Hashable, tuple[int, int]] = {}  # moves and rounds by states
+        self._rounds = rounds
+
+    def end_round(self) -> None:
+        """Forget the last round, as that of a call which returns."""
+        if self._seen and next(reversed(self._seen.values()))[1] == self._rounds:
+            self._seen.popitem()
+        self._rounds -= 1
+
+    def begin_round(self) -> int:
+        """Compare the present state with those of the rounds before, and return the number of the round.
+
+        Raises:
+            Stopped: the loop repeats itself.
+        """
+        self._rounds += 1
+        rounds = self._rounds
+        if not (self._is_endless and 0 < rounds <= FIRST_ROUNDS):
+            apart = rounds & (rounds - 1)  # 0 at powers of two; they and the rounds after them count
+            if rounds < WAITING_ROUNDS or (apart and (rounds - 1) & (rounds - 2)):
+                return rounds
+        recorder = self._interpreter.recorder
+        if recorder.signals.next_change is not None or recorder.wakes_at() is not None:
+            return rounds
+        if self._interpreter.running_clocks:
+            return rounds
+        several = len(self._interpreter.scopes) > 1
+        line = f"line {self._line}" + f" of {Path(self._interpreter.place[0]).name}" * several
+        state = state_of(self._interpreter)
+        if state not in self._seen:
+            self._seen[state] = recorder.moves, rounds
+        elif recorder.moves > self._seen[state][0]:
+            raise Stopped(
+                f"{line} repeats itself for ever: its moves until round {rounds} are judged", planned=True
+            )
+        elif not self._answer_wait():
+            waits = "in a menu (--operator)" if recorder.operator.assumed else "for what never comes"
+            raise Stopped(
+                f"the program waits {waits} in the loop of {line}: --inputs NAME=VALUE@TIME "
+                "changes a signal or data"
+            )
+        return rounds
+
+    def _answer_wait(self) -> bool:
+        """Let a signal become 1 that the loop reads and nobody set, as a wait for it is answered."""
+        signals = self._interpreter.recorder.signals
+        for key, (name, _) in list(signals.assumed.items()):
+            if key not in signals.values:
+                signals.write(key, 1.0)
+                place = self._interpreter.place[0], self._line
+                self._interpreter.recorder.assume(
+                    place, f"{name} becomes 1, because the loop waits (--inputs {name}=1@TIME)"
+                )
+                return True
+        return False
+
+
+def state_of(interpreter: Interpreter) -> Hashable:
+    """Return all that a program may depend on, for comparison."""
+    recorder, frame = interpreter.recorder, interpreter.frame
+    scopes = [interpreter.shared, *(scope.local for scope in interpreter.scopes)]
+    scopes += [] if frame is None else [frame.data]
+    values = tuple(
+        _frozen(cell.value)
+        for names in scopes
+        for cell in names.values()
+        if getattr(cell, "kind", "CONST") != "CONST" and getattr(cell, "pending", None) is None
+    )
+    arm = () if recorder.arm is None else tuple(recorder.arm.q.round(9).tolist())
+    last = () if recorder.arm is not None or not recorder.moves else _frozen(recorder.last_target)
+    return (
+        values, tuple(sorted(recorder.signals.values.items())), arm, last, recorder.operator.left,
+        tuple(number for number, _ in interpreter.interrupts.pending), _frozen(list(recorder.settings)),
+    )  # fmt: skip
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, Record):
+        return tuple(map(_frozen, value.values))
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return value if isinstance(value, Hashable) else id(value)

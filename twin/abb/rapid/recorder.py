@@ -1,21 +1,163 @@
-"""What a program has done so far: moves and waits in order, notes, signals, and the planned time."""
+"""What a program has done so far, and what answered it: moves and waits, notes, an operator, files, time."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from twin.abb.rapid.files import Files
-from twin.abb.rapid.operator_panel import Operator
+from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.signals import Signals
+from twin.abb.rapid.targets import Arm, Move, Pause, Segment, Settings
 from twin.abb.rapid.values import NUM, PREDEFINED, Record
 from twin.base.errors import RapidError
 
-if TYPE_CHECKING:
-    from twin.abb.rapid.arguments import Arguments
-    from twin.abb.rapid.targets import Arm, Segment
+
+class Operator:
+    """Answers of an operator.
+
+    Args:
+        answers: answers in the order of the questions; `part=2` answers each question whose text has `part`.
+
+    Attributes:
+        assumed: number of questions for which an answer was assumed.
+        repeated: number of these questions since the last move, by their places and texts.
+    """
+
+    def __init__(self, answers: Sequence[str]) -> None:
+        pairs = [one.rpartition("=") for one in answers]
+        self._by_text = [(text.lower(), answer) for text, sign, answer in pairs if sign]
+        self._in_order = [answer for _, sign, answer in pairs if not sign][::-1]
+        self.assumed = 0
+        self.repeated: Counter[Hashable] = Counter()
+        self._moves = 0
+
+    def times_asked(self, question: Hashable, moves: int) -> int:
+        """Return how often a question was asked since the last move, this time not counted."""
+        if moves != self._moves:
+            self.repeated.clear()
+            self._moves = moves
+        self.repeated[question] += 1
+        return self.repeated[question] - 1
+
+    @property
+    def left(self) -> int:
+        """Number of answers that are not used yet."""
+        return len(self._in_order)
+
+    def answer(self, question: str) -> str | None:
+        """Return the answer to a question, None if there is none."""
+        for text, answer in self._by_text:
+            if text in question.lower():
+                return answer
+        if self._in_order:
+            return self._in_order.pop()
+        self.assumed += 1
+        return None
+
+
+class Files:
+    """Files of a controller.
+
+    Args:
+        home: folder that stands for HOME:; None if every file is empty when it is read.
+
+    Attributes:
+        written: texts that the program wrote, by the names of the files.
+    """
+
+    def __init__(self, home: Path | None) -> None:
+        self._home = home
+        self.has_home = home is not None
+        self._open: dict[int, _Opened] = {}
+        self.written: dict[str, list[str]] = {}
+
+    @staticmethod
+    def plain(name: str) -> str:
+        """Return a name such as `HOME:/parts/a.txt` without its volume, as `parts/a.txt`."""
+        return name.replace("\\", "/").rpartition(":")[2].lstrip("/")
+
+    def size(self, name: str) -> int | None:
+        """Return the number of bytes of a file, None if there is none."""
+        name = self.plain(name)
+        text = "".join(self.written[name]) if name in self.written else self._read(name)
+        return None if text is None or (not self.has_home and name not in self.written) else len(text)
+
+    def open(self, number: int, name: str, mode: str) -> bool:
+        """Open a file for reading or writing; return whether it is there.
+
+        Args:
+            number: identity of the file's data object.
+            name: name with folders, such as `HOME:/parts/a.txt`.
+            mode: read, binary (read as it is), write or append.
+        """
+        name = self.plain(name)
+        if mode not in ("read", "binary"):
+            if mode == "write" or name not in self.written:
+                self.written[name] = []
+            self._open[number] = _Opened(name, "")
+            return True
+        text = "".join(self.written[name]) if name in self.written else self._read(name)
+        if text is None:
+            return False
+        if mode == "read":
+            text = text.replace("\r\n", "\n")
+        self._open[number] = _Opened(name, text)
+        return True
+
+    def _read(self, name: str) -> str | None:
+        if self._home is None:
+            return ""
+        path = (self._home / name).resolve()
+        if not path.is_relative_to(self._home.resolve()) or not path.is_file():
+            return None
+        return path.read_bytes().decode("latin-1")
+
+    def is_open(self, number: int) -> bool:
+        """Return whether a file is open."""
+        return number in self._open
+
+    def close(self, number: int) -> None:
+        """Close a file."""
+        self._open.pop(number, None)
+
+    def rewind(self, number: int) -> None:
+        """Go to the beginning of a file."""
+        if number in self._open:
+            self._open[number].at = 0
+
+    def write(self, number: int, text: str) -> None:
+        """Write into an open file."""
+        self.written[self._open[number].name].append(text)
+
+    def line(self, number: int) -> str | None:
+        """Return the next line of a file, None at its end."""
+        opened = self._open[number]
+        if opened.at >= len(opened.text):
+            return None
+        end = opened.text.find("\n", opened.at)
+        end = len(opened.text) if end < 0 else end
+        text, opened.at = opened.text[opened.at : end], end + 1
+        return text
+
+    def characters(self, number: int, count: int) -> str:
+        """Return the next characters of a file, one for each byte; fewer, or none, at its end."""
+        opened = self._open[number]
+        text = opened.text[opened.at : opened.at + count]
+        opened.at += len(text)
+        return text
+
+
+@dataclass
+class _Opened:
+    """Open file: its name, its text and the place of reading."""
+
+    name: str
+    text: str
+    at: int = 0
+
 
 MOST_RETRIES = 4
 """Number of RETRY of one statement, the default of the system parameter No Of Retry."""
@@ -28,85 +170,6 @@ The whole chain is planned each time.
 
 MOST_NOTES = 20
 """Largest number of different notes on one line of a program, which may count in them."""
-
-
-class Settings(NamedTuple):
-    """Settings of the motion that instructions change.
-
-    Attributes:
-        conf_j: whether joint moves must reach the configuration of their target (ConfJ).
-        conf_l: the same for lines and circles (ConfL).
-        acceleration: share of the acceleration, 0 to 1 (AccSet).
-        override: share of the programmed speed, 0 to 1 (VelSet).
-        speed_max: largest speed of the tool, in mm/s (VelSet).
-        load: payload in the gripper (GripLoad).
-        displacement: pose by which targets are displaced (PDispOn, PDispSet), None for no displacement.
-    """
-
-    conf_j: bool = True
-    conf_l: bool = True
-    acceleration: float = 1.0
-    override: float = 1.0
-    speed_max: float = 5000.0
-    load: Record = PREDEFINED["load0"].value
-    displacement: Record | None = None
-
-
-class Speed(NamedTuple):
-    """Speed of a move: of the tool in mm/s, and of its orientation in degrees/s."""
-
-    tcp: float
-    ori: float
-
-
-@dataclass(frozen=True, eq=False)
-class Move:
-    r"""Move instruction with its arguments.
-
-    Attributes:
-        file: file of the instruction.
-        line: line of the instruction.
-        name: name of the instruction, such as MoveL.
-        kind: "joint", "line" or "circle".
-        target: robtarget or jointtarget.
-        speed: speed of the tool in mm/s, and of its orientation in degrees/s.
-        zone: zonedata; `finep` is a stop.
-        tool: tooldata.
-        work_object: wobjdata.
-        via: robtarget on a circle.
-        duration: time of the move in s (`\T`), None if the speed counts.
-        settings: settings of the motion.
-        routine: name of the routine with the instruction.
-        triggers: what happens on the way on a live controller, see `twin.abb.triggers.Trigger`.
-    """
-
-    file: str
-    line: int
-    name: str
-    kind: str
-    target: Record
-    speed: Speed
-    zone: Record
-    tool: Record
-    work_object: Record
-    via: Record | None = None
-    duration: float | None = None
-    settings: Settings = field(default_factory=Settings)
-    routine: str = ""
-    triggers: tuple[Any, ...] = ()
-
-    @property
-    def stops(self) -> bool:
-        """Whether the arm stops at the target."""
-        return self.zone["finep"]
-
-
-class Pause(NamedTuple):
-    """Wait for a time, in s; the arm stands still."""
-
-    file: str
-    line: int
-    seconds: float
 
 
 class Note(NamedTuple):

@@ -1,17 +1,15 @@
-"""Targets of RAPID as joint angles: frames, configurations and turns, and the joint angles along a move."""
+"""Moves of RAPID, and their targets as joint angles: frames, configurations, turns, and the way of a move."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from twin.abb.rapid.frames import frame_of, matrix, pose_record
-from twin.abb.rapid.moves import NO_LOAD
-from twin.abb.rapid.recorder import Move
 from twin.abb.rapid.values import PREDEFINED, Record, text_of
 from twin.base.arrays import Floats
 from twin.base.errors import LimitError, RapidError, RobotError
@@ -43,6 +41,89 @@ SHORT = 6e-4
 
 LEVER = 0.1
 """Length of a move's path per turn, in [m/rad], if the tool's point stands still."""
+
+
+NO_LOAD = 0.001
+"""Mass of `load0` in [kg], which stands for no load."""
+
+
+class Settings(NamedTuple):
+    """Settings of the motion that instructions change.
+
+    Attributes:
+        conf_j: whether joint moves must reach the configuration of their target (ConfJ).
+        conf_l: the same for lines and circles (ConfL).
+        acceleration: share of the acceleration, 0 to 1 (AccSet).
+        override: share of the programmed speed, 0 to 1 (VelSet).
+        speed_max: largest speed of the tool, in mm/s (VelSet).
+        load: payload in the gripper (GripLoad).
+        displacement: pose by which targets are displaced (PDispOn, PDispSet), None for no displacement.
+    """
+
+    conf_j: bool = True
+    conf_l: bool = True
+    acceleration: float = 1.0
+    override: float = 1.0
+    speed_max: float = 5000.0
+    load: Record = PREDEFINED["load0"].value
+    displacement: Record | None = None
+
+
+class Speed(NamedTuple):
+    """Speed of a move: of the tool in mm/s, and of its orientation in degrees/s."""
+
+    tcp: float
+    ori: float
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    r"""Move instruction with its arguments.
+
+    Attributes:
+        file: file of the instruction.
+        line: line of the instruction.
+        name: name of the instruction, such as MoveL.
+        kind: "joint", "line" or "circle".
+        target: robtarget or jointtarget.
+        speed: speed of the tool in mm/s, and of its orientation in degrees/s.
+        zone: zonedata; `finep` is a stop.
+        tool: tooldata.
+        work_object: wobjdata.
+        via: robtarget on a circle.
+        duration: time of the move in s (`\T`), None if the speed counts.
+        settings: settings of the motion.
+        routine: name of the routine with the instruction.
+        triggers: what happens on the way on a live controller, see `twin.abb.triggers.Trigger`.
+    """
+
+    file: str
+    line: int
+    name: str
+    kind: str
+    target: Record
+    speed: Speed
+    zone: Record
+    tool: Record
+    work_object: Record
+    via: Record | None = None
+    duration: float | None = None
+    settings: Settings = field(default_factory=Settings)
+    routine: str = ""
+    triggers: tuple[Any, ...] = ()
+
+    @property
+    def stops(self) -> bool:
+        """Whether the arm stops at the target."""
+        return self.zone["finep"]
+
+
+class Pause(NamedTuple):
+    """Wait for a time, in s; the arm stands still."""
+
+    file: str
+    line: int
+    seconds: float
 
 
 class Segment(NamedTuple):
@@ -169,12 +250,9 @@ class Arm:
         nearest = min((q for q, _ in found), key=lambda q: float(np.sum((q - self.q) ** 2)))
         if matching:
             best = min(matching, key=lambda q: float(np.sum((q - self.q) ** 2)))
-            return (
-                (best, self._near(best, wanted))
-                if exact or np.allclose(best, nearest)
-                else (nearest, self._other(nearest, wanted))
-            )
-        if exact:
+            if exact or np.allclose(best, nearest):
+                return best, self._near(best, wanted)
+        elif exact:
             there = sorted({_conf_text((*self.configuration(q)[:3], row)) for q, row in found})
             raise RapidError(
                 f"no solution has confdata {_conf_text(wanted)}; this pose has {', '.join(there)}", "target"
@@ -438,9 +516,8 @@ def circle_poses(T_start: Floats, T_via: Floats, T_end: Floats) -> tuple[Floats,
         T_start[:3, :3].T @ Rotation.from_rotvec(-angle * normal).as_matrix() @ T_end[:3, :3]
     ).as_rotvec()
     size = np.linalg.norm(rest)
-    if (
-        size > 0
-    ):  # the other sense of this turn, if the orientation of the point on the circle is nearer to it
+    if size > 0:
+        # the other sense of this turn, if the orientation of the point on the circle is nearer to it
         via = float(np.arctan2((b - centre) @ y, (b - centre) @ x) % (2 * np.pi))
         at_via = T_start[:3, :3].T @ Rotation.from_rotvec(-via * normal).as_matrix() @ T_via[:3, :3]
         rest = min(

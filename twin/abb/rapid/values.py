@@ -88,11 +88,6 @@ def one_letter_beside(name: str, known: Iterable[str]) -> str:
     return ""
 
 
-def is_signal_type(name: str) -> bool:
-    """Return whether a type is that of a signal."""
-    return name.lower() in SIGNAL_TYPES
-
-
 def _split(text: str) -> list[str]:
     return text.split()
 
@@ -118,10 +113,9 @@ def text_of(value: Any, digits: int = 7) -> str:
         return f"{value:.{15 if isinstance(value, Double) else digits}g}".replace("e", "E")
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
-    if isinstance(value, Record):
-        return "[" + ",".join(text_of(one, digits) for one in value.values) + "]"
-    if isinstance(value, list):
-        return "[" + ",".join(text_of(one, digits) for one in value) + "]"
+    if isinstance(value, (Record, list)):
+        items = value.values if isinstance(value, Record) else value
+        return "[" + ",".join(text_of(one, digits) for one in items) + "]"
     return "-"
 
 
@@ -129,56 +123,40 @@ NUM, BOOL, STRING, DNUM = "num", "bool", "string", "dnum"
 KINDS = {NUM: float, DNUM: float, BOOL: bool, STRING: str}
 
 RECORDS: dict[str, tuple[tuple[str, str], ...]] = {
-    "pos": (("x", NUM), ("y", NUM), ("z", NUM)),
-    "orient": (("q1", NUM), ("q2", NUM), ("q3", NUM), ("q4", NUM)),
-    "pose": (("trans", "pos"), ("rot", "orient")),
-    "confdata": (("cf1", NUM), ("cf4", NUM), ("cf6", NUM), ("cfx", NUM)),
-    "robjoint": tuple((f"rax_{i}", NUM) for i in range(1, 7)),
-    "extjoint": tuple((f"eax_{letter}", NUM) for letter in "abcdef"),
-    "robtarget": (("trans", "pos"), ("rot", "orient"), ("robconf", "confdata"), ("extax", "extjoint")),
-    "jointtarget": (("robax", "robjoint"), ("extax", "extjoint")),
-    "speeddata": (("v_tcp", NUM), ("v_ori", NUM), ("v_leax", NUM), ("v_reax", NUM)),
-    "zonedata": (
-        ("finep", BOOL),
-        ("pzone_tcp", NUM),
-        ("pzone_ori", NUM),
-        ("pzone_eax", NUM),
-        ("zone_ori", NUM),
-        ("zone_leax", NUM),
-        ("zone_reax", NUM),
-    ),
-    "loaddata": (("mass", NUM), ("cog", "pos"), ("aom", "orient"), ("ix", NUM), ("iy", NUM), ("iz", NUM)),
-    "tooldata": (("robhold", BOOL), ("tframe", "pose"), ("tload", "loaddata")),
-    "wobjdata": (
-        ("robhold", BOOL),
-        ("ufprog", BOOL),
-        ("ufmec", STRING),
-        ("uframe", "pose"),
-        ("oframe", "pose"),
-    ),
-    "progdisp": (("pdisp", "pose"), ("eoffs", "extjoint")),
-    "tasks": (("taskname", STRING),),
-    "egm_minmax": (("min", NUM), ("max", NUM)),
-    "listitem": (("image", STRING), ("text", STRING)),
-    "rmqheader": (("datatype", STRING), ("ndim", NUM), ("dim1", NUM), ("dim2", NUM), ("dim3", NUM)),
+    record: tuple((name, type_) for type_, name in map(str.split, components.split(", ")))
+    for record, components in {
+        "pos": "num x, num y, num z",
+        "orient": "num q1, num q2, num q3, num q4",
+        "pose": "pos trans, orient rot",
+        "confdata": "num cf1, num cf4, num cf6, num cfx",
+        "robjoint": "num rax_1, num rax_2, num rax_3, num rax_4, num rax_5, num rax_6",
+        "extjoint": "num eax_a, num eax_b, num eax_c, num eax_d, num eax_e, num eax_f",
+        "robtarget": "pos trans, orient rot, confdata robconf, extjoint extax",
+        "jointtarget": "robjoint robax, extjoint extax",
+        "speeddata": "num v_tcp, num v_ori, num v_leax, num v_reax",
+        "zonedata": "bool finep, num pzone_tcp, num pzone_ori, num pzone_eax, num zone_ori, num zone_leax, "
+        "num zone_reax",
+        "loaddata": "num mass, pos cog, orient aom, num ix, num iy, num iz",
+        "tooldata": "bool robhold, pose tframe, loaddata tload",
+        "wobjdata": "bool robhold, bool ufprog, string ufmec, pose uframe, pose oframe",
+        "progdisp": "pose pdisp, extjoint eoffs",
+        "tasks": "string taskname",
+        "egm_minmax": "num min, num max",
+        "listitem": "string image, string text",
+        "rmqheader": "string datatype, num ndim, num dim1, num dim2, num dim3",
+    }.items()
 }
 """Components of the predefined records, as pairs of name and type."""
 
 COMPONENTS = {type_: tuple(name for name, _ in components) for type_, components in RECORDS.items()}
 """Names of the components of the predefined records."""
 
-ALIASES = {
-    **dict.fromkeys(
-        _split(
-            "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres "
-            "icondata buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype "
-            "symnum triggmode signalorigin speedlim_type progdisp_mode"
-        ),
-        NUM,
-    ),
-    "errstr": STRING,
-    "switch": BOOL,
-}
+_NUMBERS = _split(
+    "byte errnum intnum socketstatus egmstate egmframetype egmstopmode errdomain errtype btnres icondata "
+    "buttondata opnum dionum handler stoppoint tsp_status visiondata tooltype robtype symnum triggmode "
+    "signalorigin speedlim_type progdisp_mode"
+)
+ALIASES = {**dict.fromkeys(_NUMBERS, NUM), "errstr": STRING, "switch": BOOL}
 """Types that are another type by a second name."""
 
 OPAQUE = frozenset(
@@ -263,13 +241,8 @@ class Types:
                 return value
             components = self.records[type_]
             if isinstance(value, list) and len(value) == len(components):
-                return Record(
-                    type_,
-                    [
-                        self.converted(one, self.resolved(of), 0)
-                        for one, (_, of) in zip(value, components, strict=True)
-                    ],
-                )
+                pairs = zip(value, components, strict=True)
+                return Record(type_, [self.converted(one, self.resolved(of), 0) for one, (_, of) in pairs])
             names = ", ".join(name for name, _ in components)
             raise RapidError(f"expected {type_} [{names}], got {text_of(value)}", "type")
         kind = KINDS.get(type_)

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.base.errors import TwinError
+from twin.base.errors import RapidError, TwinError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+HIGH = re.compile(rb"[\x80-\xff]+")
+"""Runs of bytes beyond ASCII."""
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a module file, in UTF-8, GBK (of Chinese pendants) or ISO 8859-1.
+
+    Raises:
+        OSError: the file cannot be read.
+        RapidError: it is not text.
+    """
+    data = Path(path).read_bytes()
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace")
+    odd = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a" for byte in data[:200])
+    if odd > 20:
+        raise RapidError(f"{path}: encrypted or not text, expected a RAPID module", "syntax")
+    data = data.replace(b"\0", b" ")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        runs = [len(run[0]) for run in HIGH.finditer(data)]
+        is_chinese = all(run % 2 == 0 for run in runs) and max(runs) >= 4  # two bytes for each character
+        return data.decode("gb18030" if is_chinese else "latin-1", errors="replace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +64,6 @@ class ProgramLines:
             marks: time from which a line is executed, path of its file, and its number, in the order of time.
             t: (N,) times.
         """
-        from twin.abb.rapid.language import read_text
-
         paths = list(dict.fromkeys(path for _, path, _ in marks))
         mark = np.searchsorted([start for start, _, _ in marks], t, side="right")
         return ProgramLines(

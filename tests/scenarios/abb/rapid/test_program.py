@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.abb.rapid.lines import measured_times, move_figures
+from scenarios.abb.rapid.program import measured_times, move_figures
 from scenarios.report.page import write_page
 from scenarios.report.page_program import MOST_MARKS, line_numbers, listing
 from scenarios.report.results import Results

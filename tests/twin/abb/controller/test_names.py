@@ -2,7 +2,7 @@
 
 import time
 
-from twin.abb.rapid.operator_panel import Operator
+from twin.abb.rapid.recorder import Operator
 
 DATA = """VAR num unit; VAR string name; VAR bool rob; VAR num axes; PERS bool taken := TRUE;
 VAR rmqslot slot; VAR rmqmessage mail; VAR socketdev plug; VAR egmident id; VAR num calls; VAR pos here;"""
