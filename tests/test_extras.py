@@ -12,8 +12,6 @@ import pytest
 from scenarios.running import registry
 from twin.abb.rapid.values import SUFFIXES
 
-pytestmark = pytest.mark.slow("imports everything in a new process")
-
 ROOT = Path(__file__).parents[1]
 WINGS = "twin.abb", "scenarios.abb"
 """Packages that need the extra; the tables of commands and scenarios name them as texts."""
@@ -59,8 +57,9 @@ NEEDING = (
 )  # fmt: skip
 
 
+@pytest.mark.slow("imports everything in a new process")
 def test_without_the_extra_all_else_works_and_abb_s_commands_name_it(tmp_path):
-    """It takes some 5 s of processor time."""
+    """It takes some 8 s of processor time."""
     (tmp_path / "pick.mod").write_text("MODULE m\nPROC main()\nENDPROC\nENDMODULE\n", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_EXTRA, *RUNS, *NEEDING],
