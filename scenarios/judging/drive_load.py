@@ -11,7 +11,7 @@ from scenarios.judging.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
 from twin.base.errors import RobotError
 from twin.data.logs.figures import place_of_largest
-from twin.data.logs.payload_changes import parts
+from twin.data.logs.log import parts
 from twin.physics.robot.drives.drives import MOTOR, Drives
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.robot.units import caption_unit

@@ -1,26 +1,165 @@
-"""Report a sweep: as tables for the terminal, one column per controller, and as JSON for programs."""
+"""Evaluate the runs of a sweep, and report them as tables for the terminal and as JSON.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Each controller has its share of passing runs, its kinds of failure, and the importance of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import write_document
+from scenarios.report.documents import table_of, write_document
 from scenarios.report.report import verdict
-from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
-from scenarios.studies.sweeps.draws import WorstCase
-from scenarios.studies.sweeps.findings import Findings, Spread, Swept, percent, quantity, title
-from scenarios.studies.sweeps.plan import SweepPlan
+from scenarios.studies.sweeps.plan import SweepPlan, Swept, WorstCase
+from scenarios.studies.sweeps.scenario_experiment import OF_A_TRIAL
 from twin.base.formatting import figure, shorten
+from twin.physics.robot.limits import ROUND_OFF
 from twin.physics.robot.quantities import Quantity
-from twin.studies.sweeps.trial import OUTCOME, TROUBLES
+from twin.studies.sweeps.running import UNITS
+from twin.studies.sweeps.trial import FIGURES, OUTCOME, TROUBLES
 
-NAMES, FIGURES = 24, 28
+if TYPE_CHECKING:
+    from twin.studies.sweeps.statistics import Importance, Share, SobolIndices
+
+
+def title(name: str) -> str:
+    """Return the title of a quantity: `joint_error` -> `joint error`."""
+    titles = {
+        "rms_error": "RMS joint error",
+        "rms_torque": "RMS torque / limit",
+        "cubic_torque": "cubic mean torque / limit",
+        "speed_ratio": "speed / limit",
+    }
+    return titles.get(name, name.replace("_", " "))
+
+
+def quantity(name: str, unit: str = "") -> str:
+    """Return the title of a quantity with its unit, if it has one: `joint error [rad]`."""
+    unit = unit or UNITS.get(name, "")
+    return f"{title(name)} [{unit}]" if unit else title(name)
+
+
+def percent(share: float) -> str:
+    """Format a share as `87.4 %`, with more digits near 0 and 1."""
+    text = f"{100 * share:.1f}"
+    if text in ("0.0", "100.0") and 0 < share < 1:
+        text = f"{100 * share:.3f}"
+    return f"{text} %"
+
+
+class Failure(NamedTuple):
+    """Kind of failure: its name, and a mask (N,) of the runs that failed in this way."""
+
+    name: str
+    rows: NDArray[np.bool_]
+
+
+def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool) -> list[Failure]:
+    """Return the kinds of failure of the runs in a table, the most serious first.
+
+    A run that ended early has only this kind of failure. Any other run may have several kinds.
+
+    Args:
+        table: table of one controller, with the fields of `twin.sweeps.trial.OUTCOME`.
+        limits: additional limits of quantities, in their units.
+        leaves_limits: whether the arm is meant to leave its ranges and speed limits.
+    """
+    ended = [Failure(name, table["trouble"] == k) for k, name in enumerate(TROUBLES) if k]
+    whole = (table["trouble"] == 0) & ~table["passes"]
+    of_the_arm = [("beyond its range", "beyond_range", ROUND_OFF), ("too fast", "speed_ratio", 1 + ROUND_OFF)]
+    judged = [*(of_the_arm if not leaves_limits else []), ("a drive saturated", "saturated", 0)]
+    judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
+    found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
+    checks = sorted(set(table["check"].tolist()) - {"", *OF_A_TRIAL})
+    found += [Failure(f"check fails: {name}", whole & (table["check"] == name)) for name in checks]
+    explained = np.any([failure.rows for failure in found], axis=0)
+    found.append(Failure("joint error above rounding errors", ~table["passes"] & ~explained))
+    return found
+
+
+MOST_VALUES = 20
+"""Largest number of values of a grid input for which the share at each value is reported."""
+
+
+class Spread(NamedTuple):
+    """Distribution of a quantity over the runs of a controller: nominal, median, 95 % quantile and worst."""
+
+    figure: str
+    unit: str
+    nominal: float
+    median: float
+    most: float
+    worst: float
+
+
+class AtValue(NamedTuple):
+    """Share of passing runs at one value of an input on a grid."""
+
+    name: str
+    value: float
+    share: float
+
+
+class Findings(NamedTuple):
+    """Evaluation of one controller."""
+
+    swept: Swept
+    share: Share
+    failed: tuple[tuple[str, int], ...]
+    spreads: tuple[Spread, ...]
+    importance: Sequence[Importance]
+    sobol_indices: SobolIndices
+    on_grid: tuple[AtValue, ...]
+
+
+def findings(swept: Swept) -> Findings:
+    """Evaluate the runs of a controller: count failures, and correlate the figure with the inputs."""
+    from twin.studies.sweeps.statistics import importances, pass_share, sobol_indices
+
+    table = swept.table
+    failed = failures(table, swept.limits, swept.leaves_limits)
+    return Findings(
+        swept,
+        pass_share(table["passes"], table["draw"], table["replicate"]),
+        tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
+        tuple(spread for name in (*FIGURES, *swept.metrics) if (spread := _spread(swept, name)) is not None),
+        tuple(importances(table, swept.names, swept.figure)),
+        sobol_indices(table, swept.names, swept.figure),
+        tuple(_on_grid(swept)),
+    )
+
+
+def _spread(swept: Swept, name: str) -> Spread | None:
+    """Return the distribution of a quantity; `None` if it was not computed."""
+    values = swept.table[name].astype(float)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return None
+    # Quantiles are values of runs: nothing can be interpolated between infinity and a number.
+    median, most, worst = np.quantile(values, [0.5, 0.95, 1.0], method="inverted_cdf")
+    unit = swept.metrics.get(name, UNITS.get(name, ""))
+    return Spread(name, unit, float(swept.nominal[name]), median, most, worst)
+
+
+def _on_grid(swept: Swept) -> list[AtValue]:
+    found = []
+    for name in swept.grid:
+        column, passes = swept.table[name], swept.table["passes"]
+        values = np.unique(column)
+        if 1 < len(values) <= MOST_VALUES:
+            found += [AtValue(name, float(value), float(passes[column == value].mean())) for value in values]
+    return found
+
+
+NAME_WIDTH, LAW_WIDTH = 24, 28
 """Widths of the first column, and of the column of a controller, in characters."""
 
 
@@ -51,8 +190,8 @@ def summary(plan: SweepPlan, laws: Sequence[Findings], width: int) -> Iterator[R
     missing = dict.fromkeys(name for law in laws for name in law.swept.not_judged)
     yield Text(f"Not judged in these runs: {', '.join(missing)}", "dim")
     yield Text(f"{_chosen_figure(plan, laws)}\n", "dim")
-    heads = shorten([law.swept.label for law in laws], FIGURES - 2)
-    abreast = max(1, (width - NAMES) // FIGURES)
+    heads = shorten([law.swept.label for law in laws], LAW_WIDTH - 2)
+    abreast = max(1, (width - NAME_WIDTH) // LAW_WIDTH)
     for start in range(0, len(laws), abreast):
         part = slice(start, start + abreast)
         yield from _tables(laws[part], heads[part])

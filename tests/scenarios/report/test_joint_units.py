@@ -9,7 +9,7 @@ import twin
 from scenarios.report.page import Logged, _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.studies.sweeps.draws import WorstCase
+from scenarios.studies.sweeps.plan import WorstCase
 from tests.support.example_logs import made_log, made_up_task, rendered
 from tests.support.small_robots import SOUND
 from twin.abb.egm.mirror.mirror import Mirror

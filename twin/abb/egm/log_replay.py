@@ -21,7 +21,7 @@ from twin.data.logs.log import Log
 from twin.physics.trajectories.joint_trajectories import Trajectory
 from twin.physics.trajectories.limits import quintic
 from twin.physics.trajectories.sampling import Samples
-from twin.studies.learning.learned_input import LearnedInput
+from twin.studies.learning.learning_controller import LearnedInput
 
 APPROACH_SPEED = float(np.radians(10.0))
 """Default speed of the fastest joint during the approach, in [rad/s]."""

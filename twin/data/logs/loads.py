@@ -22,7 +22,7 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.data.logs.columns import finite_part, first_non_finite
 from twin.data.logs.figures import LOADS
-from twin.data.logs.payload_changes import parts
+from twin.data.logs.log import parts
 from twin.physics.dynamics.equation_of_motion import forward_dynamics
 from twin.physics.dynamics.wrenches import Frame, JointWrenches, joint_wrenches
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import RobotError, TwinError
+from twin.base.wings import from_above
 from twin.data.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
-from twin.data.logs.columns import STANDS_FOR
-from twin.data.logs.payload_changes import Payloads, parts
+from twin.data.logs.payload_changes import Payloads, payload_of_row
 from twin.data.logs.program_lines import ProgramLines
 from twin.physics.dynamics.equation_of_motion import PlantState, advance_period, inverse_dynamics
 from twin.physics.kinematics.forward import forward_kinematics
@@ -27,9 +28,13 @@ from twin.physics.rotations.rotations import continuous_quaternions, pose_vector
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from twin.studies.views.browser import Replay
-    from twin.studies.views.comparison import Comparison
-    from twin.studies.views.plots import Plot
+    from twin.base.notebook import Page, Plot
+
+
+STANDS_FOR = {
+    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
+}  # fmt: skip
+"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,10 +235,8 @@ class Log:
     def _repr_html_(self) -> str:
         return self._compared()._repr_html_()
 
-    def _compared(self) -> Comparison:
-        from twin.studies.views.comparison import compare
-
-        return compare({self.controller: self})
+    def _compared(self) -> Any:
+        return from_above("twin.studies.views.comparison.compare")({self.controller: self})
 
     def plot(self, what: str = "error", joints: Sequence[str] | None = None) -> Plot:
         """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
@@ -249,7 +252,7 @@ class Log:
         """
         return self._compared().plot(what, joints)
 
-    def replay(self) -> Replay:
+    def replay(self) -> Page:
         """Return a three-dimensional replay with a time slider; a notebook shows and stores it.
 
         Raises:
@@ -263,9 +266,7 @@ class Log:
         Raises:
             TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
         """
-        from twin.data.logs.columns import frame
-
-        return frame(self)
+        return from_above("twin.data.logs.columns.frame")(self)
 
     def save(self, path: str | Path, more: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
         """Write the log atomically as a NumPy archive, usually `.npz`; as a table if the name says so.
@@ -283,11 +284,9 @@ class Log:
             TwinError: `load` would reject the log, or its robot cannot be stored.
             OSError: the file cannot be written.
         """
-        from twin.data.logs.columns import write_csv, write_parquet
-
         self.require_consistent()
-        if write_table := {".csv": write_csv, ".parquet": write_parquet}.get(Path(path).suffix.lower()):
-            return write_table(path, self)
+        if (suffix := Path(path).suffix.lower()) in (".csv", ".parquet"):
+            return from_above(f"twin.data.logs.columns.write_{suffix[1:]}")(path, self)
         content = robot_to_record(self.robot)
         content |= {name: getattr(self, name) for name in RECORDED}
         for name, same in STANDS_FOR.items():
@@ -427,6 +426,61 @@ SERIES = (
     "t", "q_ref", "qd_ref", "qdd_ref", "q", "qd", "tau", "tau_demand", "saturated", "loop_gap", *STANDS_FOR,
 )  # fmt: skip
 """Arrays of a log that have one row per sample."""
+
+
+def samples_of(log: Log, selected: np.ndarray) -> Log:
+    """Return the selected samples of a log; the selection is a mask (N,) or indices."""
+    arrays = {item.name: getattr(log, item.name) for item in fields(log)}
+    parts: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
+
+    def part(array: np.ndarray) -> np.ndarray:
+        return parts.setdefault(id(array), array[selected])
+
+    cut = {
+        name: part(array)
+        for name, array in arrays.items()
+        if isinstance(array, np.ndarray) and name != "T_flange_tool"
+    }
+
+    def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        N = len(log.t)
+        return {name: part(array) if is_sampled(array, N) else array for name, array in arrays.items()}
+
+    return replace(
+        log, **cut, arrays=added(log.arrays), law_signals=added(log.law_signals),
+        payloads=log.payloads and replace(log.payloads, load=part(log.payloads.load)),
+        program=log.program
+        and replace(log.program, line=part(log.program.line), file=part(log.program.file)),
+    )  # fmt: skip
+
+
+def is_sampled(array: np.ndarray, N: int) -> bool:
+    """Return whether an array (N,) or (N, k) that a scenario added has numbers for each of N samples."""
+    return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == N
+
+
+def parts(log: Log) -> tuple[Log, ...]:
+    """Return the parts of a log with a constant payload, in order; the log itself without changes.
+
+    Each part ends with the first sample of the next one, which is the state after its last step.
+
+    Example:
+        >>> import twin
+        >>> from scenarios.gravity_hold import GravityHold
+        >>> log = GravityHold(duration=0.1).run().log
+        >>> twin.logs.parts(log)[0] is log
+        True
+    """
+    if log.payloads is None:
+        return (log,)
+    load = log.payloads.load
+    starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
+    found = []
+    for first, last in pairwise(starts):
+        piece = samples_of(log, np.arange(first, min(last + 1, len(load))))
+        payload = payload_of_row(log.payloads.loads[load[first]])
+        found.append(replace(piece, robot=log.robot.with_payload(payload), payloads=None))
+    return tuple(found)
 
 
 class RunningLog:
