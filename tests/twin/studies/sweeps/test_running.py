@@ -129,12 +129,12 @@ def test_a_worker_ends_with_whoever_started_it():
 
 def test_a_sweep_goes_on_after_ctrl_c_and_after_its_driver_was_killed(whole, tmp_path, monkeypatch):
     """The driver is interrupted with workers, killed with threads, and finished here."""
-    named = [Path(__file__).parents[2] / name for name in ("__init__.py", "support/sweep_experiments.py")]
+    named = [Path(__file__).parents[3] / name for name in ("__init__.py", "support/sweep_experiments.py")]
     monkeypatch.setattr(dependencies, "user_files", lambda: named)  # this process loaded other tests, too
     keep, made = tmp_path / "kept", tmp_path / "made"
     driver = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path), str(keep)], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3],
+        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4],
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background ignores it
     )  # fmt: skip
     assert driver.stdout is not None
