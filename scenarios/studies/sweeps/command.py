@@ -266,18 +266,18 @@ class Sweep(Command):
         self._write(plan, swept, files)
         if files.complete and chunks is not None:
             remove_stored_chunks(plan, chunks)
-        found = [findings(law) for law in swept]
-        worst = [worst_of(law, runs, self.worst) for law, runs in zip(plan.laws, swept, strict=True)]
-        files.write(self.json, partial(write_summary, plan=plan, laws=found, worst=worst))
+        each = zip(plan.laws, swept, strict=True)
+        found = [findings(runs, worst_of(law, runs, self.worst)) for law, runs in each]
+        files.write(self.json, partial(write_summary, plan=plan, laws=found))
         page = console()
         page.print(*summary(plan, found, page.width), sep="\n")
-        if any(worst):
+        if any(law.worst for law in found):
             page.print("The worst runs, repeated in PyBullet; add --gui to a command to watch the run")
-        for law, cases in zip(found, worst, strict=True):
-            page.print(*worst_report(law.swept, cases), sep="\n", soft_wrap=True)
+        for law in found:
+            page.print(*worst_report(law), sep="\n", soft_wrap=True)
         page.print(total(plan, spent), style="bold")
         complete = files.name(page)
-        broken = complaints(found, worst, self.require_share)
+        broken = complaints(found, self.require_share)
         for sentence in broken:
             print_to_stderr(sentence)
         return 0 if complete and not broken else 1

@@ -109,7 +109,7 @@ class AtValue(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """Evaluation of one controller."""
+    """Evaluation of one controller; `worst` has the worst runs, which were repeated in PyBullet."""
 
     swept: Swept
     share: Share
@@ -118,9 +118,10 @@ class Findings(NamedTuple):
     importance: Sequence[Importance]
     sobol_indices: SobolIndices
     on_grid: tuple[AtValue, ...]
+    worst: Sequence[WorstCase] = ()
 
 
-def findings(swept: Swept) -> Findings:
+def findings(swept: Swept, worst: Sequence[WorstCase] = ()) -> Findings:
     """Evaluate the runs of a controller: count failures, and correlate the figure with the inputs."""
     from twin.studies.sweeps.statistics import importances, pass_share, sobol_indices
 
@@ -134,6 +135,7 @@ def findings(swept: Swept) -> Findings:
         tuple(importances(table, swept.names, swept.figure)),
         sobol_indices(table, swept.names, swept.figure),
         tuple(_on_grid(swept)),
+        worst,
     )
 
 
@@ -202,7 +204,7 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield _shares(laws, heads)
     if any(law.failed for law in laws):
         yield "Number of failing runs by cause (a run may have several causes)"
-        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
+        yield by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
     yield "Quantities: nominal; then median / 95 % quantile / worst"
     yield _spreads(laws, heads)
     yield (
@@ -213,12 +215,12 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
         {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
         for law in laws
     ]
-    yield _by_name(heads, rows, "")
+    yield by_name(heads, rows, "")
     yield (
         f"Sobol' indices for the {title(laws[0].swept.figure)}: share of its variance that an input explains "
         "alone; total, with its effects together with others (95 % confidence intervals)"
     )
-    yield _by_name(heads, [{row.name: str(row) for row in law.sobol_indices.rows} for law in laws], "")
+    yield by_name(heads, [{row.name: str(row) for row in law.sobol_indices.rows} for law in laws], "")
     for head, law in zip(heads, laws, strict=True):
         if law.sobol_indices.reason:
             yield Text(f"{head}: not computed: {law.sobol_indices.reason}")
@@ -247,7 +249,7 @@ def _chosen_figure(plan: SweepPlan, laws: Sequence[Findings]) -> str:
     return f"Importances and worst runs are of the {title(name)}{reason}"
 
 
-def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
+def by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
     """Return a table with one row for every name in any column."""
     table = table_of("", numbers=heads)
     for name in dict.fromkeys(name for column in columns for name in column):
@@ -279,12 +281,13 @@ def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
         return f"{figure(spread.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}"
 
     columns = [{quantity(one.figure, one.unit): cell(one) for one in law.spreads} for law in laws]
-    return _by_name(heads, columns, "")
+    return by_name(heads, columns, "")
 
 
-def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:
+def worst_report(found: Findings) -> Iterator[RenderableType]:
     """Yield the worst runs of a controller: inputs, result, result in PyBullet, and command."""
-    for place, case in enumerate(cases, start=1):
+    swept = found.swept
+    for place, case in enumerate(found.worst, start=1):
         values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
         yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
         yield Text(
@@ -294,20 +297,17 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
         yield Text(f"  {case.command}", "cyan")
 
 
-def complaints(
-    laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]], required: float | None
-) -> list[str]:
+def complaints(laws: Sequence[Findings], required: float | None = None) -> list[str]:
     """Return the reasons for exit status 1 of a finished sweep, one sentence each.
 
     Args:
         laws: the evaluation of each controller.
-        worst: the worst runs of each controller.
         required: required share of passing runs; `None` if none is required.
     """
     disagreeing = [
         f"PyBullet disagrees with sample {case.sample} of {law.swept.label}: {case.command}"
-        for law, cases in zip(laws, worst, strict=True)
-        for case in cases
+        for law in laws
+        for case in law.worst
         if not case.agrees
     ]
     too_few = [
@@ -384,16 +384,13 @@ FORMAT = 2
 """Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
 
 
-def write_summary(
-    path: Path, plan: SweepPlan, laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]]
-) -> None:
+def write_summary(path: Path, plan: SweepPlan, laws: Sequence[Findings]) -> None:
     """Write the plan of a sweep, and the results of each controller, as JSON.
 
     Args:
         path: path of the file.
         plan: the plan of the sweep.
         laws: the evaluation of each controller.
-        worst: the worst cases of each controller.
     """
     document = {
         "format": FORMAT,
@@ -404,12 +401,12 @@ def write_summary(
         "design": plan.design.kind,
         "seed": plan.design.seed,
         "limits": dict(plan.limits),
-        "laws": [law_document(found, cases) for found, cases in zip(laws, worst, strict=True)],
+        "laws": list(map(law_document, laws)),
     }
     write_document(path, document)
 
 
-def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
+def law_document(found: Findings) -> dict[str, Any]:
     """Return the evaluation of one controller for the JSON document."""
     swept = found.swept
     return {
@@ -425,7 +422,7 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "sobol_indices": found.sobol_indices._asdict()
         | {"rows": [row._asdict() for row in found.sobol_indices.rows]},
         "share_on_grid": [at._asdict() for at in found.on_grid],
-        "worst": [_case(case, swept) for case in worst],
+        "worst": [_case(case, swept) for case in found.worst],
     }
 
 

@@ -111,6 +111,7 @@ class Tune(Command):
         from scenarios.studies.sweeps.plan import Law, SweepPlan, nominal_run
         from scenarios.studies.sweeps.summary import complaints, worst_report
         from scenarios.studies.sweeps.tuning import (
+            Result,
             chosen_gains,
             command,
             compared,
@@ -118,7 +119,7 @@ class Tune(Command):
             document,
             gains_text,
             report,
-        )
+        )  # fmt: skip
         from twin.physics.engine.client import require_engine
         from twin.studies.sweeps.tuning import EVALUATIONS, tuned
 
@@ -149,31 +150,25 @@ class Tune(Command):
             if design is not None and fresh is not None:
                 before = runs + 2 * len(points.values)
                 on_fresh = compared(
-                    task,
-                    tuning,
-                    fresh,
-                    design,
-                    pool_of,
-                    lambda done: update(before + done),
-                    repeats=self.worst,
+                    task, tuning, fresh, design, pool_of, lambda done: update(before + done), self.worst
                 )
 
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
+        result = Result(task, tuning, on_draws, on_fresh, sentences)
         files = Files()  # before anything is printed: the reader may close the pipe
         if self.out is not None:
-            words = gains_text(task, tuning, self.out, sentences)
+            words = gains_text(result, self.out)
             files.write(self.out, lambda path: path.write_text(words, encoding="utf-8"))
-        values = document(task, tuning, on_draws, on_fresh, sentences)
-        files.write(self.json, partial(write_document, document=values))
+        files.write(self.json, partial(write_document, document=document(result)))
         page = console()
-        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n")
-        sides = () if on_fresh is None else (on_fresh.default, on_fresh.tuned)
-        for side in sides:
-            page.print(*worst_report(side.found.swept, side.worst), sep="\n", soft_wrap=True)
+        page.print(*report(result), sep="\n")
+        repeated = [] if on_fresh is None else [on_fresh.default.found, on_fresh.tuned.found]
+        for found in repeated:
+            page.print(*worst_report(found), sep="\n", soft_wrap=True)
         complete = files.name(page)
         file = self.out if complete else None
         page.print(f"With the tuned gains: {command(task, tuning, file)}", soft_wrap=True)
-        broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
+        broken = complaints(repeated)
         for sentence in broken:
             print_to_stderr(sentence)
         return 0 if complete and not broken else 1

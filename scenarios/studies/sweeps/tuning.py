@@ -25,7 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 import controllers
-from scenarios.report.documents import table_of
+from scenarios.report.documents import plain_table
 from scenarios.running.provenance import provenance
 from scenarios.running.registry import Entry, Task
 from scenarios.running.runs import Run, repeat_command
@@ -33,14 +33,21 @@ from scenarios.studies.sweeps.plan import (
     SEED,
     Law,
     SweepPlan,
-    WorstCase,
     nominal_run,
     points_of,
     run_all,
     worst_of,
 )
 from scenarios.studies.sweeps.scenario_experiment import LAW, ScenarioExperiment, varied
-from scenarios.studies.sweeps.summary import Findings, findings, law_document, percent, quantity, title
+from scenarios.studies.sweeps.summary import (
+    Findings,
+    by_name,
+    findings,
+    law_document,
+    percent,
+    quantity,
+    title,
+)
 from twin.base.errors import VariationError, WrongUse, printable
 from twin.base.formatting import figure
 from twin.physics.robot.quantities import unknown
@@ -213,13 +220,11 @@ class Side(NamedTuple):
         found: the evaluation of its runs.
         failing: number of failing runs.
         figure: the minimised quantity, over its runs.
-        worst: the worst runs, which were repeated in PyBullet.
     """
 
     found: Findings
     failing: int
     figure: float
-    worst: list[WorstCase]
 
 
 class Compared(NamedTuple):
@@ -250,20 +255,37 @@ def compared(
     nominals = [nominal_run(plan, law) for law in laws]
     swept = run_all(plan, nominals, pool_of, progress)
     sides = [
-        Side(findings(one), *judged(one.table, task.minimise, task.of), worst_of(law, one, repeats))
+        Side(findings(one, worst_of(law, one, repeats)), *judged(one.table, task.minimise, task.of))
         for law, one in zip(laws, swept, strict=True)
     ]
     return Compared(plan, *sides)
+
+
+class Result(NamedTuple):
+    """Result of a tuning, as it is reported.
+
+    Attributes:
+        task: the tuning task.
+        tuning: the result of the search.
+        on_draws: both sets of gains on the draws of the search.
+        on_fresh: both sets of gains on fresh draws; `None` if nothing is random.
+        sentences: the conclusions.
+    """
+
+    task: TuningTask
+    tuning: Tuning
+    on_draws: Compared
+    on_fresh: Compared | None
+    sentences: Sequence[str]
 
 
 FIGURES = ("joint_error", "rms_error", "tool_error", "rms_torque")
 """Quantities that are reported besides the one that is minimised."""
 
 
-def report(
-    task: TuningTask, tuning: Tuning, on_draws: Compared, on_fresh: Compared | None, sentences: Sequence[str]
-) -> Iterator[RenderableType]:
+def report(result: Result) -> Iterator[RenderableType]:
     """Yield the gains, the results of default and tuned gains, and the conclusions."""
+    task, tuning, on_draws, on_fresh, sentences = result
     setup = task.law.scenario.setup
     yield Text.assemble(
         "\n", (f"{setup.controller} in {task.scenario.name}", "bold"), f": {task.scenario.title}"
@@ -296,38 +318,28 @@ def task_lines(task: TuningTask) -> list[str]:
 
 def _gains(task: TuningTask, tuning: Tuning) -> Table:
     """Return a table of the searched gains, their ranges, defaults and tuned values."""
-    table = table_of("gain", numbers=("from", "to", DEFAULT, TUNED))
+    rows = [("gain", "from", "to", DEFAULT, TUNED)]
     for gain, default, best in zip(tuning.gains, tuning.default.values, tuning.best.values, strict=True):
         name = gain.name.removeprefix(LAW)
-        vector = isinstance(task.law.numbers[name], np.ndarray)
-        values = [figure(value) for value in (gain.low, gain.high, default, best)]
-        table.add_row(Text(name), *(f"{word} times" if vector else word for word in values))
-    return table
+        times = " times" if isinstance(task.law.numbers[name], np.ndarray) else ""
+        rows.append((name, *(figure(value) + times for value in (gain.low, gain.high, default, best))))
+    return plain_table(rows)
 
 
 def _figures(compared: Compared, minimised: str, *, interval: bool) -> Table:
     """Return a table of shares and quantities of both sets of gains."""
-    sides = compared.default, compared.tuned
-    table = table_of("", numbers=(DEFAULT, TUNED))
-    table.add_row("passing runs", *(percent(side.found.share.share) for side in sides))
-    if interval:
-        ends = [(side.found.share.low, side.found.share.high) for side in sides]
-        table.add_row(
-            "95 % confidence interval", *(f"{percent(low)} to {percent(high)}" for low, high in ends)
-        )
-    for name in dict.fromkeys((minimised, *FIGURES)):
-        cells = [_spread(side, name) for side in sides]
-        if all(cells):
-            table.add_row(Text(quantity(name)), *cells)
-    return table
-
-
-def _spread(side: Side, name: str) -> str:
-    """Return `0.012 /    0.034`; empty if the quantity was not computed."""
-    for one in side.found.spreads:
-        if one.figure == name:
-            return f"{figure(one.median)} / {figure(one.worst):>8}"
-    return ""
+    columns: list[dict[str, str]] = []
+    sides = (compared.default.found, compared.tuned.found)
+    spreads = [{one.figure: f"{figure(one.median)} / {figure(one.worst):>8}" for one in side.spreads}
+               for side in sides]  # fmt: skip
+    names = [name for name in dict.fromkeys((minimised, *FIGURES)) if all(name in one for one in spreads)]
+    for side, texts in zip(sides, spreads, strict=True):
+        share = side.share
+        column = {"passing runs": percent(share.share)}
+        if interval:
+            column["95 % confidence interval"] = f"{percent(share.low)} to {percent(share.high)}"
+        columns.append(column | {quantity(name): texts[name] for name in names})
+    return by_name((DEFAULT, TUNED), columns, "")
 
 
 WORTH = 0.01
@@ -453,20 +465,19 @@ def command(task: TuningTask, tuning: Tuning, file: Path | None) -> str:
     return f"{words} --settings {shlex.quote(str(file))}"
 
 
-def gains_text(task: TuningTask, tuning: Tuning, file: Path, sentences: Sequence[str]) -> str:
+def gains_text(result: Result, file: Path) -> str:
     """Return the settings of the controller with the tuned gains, and the task and conclusions as comments.
 
     Args:
-        task: the tuning task.
-        tuning: the result of the search.
+        result: the result of the tuning.
         file: final path of the file, for the command in the comments.
-        sentences: the conclusions.
     """
+    task, tuning = result.task, result.tuning
     setup = task.law.task_of(tuning.values).setup
     comments = [
         f"Gains of {setup.controller}, tuned by irb-twin tune for {task.scenario.name}",
         *task_lines(task),
-        *sentences,
+        *result.sentences,
         command(task, tuning, file),
     ]
     label = controllers.label(setup.controller)
@@ -476,10 +487,9 @@ def gains_text(task: TuningTask, tuning: Tuning, file: Path, sentences: Sequence
     return "\n".join(lines) + "\n"
 
 
-def document(
-    task: TuningTask, tuning: Tuning, on_draws: Compared, on_fresh: Compared | None, sentences: Sequence[str]
-) -> dict[str, Any]:
+def document(result: Result) -> dict[str, Any]:
     """Return the task, the result, and all values of both sets of gains for JSON."""
+    task, tuning, on_draws, on_fresh, sentences = result
     setup = task.law.task_of(tuning.values).setup
     return {
         "format": FORMAT,
@@ -518,7 +528,7 @@ def _compared(compared: Compared) -> dict[str, Any]:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    return law_document(side.found, side.worst) | {"failing": side.failing, "minimised": side.figure}
+    return law_document(side.found) | {"failing": side.failing, "minimised": side.figure}
 
 
 def _value(value: Any) -> str:
