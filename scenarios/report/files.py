@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.report.documents import attributes, write_document
-from scenarios.report.results import GROWN, WORDS, Comparison, Results, broken_run, failure, judged
+from scenarios.report.results import GROWN, HEADINGS, WORDS, Comparison, Results, broken_run, failure, judged
 from scenarios.running.provenance import all_settings, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.base.errors import TwinError, printable
@@ -22,23 +22,18 @@ from twin.base.formatting import figure, literal, shorten
 from twin.base.formatting import figure as number
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error
 from twin.physics.robot.units import caption_unit
-from twin.studies.views.curves import power
-from twin.studies.views.plots import COLOURS
 
 if TYPE_CHECKING:
     from junitparser import Failure, TestCase, TestSuite
     from matplotlib.axes import Axes
 
     from scenarios.judging.tracking_verdict import TrackingVerdict
-    from scenarios.report.results import Comparison
     from scenarios.running.runs import Run
     from twin.data.logs.log import Log
 
 
 FORMAT = 2
 """Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
-HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
-"""Headings of `Results.rows`, followed by the outcome."""
 MOST_FAILURES = 20
 """Largest number of failures in the summary, as the size of a CI page is limited; the files contain all."""
 
@@ -413,6 +408,7 @@ def draw(runs: Sequence[Run], path: Path) -> None:
         path: path of the PNG file.
     """
     from twin.base.notebook import Plot
+    from twin.studies.views.curves import power
 
     drawn = [(run.label, run.log) for run in runs if run.log is not None]
     logs = [log for _, log in drawn]
@@ -449,6 +445,8 @@ def _size(log: Log) -> float:
 
 def _draw_error(axes: Axes, log: Log, exponent: int) -> None:
     """Draw the errors of the joints, divided by a power of ten."""
+    from twin.studies.views.plots import COLOURS
+
     error = 10.0**-exponent * joint_error(log)
     for joint, name in enumerate(map(literal, shorten(log.robot.joint_names, TITLE))):
         axes.plot(log.t, error[:, joint], color=COLOURS[joint % len(COLOURS)], lw=1.2, label=name)
@@ -462,6 +460,7 @@ def _draw_error(axes: Axes, log: Log, exponent: int) -> None:
 def _draw_arm(axes: Axes, log: Log) -> None:
     """Draw the simulated arm at its start, further poses as shadows, and the paths of the tool."""
     from twin.physics.engine.simulation import Simulation
+    from twin.studies.views.plots import COLOURS
 
     axes.set_axis_off()
     finite = np.nonzero(np.isfinite(log.q).all(axis=1))[0]  # a run that diverged may end with others

@@ -48,11 +48,9 @@ from twin.data.logs.figures import (
     tool_turn,
 )
 from twin.data.logs.loads import cubic_mean, load_curves, load_names
-from twin.data.logs.log import Log
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import caption_unit, joint_unit
 from twin.studies.views import browser
-from twin.studies.views.browser import Logged
 from twin.studies.views.curves import Curve, Panel, line_starts, signal_columns, title_of
 
 if TYPE_CHECKING:

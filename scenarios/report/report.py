@@ -18,8 +18,8 @@ from rich.text import Text
 
 from scenarios.metric import Metric, Outcome
 from scenarios.report.documents import listing, plain_table, table_of
-from scenarios.report.files import HEADINGS
 from scenarios.report.results import (
+    HEADINGS,
     WORDS,
     BrokenRun,
     Results,

@@ -29,6 +29,8 @@ WORDS: dict[Outcome, str] = {
     "undetermined": "UNDETERMINED",
     "not computed": "NOT COMPUTED",
 }
+HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
+"""Headings of `Results.rows`, followed by the outcome."""
 TRACKING = ("exact", "bounded", "limited", "undetermined", "not_judged")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -33,10 +33,6 @@ from twin.physics.robot.quantities import Quantity, unknown
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.sampling import Samples
 from twin.studies.sweeps.trial import OUTCOME, Judgement, Trial
-
-if TYPE_CHECKING:
-    from scenarios.running.registry import Task
-    from scenarios.setup import Setup
 
 
 def law_quantities(setup: Setup, law: Any) -> list[Quantity]:

@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import TwinError
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error, tool_distance
-from twin.data.logs.log import STANDS_FOR, Log, is_sampled, samples_of
 from twin.physics.robot.units import joint_unit
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from twin.data.logs.log import Log
 
 
 QUANTITIES = {
@@ -83,7 +84,7 @@ def columns(log: Log) -> tuple[Column, ...]:
 
 def _joints(log: Log) -> Iterator[Column]:
     for quantity in QUANTITIES:
-        if quantity in STANDS_FOR and getattr(log, quantity) is getattr(log, STANDS_FOR[quantity]):
+        if quantity != "error" and not log.is_recorded(quantity):
             continue
         array = joint_error(log) if quantity == "error" else getattr(log, quantity)
         for joint, (name, kind) in enumerate(zip(log.robot.joint_names, log.robot.joint_kinds, strict=True)):
@@ -105,7 +106,7 @@ def _loops(log: Log) -> Iterator[Column]:
 def _scenario_arrays(log: Log) -> Iterator[Column]:
     """Yield the columns of the arrays that a scenario added with one or more numbers per sample."""
     for name, array in log.added_arrays.items():
-        if is_sampled(array, len(log.t)):
+        if log.is_sampled(array):
             several = array.ndim == 2
             for k, values in enumerate(array.T if several else [array]):
                 yield Column("own", f"{name}_{k + 1}" if several else name, "", values)
@@ -132,7 +133,7 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
             f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} "
             f"lasts from {log.t[0]:g} s to {log.t[-1]:g} s"
         )
-    return samples_of(log, selected)
+    return log.samples(selected)
 
 
 def first_non_finite(log: Log) -> float | None:

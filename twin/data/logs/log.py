@@ -177,7 +177,7 @@ class Log:
         states, each (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the
         first step after samples 0 to N-2.
         """
-        if len(pieces := parts(self)) > 1:
+        if len(pieces := self.parts()) > 1:
             residuals = [piece.model_residuals() for piece in pieces]
             return PlantState(*map(np.concatenate, zip(*residuals, strict=True)))
         logged = [getattr(self, name) for name in PlantState._fields]
@@ -227,6 +227,60 @@ class Log:
         for part in (self.payloads, self.program):
             found |= {} if part is None else vars(part)
         return found | dict(self.arrays)
+
+    def is_recorded(self, name: str) -> bool:
+        """Return whether an array was recorded, and is not the one that it stands for."""
+        return getattr(self, name) is not getattr(self, STANDS_FOR.get(name, ""), None)
+
+    def is_sampled(self, array: np.ndarray) -> bool:
+        """Return whether an array (N,) or (N, k) that a scenario added has numbers for each sample."""
+        return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == len(self.t)
+
+    def samples(self, selected: np.ndarray) -> Log:
+        """Return the selected samples; the selection is a mask (N,) or indices."""
+        shared: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return shared.setdefault(id(array), array[selected])
+
+        def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: part(array) if self.is_sampled(array) else array for name, array in arrays.items()}
+
+        arrays = {item.name: getattr(self, item.name) for item in fields(self)}
+        cut = {
+            name: part(array)
+            for name, array in arrays.items()
+            if isinstance(array, np.ndarray) and name != "T_flange_tool"
+        }
+        return replace(
+            self, **cut, arrays=added(self.arrays), law_signals=added(self.law_signals),
+            payloads=self.payloads and replace(self.payloads, load=part(self.payloads.load)),
+            program=self.program
+            and replace(self.program, line=part(self.program.line), file=part(self.program.file)),
+        )  # fmt: skip
+
+    def parts(self) -> tuple[Log, ...]:
+        """Return the parts of a log with a constant payload, in order; the log itself without changes.
+
+        Each part ends with the first sample of the next one, which is the state after its last step.
+
+        Example:
+            >>> import twin
+            >>> from scenarios.gravity_hold import GravityHold
+            >>> log = GravityHold(duration=0.1).run().log
+            >>> twin.logs.parts(log)[0] is log
+            True
+        """
+        if self.payloads is None:
+            return (self,)
+        load = self.payloads.load
+        starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
+        found = []
+        for first, last in pairwise(starts):
+            piece = self.samples(np.arange(first, min(last + 1, len(load))))
+            payload = payload_of_row(self.payloads.loads[load[first]])
+            found.append(replace(piece, robot=self.robot.with_payload(payload), payloads=None))
+        return tuple(found)
 
     def __repr__(self) -> str:
         seconds = f"{self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else "no time"
@@ -288,10 +342,7 @@ class Log:
         if (suffix := Path(path).suffix.lower()) in (".csv", ".parquet"):
             return from_above(f"twin.data.logs.columns.write_{suffix[1:]}")(path, self)
         content = robot_to_record(self.robot)
-        content |= {name: getattr(self, name) for name in RECORDED}
-        for name, same in STANDS_FOR.items():
-            if content[name] is getattr(self, same):
-                del content[name]
+        content |= {name: getattr(self, name) for name in RECORDED if self.is_recorded(name)}
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.added_arrays.items()}
         content[OWN + MODEL_DRIVES] = self.model_drives
@@ -357,6 +408,8 @@ class Log:
             if part is not None:
                 part.require_valid(N)
 
+
+parts = Log.parts
 
 POSES = ("pose", "pose_ref")
 MAPPINGS = ("law_signals", "arrays")
@@ -428,61 +481,6 @@ SERIES = (
 """Arrays of a log that have one row per sample."""
 
 
-def samples_of(log: Log, selected: np.ndarray) -> Log:
-    """Return the selected samples of a log; the selection is a mask (N,) or indices."""
-    arrays = {item.name: getattr(log, item.name) for item in fields(log)}
-    parts: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
-
-    def part(array: np.ndarray) -> np.ndarray:
-        return parts.setdefault(id(array), array[selected])
-
-    cut = {
-        name: part(array)
-        for name, array in arrays.items()
-        if isinstance(array, np.ndarray) and name != "T_flange_tool"
-    }
-
-    def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        N = len(log.t)
-        return {name: part(array) if is_sampled(array, N) else array for name, array in arrays.items()}
-
-    return replace(
-        log, **cut, arrays=added(log.arrays), law_signals=added(log.law_signals),
-        payloads=log.payloads and replace(log.payloads, load=part(log.payloads.load)),
-        program=log.program
-        and replace(log.program, line=part(log.program.line), file=part(log.program.file)),
-    )  # fmt: skip
-
-
-def is_sampled(array: np.ndarray, N: int) -> bool:
-    """Return whether an array (N,) or (N, k) that a scenario added has numbers for each of N samples."""
-    return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == N
-
-
-def parts(log: Log) -> tuple[Log, ...]:
-    """Return the parts of a log with a constant payload, in order; the log itself without changes.
-
-    Each part ends with the first sample of the next one, which is the state after its last step.
-
-    Example:
-        >>> import twin
-        >>> from scenarios.gravity_hold import GravityHold
-        >>> log = GravityHold(duration=0.1).run().log
-        >>> twin.logs.parts(log)[0] is log
-        True
-    """
-    if log.payloads is None:
-        return (log,)
-    load = log.payloads.load
-    starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
-    found = []
-    for first, last in pairwise(starts):
-        piece = samples_of(log, np.arange(first, min(last + 1, len(load))))
-        payload = payload_of_row(log.payloads.loads[load[first]])
-        found.append(replace(piece, robot=log.robot.with_payload(payload), payloads=None))
-    return tuple(found)
-
-
 class RunningLog:
     """Most recent samples of a run that is recorded in parts.
 
@@ -508,7 +506,7 @@ class RunningLog:
             self._first = part
             for name in SERIES:
                 array = getattr(part, name)
-                if array is not getattr(part, STANDS_FOR.get(name, ""), None):
+                if part.is_recorded(name):
                     # The system allocates memory only for pages that are written.
                     self._series[name] = np.empty((self._capacity, *array.shape[1:]), array.dtype)
         count = len(part.t)
