@@ -250,6 +250,7 @@ def drive_warnings_ignored() -> Iterator[None]:
 
 
 PoolOf = Callable[[bool], "Pool"]
+"""Function that opens the pool of a sweep; its argument is whether the runs are in PyBullet."""
 
 
 def run_all(
@@ -261,7 +262,7 @@ def run_all(
     Args:
         plan: the plan of the sweep.
         nominals: the nominal run of each controller.
-        pool_of: function that opens the pool; its argument is whether the runs are in PyBullet.
+        pool_of: function that opens the pool of the runs.
         progress: function that is called with the number of finished runs.
         chunks: folder for the finished chunks; `None` to store none.
         resume: whether to reuse the finished chunks in this folder.

@@ -124,7 +124,8 @@ def _add_legends(canvas: Figure, title: str, logs: Sequence[str]) -> None:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     others = [label for label in entries if label not in logs]
-    for place, head, labels in (("upper", title, list(logs)), ("lower", None, others)):
+    drawn = [label for label in logs if label in entries]  # not all have the signal
+    for place, head, labels in (("upper", title, drawn), ("lower", None, others)):
         if labels:
             beside = max(1, int(LETTERS * canvas.get_figwidth() / (max(map(len, labels)) + 5)))
             legend = canvas.legend(
