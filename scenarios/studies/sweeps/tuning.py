@@ -318,7 +318,7 @@ def task_lines(task: TuningTask) -> list[str]:
 
 def _gains(task: TuningTask, tuning: Tuning) -> Table:
     """Return a table of the searched gains, their ranges, defaults and tuned values."""
-    rows = [("gain", "from", "to", DEFAULT, TUNED)]
+    rows: list[tuple[str, ...]] = [("gain", "from", "to", DEFAULT, TUNED)]
     for gain, default, best in zip(tuning.gains, tuning.default.values, tuning.best.values, strict=True):
         name = gain.name.removeprefix(LAW)
         times = " times" if isinstance(task.law.numbers[name], np.ndarray) else ""
