@@ -131,7 +131,7 @@ class DriveCheck(TrackingScenario):
     @staticmethod
     def picture(logs: Sequence[Log], path: Path) -> None:
         """Draw the torque of every motor over its speed."""
-        from twin.studies.views.motors import draw_motors
+        from twin.studies.views.plots import draw_motors
 
         draw_motors(logs, path)
 

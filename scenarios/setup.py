@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from twin.physics.robot.drives.sensors import Sensors
     from twin.physics.trajectories.joint_trajectories import Trajectory
     from twin.physics.trajectories.sampling import Samples
-    from twin.studies.learning.learned_input import LearnedInput
+    from twin.studies.learning.learning_controller import LearnedInput
 
 REFERENCES = ("consistent", "continuous")
 MOST_STEPS = 1_000_000
@@ -292,7 +292,7 @@ class Setup:
         """Input that corrects the reference; `None` unless `learned` is set."""
         if self.learned is None:
             return None
-        from twin.studies.learning.learned_input import LearnedInput
+        from twin.studies.learning.learning_controller import LearnedInput
 
         return LearnedInput.load(self.learned)
 
@@ -346,7 +346,7 @@ class Setup:
             law = controllers.make(self.controller, model, **(defaults | dict(self.law_settings)))
         if self.learned_input is None:
             return law
-        from twin.studies.learning.learned_input import CorrectedController
+        from twin.studies.learning.learning_controller import CorrectedController
 
         return CorrectedController(law, self.learned_input, model.name)
 

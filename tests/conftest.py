@@ -131,9 +131,9 @@ def rng():
 @pytest.fixture
 def small_pictures(monkeypatch):
     """Draw the pictures of the arm at a low resolution, in a tenth of the time."""
-    from scenarios.report import picture
+    from scenarios.report import files
 
-    monkeypatch.setattr(picture, "PICTURE", (350, 350))
+    monkeypatch.setattr(files, "PICTURE", (350, 350))
 
 
 def pytest_collection_modifyitems(config, items):

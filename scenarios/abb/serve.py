@@ -165,7 +165,7 @@ class ServeAbb(Command):
     def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
         from scenarios.abb.rapid.check import limits_of
         from scenarios.abb.serving import Serving, log_settings, rows
-        from scenarios.report.tables import plain_table
+        from scenarios.report.documents import plain_table
         from scenarios.running.provenance import stamped
         from scenarios.setup import named_pose
         from scenarios.shell.process import graceful_stop

@@ -11,8 +11,7 @@ from twin.physics.engine.window.ghosts import Ghost
 from twin.physics.engine.window_client import open_bench
 from twin.physics.robot.robot import Payload
 from twin.physics.robot.units import joint_unit
-from twin.studies.views.film import FIRST, GHOSTS, GREY
-from twin.studies.views.playback import Playback, Track, reference_paths
+from twin.studies.views.film import FIRST, GHOSTS, GREY, Playback, Track, reference_paths
 
 DESIRED_PATH, *COLORS = (tuple(value / 255 for value in color) for color in (GREY, FIRST, *GHOSTS))
 SPEEDS = 0.1, 4.0

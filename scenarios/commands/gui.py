@@ -69,7 +69,7 @@ class Bench(Command):
 
             jog(setup, start, self.duration, self.browser, announce_page)
             return 0
-        from scenarios.report.tables import plain_table
+        from scenarios.report.documents import plain_table
 
         cell = None
         if self.cell is not None:

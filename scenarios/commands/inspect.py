@@ -27,7 +27,7 @@ class List(Command):
         """Print one line for each."""
         import controllers
         import twin
-        from scenarios.report.tables import listing
+        from scenarios.report.documents import listing
         from scenarios.running import registry
         from twin.physics.robot.loading.loading import robot_title
 
@@ -183,7 +183,7 @@ class Friction(Command):
         import numpy as np
 
         import twin
-        from scenarios.report.tables import listing
+        from scenarios.report.documents import listing
         from twin.base.formatting import figure
         from twin.physics.robot.drives.drives import MORE_FRICTION
         from twin.studies.views.plots import friction_plot
@@ -284,7 +284,7 @@ class Mass(Command):
 
     def run(self, call: Call) -> int:
         """Print one row per body."""
-        from scenarios.report.tables import listing
+        from scenarios.report.documents import listing
         from twin.base.formatting import figure
         from twin.physics.robot.loading.mesh_bodies import joined, unweighed, write_weighed
 

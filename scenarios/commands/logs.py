@@ -190,7 +190,7 @@ class Replay(Command):
 
     def run(self, call: Call) -> int:
         """Show a window, or write a film."""
-        from twin.studies.views.playback import check_count, checked_speed
+        from twin.studies.views.film import check_count, checked_speed
 
         speed = checked_speed(self.speed)
         settings = self._film_settings()
@@ -199,7 +199,7 @@ class Replay(Command):
             film_writable(self.film, len(self.logs), speed=speed, **settings)
 
         from twin.data.logs.log import Log
-        from twin.studies.views.playback import names_of, tracks
+        from twin.studies.views.film import names_of, tracks
 
         logs = [Log.load(path) for path in self.logs]
         names = names_of(logs, self.logs)
@@ -245,8 +245,7 @@ def film_writable(path: Path, count: int, **settings: Any) -> None:
     Raises:
         WrongUse, ValueError, TwinError: the film cannot be made; the message gives the reason.
     """
-    from twin.studies.views.film import check_settings
-    from twin.studies.views.playback import check_count
+    from twin.studies.views.film import check_count, check_settings
 
     check_settings(path, **settings)
     writable(path, path.suffix.lower(), "--film")

@@ -186,7 +186,7 @@ class RunScenarios(Command):
                 yield place, name, [(run, log) for run, log in logged if run.scenario == name]
 
         if self.picture:
-            from scenarios.report.picture import draw
+            from scenarios.report.files import draw
 
             kinds = {one.name: one.kind for one in scenarios}
             for path, name, members in each(self.picture):

@@ -228,24 +228,23 @@ class Validate(Command):
 
     def run(self, call: Call) -> int:
         """ValidationPlan and execute the runs, write the files, and print the results."""
-        from scenarios.report import baseline as baselines
-        from scenarios.report import files as writers
+        from scenarios.report.files import compare, read_baseline, write_json, write_junit, write_markdown
         from scenarios.report.report import validation_report, validation_total
-        from scenarios.report.results import Results
+        from scenarios.report.results import GROWN, Results
 
-        before = baselines.read_baseline(self.baseline) if self.baseline else None
-        factor = self.grown or baselines.GROWN
+        before = read_baseline(self.baseline) if self.baseline else None
+        factor = self.grown or GROWN
         plan = self._planned(call)
         start = time.monotonic()
         runs, jobs = self._execute(plan)
         seconds = time.monotonic() - start
         selection = self._selection(call)
-        comparison = baselines.compare(runs, before, selection, factor) if before else None
+        comparison = compare(runs, before, selection, factor) if before else None
         results = Results(runs, selection, comparison, _unsuited(plan.unsuited))
         files = Files()  # before anything is printed: the reader may close the pipe
-        files.write(self.junit, partial(writers.write_junit, results))
-        files.write(self.json, partial(writers.write_json, results))
-        files.write(self.markdown, partial(writers.write_markdown, results))
+        files.write(self.junit, partial(write_junit, results))
+        files.write(self.json, partial(write_json, results))
+        files.write(self.markdown, partial(write_markdown, results))
         if print_refusals(runs, files):
             return 2
         page = console()

@@ -11,7 +11,6 @@ from scenarios.judging.motion_range import finite_speed, random_positions
 from scenarios.metric import Metric
 from twin.base.errors import RobotError
 from twin.data.logs.figures import place_of_largest
-from twin.data.logs.payload_changes import parts
 from twin.physics.robot.drives.drives import MOTOR, Drives
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.robot.units import caption_unit
@@ -182,7 +181,7 @@ def friction_errors(log: Log) -> NDArray:
     """
     from twin.physics.dynamics.equation_of_motion import inverse_dynamics
 
-    if len(pieces := parts(log)) > 1:
+    if len(pieces := log.parts()) > 1:
         return np.concatenate([friction_errors(piece) for piece in pieces])
     robot, drives, dt = log.robot, log.robot.drives, log.time_step
     assert drives is not None

@@ -350,7 +350,7 @@ def limited(
     if not limits and not of_scenario:
         return metrics
     from twin.studies.sweeps.evaluation import figures_of_log
-    from twin.studies.sweeps.table_files import UNITS
+    from twin.studies.sweeps.running import UNITS
 
     row, found = figures_of_log(log), {metric.name: metric for metric in metrics}
     given = [("limit", name, limit, "limit of the scenario") for name, limit in of_scenario.items()]

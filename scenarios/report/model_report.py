@@ -12,9 +12,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import attributes, write_document
+from scenarios.report.documents import attributes, table_of, write_document
 from scenarios.report.report import verdict
-from scenarios.report.tables import table_of
 from twin.base.errors import RobotError, TwinError
 from twin.base.formatting import figure
 from twin.physics.kinematics.dh_fit import FittedDH, fitted_dh

@@ -2,6 +2,7 @@
 
 The template `page.html` contains texts and layout. The functions here compute the content: a section for each
 scenario and robot, with the worst moment of every controller, replay, curves, tables, checks, and settings.
+The figures are plain dictionaries for plotly.js, with thinned curves.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.report import page_curves as curves
-from scenarios.report.page_program import listing
 from scenarios.report.results import (
     WORDS,
     Results,
@@ -30,11 +30,12 @@ from scenarios.report.results import (
     metric_named,
     scenario_tables,
 )
-from scenarios.report.worst_moment import reasons, worst_moment
+from scenarios.report.worst_moment import ROUNDING, reasons, worst_moment
 from scenarios.running.provenance import all_settings, described, provenance, provenance_line
 from scenarios.running.runs import repeat_command
 from twin.base.errors import TwinError
 from twin.base.formatting import figure
+from twin.data.logs.columns import thinned
 from twin.data.logs.figures import (
     LOADS,
     joint_error,
@@ -44,12 +45,13 @@ from twin.data.logs.figures import (
     rms,
     speed_load,
     tool_distance,
+    tool_turn,
 )
-from twin.data.logs.loads import cubic_mean, load_curves
+from twin.data.logs.loads import cubic_mean, load_curves, load_names
 from twin.physics.robot.robot import Robot
-from twin.physics.robot.units import caption_unit
-from twin.studies.views import scene
-from twin.studies.views.scene import Logged
+from twin.physics.robot.units import caption_unit, joint_unit
+from twin.studies.views import browser
+from twin.studies.views.curves import Curve, Panel, line_starts, signal_columns, title_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from twin.data.logs.log import Log
     from twin.studies.cell.cell import Cell
+    from twin.studies.views.browser import Logged
+
 
 MOST_REPLAYS = 12
 """Largest number of replays: a browser draws about 16 three-dimensional views, and then drops the oldest."""
@@ -87,19 +91,18 @@ def write_page(results: Results, path: Path, titles: Mapping[str, str], cell: Ce
 
     groups = grouped(results.runs)
     logs = [logged(group) for group in groups]
-    curve_count = sum(map(curves.count, logs))
-    points = _share(curves.ALL_POINTS, curve_count, curves.FEWEST_POINTS, curves.MOST_POINTS)
-    moving = sum(scene.links(group) for group in logs[:MOST_REPLAYS])
-    frames = _share(scene.MOST_POSES, moving, scene.FEWEST_FRAMES, scene.MOST_FRAMES)
+    points = _share(ALL_POINTS, sum(map(curve_count, logs)), FEWEST_POINTS, MOST_POINTS)
+    moving = sum(browser.links(group) for group in logs[:MOST_REPLAYS])
+    frames = _share(browser.MOST_POSES, moving, browser.FEWEST_FRAMES, browser.MOST_FRAMES)
     sections, data = [], {}
     for number, (group, those) in enumerate(zip(groups, logs, strict=True)):
-        figures = curves.figures(those, points) if those else {}
+        figures = curve_figures(those, points) if those else {}
         data |= {f"curves-{number}-{k}-data": one for k, one in enumerate(figures.values())}
         worst = [moment.t for one in those if (moment := worst_moment(one.log)) is not None]
         fixtures, lines, closest = _surroundings(those, cell)
         document = None
         if number < MOST_REPLAYS:
-            document = scene.replay(those, frames, [*worst, *closest], fixtures, lines)
+            document = browser.replay(those, frames, [*worst, *closest], fixtures, lines)
         if document is not None:
             data["player"] = {"head": document.head, "tail": document.tail}
             data[f"replay-{number}-data"] = document.recording
@@ -169,7 +172,7 @@ def template() -> Template:
 
 def _surroundings(
     those: Sequence[Logged], cell: Cell | None
-) -> tuple[list[scene.Fixture], list[NDArray], list[float]]:
+) -> tuple[list[browser.Fixture], list[NDArray], list[float]]:
     """Return the objects of a cell, the nearest points of each log, and their times."""
     if cell is None or not those:
         return [], [], []
@@ -178,7 +181,7 @@ def _surroundings(
     robot = those[0].log.robot
     clearance = Clearance(robot, cell)
     meshes = clearance.meshes(np.zeros(robot.n))
-    fixtures = [scene.Fixture(name, vertices, faces) for vertices, faces, name in meshes if name != "tool"]
+    fixtures = [browser.Fixture(name, vertices, faces) for vertices, faces, name in meshes if name != "tool"]
     found = [cell.least_distance(one.log) for one in those]
     return fixtures, [one.nearest.points for one in found], [one.t for one in found]
 
@@ -365,3 +368,262 @@ def _settings(shown: Sequence[Shown]) -> list[tuple[str, list[tuple[str, bool]]]
         ]
         rows.append((name, cells))
     return rows
+
+
+MOST_POINTS, FEWEST_POINTS = 2000, 200
+"""Largest and smallest number of points of a curve: more than the columns of a screen, enough to see it."""
+ALL_POINTS = 250_000
+"""Largest number of points of all curves of a page: about 4 MB."""
+ABREAST, GAP = 3, 0.033  # panels in a row; half the room between two, with labels such as -4.44e-16
+PANEL, TITLE = 170, 30  # pixels: the height of a row of panels, and of the title in it
+ABOVE, BELOW = 24, 64  # pixels above and below all rows
+LEAST, FURTHEST = 0.01, 3.0  # smallest and largest extent of a load axis, as multiples of the limit
+ERROR, TORQUE, SPEED, TOOL, LOAD = (
+    "Tracking error: desired minus actual position",
+    "Motor torque / limit",
+    "Speed / limit",
+    "Tool: error of position and orientation",
+    "Loads: force and moment of the foundation on the base, force at pins",
+)
+
+
+def curve_count(shown: Sequence[Logged]) -> int:
+    """Return how many curves `curve_figures` draws, without those of saturated motors."""
+    return sum(
+        (3 + len(one.log.law_signals)) * one.log.robot.n + 2 + len(load_names(one.log.robot)) for one in shown
+    )
+
+
+def curve_figures(shown: Sequence[Logged], points: int) -> dict[str, dict[str, Any]]:
+    """Return one figure per quantity, by its caption.
+
+    Args:
+        shown: logs of one robot, at least one, each with at least one sample.
+        points: largest number of points of a curve.
+    """
+
+    def each(series: Callable[[Log], Any]) -> list[Any]:
+        return [series(one.log) for one in shown]
+
+    robot, loads, names = shown[0].log.robot, each(load_curves), load_names(shown[0].log.robot)
+    joints = [(name, "") for name in robot.joint_names]
+    with_units = [(name, joint_unit(kind)) for (name, _), kind in zip(joints, robot.joint_kinds, strict=True)]
+    tool = [("position error", "m"), ("orientation error", "rad")]
+    quantities = {
+        ERROR: _panels(shown, with_units, each(joint_error)),
+        TORQUE: _panels(shown, joints, each(motor_load), 1.0, marked=True),
+        SPEED: _panels(shown, joints, each(speed_load), 1.0),
+        TOOL: _panels(shown, tool, each(lambda log: np.column_stack([tool_distance(log), tool_turn(log)]))),
+    }
+    if loads[0]:
+        titles = [(name.replace("_", " "), LOADS[name]) for name in names]
+        series = [np.column_stack([of_log[name] for name in names]) for of_log in loads]
+        quantities[LOAD] = _panels(shown, titles, series)
+    for signal in dict.fromkeys(name for one in shown for name in one.log.law_signals):
+        having = [one for one in shown if signal in one.log.law_signals]
+        titles = [column[:2] for column in signal_columns(having[0].log, signal)]
+        series = [one.log.law_signals[signal] for one in having]
+        quantities[title_of(signal)] = _panels(having, titles, series)
+    moments = [
+        (moment.joint, moment.t, one.colour)
+        for one in shown
+        if (moment := worst_moment(one.log)) is not None and moment.size >= ROUNDING
+    ]
+    of_joints = (ERROR, TORQUE, SPEED)
+    return {
+        caption: _figure(panels, shown, points, moments if caption in of_joints else [])
+        for caption, panels in quantities.items()
+    }
+
+
+def _panels(
+    shown: Sequence[Logged],
+    titles: Sequence[tuple[str, str]],
+    series: Sequence[NDArray],
+    limit: float = np.inf,
+    *,
+    marked: bool = False,
+) -> list[Panel]:
+    """Return one panel per title and unit, with a curve for each controller.
+
+    Args:
+        shown: the logs.
+        titles: K titles and units.
+        series: (N, K) values of each log, a column per panel.
+        limit: limit above and below zero.
+        marked: whether a thick line marks values at the limit.
+    """
+    return [
+        Panel(title, unit, [
+            Curve(one.label, one.log.t, values[:, k], None, -limit, limit,
+                  np.abs(values[:, k]) >= limit - 1e-9 if marked else None)
+            for one, values in zip(shown, series, strict=True)
+        ])
+        for k, (title, unit) in enumerate(titles)
+    ]  # fmt: skip
+
+
+def _figure(
+    panels: Sequence[Panel], shown: Sequence[Logged], points: int, moments: Sequence[tuple[int, float, str]]
+) -> dict[str, Any]:
+    """Return a figure of panels side by side, whose time axes are linked; with the lines of a program.
+
+    Args:
+        panels: the panels.
+        shown: the logs.
+        points: largest number of points of a curve.
+        moments: largest error of each log: index of the panel, time in [s], and colour.
+    """
+    colours = {one.label: one.colour for one in shown}
+    named: set[str] = set()
+    across = min(ABREAST, len(panels))
+    rows = -(-len(panels) // across)
+    traces, shapes, titles = [], [], []
+    layout: dict[str, Any] = {
+        "height": ABOVE + PANEL * rows + BELOW, "margin": {"l": 60, "r": 10, "t": ABOVE, "b": BELOW},
+        "hovermode": "x",
+        "legend": {"orientation": "h", "y": -28 / (PANEL * rows), "yanchor": "top"},
+        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "#222"},
+        "paper_bgcolor": "#fff", "plot_bgcolor": "#fff", "shapes": shapes, "annotations": titles,
+    }  # fmt: skip
+    for k, panel in enumerate(panels):
+        number = str(k + 1) if k else ""
+        row, column = divmod(k, across)
+        left, top = column / across, 1 - row / rows
+        domain = [left + GAP * (column > 0), left + 1 / across - GAP * (column < across - 1)]
+        low, high = top - 1 / rows, top - TITLE / (PANEL * rows)
+        unit = f" [{panel.unit}]" if panel.unit else ""
+        limited = np.isfinite(panel.curves[0].high)
+        layout[f"xaxis{number}"] = {
+            "domain": domain, "anchor": f"y{number}", "showline": True, "linecolor": "#888",
+            "ticks": "outside",
+            "gridcolor": "#eee", "zeroline": False, "ticksuffix": " s", "nticks": 5,
+            "showticklabels": k + across >= len(panels),
+            **({"matches": "x"} if k else {}),
+        }  # fmt: skip
+        layout[f"yaxis{number}"] = {
+            "domain": [low, high], "anchor": f"x{number}", "showline": True, "linecolor": "#888",
+            "gridcolor": "#eee", "zerolinecolor": "#bbb", "nticks": 6,
+            "exponentformat": "e", "minexponent": 2,
+            **({"tickformat": "~%"} if limited else {}),
+        }  # fmt: skip
+        titles.append({
+            "text": escape(panel.title) + unit, "xref": "paper", "yref": "paper", "x": domain[0], "y": high,
+            "xanchor": "left", "yanchor": "bottom", "showarrow": False, "font": {"size": 12.5},
+        })  # fmt: skip
+        if limited:
+            limits = (panel.curves[0].low, panel.curves[0].high)
+            shapes += [_shape(number, LIMIT, "x", x=(0, 1), y=(limit, limit)) for limit in limits]
+            layout[f"yaxis{number}"]["range"] = _range(panel)
+        shapes += [
+            _shape(number, {"color": colour, "width": 1.5, "dash": "dash"}, "y", x=(t, t), y=(0, 1))
+            for joint, t, colour in moments
+            if joint == k
+        ]
+        if row == 0:
+            numbers = line_numbers(shown[0].log, number)
+            titles += numbers
+            shapes += [_shape(number, BEGIN, "y", x=(one["x"], one["x"]), y=(0.9, 1)) for one in numbers]
+        for curve in panel.curves:
+            look = _look(curve.log, colours[curve.log])
+            traces.append(_trace(curve.t, curve.values, look, points, number, curve.log not in named))
+            named.add(curve.log)
+        for curve in panel.curves:
+            if curve.cut is not None and curve.cut.any():
+                thick = _look(curve.log, colours[curve.log], 5.0) | {"opacity": 0.6, "hoverinfo": "skip"}
+                there = np.where(curve.cut, curve.values, np.nan)
+                traces.append(_trace(curve.t, there, thick, points, number, False))
+    return {"data": traces, "layout": layout}
+
+
+def _look(label: str, colour: str, width: float = 1.4) -> dict[str, Any]:
+    return {
+        "name": escape(label), "line": {"color": colour, "width": width}, "legendgroup": escape(label),
+    }  # fmt: skip
+
+
+def _range(panel: Panel) -> list[float]:
+    """Return the range of a load's axis: that of the values, with a margin, up to `FURTHEST`."""
+    sizes = [np.abs(curve.values[np.isfinite(curve.values)]) for curve in panel.curves]
+    most = max((float(size.max()) for size in sizes if len(size)), default=1.0)
+    reach = 1.1 * float(np.clip(most, LEAST, FURTHEST))
+    return [-reach, reach]
+
+
+def _trace(
+    t: NDArray, values: NDArray, look: dict[str, Any], points: int, number: str, named: bool
+) -> dict[str, Any]:
+    """Return a curve for plotly.js; its numbers have single precision, which is sufficient for a screen."""
+    selected = thinned(values, points)
+    t, values = t[selected], np.where(np.isfinite(values), values, np.nan)[selected]
+    x, y = (
+        {"dtype": "f4", "bdata": base64.b64encode(np.asarray(part, dtype="<f4").tobytes()).decode("ascii")}
+        for part in (t, values)
+    )
+    return {
+        "type": "scatter", "mode": "lines" if len(t) > 1 else "markers", "connectgaps": False,
+        "x": x, "y": y, "xaxis": f"x{number}", "yaxis": f"y{number}",
+        "showlegend": named, "hovertemplate": "%{y:.4g} at %{x:.4f} s", **look,
+    }  # fmt: skip
+
+
+LIMIT = {"color": "#b00020", "width": 1, "dash": "dot"}
+BEGIN = {"color": "#bbb", "width": 0.7}
+"""Looks of a limit, and of the beginning of a program's line."""
+
+
+def _shape(
+    number: str, look: dict[str, Any], relative: str, *, x: tuple[float, float], y: tuple[float, float]
+) -> dict[str, Any]:
+    """Return a straight line in a panel; its place along one axis, "x" or "y", is relative to the panel."""
+    axes = {f"{axis}ref": f"{axis}{number}" + " domain" * (axis == relative) for axis in "xy"}
+    place = {"x0": x[0], "x1": x[1], "y0": y[0], "y1": y[1]}
+    return {"type": "line", "line": look, "layer": "below", **axes, **place}
+
+
+MOST_MARKS = 12
+"""Largest number of line numbers above a column of curves."""
+
+
+class Listing(NamedTuple):
+    """Text of a program for the page.
+
+    Attributes:
+        lines: file's index, number and text of each line; number 0 is the name of a file.
+        marks: time in [s], file's index and number of each line when it begins.
+    """
+
+    lines: list[tuple[int, int, str]]
+    marks: list[tuple[float, int, int]]
+
+
+def listing(log: Log) -> Listing | None:
+    """Return the text of the program of a log, and when its lines begin; `None` without a program."""
+    if log.program is None:
+        return None
+    lines: list[tuple[int, int, str]] = []
+    for file, (name, text) in enumerate(zip(log.program.files, log.program.texts, strict=True)):
+        lines.append((file, 0, str(name)))
+        lines += [(file, number, line) for number, line in enumerate(str(text).splitlines(), start=1)]
+    line, file = log.program.line, log.program.file
+    marks = [(float(log.t[k]), int(file[k]), int(line[k])) for k in line_starts(log)]
+    return Listing(lines, marks)
+
+
+def line_numbers(log: Log, number: str) -> list[dict[str, Any]]:
+    """Return annotations of plotly.js with line numbers at the top of a panel, as many as there is room for.
+
+    Args:
+        log: log of the run.
+        number: number of the panel's axes, "" for the first.
+    """
+    room = (log.t[-1] - log.t[0]) / MOST_MARKS
+    return [
+        {
+            "text": str(int(log.program.line[k])), "x": float(log.t[k]), "y": 1.0, "xref": f"x{number}",
+            "yref": f"y{number} domain", "xanchor": "left", "yanchor": "top", "showarrow": False,
+            "font": {"size": 9.5, "color": "#777"},
+        }
+        for k in line_starts(log, room)
+        if log.program is not None
+    ]  # fmt: skip

@@ -17,8 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from scenarios.metric import Metric, Outcome
-from scenarios.report.files import HEADINGS
+from scenarios.report.documents import listing, plain_table, table_of
 from scenarios.report.results import (
+    HEADINGS,
     WORDS,
     BrokenRun,
     Results,
@@ -29,7 +30,6 @@ from scenarios.report.results import (
     metric_named,
     scenario_tables,
 )
-from scenarios.report.tables import listing, plain_table, table_of
 from scenarios.running.runs import Run
 from twin.base.formatting import figure, shorten
 from twin.data.logs.figures import POSE_COMPONENTS, joint_error, largest, motor_torque, pose_error, rms

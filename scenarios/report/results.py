@@ -20,7 +20,7 @@ from twin.physics.robot.units import joint_unit
 if TYPE_CHECKING:
     from scenarios.running.runs import Run
     from scenarios.scenario import ScenarioTable
-    from twin.studies.views.scene import Logged
+    from twin.studies.views.browser import Logged
 
 WORDS: dict[Outcome, str] = {
     "passes": "passes",
@@ -29,6 +29,8 @@ WORDS: dict[Outcome, str] = {
     "undetermined": "UNDETERMINED",
     "not computed": "NOT COMPUTED",
 }
+HEADINGS = ("robot", "scenario", "controller, settings", "largest error", "checks", "")
+"""Headings of `Results.rows`, followed by the outcome."""
 TRACKING = ("exact", "bounded", "limited", "undetermined", "not_judged")
 
 
@@ -277,7 +279,7 @@ def grouped(runs: Sequence[Run]) -> list[list[Shown]]:
 
 
 def _shown(runs: Sequence[Run]) -> list[Shown]:
-    from twin.studies.views.scene import COLOURS  # which imports scipy
+    from twin.studies.views.browser import COLOURS  # which imports scipy
 
     names = [run.label for run in runs]
     return [
@@ -288,7 +290,7 @@ def _shown(runs: Sequence[Run]) -> list[Shown]:
 
 def logged(shown: Sequence[Shown]) -> list[Logged]:
     """Return the logs of the runs that have one, and the same joints as the first of them."""
-    from twin.studies.views.scene import Logged
+    from twin.studies.views.browser import Logged
 
     logs = [Logged(one.run.log, one.label, one.colour) for one in shown if one.run.log is not None]
     return [one for one in logs if one.log.robot.joint_names == logs[0].log.robot.joint_names]

@@ -14,7 +14,7 @@ from scenarios.running.registry import find
 from scenarios.running.runs import run_one
 from scenarios.shell import process
 from scenarios.shell.command_line import main
-from scenarios.studies.sweeps import draws
+from scenarios.studies.sweeps import plan
 
 NOD = '''
 import numpy as np
@@ -127,7 +127,7 @@ def test_a_terminated_sweep_with_a_table_says_how_to_continue(nod, monkeypatch):
     def end(status):
         raise SystemExit(status)
 
-    monkeypatch.setattr(draws, "run_all", terminated)
+    monkeypatch.setattr(plan, "run_all", terminated)
     monkeypatch.setattr(process, "_exit_functions", [])
     monkeypatch.setattr(process, "_called", lambda *_: None)
     monkeypatch.setattr(os, "_exit", end)

@@ -1,4 +1,4 @@
-"""The public names of the rooms, which need no wing: `twin.kinematics` is `twin.physics.kinematics`."""
+"""Names of rooms: public ones need no wing, as `twin.kinematics`; a function above is called by its name."""
 
 import sys
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 WINGS = {
     "base": ("errors", "plugins"),
@@ -46,3 +47,13 @@ class PublicRooms(MetaPathFinder, Loader):
 def find_public_rooms() -> None:
     """Let Python import the rooms by their public names, as in `from twin.kinematics import velocity`."""
     sys.meta_path.insert(0, PublicRooms())
+
+
+def from_above(name: str) -> Any:
+    """Return a function of a room above by its full name, for the method that hands its object to it.
+
+    `robot.plot()` is drawn by a function of the views, which know robots; a robot does not know views.  An
+    import would be a circle.
+    """
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(module), function)

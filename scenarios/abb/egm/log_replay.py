@@ -78,7 +78,7 @@ class Replay(Command):
 
         from twin.abb.egm.client import EgmClient, replay
         from twin.data.logs.log import Log
-        from twin.studies.learning.learned_input import LearnedInput
+        from twin.studies.learning.learning_controller import LearnedInput
 
         log = Log.load(self.log)
         learned = None if self.learned is None else LearnedInput.load(self.learned)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scenarios.options import fields
-from scenarios.report.documents import attributes, write_document
-from scenarios.report.tables import plain_table
+from scenarios.report.documents import attributes, plain_table, write_document
 from scenarios.running.provenance import json_value, provenance, stamped
 from scenarios.setup import Setup, named_pose
 from scenarios.shell.output import Files

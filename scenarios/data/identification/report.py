@@ -11,8 +11,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import attributes, write_document
-from scenarios.report.tables import plain_table, table_of
+from scenarios.report.documents import attributes, plain_table, table_of, write_document
 from twin.data.identification.least_squares import JointResiduals, sample_residuals, without_rest
 from twin.data.identification.payload import NAMES, UNITS, GainEstimate, PayloadEstimate
 from twin.data.identification.result import Identification

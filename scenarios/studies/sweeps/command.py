@@ -20,9 +20,9 @@ from scenarios.shell.settings import LAWS, LawSettings, changes_option, limit_op
 from twin.base.errors import WrongUse
 
 if TYPE_CHECKING:
-    from scenarios.studies.sweeps.findings import Swept
-    from scenarios.studies.sweeps.plan import Law, SweepPlan
+    from scenarios.studies.sweeps.plan import Law, SweepPlan, Swept
     from scenarios.studies.sweeps.scenario_experiment import ScenarioExperiment
+    from twin.studies.sweeps.pools import Pool
 
 BESIDES = ("controller", "gui", "close_window")
 """Settings of scenarios that `sweep` and `tune` do not offer, or for which they have a different option."""
@@ -62,6 +62,12 @@ class MeansOptions:
             raise WrongUse(
                 "--jobs excludes --scheduler: it starts processes on this machine, not on the cluster"
             )
+
+    def pool(self, engine: bool) -> Pool:
+        """Open the pool for the runs, which are in PyBullet or in compiled code."""
+        from twin.studies.sweeps.pools import pool_for
+
+        return pool_for(engine, self.jobs, self.scheduler)
 
 
 def require_one_scenario(scenarios: Sequence[Entry], where: str) -> Entry:
@@ -232,9 +238,15 @@ class Sweep(Command):
 
             import_optional("pyarrow", "Parquet")
 
-        from scenarios.studies.sweeps.draws import nominal_run, remove_stored_chunks, run_all, worst_of
-        from scenarios.studies.sweeps.findings import findings
-        from scenarios.studies.sweeps.summary import complaints, summary, total, worst_report, write_summary
+        from scenarios.studies.sweeps.plan import nominal_run, remove_stored_chunks, run_all, worst_of
+        from scenarios.studies.sweeps.summary import (
+            complaints,
+            findings,
+            summary,
+            total,
+            worst_report,
+            write_summary,
+        )
 
         plan, chunks = self._planned(call, scenario), self._chunk_folder()
         nominals = [nominal_run(plan, law) for law in plan.laws]
@@ -247,25 +259,25 @@ class Sweep(Command):
         began = time.monotonic()
         advice = [] if chunks is None else ["continue with the same command and --resume"]
         with process.advised(advice), counted(scenario.name, plan.runs) as update:
-            swept = run_all(plan, nominals, self.means, update, chunks=chunks, resume=self.resume)
+            swept = run_all(plan, nominals, self.means.pool, update, chunks=chunks, resume=self.resume)
         spent = time.monotonic() - began
 
         files = Files()  # before anything is printed: the reader may close the pipe
         self._write(plan, swept, files)
         if files.complete and chunks is not None:
             remove_stored_chunks(plan, chunks)
-        found = [findings(law) for law in swept]
-        worst = [worst_of(law, runs, self.worst) for law, runs in zip(plan.laws, swept, strict=True)]
-        files.write(self.json, partial(write_summary, plan=plan, laws=found, worst=worst))
+        each = zip(plan.laws, swept, strict=True)
+        found = [findings(runs, worst_of(law, runs, self.worst)) for law, runs in each]
+        files.write(self.json, partial(write_summary, plan=plan, laws=found))
         page = console()
         page.print(*summary(plan, found, page.width), sep="\n")
-        if any(worst):
+        if any(law.worst for law in found):
             page.print("The worst runs, repeated in PyBullet; add --gui to a command to watch the run")
-        for law, cases in zip(found, worst, strict=True):
-            page.print(*worst_report(law.swept, cases), sep="\n", soft_wrap=True)
+        for law in found:
+            page.print(*worst_report(law), sep="\n", soft_wrap=True)
         page.print(total(plan, spent), style="bold")
         complete = files.name(page)
-        broken = complaints(found, worst, self.require_share)
+        broken = complaints(found, self.require_share)
         for sentence in broken:
             print_to_stderr(sentence)
         return 0 if complete and not broken else 1
@@ -282,7 +294,7 @@ class Sweep(Command):
 
     def _list(self, call: Call, scenario: Entry) -> int:
         """Print the parameters that can vary, for `--list`."""
-        from scenarios.report.tables import listing
+        from scenarios.report.documents import listing
         from scenarios.studies.sweeps.summary import rows_of
 
         known = [one for experiment in self._experiments(call, scenario) for one in experiment.quantities()]
@@ -323,7 +335,7 @@ class Sweep(Command):
 
     def _write(self, plan: SweepPlan, swept: Sequence[Swept], files: Files) -> None:
         """Write the tables and pictures."""
-        from twin.studies.sweeps.table_files import write_tables
+        from twin.studies.sweeps.running import write_tables
 
         tables = {law.label: law.table for law in swept}
         for path in self.out:

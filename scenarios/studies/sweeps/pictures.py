@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scenarios.studies.sweeps.findings import Swept, failures, percent, quantity
+from scenarios.studies.sweeps.plan import Swept
+from scenarios.studies.sweeps.summary import failures, percent, quantity
 from twin.base.formatting import literal, shorten
 
 if TYPE_CHECKING:
@@ -66,13 +67,11 @@ def draw(swept: Swept, path: Path, title: str, scale: tuple[float, float] | None
         title: title of the picture.
         scale: errors at both ends of the colour map; by default those of these runs, see `scale_of`.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from twin.base.notebook import Plot
 
     names, inputs = swept.names, len(swept.names)
     panels = max(inputs, 2)  # a single input has a panel of the figure beside its share
-    made = Figure(figsize=(MARGIN + PANEL * panels, MARGIN + PANEL * max(inputs, 1)), layout="constrained")
-    FigureCanvasAgg(made)
+    made = Plot(figsize=(MARGIN + PANEL * panels, MARGIN + PANEL * max(inputs, 1)), layout="constrained")
     made.suptitle(literal(title), fontweight="bold")
     grid = made.subplots(max(inputs, 1), panels, squeeze=False)
     drawing = _Drawing(swept, scale or scale_of([swept]))

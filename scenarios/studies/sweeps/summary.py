@@ -1,26 +1,167 @@
-"""Report a sweep: as tables for the terminal, one column per controller, and as JSON for programs."""
+"""Evaluate the runs of a sweep, and report them as tables for the terminal and as JSON.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+Each controller has its share of passing runs, its kinds of failure, and the importance of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from scenarios.report.documents import write_document
+from scenarios.report.documents import table_of, write_document
 from scenarios.report.report import verdict
-from scenarios.report.tables import table_of
 from scenarios.running.provenance import provenance
-from scenarios.studies.sweeps.draws import WorstCase
-from scenarios.studies.sweeps.findings import Findings, Spread, Swept, percent, quantity, title
-from scenarios.studies.sweeps.plan import SweepPlan
+from scenarios.studies.sweeps.plan import SweepPlan, Swept, WorstCase
+from scenarios.studies.sweeps.scenario_experiment import OF_A_TRIAL
 from twin.base.formatting import figure, shorten
+from twin.physics.robot.limits import ROUND_OFF
 from twin.physics.robot.quantities import Quantity
-from twin.studies.sweeps.trial import OUTCOME, TROUBLES
+from twin.studies.sweeps.running import UNITS
+from twin.studies.sweeps.trial import FIGURES, OUTCOME, TROUBLES
 
-NAMES, FIGURES = 24, 28
+if TYPE_CHECKING:
+    from twin.studies.sweeps.statistics import Importance, Share, SobolIndices
+
+
+def title(name: str) -> str:
+    """Return the title of a quantity: `joint_error` -> `joint error`."""
+    titles = {
+        "rms_error": "RMS joint error",
+        "rms_torque": "RMS torque / limit",
+        "cubic_torque": "cubic mean torque / limit",
+        "speed_ratio": "speed / limit",
+    }
+    return titles.get(name, name.replace("_", " "))
+
+
+def quantity(name: str, unit: str = "") -> str:
+    """Return the title of a quantity with its unit, if it has one: `joint error [rad]`."""
+    unit = unit or UNITS.get(name, "")
+    return f"{title(name)} [{unit}]" if unit else title(name)
+
+
+def percent(share: float) -> str:
+    """Format a share as `87.4 %`, with more digits near 0 and 1."""
+    text = f"{100 * share:.1f}"
+    if text in ("0.0", "100.0") and 0 < share < 1:
+        text = f"{100 * share:.3f}"
+    return f"{text} %"
+
+
+class Failure(NamedTuple):
+    """Kind of failure: its name, and a mask (N,) of the runs that failed in this way."""
+
+    name: str
+    rows: NDArray[np.bool_]
+
+
+def failures(table: np.ndarray, limits: Mapping[str, float], leaves_limits: bool) -> list[Failure]:
+    """Return the kinds of failure of the runs in a table, the most serious first.
+
+    A run that ended early has only this kind of failure. Any other run may have several kinds.
+
+    Args:
+        table: table of one controller, with the fields of `twin.sweeps.trial.OUTCOME`.
+        limits: additional limits of quantities, in their units.
+        leaves_limits: whether the arm is meant to leave its ranges and speed limits.
+    """
+    ended = [Failure(name, table["trouble"] == k) for k, name in enumerate(TROUBLES) if k]
+    whole = (table["trouble"] == 0) & ~table["passes"]
+    of_the_arm = [("beyond its range", "beyond_range", ROUND_OFF), ("too fast", "speed_ratio", 1 + ROUND_OFF)]
+    judged = [*(of_the_arm if not leaves_limits else []), ("a drive saturated", "saturated", 0)]
+    judged += [(f"{title(name)} above {figure(limit)}", name, limit) for name, limit in limits.items()]
+    found = [*ended, *(Failure(name, whole & ~(table[key] <= limit)) for name, key, limit in judged)]
+    checks = sorted(set(table["check"].tolist()) - {"", *OF_A_TRIAL})
+    found += [Failure(f"check fails: {name}", whole & (table["check"] == name)) for name in checks]
+    explained = np.any([failure.rows for failure in found], axis=0)
+    found.append(Failure("joint error above rounding errors", ~table["passes"] & ~explained))
+    return found
+
+
+MOST_VALUES = 20
+"""Largest number of values of a grid input for which the share at each value is reported."""
+
+
+class Spread(NamedTuple):
+    """Distribution of a quantity over the runs of a controller: nominal, median, 95 % quantile and worst."""
+
+    figure: str
+    unit: str
+    nominal: float
+    median: float
+    most: float
+    worst: float
+
+
+class AtValue(NamedTuple):
+    """Share of passing runs at one value of an input on a grid."""
+
+    name: str
+    value: float
+    share: float
+
+
+class Findings(NamedTuple):
+    """Evaluation of one controller; `worst` has the worst runs, which were repeated in PyBullet."""
+
+    swept: Swept
+    share: Share
+    failed: tuple[tuple[str, int], ...]
+    spreads: tuple[Spread, ...]
+    importance: Sequence[Importance]
+    sobol_indices: SobolIndices
+    on_grid: tuple[AtValue, ...]
+    worst: Sequence[WorstCase] = ()
+
+
+def findings(swept: Swept, worst: Sequence[WorstCase] = ()) -> Findings:
+    """Evaluate the runs of a controller: count failures, and correlate the figure with the inputs."""
+    from twin.studies.sweeps.statistics import importances, pass_share, sobol_indices
+
+    table = swept.table
+    failed = failures(table, swept.limits, swept.leaves_limits)
+    return Findings(
+        swept,
+        pass_share(table["passes"], table["draw"], table["replicate"]),
+        tuple((failure.name, int(count)) for failure in failed if (count := np.count_nonzero(failure.rows))),
+        tuple(spread for name in (*FIGURES, *swept.metrics) if (spread := _spread(swept, name)) is not None),
+        tuple(importances(table, swept.names, swept.figure)),
+        sobol_indices(table, swept.names, swept.figure),
+        tuple(_on_grid(swept)),
+        worst,
+    )
+
+
+def _spread(swept: Swept, name: str) -> Spread | None:
+    """Return the distribution of a quantity; `None` if it was not computed."""
+    values = swept.table[name].astype(float)
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return None
+    # Quantiles are values of runs: nothing can be interpolated between infinity and a number.
+    median, most, worst = np.quantile(values, [0.5, 0.95, 1.0], method="inverted_cdf")
+    unit = swept.metrics.get(name, UNITS.get(name, ""))
+    return Spread(name, unit, float(swept.nominal[name]), median, most, worst)
+
+
+def _on_grid(swept: Swept) -> list[AtValue]:
+    found = []
+    for name in swept.grid:
+        column, passes = swept.table[name], swept.table["passes"]
+        values = np.unique(column)
+        if 1 < len(values) <= MOST_VALUES:
+            found += [AtValue(name, float(value), float(passes[column == value].mean())) for value in values]
+    return found
+
+
+NAME_WIDTH, LAW_WIDTH = 24, 28
 """Widths of the first column, and of the column of a controller, in characters."""
 
 
@@ -51,8 +192,8 @@ def summary(plan: SweepPlan, laws: Sequence[Findings], width: int) -> Iterator[R
     missing = dict.fromkeys(name for law in laws for name in law.swept.not_judged)
     yield Text(f"Not judged in these runs: {', '.join(missing)}", "dim")
     yield Text(f"{_chosen_figure(plan, laws)}\n", "dim")
-    heads = shorten([law.swept.label for law in laws], FIGURES - 2)
-    abreast = max(1, (width - NAMES) // FIGURES)
+    heads = shorten([law.swept.label for law in laws], LAW_WIDTH - 2)
+    abreast = max(1, (width - NAME_WIDTH) // LAW_WIDTH)
     for start in range(0, len(laws), abreast):
         part = slice(start, start + abreast)
         yield from _tables(laws[part], heads[part])
@@ -63,7 +204,7 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
     yield _shares(laws, heads)
     if any(law.failed for law in laws):
         yield "Number of failing runs by cause (a run may have several causes)"
-        yield _by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
+        yield by_name(heads, [{name: f"{count}" for name, count in law.failed} for law in laws], "0")
     yield "Quantities: nominal; then median / 95 % quantile / worst"
     yield _spreads(laws, heads)
     yield (
@@ -74,12 +215,12 @@ def _tables(laws: Sequence[Findings], heads: Sequence[str]) -> Iterator[Renderab
         {row.name: f"{percent(row.explained)}; {row.correlation:+.2f}" for row in law.importance}
         for law in laws
     ]
-    yield _by_name(heads, rows, "")
+    yield by_name(heads, rows, "")
     yield (
         f"Sobol' indices for the {title(laws[0].swept.figure)}: share of its variance that an input explains "
         "alone; total, with its effects together with others (95 % confidence intervals)"
     )
-    yield _by_name(heads, [{row.name: str(row) for row in law.sobol_indices.rows} for law in laws], "")
+    yield by_name(heads, [{row.name: str(row) for row in law.sobol_indices.rows} for law in laws], "")
     for head, law in zip(heads, laws, strict=True):
         if law.sobol_indices.reason:
             yield Text(f"{head}: not computed: {law.sobol_indices.reason}")
@@ -108,7 +249,7 @@ def _chosen_figure(plan: SweepPlan, laws: Sequence[Findings]) -> str:
     return f"Importances and worst runs are of the {title(name)}{reason}"
 
 
-def _by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
+def by_name(heads: Sequence[str], columns: Sequence[dict[str, str]], missing: str) -> Table:
     """Return a table with one row for every name in any column."""
     table = table_of("", numbers=heads)
     for name in dict.fromkeys(name for column in columns for name in column):
@@ -140,12 +281,13 @@ def _spreads(laws: Sequence[Findings], heads: Sequence[str]) -> Table:
         return f"{figure(spread.nominal)}; {' / '.join(f'{part:>8}' for part in parts)}"
 
     columns = [{quantity(one.figure, one.unit): cell(one) for one in law.spreads} for law in laws]
-    return _by_name(heads, columns, "")
+    return by_name(heads, columns, "")
 
 
-def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[RenderableType]:
+def worst_report(found: Findings) -> Iterator[RenderableType]:
     """Yield the worst runs of a controller: inputs, result, result in PyBullet, and command."""
-    for place, case in enumerate(cases, start=1):
+    swept = found.swept
+    for place, case in enumerate(found.worst, start=1):
         values = ", ".join(f"{name} {figure(float(case.row[name]))}" for name in swept.names)
         yield Text.assemble((f"{swept.label}, worst {place}", "bold"), f" (sample {case.sample}): {values}")
         yield Text(
@@ -155,20 +297,17 @@ def worst_report(swept: Swept, cases: Sequence[WorstCase]) -> Iterator[Renderabl
         yield Text(f"  {case.command}", "cyan")
 
 
-def complaints(
-    laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]], required: float | None
-) -> list[str]:
+def complaints(laws: Sequence[Findings], required: float | None = None) -> list[str]:
     """Return the reasons for exit status 1 of a finished sweep, one sentence each.
 
     Args:
         laws: the evaluation of each controller.
-        worst: the worst runs of each controller.
         required: required share of passing runs; `None` if none is required.
     """
     disagreeing = [
         f"PyBullet disagrees with sample {case.sample} of {law.swept.label}: {case.command}"
-        for law, cases in zip(laws, worst, strict=True)
-        for case in cases
+        for law in laws
+        for case in law.worst
         if not case.agrees
     ]
     too_few = [
@@ -245,16 +384,13 @@ FORMAT = 2
 """Version of the JSON document; it changes if the meaning of an entry changes, not if an entry is added."""
 
 
-def write_summary(
-    path: Path, plan: SweepPlan, laws: Sequence[Findings], worst: Sequence[Sequence[WorstCase]]
-) -> None:
+def write_summary(path: Path, plan: SweepPlan, laws: Sequence[Findings]) -> None:
     """Write the plan of a sweep, and the results of each controller, as JSON.
 
     Args:
         path: path of the file.
         plan: the plan of the sweep.
         laws: the evaluation of each controller.
-        worst: the worst cases of each controller.
     """
     document = {
         "format": FORMAT,
@@ -265,12 +401,12 @@ def write_summary(
         "design": plan.design.kind,
         "seed": plan.design.seed,
         "limits": dict(plan.limits),
-        "laws": [law_document(found, cases) for found, cases in zip(laws, worst, strict=True)],
+        "laws": list(map(law_document, laws)),
     }
     write_document(path, document)
 
 
-def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
+def law_document(found: Findings) -> dict[str, Any]:
     """Return the evaluation of one controller for the JSON document."""
     swept = found.swept
     return {
@@ -286,7 +422,7 @@ def law_document(found: Findings, worst: Sequence[WorstCase]) -> dict[str, Any]:
         "sobol_indices": found.sobol_indices._asdict()
         | {"rows": [row._asdict() for row in found.sobol_indices.rows]},
         "share_on_grid": [at._asdict() for at in found.on_grid],
-        "worst": [_case(case, swept) for case in worst],
+        "worst": [_case(case, swept) for case in found.worst],
     }
 
 

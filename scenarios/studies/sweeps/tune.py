@@ -106,16 +106,21 @@ class Tune(Command):
 
     def run(self, call: Call) -> int:
         """Search for gains, compare them with the default gains, and report the result."""
-        task, means = self._task(call), self.means
+        task, pool_of = self._task(call), self.means.pool
         from scenarios.report.documents import write_document
-        from scenarios.studies.sweeps import tuning_report as writers
-        from scenarios.studies.sweeps.draws import nominal_run
-        from scenarios.studies.sweeps.plan import Law, SweepPlan
+        from scenarios.studies.sweeps.plan import Law, SweepPlan, nominal_run
         from scenarios.studies.sweeps.summary import complaints, worst_report
-        from scenarios.studies.sweeps.tuning import chosen_gains, compared
-        from scenarios.studies.sweeps.tuning_report import conclusions, report
+        from scenarios.studies.sweeps.tuning import (
+            Result,
+            chosen_gains,
+            command,
+            compared,
+            conclusions,
+            document,
+            gains_text,
+            report,
+        )  # fmt: skip
         from twin.physics.engine.client import require_engine
-        from twin.studies.sweeps.pools import pool_for
         from twin.studies.sweeps.tuning import EVALUATIONS, tuned
 
         gains, engine = chosen_gains(task.law, self.gains), task.law.scenario.needs_engine
@@ -134,36 +139,36 @@ class Tune(Command):
         plan = SweepPlan(task.scenario, (law,), task.design, task.limits)
         print_python_cost(law, nominal_run(plan, law).seconds, runs + compared_runs)
         with counted(f"tuning {task.law.scenario.setup.controller}", runs + compared_runs) as update:
-            with pool_for(engine, means.jobs, means.scheduler) as pool:
+            with pool_of(engine) as pool:
                 tuning = tuned(
                     task.law, points, gains,
                     minimise=task.minimise, of=task.of, limits=task.limits, evaluations=self.evaluations,
                     seed=task.design.seed, engine=engine, pool=pool, progress=update,
                 )  # fmt: skip
-            on_draws = compared(task, tuning, points, task.design, means, lambda done: update(runs + done))
+            on_draws = compared(task, tuning, points, task.design, pool_of, lambda done: update(runs + done))
             on_fresh = None
             if design is not None and fresh is not None:
                 before = runs + 2 * len(points.values)
                 on_fresh = compared(
-                    task, tuning, fresh, design, means, lambda done: update(before + done), repeats=self.worst
+                    task, tuning, fresh, design, pool_of, lambda done: update(before + done), self.worst
                 )
 
         sentences = list(conclusions(task, tuning, on_draws, on_fresh))
+        result = Result(task, tuning, on_draws, on_fresh, sentences)
         files = Files()  # before anything is printed: the reader may close the pipe
         if self.out is not None:
-            words = writers.gains_text(task, tuning, self.out, sentences)
+            words = gains_text(result, self.out)
             files.write(self.out, lambda path: path.write_text(words, encoding="utf-8"))
-        document = writers.document(task, tuning, on_draws, on_fresh, sentences)
-        files.write(self.json, partial(write_document, document=document))
+        files.write(self.json, partial(write_document, document=document(result)))
         page = console()
-        page.print(*report(task, tuning, on_draws, on_fresh, sentences), sep="\n")
-        sides = () if on_fresh is None else (on_fresh.default, on_fresh.tuned)
-        for side in sides:
-            page.print(*worst_report(side.found.swept, side.worst), sep="\n", soft_wrap=True)
+        page.print(*report(result), sep="\n")
+        repeated = [] if on_fresh is None else [on_fresh.default.found, on_fresh.tuned.found]
+        for found in repeated:
+            page.print(*worst_report(found), sep="\n", soft_wrap=True)
         complete = files.name(page)
         file = self.out if complete else None
-        page.print(f"With the tuned gains: {writers.command(task, tuning, file)}", soft_wrap=True)
-        broken = complaints([side.found for side in sides], [side.worst for side in sides], None)
+        page.print(f"With the tuned gains: {command(task, tuning, file)}", soft_wrap=True)
+        broken = complaints(repeated)
         for sentence in broken:
             print_to_stderr(sentence)
         return 0 if complete and not broken else 1

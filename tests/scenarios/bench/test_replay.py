@@ -12,7 +12,7 @@ from tests.support.example_logs import made_log, swing
 from tests.support.forks import Fork
 from tests.support.window_process import PREAMBLE
 from tests.support.xwindow import RIGHT, SPACE, UP, Display
-from twin.studies.views.playback import Track
+from twin.studies.views.film import Track
 
 SCRIPT = """
 import json, sys

@@ -17,8 +17,7 @@ from scenarios.judging import bounds
 from scenarios.judging.tracking import ERROR, error_metrics, limited, tracking_verdict
 from scenarios.metric import Metric
 from scenarios.report import page
-from scenarios.report.baseline import compare, read_baseline
-from scenarios.report.files import write_json, write_junit, write_markdown
+from scenarios.report.files import compare, read_baseline, write_json, write_junit, write_markdown
 from scenarios.report.report import scenario_report, total, validation_total
 from scenarios.report.results import Results
 from scenarios.running.diagnosis import diagnose

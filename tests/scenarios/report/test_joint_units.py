@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.report.page import Logged, _arm, _joints
+from scenarios.report.page import _arm, _joints
 from scenarios.report.report import scenario_report
 from scenarios.running.runs import Run
-from scenarios.studies.sweeps.draws import WorstCase
+from scenarios.studies.sweeps.plan import WorstCase
 from tests.support.example_logs import made_log, made_up_task, rendered
 from tests.support.small_robots import SOUND
 from twin.abb.egm.mirror.mirror import Mirror
@@ -20,6 +20,7 @@ from twin.physics.control.closed_loop import divergence_message
 from twin.physics.robot.limits import check_position, violations
 from twin.physics.robot.units import caption_unit, position_text, shown
 from twin.physics.trajectories.sampling import Samples, check_limits
+from twin.studies.views.browser import Logged
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from scenarios.report import page_curves, picture
+from scenarios.report import files, page
 from scenarios.running.runs import Run
 from scenarios.shell.command_line import main
 from tests.support.example_logs import log_of, made_up_task
@@ -41,7 +41,7 @@ def assert_legible(figure, path):
 def test_runs_share_a_scale_if_their_errors_compare(saved, tmp_path, errors, alike, small_pictures):
     robot, path = twin.load("irb140"), tmp_path / "runs.png"
     logs = [log_of(robot, name, error=error) for name, error in zip(("pd", "pid"), errors, strict=True)]
-    picture.draw([Run(made_up_task("joint_tracking"), log, (), 0.0) for log in logs], path)
+    files.draw([Run(made_up_task("joint_tracking"), log, (), 0.0) for log in logs], path)
     assert_legible(saved[0], path)
     panels = [axes for axes in saved[0].get_axes() if axes.axison]
     assert (panels[0].get_ylim() == panels[1].get_ylim()) is alike
@@ -78,8 +78,8 @@ def test_friction_command_lists_and_draws(tmp_path, command):
 
 
 def test_load_axes_of_the_page_reach_at_least_one_percent():
-    panel = page_curves.Panel("a", "", [page_curves.Line(np.arange(3.0), 1e-6 * np.ones(3), {})], 1.0)
-    np.testing.assert_allclose(page_curves._range(panel), [-0.011, 0.011], rtol=1e-12)
+    panel = page.Panel("a", "", [page.Curve("pd", np.arange(3.0), 1e-6 * np.ones(3), None, -1.0, 1.0)])
+    np.testing.assert_allclose(page._range(panel), [-0.011, 0.011], rtol=1e-12)
 
 
 def test_sweep_axes_have_units(saved, tmp_path):

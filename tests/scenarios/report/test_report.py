@@ -13,8 +13,7 @@ from matplotlib.image import imread
 
 import twin
 from scenarios.metric import Metric
-from scenarios.report.files import write_json, write_junit
-from scenarios.report.picture import draw
+from scenarios.report.files import draw, write_json, write_junit
 from scenarios.report.report import (
     explanations,
     listing,

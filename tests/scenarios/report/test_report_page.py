@@ -16,7 +16,6 @@ from PIL import Image
 
 from scenarios.judging.following import gains
 from scenarios.report import page
-from scenarios.report import page_curves as curves
 from scenarios.report.page import grouped, logged
 from scenarios.report.results import Results
 from scenarios.report.worst_moment import worst_moment
@@ -24,8 +23,8 @@ from scenarios.running.runs import repeat_command
 from scenarios.shell.command_line import main
 from tests.support import tasks
 from tests.support.browser import browser
-from twin.studies.views import scene as replay
-from twin.studies.views.scene import Mesh, coarser
+from twin.studies.views import browser as replay
+from twin.studies.views.browser import Mesh, coarser
 
 EVIL = "<script>document.title = 'run'</script></iframe>"
 MOVED = 0.003  # of all pixels: so many change when the arm moves
@@ -143,12 +142,12 @@ def test_long_runs_and_many_laws_stay_small(runs):
         qd_motor=None, q_seen=None, qd_seen=None, **arrays,
     )  # fmt: skip
     many = [one._replace(log=long) for one in 5 * logged(group)]
-    points = page._share(curves.ALL_POINTS, curves.count(many), curves.FEWEST_POINTS, curves.MOST_POINTS)
+    points = page._share(page.ALL_POINTS, page.curve_count(many), page.FEWEST_POINTS, page.MOST_POINTS)
     frames = page._share(replay.MOST_POSES, replay.links(many), replay.FEWEST_FRAMES, replay.MOST_FRAMES)
-    assert points * curves.count(many) <= curves.ALL_POINTS
+    assert points * page.curve_count(many) <= page.ALL_POINTS
     assert frames * replay.links(many) <= replay.MOST_POSES
     assert len(replay.frame_times([one.log for one in many], frames)) <= frames
-    assert len(json.dumps(curves.figures(many[:1], points))) < 1e6
+    assert len(json.dumps(page.curve_figures(many[:1], points))) < 1e6
 
 
 def test_page_has_gains_of_a_user_controller():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scenarios.shell import output as progress
-from scenarios.studies.sweeps.draws import WorstCase
+from scenarios.studies.sweeps.plan import WorstCase
 from tests.support.user_scenarios import given
-from twin.studies.sweeps import evaluation, table_files
+from twin.studies.sweeps import evaluation, running
 
 pytestmark = pytest.mark.slow("runs commands")
 
@@ -131,7 +131,7 @@ def test_a_table_that_cannot_be_written_costs_no_run(tmp_path, monkeypatch):
         return outcomes(trials, threads)
 
     with monkeypatch.context() as patch:
-        patch.setattr(table_files, "_write_csv", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+        patch.setattr(running, "_write_csv", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
         status, _, err = given(words)
     assert (status, "cannot write" in err) == (1, True)
     assert (tmp_path / "a.csv.parts").is_dir()

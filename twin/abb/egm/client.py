@@ -45,7 +45,7 @@ from twin.data.logs.log import Log
 from twin.physics.trajectories.joint_trajectories import Trajectory
 from twin.physics.trajectories.limits import quintic
 from twin.physics.trajectories.sampling import Samples
-from twin.studies.learning.learned_input import LearnedInput
+from twin.studies.learning.learning_controller import LearnedInput
 
 MAX_SKIPPED = 1000
 """Largest number of unusable datagrams that the client skips after its time-out has expired."""

@@ -2,7 +2,7 @@ from . import columns as columns
 from . import figures as figures
 from .loads import log_wrenches as log_wrenches
 from .loads import torque_residual as torque_residual
-from .payload_changes import parts as parts
+from .log import parts as parts
 from .recordings.recording import JointRecording as JointRecording
 from .recordings.recording import ToolRecording as ToolRecording
 from .recordings.recording import joint_recording as joint_recording

@@ -15,8 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
     from twin.data.logs.log import Log
 
 
-STANDS_FOR = {
-    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
-}  # fmt: skip
-"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 QUANTITIES = {
     "q_ref": "position", "q": "position", "error": "position", "qd_ref": "speed", "qd": "speed",
     "qdd_ref": "acceleration", "tau": "torque", "tau_demand": "torque", "saturated": "",
@@ -89,7 +84,7 @@ def columns(log: Log) -> tuple[Column, ...]:
 
 def _joints(log: Log) -> Iterator[Column]:
     for quantity in QUANTITIES:
-        if quantity in STANDS_FOR and getattr(log, quantity) is getattr(log, STANDS_FOR[quantity]):
+        if quantity != "error" and not log.is_recorded(quantity):
             continue
         array = joint_error(log) if quantity == "error" else getattr(log, quantity)
         for joint, (name, kind) in enumerate(zip(log.robot.joint_names, log.robot.joint_kinds, strict=True)):
@@ -111,15 +106,10 @@ def _loops(log: Log) -> Iterator[Column]:
 def _scenario_arrays(log: Log) -> Iterator[Column]:
     """Yield the columns of the arrays that a scenario added with one or more numbers per sample."""
     for name, array in log.added_arrays.items():
-        if is_sampled(array, len(log.t)):
+        if log.is_sampled(array):
             several = array.ndim == 2
             for k, values in enumerate(array.T if several else [array]):
                 yield Column("own", f"{name}_{k + 1}" if several else name, "", values)
-
-
-def is_sampled(array: np.ndarray, N: int) -> bool:
-    """Return whether an array (N,) or (N, k) that a scenario added has numbers for each of N samples."""
-    return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == N
 
 
 def between(log: Log, start: float | None = None, end: float | None = None) -> Log:
@@ -143,33 +133,7 @@ def between(log: Log, start: float | None = None, end: float | None = None) -> L
             f"no sample between {low:g} s and {high:g} s: the run of {log.controller} on {log.robot.name} "
             f"lasts from {log.t[0]:g} s to {log.t[-1]:g} s"
         )
-    return samples_of(log, selected)
-
-
-def samples_of(log: Log, selected: np.ndarray) -> Log:
-    """Return the selected samples of a log; the selection is a mask (N,) or indices."""
-    arrays = {item.name: getattr(log, item.name) for item in fields(log)}
-    parts: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
-
-    def part(array: np.ndarray) -> np.ndarray:
-        return parts.setdefault(id(array), array[selected])
-
-    cut = {
-        name: part(array)
-        for name, array in arrays.items()
-        if isinstance(array, np.ndarray) and name != "T_flange_tool"
-    }
-
-    def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        N = len(log.t)
-        return {name: part(array) if is_sampled(array, N) else array for name, array in arrays.items()}
-
-    return replace(
-        log, **cut, arrays=added(log.arrays), law_signals=added(log.law_signals),
-        payloads=log.payloads and replace(log.payloads, load=part(log.payloads.load)),
-        program=log.program
-        and replace(log.program, line=part(log.program.line), file=part(log.program.file)),
-    )  # fmt: skip
+    return log.samples(selected)
 
 
 def first_non_finite(log: Log) -> float | None:

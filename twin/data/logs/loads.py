@@ -22,7 +22,6 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.data.logs.columns import finite_part, first_non_finite
 from twin.data.logs.figures import LOADS
-from twin.data.logs.payload_changes import parts
 from twin.physics.dynamics.equation_of_motion import forward_dynamics
 from twin.physics.dynamics.wrenches import Frame, JointWrenches, joint_wrenches
 
@@ -94,7 +93,7 @@ def log_wrenches(log: Log, frame: Frame = "link") -> JointWrenches:
         >>> round(float(wrenches.base[0, 2]), 2)  # 98 kg weigh on the foundation, in N
         961.38
     """
-    if len(pieces := parts(log)) == 1:
+    if len(pieces := log.parts()) == 1:
         return _motion(log).wrenches(frame)
     found = [_motion(piece).wrenches(frame) for piece in pieces]
     # The last sample of a part is the first of the next one.

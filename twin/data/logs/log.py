@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import RobotError, TwinError
+from twin.base.wings import from_above
 from twin.data.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
-from twin.data.logs.columns import STANDS_FOR
-from twin.data.logs.payload_changes import Payloads, parts
+from twin.data.logs.payload_changes import Payloads, payload_of_row
 from twin.data.logs.program_lines import ProgramLines
 from twin.physics.dynamics.equation_of_motion import PlantState, advance_period, inverse_dynamics
 from twin.physics.kinematics.forward import forward_kinematics
@@ -27,9 +28,13 @@ from twin.physics.rotations.rotations import continuous_quaternions, pose_vector
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from twin.studies.views.browser import Replay
-    from twin.studies.views.comparison import Comparison
-    from twin.studies.views.plots import Plot
+    from twin.base.notebook import Page, Plot
+
+
+STANDS_FOR = {
+    "tau_joint": "tau", "q_motor": "q", "qd_motor": "qd", "q_seen": "q_motor", "qd_seen": "qd_motor",
+}  # fmt: skip
+"""Array that each of these is identical to where it was not recorded, as in files without drives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +177,7 @@ class Log:
         states, each (N-1, n), is round-off if plant and model are the same robot.  `tau_joint` is that of the
         first step after samples 0 to N-2.
         """
-        if len(pieces := parts(self)) > 1:
+        if len(pieces := self.parts()) > 1:
             residuals = [piece.model_residuals() for piece in pieces]
             return PlantState(*map(np.concatenate, zip(*residuals, strict=True)))
         logged = [getattr(self, name) for name in PlantState._fields]
@@ -223,6 +228,60 @@ class Log:
             found |= {} if part is None else vars(part)
         return found | dict(self.arrays)
 
+    def is_recorded(self, name: str) -> bool:
+        """Return whether an array was recorded, and is not the one that it stands for."""
+        return getattr(self, name) is not getattr(self, STANDS_FOR.get(name, ""), None)
+
+    def is_sampled(self, array: np.ndarray) -> bool:
+        """Return whether an array (N,) or (N, k) that a scenario added has numbers for each sample."""
+        return array.dtype.kind in "biuf" and array.ndim in (1, 2) and len(array) == len(self.t)
+
+    def samples(self, selected: np.ndarray) -> Log:
+        """Return the selected samples; the selection is a mask (N,) or indices."""
+        shared: dict[int, np.ndarray] = {}  # by identity, so that arrays that are shared stay shared
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return shared.setdefault(id(array), array[selected])
+
+        def added(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {name: part(array) if self.is_sampled(array) else array for name, array in arrays.items()}
+
+        arrays = {item.name: getattr(self, item.name) for item in fields(self)}
+        cut = {
+            name: part(array)
+            for name, array in arrays.items()
+            if isinstance(array, np.ndarray) and name != "T_flange_tool"
+        }
+        return replace(
+            self, **cut, arrays=added(self.arrays), law_signals=added(self.law_signals),
+            payloads=self.payloads and replace(self.payloads, load=part(self.payloads.load)),
+            program=self.program
+            and replace(self.program, line=part(self.program.line), file=part(self.program.file)),
+        )  # fmt: skip
+
+    def parts(self) -> tuple[Log, ...]:
+        """Return the parts of a log with a constant payload, in order; the log itself without changes.
+
+        Each part ends with the first sample of the next one, which is the state after its last step.
+
+        Example:
+            >>> import twin
+            >>> from scenarios.gravity_hold import GravityHold
+            >>> log = GravityHold(duration=0.1).run().log
+            >>> twin.logs.parts(log)[0] is log
+            True
+        """
+        if self.payloads is None:
+            return (self,)
+        load = self.payloads.load
+        starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
+        found = []
+        for first, last in pairwise(starts):
+            piece = self.samples(np.arange(first, min(last + 1, len(load))))
+            payload = payload_of_row(self.payloads.loads[load[first]])
+            found.append(replace(piece, robot=self.robot.with_payload(payload), payloads=None))
+        return tuple(found)
+
     def __repr__(self) -> str:
         seconds = f"{self.t[0]:.6g} to {self.t[-1]:.6g} s" if len(self.t) else "no time"
         return f"<Log of {self.robot.name} under {self.controller}: {len(self.t)} samples, {seconds}>"
@@ -230,10 +289,8 @@ class Log:
     def _repr_html_(self) -> str:
         return self._compared()._repr_html_()
 
-    def _compared(self) -> Comparison:
-        from twin.studies.views.comparison import compare
-
-        return compare({self.controller: self})
+    def _compared(self) -> Any:
+        return from_above("twin.studies.views.comparison.compare")({self.controller: self})
 
     def plot(self, what: str = "error", joints: Sequence[str] | None = None) -> Plot:
         """Return a figure of the log over time, as `irb-twin plot` draws it; a notebook shows it.
@@ -249,7 +306,7 @@ class Log:
         """
         return self._compared().plot(what, joints)
 
-    def replay(self) -> Replay:
+    def replay(self) -> Page:
         """Return a three-dimensional replay with a time slider; a notebook shows and stores it.
 
         Raises:
@@ -263,9 +320,7 @@ class Log:
         Raises:
             TwinError: pandas is not installed (`pip install 'irb-twin[tables]'`).
         """
-        from twin.data.logs.columns import frame
-
-        return frame(self)
+        return from_above("twin.data.logs.columns.frame")(self)
 
     def save(self, path: str | Path, more: Mapping[str, np.ndarray] = MappingProxyType({})) -> None:
         """Write the log atomically as a NumPy archive, usually `.npz`; as a table if the name says so.
@@ -283,16 +338,11 @@ class Log:
             TwinError: `load` would reject the log, or its robot cannot be stored.
             OSError: the file cannot be written.
         """
-        from twin.data.logs.columns import write_csv, write_parquet
-
         self.require_consistent()
-        if write_table := {".csv": write_csv, ".parquet": write_parquet}.get(Path(path).suffix.lower()):
-            return write_table(path, self)
+        if (suffix := Path(path).suffix.lower()) in (".csv", ".parquet"):
+            return from_above(f"twin.data.logs.columns.write_{suffix[1:]}")(path, self)
         content = robot_to_record(self.robot)
-        content |= {name: getattr(self, name) for name in RECORDED}
-        for name, same in STANDS_FOR.items():
-            if content[name] is getattr(self, same):
-                del content[name]
+        content |= {name: getattr(self, name) for name in RECORDED if self.is_recorded(name)}
         content |= {name: kind(content[name]) for name, (kind, _) in SCALARS.items()}
         content |= {OWN + name: array for name, array in self.added_arrays.items()}
         content[OWN + MODEL_DRIVES] = self.model_drives
@@ -358,6 +408,8 @@ class Log:
             if part is not None:
                 part.require_valid(N)
 
+
+parts = Log.parts
 
 POSES = ("pose", "pose_ref")
 MAPPINGS = ("law_signals", "arrays")
@@ -454,7 +506,7 @@ class RunningLog:
             self._first = part
             for name in SERIES:
                 array = getattr(part, name)
-                if array is not getattr(part, STANDS_FOR.get(name, ""), None):
+                if part.is_recorded(name):
                     # The system allocates memory only for pages that are written.
                     self._series[name] = np.empty((self._capacity, *array.shape[1:]), array.dtype)
         count = len(part.t)

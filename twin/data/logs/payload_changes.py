@@ -1,24 +1,20 @@
-"""Parts of a log between changes of the arm's payload.
+"""Payloads of a run in which they change.
 
 A log has one robot.  If the payload changes during a run, `Log.payloads` states it.  Equations of motion
-apply to the parts.
+apply to the parts of the log, see `twin.logs.parts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from twin.base.arrays import Floats
 from twin.base.errors import TwinError
 from twin.physics.robot.robot import Payload
-
-if TYPE_CHECKING:
-    from twin.data.logs.log import Log
 
 
 class LoadChange(NamedTuple):
@@ -76,29 +72,3 @@ def payload_of_row(row: Floats) -> Payload | None:
     mass, *com = row[:4].tolist()
     xx, yy, zz, xy, xz, yz = row[4:].tolist()
     return Payload(mass, com, [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) if mass else None
-
-
-def parts(log: Log) -> tuple[Log, ...]:
-    """Return the parts of a log with a constant payload, in order; the log itself without changes.
-
-    Each part ends with the first sample of the next one, which is the state after its last step.
-
-    Example:
-        >>> import twin
-        >>> from scenarios.gravity_hold import GravityHold
-        >>> log = GravityHold(duration=0.1).run().log
-        >>> twin.logs.parts(log)[0] is log
-        True
-    """
-    from twin.data.logs.columns import samples_of
-
-    if log.payloads is None:
-        return (log,)
-    load = log.payloads.load
-    starts = [0, *(np.flatnonzero(np.diff(load)) + 1), len(load)]
-    found = []
-    for first, last in pairwise(starts):
-        piece = samples_of(log, np.arange(first, min(last + 1, len(load))))
-        payload = payload_of_row(log.payloads.loads[load[first]])
-        found.append(replace(piece, robot=log.robot.with_payload(payload), payloads=None))
-    return tuple(found)

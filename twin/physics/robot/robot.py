@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import PayloadWarning, RobotError, UnknownNameError, near
 from twin.base.formatting import html_table
+from twin.base.wings import from_above
 from twin.physics.multibody.tree import (
     Loop,
     Portable,
@@ -30,9 +31,9 @@ from twin.physics.robot.drives.drives import Drives, known_mode
 from twin.physics.robot.units import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
+    from twin.base.notebook import Plot
     from twin.physics.multibody.single_sample import SingleSample
     from twin.physics.robot.drives.drive_step import DriveModel
-    from twin.studies.views.plots import Plot
 
 
 GRAVITY = 9.81  # m/s^2, as in all the sources
@@ -255,9 +256,7 @@ class Robot(Portable):
             ValueError: q has another shape, or is not finite.
             RobotError: a shape of the robot cannot be drawn.
         """
-        from twin.studies.views.plots import robot_plot
-
-        return robot_plot(self, q)
+        return from_above("twin.studies.views.plots.robot_plot")(self, q)
 
     @property
     def n(self) -> int:

@@ -1,6 +1,6 @@
-from .learned_input import CorrectedController as CorrectedController
-from .learned_input import LearnedInput as LearnedInput
+from .learning_controller import CorrectedController as CorrectedController
 from .learning_controller import Iteration as Iteration
+from .learning_controller import LearnedInput as LearnedInput
 from .learning_controller import LearningController as LearningController
 from .learning_controller import learn as learn
 from .updates import Lead as Lead

@@ -16,7 +16,6 @@ S. Gunnarsson, M. Norrlöf, "On the design of ILC algorithms using optimization"
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +30,8 @@ from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Samples
-from twin.studies.learning.learned_input import CorrectedController, LearnedInput
+from twin.studies.learning.learning_controller import CorrectedController, LearnedInput
 
-Update = Callable[[Floats, Floats], Floats]
 """Function from the input u (N, n) and the error e (N, n) of a run to the next input (N, n)."""
 
 IMPULSE = {"reference": 1e-8, "acceleration": 1e-2}

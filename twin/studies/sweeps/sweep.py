@@ -30,8 +30,16 @@ from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.sampling import Samples
 from twin.studies.sweeps.design import Design, DesignKind, parse_variation
 from twin.studies.sweeps.running import Progress, columns, run_points
-from twin.studies.sweeps.sobol_indices import SobolIndices, sobol_indices
-from twin.studies.sweeps.statistics import Importance, Share, decisive_figure, importances, pass_share, worst
+from twin.studies.sweeps.statistics import (
+    Importance,
+    Share,
+    SobolIndices,
+    decisive_figure,
+    importances,
+    pass_share,
+    sobol_indices,
+    worst,
+)
 from twin.studies.sweeps.trial import Trial
 
 MakeLaw = Callable[..., Any]

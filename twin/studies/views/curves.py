@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from twin.data.logs.log import Log
-    from twin.data.logs.program_lines import ProgramLines
     from twin.physics.robot.robot import Robot
     from twin.studies.views.plots import Plot
 
@@ -99,9 +98,9 @@ def plotted(logs: Mapping[str, Log], what: str = "error", joints: Sequence[str] 
     start, end = min(log.t[0] for log in logs.values()), max(log.t[-1] for log in logs.values())
     places[0].set_xlim(start, end if end > start else start + 1.0)
     led = next((log for log in logs.values() if log.program), None)
-    if led is not None and led.program is not None:
+    if led is not None:
         for column in grid.T:
-            _mark_lines([axes for axes in column if axes.axison], led.t, led.program)
+            _mark_lines([axes for axes in column if axes.axison], led)
     _add_legends(canvas, title, [style["label"] for style in styles.values()])
     return canvas
 
@@ -125,7 +124,8 @@ def _add_legends(canvas: Figure, title: str, logs: Sequence[str]) -> None:
         handles, labels = axes.get_legend_handles_labels()
         entries |= dict(zip(labels, handles, strict=True))
     others = [label for label in entries if label not in logs]
-    for place, head, labels in (("upper", title, list(logs)), ("lower", None, others)):
+    drawn = [label for label in logs if label in entries]  # not all have the signal
+    for place, head, labels in (("upper", title, drawn), ("lower", None, others)):
         if labels:
             beside = max(1, int(LETTERS * canvas.get_figwidth() / (max(map(len, labels)) + 5)))
             legend = canvas.legend(
@@ -178,22 +178,36 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, dict], view: tupl
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _mark_lines(column: Sequence[Axes], t: np.ndarray, program: ProgramLines) -> None:
+def _mark_lines(column: Sequence[Axes], log: Log) -> None:
     """Draw a thin line where a line of the program begins, and its number above the column of panels."""
-    places = np.stack([program.line, program.file])
-    begins = np.flatnonzero(np.any(np.diff(places, prepend=-1), axis=0) & (places[0] > 0))
+    assert log.program is not None
+    t = log.t
     for axes in column:
-        for k in begins:
+        for k in line_starts(log):
             axes.axvline(t[k], color=REFERENCE, lw=0.5, zorder=0)
-    room = (t[-1] - t[0]) / MOST_NUMBERS
-    numbered: list[int] = []
-    for k in begins.tolist():
-        if not numbered or t[k] - t[numbered[-1]] >= room:
-            numbered.append(k)
+    numbered = line_starts(log, (t[-1] - t[0]) / MOST_NUMBERS)
     above = column[0].secondary_xaxis("top")
-    above.set_xticks(t[numbered], [str(places[0, k]) for k in numbered])
+    above.set_xticks(t[numbered], [str(log.program.line[k]) for k in numbered])
     above.tick_params(labelsize=7, length=2, color=LIMIT, labelcolor=LIMIT)
     above.spines["top"].set_visible(False)
+
+
+def line_starts(log: Log, room: float = 0.0) -> list[int]:
+    """Return the samples in which a line of the program begins; none without a program.
+
+    Args:
+        log: log of the run.
+        room: smallest time between two of them, in [s]; those that follow sooner are omitted.
+    """
+    if log.program is None:
+        return []
+    line, file = log.program.line, log.program.file
+    begins = np.flatnonzero(np.any(np.diff(np.stack([line, file]), prepend=-1), axis=0) & (line > 0))
+    found: list[int] = []
+    for k in begins.tolist():
+        if not found or log.t[k] - log.t[found[-1]] >= room:
+            found.append(k)
+    return found
 
 
 def _cut(panel: Panel) -> list[Curve]:

@@ -1,26 +1,29 @@
-"""Figures for notebooks: the class of all plots, a robot in a configuration, and its friction."""
+"""Figures for notebooks and reports: a robot in a configuration, its friction, and its motors in a run."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LightSource
-from matplotlib.figure import Figure
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from numpy.typing import ArrayLike
 
 from twin.base.arrays import Floats, float_array
 from twin.base.errors import RobotError
 from twin.base.formatting import literal
+from twin.base.notebook import Plot
 from twin.physics.dynamics.equation_of_motion import friction_torque
 from twin.physics.kinematics.forward import forward_kinematics, link_poses
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit
-from twin.studies.views.scene import arm_meshes
+from twin.studies.views.browser import arm_meshes
+
+if TYPE_CHECKING:
+    from twin.data.logs.log import Log
+
 
 COLOURS = (
     "#0072b2",
@@ -35,23 +38,6 @@ COLOURS = (
 AXES = ("#d55e00", "#009e73", "#0072b2")  # colours of x, y and z
 AXIS = 0.15  # length of the axes of a frame, as a share of the arm's size
 SUN = LightSource(azdeg=225, altdeg=40)
-
-
-class Plot(Figure):
-    """Matplotlib figure that a notebook shows exactly once, with pyplot and without; `savefig` writes it."""
-
-    def __init__(self, *args: object, **settings: object) -> None:
-        super().__init__(*args, **settings)  # pyright: ignore[reportArgumentType]
-        FigureCanvasAgg(self)
-
-    def png(self, dpi: float = 100) -> bytes:
-        """Return the picture on a white ground, which is legible on a dark page."""
-        file = io.BytesIO()
-        self.savefig(file, format="png", dpi=dpi, facecolor="white")
-        return file.getvalue()
-
-    def _repr_png_(self) -> bytes:
-        return self.png()
 
 
 def robot_plot(robot: Robot, q: ArrayLike | None = None) -> Plot:
@@ -150,3 +136,45 @@ def friction_plot(robot: Robot) -> Plot:
         axes.tick_params(labelsize=8)
         axes.grid(True, color="0.9")
     return figure
+
+
+PER_MINUTE = 60 / (2 * np.pi)  # 1/min in a rad/s
+
+
+def draw_motors(logs: Sequence[Log], path: Path) -> None:
+    """Draw the torque of every motor over its speed, with the curve of its torque limit.
+
+    Args:
+        logs: runs with one robot.
+        path: path of the PNG to write.
+    """
+    robot = logs[0].robot
+    drives = robot.drives
+    assert drives is not None
+    rows = -(-robot.n // 3)
+    figure = Plot(figsize=(12.0, 3.2 * rows + 0.6), layout="constrained")
+    figure.suptitle(literal(f"Motors of {robot.name}: torque over speed"), fontweight="bold")
+    panels = figure.subplots(rows, 3, squeeze=False).ravel()
+    for axes in panels[robot.n :]:
+        axes.set_axis_off()
+    for motor, axes in enumerate(panels[: robot.n]):
+        axes.set_title(literal(robot.joint_names[motor]))
+        for k, log in enumerate(logs):
+            speed = log.qd_motor @ drives.motor_matrix[motor]
+            name, colour = literal(log.controller), COLOURS[k % len(COLOURS)]
+            axes.plot(PER_MINUTE * speed, log.tau_motor[:, motor], lw=1.0, color=colour, label=name)
+        rated, top = PER_MINUTE * drives.motor_speed_rated[motor], PER_MINUTE * drives.motor_speed_max[motor]
+        torque = drives.motor_torque_max[motor]
+        if np.isfinite(top) and np.isfinite(torque):
+            limit = np.array([[-top, 0.0], [-top, -torque], [rated, -torque], [top, 0.0]])
+            for curve in (limit, -limit):
+                axes.plot(*curve.T, color="0.35", lw=1.6, label="limit of the motor")
+        joint_limit = PER_MINUTE * abs(drives.ratio[motor]) * robot.qd_max[motor]
+        for speed in (-joint_limit, joint_limit):
+            axes.axvline(speed, color="0.4", lw=1.0, ls=":", label="speed limit of the joint")
+        axes.grid(True, color="0.9")
+        axes.set(xlabel="speed  [1/min]", ylabel="torque  [N m]")
+    handles, labels = panels[0].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))
+    figure.legend(entries.values(), entries, loc="outside lower center", ncols=len(entries), frameon=False)
+    figure.savefig(path, dpi=110, format="png")

@@ -12,8 +12,7 @@ import pytest
 
 import twin
 from scenarios.abb.rapid.program import measured_times, move_figures
-from scenarios.report.page import write_page
-from scenarios.report.page_program import MOST_MARKS, line_numbers, listing
+from scenarios.report.page import MOST_MARKS, line_numbers, listing, write_page
 from scenarios.report.results import Results
 from scenarios.running import registry
 from scenarios.running.runs import repeat_command, run_one
@@ -25,8 +24,8 @@ from tests.support.rapid_programs import HEAD, PICK
 from tests.support.window_process import passes
 from twin.base.errors import TwinError, UnknownNameError, VariationError
 from twin.data.identification import measurements_of_log
-from twin.data.logs.payload_changes import parts
-from twin.studies.views.scene import NEAR, _colours_of_speed
+from twin.data.logs.log import parts
+from twin.studies.views.browser import NEAR, _colours_of_speed
 
 pytestmark = pytest.mark.slow("runs scenarios in the engine")
 

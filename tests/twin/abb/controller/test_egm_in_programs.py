@@ -16,7 +16,7 @@ from tests.support.virtual_cell import VirtualCell, tasks_of_folder
 from twin.abb.controller.egm import EgmDevices, TaskSession
 from twin.abb.egm import GuidanceSettings, MotionState, SensorMessage
 from twin.abb.egm.guidance.run import Phase
-from twin.data.logs.payload_changes import parts
+from twin.data.logs.log import parts
 
 pytestmark = pytest.mark.slow("runs sessions of a virtual controller")
 

@@ -31,6 +31,13 @@ def rows(text):
     return {cells[0].strip(): [cell.strip() for cell in cells[1:] if cell.strip()] for cells in lines}
 
 
+def test_a_signal_is_drawn_of_the_logs_that_have_it():
+    log = irb140_log()
+    having = replace(log, law_signals={"disturbance": np.ones_like(log.q)})
+    (legend,) = plotted({"pd": log, "dob": having}, "disturbance").legends
+    assert [text.get_text() for text in legend.get_texts()] == ["dob"]
+
+
 def test_the_figures_are_those_of_plain_sums():
     log = irb140_log()
     figures = twin.compare(log).figures["pd"]

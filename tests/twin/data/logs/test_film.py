@@ -14,8 +14,20 @@ from tests.support.example_logs import made_log, swing
 from twin import Simulation, forward_kinematics
 from twin.base.errors import TwinError
 from twin.studies.views import film as films
-from twin.studies.views.film import EDGE, FIRST, GHOSTS, GREY, STRIP, WHITE, Scene, film
-from twin.studies.views.playback import Playback, Track, names_of, tracks
+from twin.studies.views.film import (
+    EDGE,
+    FIRST,
+    GHOSTS,
+    GREY,
+    STRIP,
+    WHITE,
+    Playback,
+    Scene,
+    Track,
+    film,
+    names_of,
+    tracks,
+)
 
 pytestmark = pytest.mark.slow("draws and films")
 

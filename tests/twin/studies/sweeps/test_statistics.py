@@ -7,8 +7,14 @@ import pytest
 from scipy import stats
 
 from twin.studies.sweeps.design import Design, parse_variation
-from twin.studies.sweeps.sobol_indices import sobol_indices
-from twin.studies.sweeps.statistics import binomial_interval, decisive_figure, importances, pass_share, worst
+from twin.studies.sweeps.statistics import (
+    binomial_interval,
+    decisive_figure,
+    importances,
+    pass_share,
+    sobol_indices,
+    worst,
+)
 from twin.studies.sweeps.trial import OUTCOME
 
 SEEDS = 200

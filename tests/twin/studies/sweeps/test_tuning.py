@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scenarios.studies.sweeps.tuning_report import conclusions
+from scenarios.studies.sweeps.tuning import conclusions
 from twin.base.errors import VariationError
 from twin.studies.sweeps import tuning as search
 from twin.studies.sweeps.design import Points

@@ -6,8 +6,7 @@ import json
 import pytest
 
 from scenarios.metric import Metric
-from scenarios.report.baseline import BaselineError, compare, read_baseline
-from scenarios.report.files import write_json
+from scenarios.report.files import BaselineError, compare, read_baseline, write_json
 from scenarios.report.results import Results
 from scenarios.running.runs import Run
 from scenarios.shell.command_line import main

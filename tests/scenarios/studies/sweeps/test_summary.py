@@ -7,11 +7,12 @@ import pytest
 from matplotlib.image import imread
 
 from scenarios.setup import Setup
-from scenarios.studies.sweeps.findings import Swept, failures, findings, percent
 from scenarios.studies.sweeps.pictures import FEW, draw
+from scenarios.studies.sweeps.plan import Swept
+from scenarios.studies.sweeps.summary import failures, findings, percent
 from twin.base.errors import TwinError
 from twin.data.logs import columns as log_files
-from twin.studies.sweeps.table_files import ROWS, column_names, write_tables
+from twin.studies.sweeps.running import ROWS, column_names, write_tables
 from twin.studies.sweeps.trial import OUTCOME, TROUBLES
 
 NAMES = ("payload", "model.mass")
