@@ -166,7 +166,11 @@ def find(name: str) -> Entry:
         ('Hold a pose from rest, and measure the sag of the arm under each controller.', ('pose', 'duration'))
     """
     if is_program(name):
-        return _program(name)
+        if not Path(name).exists():
+            raise UnknownNameError(f"no program {name!r}")
+        module, _, kind = PROGRAM.partition(":")
+        program = getattr(importlib.import_module(module), kind)
+        return Entry(Path(name).resolve().stem, program, name, {"program": name})
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
@@ -198,19 +202,6 @@ def is_program(name: str) -> bool:
     """Return whether the name of a scenario is the path of a program in RAPID."""
     path = Path(name)
     return path.suffix.lower() in SUFFIXES or (name not in known_names() and path.is_dir())
-
-
-def _program(path: str) -> Entry:
-    """Return the scenario that runs a program.
-
-    Raises:
-        UnknownNameError: there is no such file or folder.
-    """
-    if not Path(path).exists():
-        raise UnknownNameError(f"no program {path!r}")
-    module, _, name = PROGRAM.partition(":")
-    kind = getattr(importlib.import_module(module), name)
-    return Entry(Path(path).resolve().stem, kind, path, {"program": path})
 
 
 def find_regardless(name: str) -> Entry:

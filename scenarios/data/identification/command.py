@@ -209,7 +209,7 @@ class Identify(Command):
         validation = [_source(path, robot, self) for path in self.validate]
         files = Files()
         if self.look:
-            from scenarios.data.identification.look import draw_recordings
+            from scenarios.data.identification.report import draw_recordings
 
             files.write(self.look, lambda path: draw_recordings(path, robot, sources, self.filtering()))
         with shown(1) as begin:
