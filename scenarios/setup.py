@@ -379,24 +379,15 @@ class Setup:
         """Return the controller's model of a nominal robot: with its drives, payload and changes."""
         if self.controller_payload is not None:
             robot = robot.with_payload(self.controller_payload)
-        return self.with_model_changes(robot.with_drives(self.controller_drives))
+        return _changed(robot.with_drives(self.controller_drives), self.model_changes, "model.")
 
     def model_of(self, arms: Arms) -> Robot:
         """Return the controller's model of a closed loop."""
         return arms.nominal if arms.fixed else self.controller_model(arms.nominal)
 
-    def with_model_changes(self, robot: Robot) -> Robot:
-        """Return a robot with the changes of the controller's model."""
-        return _changed(robot, self.model_changes, "model.")
-
     def with_plant_changes(self, robot: Robot) -> Robot:
         """Return a nominal robot with the changes of the plant."""
-        return _changed(robot, self.plant_changes)
-
-    @property
-    def plant_changes(self) -> tuple[tuple[str, float], ...]:
-        """Names and values of the `changes` that apply to the plant alone."""
-        return tuple(change for change in self.changes if not change[0].startswith("model."))
+        return _changed(robot, tuple(one for one in self.changes if not one[0].startswith("model.")))
 
     @property
     def model_changes(self) -> tuple[tuple[str, float], ...]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from scenarios.metric import Metric, Outcome
-from scenarios.running.diagnosis import diagnose
-from scenarios.running.runs import repeat_command
+from scenarios.running.runs import diagnose, repeat_command
 from twin.base.formatting import figure
 from twin.physics.robot.units import joint_unit
 

@@ -1,10 +1,12 @@
 """Registry of the scenarios: find one by its name or in a user's file, and make runs of it.
 
 A file is a scenario if it defines one subclass of `scenarios.Scenario`. The built-in ones are listed here.
+Their class is imported within functions, so that names and titles come at once.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import itertools
@@ -13,14 +15,13 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scenarios.options import fields
-from scenarios.scenario import Scenario, TrackingScenario
-from scenarios.setup import Setup
 from twin.base.errors import (
     PluginError,
     TwinError,
@@ -33,6 +34,8 @@ from twin.base.errors import (
 from twin.base.plugins import load_file, load_module, plugin_entries
 
 if TYPE_CHECKING:
+    from scenarios.scenario import Scenario, TrackingScenario
+    from scenarios.setup import Setup
     from twin.physics.robot.robot import Robot
 
 BUILT_IN = (
@@ -68,6 +71,8 @@ class Task(NamedTuple):
         Raises:
             VariationError: the scenario is no `TrackingScenario`.
         """
+        from scenarios.scenario import TrackingScenario
+
         if not isinstance(self.scenario, TrackingScenario):
             raise VariationError(
                 f"scenario {self.entry.name!r} is no TrackingScenario: its robot cannot be changed, and it "
@@ -127,11 +132,20 @@ def known_names() -> tuple[str, ...]:
 
 
 def titles(names: Iterable[str] = BUILT_IN) -> dict[str, str]:
-    """Return the first docstring line of scenarios by their names."""
-    entries = {name: find_regardless(name) for name in names}
-    return {
-        name: one.title if one.fault is None else describe_error(one.fault) for name, one in entries.items()
-    }
+    """Return the first docstring line of scenarios by their names, or why one cannot be loaded."""
+    return {name: _title(name) for name in names}
+
+
+def _title(name: str) -> str:
+    """Return the title of a scenario; that of a built-in one is read from the source text."""
+    if name in BUILT_IN:
+        kind = name.title().replace("_", "")  # joint_tracking -> JointTracking
+        with suppress(OSError, SyntaxError):
+            for item in ast.parse((HERE / f"{name}.py").read_text(encoding="utf-8")).body:
+                if isinstance(item, ast.ClassDef) and item.name == kind:
+                    return (ast.get_docstring(item) or "").partition("\n")[0]
+    entry = find_regardless(name)
+    return entry.title if entry.fault is None else describe_error(entry.fault)
 
 
 def find(name: str) -> Entry:
@@ -153,7 +167,11 @@ def find(name: str) -> Entry:
         ('Hold a pose from rest, and measure the sag of the arm under each controller.', ('pose', 'duration'))
     """
     if is_program(name):
-        return _program(name)
+        if not Path(name).exists():
+            raise UnknownNameError(f"no program {name!r}")
+        module, _, kind = PROGRAM.partition(":")
+        program = getattr(importlib.import_module(module), kind)
+        return Entry(Path(name).resolve().stem, program, name, {"program": name})
     if name.endswith(".py"):
         if not Path(name).is_file():
             raise UnknownNameError(f"no scenario file {name!r}")
@@ -187,25 +205,14 @@ def is_program(name: str) -> bool:
     return path.suffix.lower() in SUFFIXES or (name not in known_names() and path.is_dir())
 
 
-def _program(path: str) -> Entry:
-    """Return the scenario that runs a program.
-
-    Raises:
-        UnknownNameError: there is no such file or folder.
-    """
-    if not Path(path).exists():
-        raise UnknownNameError(f"no program {path!r}")
-    module, _, name = PROGRAM.partition(":")
-    kind = getattr(importlib.import_module(module), name)
-    return Entry(Path(path).resolve().stem, kind, path, {"program": path})
-
-
 def find_regardless(name: str) -> Entry:
     """Return the scenario as `find` does; a file that is no valid scenario becomes one whose runs fail.
 
     Raises:
         UnknownNameError: there is no such scenario or file.
     """
+    from scenarios.scenario import Scenario
+
     try:
         return find(name)
     except UnknownNameError:
@@ -216,6 +223,9 @@ def find_regardless(name: str) -> Entry:
 
 def failing(entry: Entry, fault: TwinError) -> Task:
     """Return a task that ends with a fault, without the options of its scenario, which may be invalid."""
+    from scenarios.scenario import Scenario
+    from scenarios.setup import Setup
+
     return Task(replace(entry, kind=Scenario, given={}, fault=fault), Scenario(), Setup())
 
 
@@ -270,6 +280,8 @@ def _entry(name: str, module: ModuleType, where: str) -> Entry:
         PluginError: its class has no docstring.
         TwinError: the module defines no subclass of `Scenario`, or several, or has the form of version 0.2.
     """
+    from scenarios.scenario import Scenario
+
     kinds = [
         one
         for one in vars(module).values()

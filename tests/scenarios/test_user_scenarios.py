@@ -290,6 +290,7 @@ def test_registry_lists_every_file_that_is_a_scenario():
     for name in registry.BUILT_IN:
         assert registry.find(name).kind.__module__ == f"scenarios.{name}"
         assert registry.find(name).fault is None
+    assert registry.titles() == {name: registry.find(name).title for name in registry.BUILT_IN}
 
 
 @pytest.fixture

@@ -191,7 +191,7 @@ class Identify(Command):
         _require_together(self)
 
         import twin
-        from scenarios.data.identification.report import Report
+        from scenarios.data.identification.report import Report, draw_recordings
         from twin.data.identification.deviations import check_bias
         from twin.data.identification.physical import file_findings, physical_solution
         from twin.data.identification.robot_file import require_place, write_robot_file
@@ -209,8 +209,6 @@ class Identify(Command):
         validation = [_source(path, robot, self) for path in self.validate]
         files = Files()
         if self.look:
-            from scenarios.data.identification.look import draw_recordings
-
             files.write(self.look, lambda path: draw_recordings(path, robot, sources, self.filtering()))
         with shown(1) as begin:
             found: Identification = twin.identify(
@@ -230,7 +228,8 @@ class Identify(Command):
         files.write(self.json, report.write_json)
         files.write(self.picture, report.draw)
         if (out := self.out) and solution is not None and not stops:
-            files.write_several(lambda: write_robot_file(solution, out, _origin(call.words)))
+            origin = f"By `{shlex.join(['irb-twin', *call.words])}`, {date.today().isoformat()}"
+            files.write_several(lambda: write_robot_file(solution, out, origin))
         page = console()
         page.print(*report.tables(), sep="\n")
         return _status(files.name(page), stops, self.out)
@@ -269,11 +268,6 @@ def _delay(word: str) -> float | Literal["auto"]:
         raise WrongUse(f"--delay {word}: expected seconds, as 0.004, or auto") from None
 
 
-def _origin(words: Sequence[str]) -> str:
-    """Return the command and today's date, as the origin of a file."""
-    return f"By `{shlex.join(['irb-twin', *words])}`, {date.today().isoformat()}"
-
-
 def _require_together(given: Identify) -> None:
     """Raise `WrongUse` for options that exclude or require each other."""
     if given.without and not given.payload and given.known_load is None:
@@ -299,17 +293,9 @@ def _require_together(given: Identify) -> None:
         if given.motor_side in ("torques", "both"):
             raise WrongUse("--torque-sensors are behind the gears: they exclude --motor-side torques")
     of_arm = (
-        "physical",
-        "out",
-        "both_sides",
-        "split",
-        "validate",
-        "picture",
-        "check_bias",
-        "friction",
-        "look",
+        "physical", "out", "both_sides", "split", "validate", "picture", "check_bias", "friction", "look",
         "weights",
-    )
+    )  # fmt: skip
     if given.known_load is not None and given.payload:
         raise WrongUse("--known-load identifies the gains of the drives: it excludes --payload")
     for name in of_arm:

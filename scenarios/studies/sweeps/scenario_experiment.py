@@ -20,9 +20,8 @@ from scenarios.judging.tracking import ERROR, RATIO, tracking_metrics
 from scenarios.metric import Metric
 from scenarios.options import fields, kind_of
 from scenarios.running import registry
-from scenarios.running.diagnosis import FRICTION_CHECK
 from scenarios.running.registry import Task, scenario_argument_text
-from scenarios.running.runs import judged
+from scenarios.running.runs import FRICTION_CHECK, judged
 from scenarios.setup import Arms, Setup
 from twin.base.errors import UnknownNameError, VariationError, describe_error_with_type
 from twin.data.logs.log import Log

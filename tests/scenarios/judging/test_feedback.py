@@ -5,8 +5,7 @@ import pytest
 
 from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics, recursion
 from scenarios.judging.tracking import tracking_verdict
-from scenarios.running.diagnosis import diagnose
-from scenarios.running.runs import Run
+from scenarios.running.runs import Run, diagnose
 from tests.support import tasks
 
 

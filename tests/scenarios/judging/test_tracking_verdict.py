@@ -20,8 +20,7 @@ from scenarios.report import page
 from scenarios.report.files import compare, read_baseline, write_json, write_junit, write_markdown
 from scenarios.report.report import scenario_report, total, validation_total
 from scenarios.report.results import Results
-from scenarios.running.diagnosis import diagnose
-from scenarios.running.runs import Run, repeat_command, run_one
+from scenarios.running.runs import Run, diagnose, repeat_command, run_one
 from scenarios.setup import Setup
 from scenarios.shell.command_line import main
 from tests.support import tasks

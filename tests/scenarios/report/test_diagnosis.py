@@ -6,8 +6,7 @@ import pytest
 
 from scenarios.metric import Metric
 from scenarios.running import registry
-from scenarios.running.diagnosis import diagnose
-from scenarios.running.runs import Run, run_one
+from scenarios.running.runs import Run, diagnose, run_one
 from tests.support import tasks, user_scenarios
 from tests.support.example_logs import made_up_run, made_up_task
 

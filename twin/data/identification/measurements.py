@@ -24,7 +24,6 @@ from twin.base.errors import IdentificationError
 from twin.base.formatting import short_repr
 from twin.data.identification.torque_model import Motion, TorqueModel, shaft_speeds
 from twin.data.logs.log import Log
-from twin.data.logs.recordings.even_time import parts_between_gaps, with_even_times
 from twin.data.logs.recordings.faults import (
     frozen_torques,
     jumps,
@@ -34,7 +33,12 @@ from twin.data.logs.recordings.faults import (
     without_spikes,
 )
 from twin.data.logs.recordings.finding import Finding, joint_names
-from twin.data.logs.recordings.torque_recording import TorqueRecording, torque_recording
+from twin.data.logs.recordings.torque_recording import (
+    TorqueRecording,
+    parts_between_gaps,
+    torque_recording,
+    with_even_times,
+)
 from twin.physics.robot.robot import Robot
 
 ORDER = 4

@@ -12,7 +12,7 @@ from tests.support.identified_arms import excited, slides_as_it_starts
 from twin.data.identification.alternatives import alternatives, percent_of
 from twin.data.identification.measurements import cured_parts, differences, filtered_measurements
 from twin.data.identification.torque_model import TorqueModel
-from twin.data.logs.recordings.even_time import with_even_times
+from twin.data.logs.recordings.torque_recording import with_even_times
 
 pytestmark = [
     pytest.mark.slow("fits recordings"),
