@@ -1,20 +1,19 @@
 """Rooms (packages) import in one direction, files are short, and only the engine room imports PyBullet."""
 
-import ast
+import graphlib
 import importlib
 import re
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import twin
+from tests.support.house import HOUSE, entered, imported, imports
 from twin.base.wings import WINGS, from_above
 
-HOUSE = Path(twin.__file__).parents[1]
 ORDER = (
     "urdf", "twin.base",
     "twin.physics", "twin.physics.rotations", "twin.physics.multibody", "twin.physics.robot.drives",
@@ -59,18 +58,11 @@ def rooms():
 ROOMS = rooms()
 
 
-def imported(file):
-    """Yield the names of modules that a file imports, at its top or within a function.
-
-    A file that is run as a script starts the command line, which nothing that imports it does.
-    """
-    text = file.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[0]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+def modules_of(file):
+    """Yield the names that a file imports, each as a module and as a name of one."""
+    for module, name in imported(file):
+        yield module
+        yield f"{module}.{name}".rstrip(".")
 
 
 def room_of(module):
@@ -90,7 +82,7 @@ def test_room_imports_only_from_rooms_below_it(room):
     upwards = {
         f"{file.relative_to(HOUSE)} imports {module}"
         for file in ROOMS[room]
-        for module in imported(file)
+        for module in modules_of(file)
         if (source := room_of(module)) is not None and ORDER.index(source) > ORDER.index(room)
     }
     assert not upwards
@@ -104,7 +96,7 @@ def test_functions_above_exist():
         for file in files
         for name in re.findall(r'from_above\("([\w.]+)"\)', file.read_text(encoding="utf-8"))
     }
-    assert len(names) == 3
+    assert len(names) == 5
     for name in names:
         assert callable(from_above(name))
 
@@ -115,12 +107,43 @@ def test_file_has_at_most_700_lines(room):
     assert max(lengths.values()) <= LONGEST, max(lengths, key=lambda name: lengths[name])
 
 
+def test_no_files_import_each_other_in_a_circle():
+    """Also not for type checkers, or within a function."""
+    graph = imports()
+    assert sum(map(len, graph.values())) > 1500
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"a circle of imports: {' <- '.join(error.args[1])}")
+
+
+def test_nothing_below_imports_abb():
+    above = ("twin.abb", "scenarios.abb")
+    assert not [
+        (module, name)
+        for module, names in imports().items()
+        for name in names
+        if name.startswith(above) and not module.startswith(above)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most", "words"),
+    [
+        (35, "list"),
+        (70, "run joint_tracking --duration 0.1"),
+    ],
+)
+def test_a_command_enters_few_files(most, words):
+    assert entered(*words.split()) <= most
+
+
 def test_only_the_engine_room_imports_pybullet():
     importing_rooms = {
         room_of_file(file)
         for files in ROOMS.values()
         for file in files
-        if any(module.partition(".")[0].startswith("pybullet") for module in imported(file))
+        if any(module.partition(".")[0].startswith("pybullet") for module in modules_of(file))
     }
     assert importing_rooms == {"twin.physics.engine"}
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from twin.abb.rapid.programs import Program, Task
     from twin.abb.rapid.recorder import Note
     from twin.physics.robot.robot import Robot
-    from twin.studies.cell.cell import Cell
-    from twin.studies.cell.clearance import Closest
+    from twin.studies.cell.cell import Cell, Closest
 
 
 class Check(Command):

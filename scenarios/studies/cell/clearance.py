@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from scenarios.running.registry import Task
     from scenarios.setup import Setup
     from twin.physics.robot.robot import Robot
-    from twin.studies.cell.cell import Cell
-    from twin.studies.cell.clearance import Closest
+    from twin.studies.cell.cell import Cell, Closest
 
 
 def with_cell(task: Task, cell: Cell) -> Task:

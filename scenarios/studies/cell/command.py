@@ -17,8 +17,7 @@ from twin.base.formatting import literal
 if TYPE_CHECKING:
     from scenarios.metric import Metric
     from twin.data.logs.log import Log
-    from twin.studies.cell.cell import Cell
-    from twin.studies.cell.clearance import Closest
+    from twin.studies.cell.cell import Cell, Closest
 
 
 class ShowCell(Command):

@@ -10,7 +10,8 @@ from twin.abb.egm.robot.guided_arm import GuidedArm
 from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 
 if TYPE_CHECKING:
-    from twin.studies.cell.clearance import Clearance, Nearest
+    from twin.studies.cell.cell import Nearest
+    from twin.studies.cell.clearance import Clearance
 
 LOOK = 5
 """Cycles between two looks at the distances, each of which costs some 0.6 ms of the 20 ms."""

@@ -1,6 +1,6 @@
+from .cell import Closest as Closest
+from .cell import Nearest as Nearest
 from .clearance import Clearance as Clearance
-from .clearance import Closest as Closest
-from .clearance import Nearest as Nearest
 from .clearance import least_distance as least_distance
 from .reach import Envelope as Envelope
 from .reach import PlaneMap as PlaneMap

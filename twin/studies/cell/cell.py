@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from twin.base.arrays import Floats
-from twin.base.errors import CellError, RobotError, near
+from twin.base.errors import CellError, RobotError, near, printable
+from twin.base.wings import from_above
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.physics.robot.loading.urdf_document import parse_numbers, read_document
@@ -23,7 +24,9 @@ from twin.physics.robot.robot import Robot
 if TYPE_CHECKING:
     from twin.data.logs.log import Log
     from twin.physics.robot.robot import Robot
-    from twin.studies.cell.clearance import Closest, Nearest
+
+DEEPEST = 0.020
+"""Depth of an overlap in [m] up to which the distance is exact; below it only its sign is."""
 
 LARGEST = 20.0
 """Length of a cell, in [m], beyond which its unit is doubted."""
@@ -358,6 +361,62 @@ class PairRule(NamedTuple):
     margin: float | None
 
 
+class Nearest(NamedTuple):
+    """Distance of a pair.
+
+    Attributes:
+        distance: in [m]; negative for an overlap, whose depth is exact down to `DEEPEST`.
+        margin: margin of the pair, in [m].
+        pair: names of the two bodies.
+        points: (2, 3) nearest points in the base frame, in [m].
+    """
+
+    distance: float
+    margin: float
+    pair: tuple[str, str]
+    points: Floats
+
+    @property
+    def clearance(self) -> float:
+        """Distance less the margin, in [m]."""
+        return self.distance - self.margin
+
+    @property
+    def names(self) -> str:
+        """The names of the pair on one line, unprintable characters escaped."""
+        return printable(" - ".join(self.pair))
+
+    @property
+    def text(self) -> str:
+        """The distance in millimetres, "deeper than 20 mm" for a deep overlap."""
+        if self.distance < -DEEPEST:
+            return f"deeper than {1e3 * DEEPEST:.0f} mm"
+        return f"{1e3 * self.distance:.1f} mm"
+
+
+@dataclass(frozen=True, eq=False)
+class Closest:
+    """Nearest approach of a motion.
+
+    Attributes:
+        nearest: the pair, with its distance and points.
+        t: its time, in [s].
+        q: (n,) joint angles there, in [rad].
+        bound: what the distance less the margin is proven not to fall below, in [m].
+        proven: whether the motion between the samples is known, so that the bound is a proof.
+        samples: number of samples.
+        lost_at: time in [s] from which the log has no finite joint angles, so that nothing is known; or None.
+    """
+
+    nearest: Nearest
+    t: float
+    q: Floats
+    bound: float
+    proven: bool
+    samples: int
+    lost_at: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Cell around a robot; read it with `load_cell`.
@@ -410,15 +469,11 @@ class Cell:
             robot: the robot.
             q: (n,) joint angles, in [rad].
         """
-        from twin.studies.cell.clearance import Clearance
-
-        return Clearance(robot, self).all_pairs(q)
+        return from_above("twin.studies.cell.clearance.Clearance")(robot, self).all_pairs(q)
 
     def least_distance(self, log: Log) -> Closest:
         """Return the nearest approach of a log, with its proof; see `twin.cell.least_distance`."""
-        from twin.studies.cell.clearance import least_distance
-
-        return least_distance(self, log)
+        return from_above("twin.studies.cell.clearance.least_distance")(self, log)
 
 
 def load_cell(path: str | Path) -> Cell:

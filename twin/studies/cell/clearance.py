@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from twin.base.arrays import Floats
-from twin.base.errors import CellError, near, printable
+from twin.base.errors import CellError, near
 from twin.data.logs.log import Log
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.robot.evaluation import joint_vectors
 from twin.physics.robot.robot import Robot
 from twin.studies.cell.cell import (
+    DEEPEST,
+    Closest,
+    Nearest,
     Solid,
     arm_solids,
     body_name,
@@ -37,8 +40,6 @@ if TYPE_CHECKING:
     from twin.studies.cell.cell import Cell
 
 TOOL = "tool"
-DEEPEST = 0.020
-"""Depth of an overlap in [m] up to which the distance is exact; below it only its sign is."""
 
 PRECISIONS = 1e-7, 1e-6
 """Tolerances of a distance, in [m]; the second is tried where the iteration fails with the first."""
@@ -49,39 +50,6 @@ BLOCK = 64
 
 FAR = 1e6
 """Distance in [m] beyond which the iteration has failed."""
-
-
-class Nearest(NamedTuple):
-    """Distance of a pair.
-
-    Attributes:
-        distance: in [m]; negative for an overlap, whose depth is exact down to `DEEPEST`.
-        margin: margin of the pair, in [m].
-        pair: names of the two bodies.
-        points: (2, 3) nearest points in the base frame, in [m].
-    """
-
-    distance: float
-    margin: float
-    pair: tuple[str, str]
-    points: Floats
-
-    @property
-    def clearance(self) -> float:
-        """Distance less the margin, in [m]."""
-        return self.distance - self.margin
-
-    @property
-    def names(self) -> str:
-        """The names of the pair on one line, unprintable characters escaped."""
-        return printable(" - ".join(self.pair))
-
-    @property
-    def text(self) -> str:
-        """The distance in millimetres, "deeper than 20 mm" for a deep overlap."""
-        if self.distance < -DEEPEST:
-            return f"deeper than {1e3 * DEEPEST:.0f} mm"
-        return f"{1e3 * self.distance:.1f} mm"
 
 
 class Clearance:
@@ -333,29 +301,6 @@ STRIDE = 64
 
 BATCH = 64
 """Intervals that are halved together, which is faster than one by one although more of them are halved."""
-
-
-@dataclass(frozen=True, eq=False)
-class Closest:
-    """Nearest approach of a motion.
-
-    Attributes:
-        nearest: the pair, with its distance and points.
-        t: its time, in [s].
-        q: (n,) joint angles there, in [rad].
-        bound: what the distance less the margin is proven not to fall below, in [m].
-        proven: whether the motion between the samples is known, so that the bound is a proof.
-        samples: number of samples.
-        lost_at: time in [s] from which the log has no finite joint angles, so that nothing is known; or None.
-    """
-
-    nearest: Nearest
-    t: float
-    q: Floats
-    bound: float
-    proven: bool
-    samples: int
-    lost_at: float | None = None
 
 
 def least_distance(cell: Cell, log: Log) -> Closest:
