@@ -18,7 +18,7 @@ HOUSE = Path(twin.__file__).parents[1]
 ORDER = (
     "urdf", "twin.base",
     "twin.physics", "twin.physics.rotations", "twin.physics.multibody", "twin.physics.robot.drives",
-    "twin.physics.robot", "twin.physics.robot.loading", "twin.physics.robot.export",
+    "twin.physics.robot",
     "twin.physics.kinematics", "twin.physics.dynamics", "twin.physics.dynamics.symbolic",
     "twin.data.logs.recordings",
     "twin.physics.trajectories", "twin.abb.rapid", "twin.physics.engine.window", "twin.physics.engine",

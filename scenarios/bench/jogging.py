@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from twin.base.errors import RobotError, UnreachableError
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.kinematics.inverse import inverse_kinematics
-from twin.physics.kinematics.numerical_inverse import numerical_inverse_kinematics
+from twin.physics.kinematics.inverse import inverse_kinematics, numerical_inverse_kinematics
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Samples
 

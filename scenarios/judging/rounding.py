@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
-from twin.physics.multibody.composite_bodies import mass_matrix
-from twin.physics.multibody.recursions import placements
+from twin.physics.multibody.recursions import mass_matrix, placements
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun

@@ -18,9 +18,9 @@ from twin.physics.dynamics.equation_of_motion import (
     mass_matrix,
 )
 from twin.physics.robot.dh import DH, dh_transforms
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.robot import GRAVITY, Robot
 
 ARMS = 8

@@ -18,7 +18,7 @@ from twin.physics.kinematics.differential import inverse_acceleration, inverse_v
 from twin.physics.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
 from twin.physics.multibody import recursions
 from twin.physics.robot.dh import DH, dh_poses
-from twin.physics.robot.loading.dh_tables import dh_robot
+from twin.physics.robot.dh_tables import dh_robot
 from twin.physics.robot.robot import Robot
 from twin.physics.rotations.linear_maps import singular_values
 

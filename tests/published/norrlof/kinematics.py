@@ -15,7 +15,7 @@ from twin.physics.kinematics.forward import (
 )
 from twin.physics.kinematics.inverse import main_axis_angles
 from twin.physics.robot.dh import DH, dh_poses, dh_transforms
-from twin.physics.robot.loading.loading import load
+from twin.physics.robot.loading import load
 from twin.physics.robot.robot import Robot
 from twin.physics.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 

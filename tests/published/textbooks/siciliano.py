@@ -22,7 +22,7 @@ from tests.published.items import Finding, Item, against_printed, computes
 from twin.data.logs.log import Log
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.robot.dh import DH
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.trajectories.joint_trajectories import timed_trapezoid
 from twin.physics.trajectories.sampling import Reference, Samples, State
 

@@ -18,8 +18,7 @@ from twin.abb.egm.wire.messages import MODULUS, MotionState, RobotMessage
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError
 from twin.data.logs.log import Log
-from twin.physics.trajectories.joint_trajectories import Trajectory
-from twin.physics.trajectories.limits import quintic
+from twin.physics.trajectories.joint_trajectories import Trajectory, quintic
 from twin.physics.trajectories.sampling import Samples
 from twin.studies.learning.learned_input import LearnedInput
 

@@ -21,7 +21,7 @@ from twin.data.identification.least_squares import fitted, triangles
 from twin.data.identification.measurements import Measurements, motion_at
 from twin.data.identification.torque_model import TorqueModel, friction_of, identifiable, shaft_speeds
 from twin.data.logs.recordings.finding import Finding, joint_names
-from twin.physics.robot.loading.loading import load, robot_names
+from twin.physics.robot.loading import load, robot_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

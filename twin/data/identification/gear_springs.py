@@ -36,7 +36,7 @@ from twin.data.identification.measurements import (
     sample_blocks,
 )
 from twin.data.identification.torque_model import TorqueModel
-from twin.physics.dynamics.parameters import DRIVE
+from twin.physics.dynamics.regressor import DRIVE
 from twin.physics.robot.drives.drives import MOTOR
 
 CERTAIN = 3.0

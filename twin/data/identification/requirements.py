@@ -10,7 +10,7 @@ from twin.base.errors import IdentificationError, IdentificationWarning
 from twin.data.identification.least_squares import SINGULAR, Fit, Triangles
 from twin.data.identification.measurements import Measurements, motion_at
 from twin.data.identification.torque_model import TorqueModel
-from twin.physics.robot.loading.loading import robot_facts
+from twin.physics.robot.loading import robot_facts
 from twin.physics.robot.robot import Robot
 
 STANDS_STILL = 0.01

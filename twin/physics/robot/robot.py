@@ -30,7 +30,7 @@ from twin.physics.robot.drives.drives import Drives, known_mode
 from twin.physics.robot.units import joint_unit, shown, within_reach
 
 if TYPE_CHECKING:
-    from twin.physics.multibody.single_sample import SingleSample
+    from twin.physics.multibody.kernels import SingleSample
     from twin.physics.robot.drives.drive_step import DriveModel
     from twin.studies.views.plots import Plot
 
@@ -175,7 +175,7 @@ class Robot(Portable):
         tool_reason: why that frame was taken, "" if the file or the caller names it.
         notes: a sentence for each odd statement of its URDF, and what is made of it.
         locked: positions of the joints of the URDF that do not move, in [rad] or [m], see
-            `twin.robot.locking`.
+            `twin.robot.loops`.
         drive_mode: drive model, one of `twin.robot.drives.drives.MODES`; with `"ideal"` the joints get the
             demanded torque, up to `tau_max`, and the robot is its rigid body alone.
 
@@ -371,7 +371,7 @@ class Robot(Portable):
     @cached_property
     def single_sample(self) -> SingleSample:
         """Compiled functions for a single sample, with checks of their arguments."""
-        from twin.physics.multibody.single_sample import SingleSample
+        from twin.physics.multibody.kernels import SingleSample
 
         return SingleSample(self.n, self.kernels, self.tree.inertias, self.gravity, self.has_inertia)
 

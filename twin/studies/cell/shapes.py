@@ -14,9 +14,9 @@ from scipy.spatial.transform import Rotation
 from twin.base.arrays import Floats
 from twin.base.errors import CellError, RobotError
 from twin.physics.kinematics.forward import link_poses
-from twin.physics.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
-from twin.physics.robot.loading.urdf_document import parse_numbers, read_document
+from twin.physics.robot.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.physics.robot.robot import Robot
+from twin.physics.robot.urdf_document import parse_numbers, read_document
 
 if TYPE_CHECKING:
     from twin.studies.cell.cell import Cell

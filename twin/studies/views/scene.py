@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from twin.data.logs.figures import tool_distance
 from twin.data.logs.log import Log
 from twin.physics.kinematics.forward import link_poses
-from twin.physics.robot.loading.link_shapes import link_shapes
+from twin.physics.robot.link_shapes import link_shapes
 from twin.physics.robot.robot import Robot
 from twin.physics.rotations.rotations import quaternion_from_matrix
 from twin.physics.trajectories.joint_paths import NEAR_SINGULAR, singular_distances

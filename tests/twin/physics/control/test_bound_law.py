@@ -8,9 +8,8 @@ import pytest
 import controllers
 import twin
 from twin.base.errors import ControllerError
-from twin.physics.control.bound_law import bound
 from twin.physics.control.closed_loop import run_closed_loop
-from twin.physics.control.control_law import ControlLaw, compiled_law
+from twin.physics.control.control_law import ControlLaw, bound, compiled_law
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.robot.drives.sensors import Sensors
 

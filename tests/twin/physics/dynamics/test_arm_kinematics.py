@@ -9,8 +9,7 @@ from tests.support import small_robots
 from tests.support.dh_tables import plain
 from tests.support.random_trees import interpreted
 from twin.base.errors import RobotError, UnknownNameError
-from twin.physics.dynamics.symbolic.arm_kinematics import arm_kinematics, chain_kinematics
-from twin.physics.dynamics.symbolic.trees import formulas
+from twin.physics.dynamics.symbolic.trees import arm_kinematics, chain_kinematics, formulas
 from twin.physics.robot.dh import dh_transforms
 
 

@@ -14,6 +14,7 @@ from tests.support.random_trees import interpreted, random_urdf
 from tests.support.refusals import refused
 from tests.support.small_robots import inertial
 from twin.base.errors import RobotError, UnknownNameError
+from twin.physics.dynamics.symbolic.euler_lagrange import trigonometric_sum
 from twin.physics.dynamics.symbolic.trees import (
     formulas,
     main_axes_dynamics,
@@ -21,7 +22,6 @@ from twin.physics.dynamics.symbolic.trees import (
     tree_dynamics,
     two_link_dynamics,
 )
-from twin.physics.dynamics.symbolic.trigonometric_sums import trigonometric_sum
 
 pytestmark = pytest.mark.slow("derives equations as sums")
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from twin.physics.kinematics.joint_turns import (
+from twin.physics.kinematics.spherical_wrist import (
     LIMIT_TOLERANCE,
     PER_TURN,
     TURN,

@@ -11,7 +11,7 @@ from tests.support.laboratory_arms import SEVEN, laboratory_arm, urdf_of
 from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from twin.base.errors import UnreachableError
-from twin.physics.kinematics.numerical_inverse import numerical_inverse_kinematics
+from twin.physics.kinematics.inverse import numerical_inverse_kinematics
 
 
 def missed(robot, q, T, tool=None):

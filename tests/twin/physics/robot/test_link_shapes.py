@@ -11,7 +11,7 @@ import twin
 from tests.support.small_robots import arm, inertial
 from twin.base.errors import RobotError, ShapeWarning
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.loading import link_shapes
+from twin.physics.robot import link_shapes
 from twin.physics.robot.robot import Frame
 
 ORIGIN = '<origin xyz="0.3 0.2 0.1" rpy="0.4 0.5 0.6"/>'

@@ -9,7 +9,7 @@ import trimesh
 import twin
 from tests.support.shared_data import shared_folder
 from twin.base.errors import RobotError
-from twin.physics.robot.loading.mesh_bodies import (
+from twin.physics.robot.link_shapes import (
     bodies_of_urdf,
     body_of_file,
     body_of_mesh,

@@ -8,8 +8,8 @@ import pytest
 import twin
 from tests.support.foreign_urdf import chain, frame, joint, link, robot
 from twin.data.identification.torque_model import base_parameters
-from twin.physics.robot.loading.model_check import check_model
-from twin.physics.robot.loading.printed_numbers import exact_angle, exact_axis
+from twin.physics.robot.model_check import check_model
+from twin.physics.robot.urdf_document import exact_angle, exact_axis
 
 ANGLES = [
     ("1.5708", 90), ("-1.5708", -90), ("3.14159", 180), ("0.785398", 45), ("1.57", 90), ("3.14", 180),

@@ -9,8 +9,8 @@ from tests.support.small_robots import one_step_error
 from twin.base.errors import ModelWarning, RobotError
 from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.urdf_document import read_document
-from twin.physics.robot.loading.urdf_reader import faults
+from twin.physics.robot.urdf_document import read_document
+from twin.physics.robot.urdf_reader import faults
 
 TEXT = """<robot name="arm">
 <link name="base"/>
@@ -187,7 +187,7 @@ def test_files_that_would_take_hours_are_refused(path, monkeypatch):
     path.write_text(TEXT.replace("</robot>", '<link name="x"/>' * 600 + "</robot>"), encoding="utf-8")
     with pytest.raises(RobotError, match="has 602 links, expected at most 500"):
         twin.load(path)
-    monkeypatch.setattr("twin.physics.robot.loading.urdf_document.LARGEST", 1000)
+    monkeypatch.setattr("twin.physics.robot.urdf_document.LARGEST", 1000)
     with pytest.raises(RobotError, match="is larger than 0 MB"):
         twin.load(path)
 

@@ -15,7 +15,7 @@ from twin.base.arrays import Floats
 from twin.base.errors import EgmError
 from twin.base.jit import compiled
 from twin.physics.kinematics.forward import tool_pose
-from twin.physics.kinematics.numerical_inverse import arm_length
+from twin.physics.kinematics.inverse import arm_length
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.joint_paths import nearest_singularity

@@ -20,7 +20,7 @@ from twin.physics.multibody.axis_torques import Cylinder, Spring
 from twin.physics.multibody.tree import frozen
 from twin.physics.robot import open_chain, write_mjcf
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.link_shapes import link_shapes
+from twin.physics.robot.link_shapes import link_shapes
 
 DT = 1e-3
 POSE = np.array([0.2, -0.1, 0.15, 0.4, 0.7, -0.5])

@@ -17,8 +17,8 @@ from tests.support.small_robots import arm, inertial, joint
 from twin.base.errors import ExportWarning, RobotError
 from twin.physics.multibody.tree import frozen
 from twin.physics.robot import write_urdf
-from twin.physics.robot.export.urdf_export import urdf_document
-from twin.physics.robot.loading.link_shapes import link_shapes
+from twin.physics.robot.export import urdf_document
+from twin.physics.robot.link_shapes import link_shapes
 
 
 def exported(robot, folder, name="exported.urdf"):
