@@ -169,7 +169,7 @@ def is_compiled(law: Law) -> bool:
     `functools.wraps` copies the mark of a wrapped law, so the mark holds the code object that was marked.
 
     Example:
-        >>> from controllers.pd import pd
+        >>> from controllers.pid import pd
         >>> from twin.physics.control.control_law import is_compiled
         >>> is_compiled(pd), is_compiled(lambda state, wanted, parameters, memory, model: 0.0 * state.q)
         (True, False)

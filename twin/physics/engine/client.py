@@ -1,7 +1,4 @@
-"""Connection to a PyBullet server, one per world, and the suppression of PyBullet's output.
-
-A URDF as PyBullet itself reads it, for a comparison with the robot of the twin.
-"""
+"""Connections to PyBullet's servers, one per world, with a window or without, and its output suppressed."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ import sys
 import tempfile
 import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +23,7 @@ from twin.physics.robot.robot import Robot
 from twin.physics.robot.urdf_document import read_document
 
 if TYPE_CHECKING:
+    from twin.physics.engine.window.bench import Bench, Offered, Watched
     from twin.physics.engine.window.x11_window import WindowWatch
 
 _lock = threading.Lock()
@@ -174,6 +173,60 @@ def disconnect(client: Any, watch: WindowWatch | None = None, *, beside_window: 
         client._client = -1
     if watch is not None:
         watch.close()
+
+
+class WindowClient(Client):
+    """Server of a window; it warns on the console when a drawing has to be repeated."""
+
+    def __getattr__(self, name: str) -> Any:
+        call = super().__getattr__(name)
+        return suppress_output(errors=False)(call) if name.startswith("addUserDebug") else call
+
+
+def connected_window() -> tuple[Any, WindowWatch]:
+    """Return the server of a new window that fits the screen, and the watch over its connection.
+
+    Raises:
+        TwinError: PyBullet is not installed, there is no display, or a window is open already.
+    """
+    from twin.physics.engine.window.x11_window import LARGE, WindowWatch
+
+    require_engine()
+    watch = WindowWatch()
+    width, height = (min(large, room) for large, room in zip(LARGE, watch.screen, strict=True))
+    try:
+        # If it cannot open its window it ends the process, with the reason on standard error.
+        with opening, suppress_output(errors=False):
+            while keeping_zero:
+                keeping_zero.pop().disconnect()
+            client = WindowClient(pybullet.GUI, options=f"--width={width} --height={height}")
+    except pybullet.error as error:
+        watch.close()
+        raise TwinError("one window is open already, and PyBullet allows one a process") from error
+    if client._client != 0:
+        disconnect(client, watch)
+        raise TwinError("the window needs PyBullet's client 0, which this program uses for something else")
+    watch.find_connections()
+    return client, watch
+
+
+def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] | None = None) -> Bench:
+    """Return a window that shows an arm, with the given controls or the usual ones; see `twin.engine.window.bench`.
+
+    Raises:
+        TwinError: there is no display, or a window is open already.
+    """
+    # Modules for windows are imported only if there is a window.
+    from twin.physics.engine.window.bench import Bench
+    from twin.physics.engine.window.controls import Controls
+
+    client, watch = connected_window()
+    close = partial(disconnect, client, watch)
+    try:
+        return Bench(client, watch, arm, speed, close, controls or Controls)
+    except BaseException:
+        close()
+        raise
 
 
 def file_dynamics(robot: Robot, q: Floats) -> tuple[Floats, Floats]:

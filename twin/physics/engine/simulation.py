@@ -36,7 +36,7 @@ from twin.physics.engine.body import (
     tree_jacobian,
     world_axes,
 )
-from twin.physics.engine.client import CLOSED, connected, disconnect, pybullet
+from twin.physics.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
 from twin.physics.engine.drives import EngineDrives
 from twin.physics.kinematics.forward import tool_pose as checked_tool
 from twin.physics.multibody.axis_torques import total_torque
@@ -95,12 +95,10 @@ class Simulation(AbstractContextManager):
         self._client = connected()
         try:
             self._build()
-            # Modules for windows are imported only if there is a window.
             if gui:
-                from twin.physics.engine.window_client import open_bench
-
                 self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
             elif real_time:
+                # Modules for windows are imported only if there is a window.
                 from twin.physics.engine.window.bench import RealTimeClock
 
                 self._pace = RealTimeClock(self.time_step)

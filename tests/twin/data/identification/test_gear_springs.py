@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from controllers.pd import PD
+from controllers.pid import PD
 from scenarios.shell.command_line import main
 from tests.support import tasks
 from twin.data.identification.gear_springs import gear_springs
