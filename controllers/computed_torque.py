@@ -1,4 +1,4 @@
-"""Computed torque: the model's torque for the reference acceleration plus feedback.
+"""Computed torque: the model's torque for the reference acceleration plus feedback; and its observer.
 
     tau = M(q) [qdd_ref + Kv (qd_ref - qd) + Kp (q_ref - q)] + C(q, qd) qd + g(q)
     Kp = diag(omega_i^2),  Kv = diag(2 omega_i)                 (Aliaga 2019, eqs. (2.28)-(2.29))
@@ -15,11 +15,10 @@ F is the friction in the coming step: its level at the measured speed, its sign 
 speed `qd + T a` after the period T (`robot/drives/drive_step.py`).  On a plant with the same drives this
 is exact, also at reversals.
 
-Computed torque with a disturbance observer, which finds and cancels torques that the model lacks.
-
-The plant moves by `qd+ = qd + T qdd` under the torque tau of its motors and a disturbance d: an unknown
-payload, another friction, a push.  From the speeds at both ends of a period, the model's torque for this
-motion less that of the motors is the disturbance of the period,
+The disturbance observer finds and cancels torques that the model lacks.  The plant moves by `qd+ = qd + T
+qdd` under the torque tau of its motors and a disturbance d: an unknown payload, another friction, a push.
+From the speeds at both ends of a period, the model's torque for this motion less that of the motors is the
+disturbance of the period,
 
     d_k = M(q_k) (qd_{k+1} - qd_k) / T + C qd_k + g(q_k) + A (qd_{k+1} - qd_k) / T + F_k - tau_k,
 

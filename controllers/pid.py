@@ -1,4 +1,4 @@
-"""Proportional-derivative feedback, without and with compensation of gravity.
+"""Feedback of each joint: proportional-derivative, with compensation of gravity, or with an integral.
 
     PD:         tau = Kp (q_ref - q) + Kd (qd_ref - qd)
     PDGravity:  tau = Kp (q_ref - q) + Kd (qd_ref - qd) + g(q)
@@ -7,7 +7,7 @@ Neither contains the inertial torque of the motion, so the tracking error is abo
 Without compensation the arm also sags: at rest `Kp e = g(q_ref - e)`.  The gains are derived in
 `controllers.gains`.
 
-Proportional-integral-derivative feedback in the parallel form, with anti-windup.
+PID is in the parallel form, with anti-windup:
 
     tau = Kp e + Ki int(e dt) + Kd ed,      e = q_ref - q       (Aliaga 2019, eq. (2.27))
 

@@ -1,7 +1,4 @@
-"""Plants of closed loops, and the measurement of their motors through sensors.
-
-Plant of an arm whose motion is constrained, `phi(q) = 0`, with the forces of the constraint.
-"""
+"""Plants of closed loops, free or with a constraint `phi(q) = 0`, and the measurement of their motors."""
 
 from typing import Protocol, cast
 

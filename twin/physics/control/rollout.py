@@ -9,10 +9,10 @@ step, so that starts, gains, payloads and mountings can be swept:
     sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
 
 The controller must be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles the law,
-which takes about a second.  The first rollout on a machine compiles the loop, once
-for all robots and laws, which takes half a minute.  The
-machine code of the loop and of the laws in `controllers/` is cached on disk.  Rollouts are distributed over
-the cores, see `twin/base/threads.py`; the results are identical to the bit for any number of threads.
+which takes about a second.  The first rollout on a machine compiles the loop for all robots and laws, which
+takes half a minute.  The machine code of the loop and of the laws in `controllers/` is cached on disk.
+Rollouts are distributed over the cores, see `twin/base/threads.py`; the results are identical to the bit for
+any number of threads.
 """
 
 from __future__ import annotations

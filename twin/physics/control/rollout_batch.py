@@ -1,6 +1,7 @@
-"""Batch of rollouts: plants, controllers and starts, broadcast against each other, one row per rollout.
+"""Batch of rollouts: plants, controllers and starts, broadcast against each other, and its results.
 
-Results of a batch of rollouts from the records of the compiled loop: failures, violations and figures.
+Each rollout has a row.  The results follow from the records of the compiled loop: failures, violations and
+figures.
 """
 
 from __future__ import annotations

@@ -1,26 +1,23 @@
-"""Dynamic parameters, in which the dynamics of a robot are linear: those of its links, rotors and friction.
+"""Dynamic parameters, in which the dynamics of a robot are linear, and the regressor, the matrix of that.
 
     tau = Y(q, qd, qdd) pi
 
-Every link of the tree has ten parameters in the order of `Tree.inertias`: its mass, its first moments, and
-its inertia about the origin of its frame, all in that frame.  Those of the link with the flange include the
-payload.  Each active drive (`Robot.with_drives`) has four parameters.  They are the rotor's inertia at the
-motor, viscous and Coulomb friction of the shaft with friction, in joint units, and an offset, which is a
-constant torque on that shaft.
+The parameters `pi` are those of links, rotors and friction.  Every link of the tree has ten in the order of
+`Tree.inertias`: its mass, its first moments, and its inertia about the origin of its frame, all in that
+frame.  Those of the link with the flange include the payload.  Each active drive (`Robot.with_drives`) has
+four parameters.  They are the rotor's inertia at the motor, viscous and Coulomb friction of the shaft with
+friction, in joint units, and an offset, which is a constant torque on that shaft.
 
 Static friction above Coulomb friction is not linear in its parameters.  It is replaced by Coulomb friction,
 which is correct above some Stribeck speeds.
 
-Source: W. Khalil, E. Dombre, "Modeling, Identification and Control of Robots" (2002), sections 9.3 and 12.3.
+Source of the parameters: W. Khalil, E. Dombre, "Modeling, Identification and Control of Robots" (2002),
+sections 9.3 and 12.3.
 
-Regressor of a robot's dynamics, the matrix by which joint torques are linear in the dynamic parameters.
-
-    tau = Y(q, qd, qdd) pi
-
-with the parameters `pi` of `dynamics/regressor.py`.  A link moves with the velocity `v` of its frame's
-origin and the angular velocity `w`.  Newton's and Euler's equations give the force and the moment on it.  The
-torque of joint j is their power at unit speed of this joint, for which the link moves with the partial
-velocities `v_j` and `w_j`.  With the acceleration `a` of the origin minus gravity, and `h = m c`,
+In the regressor Y a link moves with the velocity `v` of its frame's origin and the angular velocity `w`.
+Newton's and Euler's equations give the force and the moment on it.  The torque of joint j is their power at
+unit speed of this joint, for which the link moves with the partial velocities `v_j` and `w_j`.  With the
+acceleration `a` of the origin minus gravity, and `h = m c`,
 
     tau_j = m (v_j . a) + h . (v_j x wd + w x (w x v_j) + a x w_j) + w_j . I wd + (w_j x w) . I w,
 
@@ -28,8 +25,8 @@ all in the link's frame.  This method is independent of the recursion of `multib
 propagates forces back over the tree.  The partial velocities include closed kinematic loops,
 `q_tree = G q + g0`.
 
-Source: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapter 4; in first-moment form
-in C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986).
+Source of the method: T. Kane, D. Levinson, "Dynamics: Theory and Applications" (1985), chapter 4; in
+first-moment form in C. Atkeson, C. An, J. Hollerbach, Int. J. of Robotics Research 5 (1986).
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ def connected_window() -> tuple[Any, WindowWatch]:
 
 
 def open_bench(arm: Watched, speed: float, controls: Callable[[Bench, Any], Offered] | None = None) -> Bench:
-    """Return a window that shows an arm, with the given controls or the usual ones; see `twin.engine.window.bench`.
+    """Return a window that shows an arm, with these controls or the usual ones; see `engine.window.bench`.
 
     Raises:
         TwinError: there is no display, or a window is open already.

@@ -1,12 +1,10 @@
-"""Jacobians of the tool's coordinates, and the joint motions for a motion of the tool.
+"""Differential kinematics and statics: Jacobians of the tool's coordinates, twists and wrenches.
 
 The analytic Jacobian is the derivative of the coordinates of the tool's pose
-(`twin.kinematics.differential`), `xd = J_A qd`, as the geometric one gives the twist, `V = J qd`.  The
-two have the same position rows, and `J = T_A(x) J_A`.  Where Euler angles are singular J_A does not exist
+(`twin.kinematics.differential`), `xd = J_A qd`, as the geometric one gives the twist, `V = J qd`.  The two
+have the same position rows, and `J = T_A(x) J_A`.  Where Euler angles are singular J_A does not exist
 although the arm is free to move; the twist has no such places, hence `"twist"`, the default of the inverse
 functions.
-
-Velocities and forces of one body seen from two frames, their duality, and the mobility of a mechanism.
 
 A twist is `[v; omega]`, a wrench `[f; mu]`, linear parts first, both with respect to the origin of a frame
 and along its axes.  Power is the same in every frame, so the matrix that transforms twists from A to B

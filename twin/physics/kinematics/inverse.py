@@ -1,11 +1,11 @@
-"""Inverse kinematics: the joint angles that reach a tool pose, of an arm with a spherical wrist.
+"""Inverse kinematics: the joint angles that reach a tool pose, in closed form or by iteration.
 
-Here are the rules, checks and broadcasting; the solution itself is in `twin.kinematics.spherical_wrist`.
+For an arm with a spherical wrist, here are the rules, checks and broadcasting; the solution itself is in
+`twin.kinematics.spherical_wrist`.
 
-Inverse kinematics by iteration, for robots without a closed form and of any number of joints.
-
-Least squares by Levenberg and Marquardt: with e the error of the pose, position in lengths of the arm and
-orientation as a rotation vector, each step solves
+Iteration serves robots without a closed form and of any number of joints.  It is least squares by Levenberg
+and Marquardt: with e the error of the pose, position in lengths of the arm and orientation as a rotation
+vector, each step solves
 
     (J^T J + damping I) dq = J^T e,    damping = |e|^2 / 2
 

@@ -1,8 +1,4 @@
-"""Conversion of Denavit-Hartenberg angles to joint angles modulo 2 pi, compiled.
-
-Each operation processes all solutions of a block of poses, joint by joint.
-
-The eight solutions of an arm with a spherical wrist in closed form, compiled.
+"""The eight solutions of an arm with a spherical wrist in closed form, compiled.
 
 For every arm of the family of `twin.kinematics.inverse.arm_constants`. The method is that of Norrlöf 1999,
 eqs. (2.27)-(2.50), in his two stages: the wrist centre gives axes 1 to 3 (`main_axes`, his `ikin1`), of which
@@ -17,6 +13,9 @@ all at once, which costs a tenth.  The direction of an angle that is undefined i
 
 The wrist centre may lie beside the plane that contains axis 1 and is across axis 2, by the constant offset
 b = d_2 + d_3 (Puma). Then `theta_1 = atan2(y, x) - atan2(b, +-sqrt(x^2 + y^2 - b^2))`.
+
+Denavit-Hartenberg angles are converted to joint angles modulo 2 pi.  Each operation processes all solutions
+of a block of poses, joint by joint.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Recursions over a robot's tree: Newton-Euler, forward kinematics, the Jacobian and its time derivative.
+"""Recursions over a robot's tree: Newton-Euler, composite bodies, forward kinematics, Jacobians.
 
 They work with scalars of any type: floats, or the symbolic scalars of `multibody/trace.py`, from which
 `multibody/kernels.py` generates the compiled kernels.  3-vectors are tuples, rotations are tuples of
@@ -8,10 +8,8 @@ Source: Featherstone 2008, section 5.3, in first-moment form (`h = m c`, inertia
 which is linear in the inertial parameters; Aliaga 2019, section 2.2.2.3, with (2.21), (2.23) and (2.25)
 corrected.
 
-Mass matrix by the composite rigid body algorithm, and solution for the joint accelerations.
-
-As in `multibody/recursions.py`, the scalars may be of any type.  A body is given by `m`, `h = m c` and
-its inertia about the origin of its frame.
+The mass matrix follows from the composite rigid body algorithm, and the joint accelerations from its
+factorization.  A body is given by `m`, `h = m c` and its inertia about the origin of its frame.
 
 Source: Featherstone 2008, sections 6.2 and 6.5; the factorization `L^T D L` needs no square roots.
 """

@@ -1,13 +1,12 @@
-"""Export of a robot as a URDF, for ROS, Pinocchio, MuJoCo, PyBullet and others.
+"""Export of a robot as a URDF with its `robot.toml`, and as MJCF.
 
-The document is that of the robot's own URDF, with its names, shapes and fixed frames, and with the numbers of
-the `Robot`: bodies, limits, and a payload as a link of its own.  That of a robot without a URDF follows from
-its tree.  A moving link has the mass of its whole body, in principal axes, the form that every reader reads
-to round-off (PyBullet turns a full tensor to 1e-8 and MuJoCo to 1e-12); the links fixed to it have none.
+The URDF serves ROS, Pinocchio, MuJoCo, PyBullet and others.  It is that of the robot's own URDF, with its
+names, shapes and fixed frames, and with the numbers of the `Robot`: bodies, limits, and a payload as a link
+of its own.  That of a robot without a URDF follows from its tree.  A moving link has the mass of its whole
+body, in principal axes, the form that every reader reads to round-off (PyBullet turns a full tensor to 1e-8
+and MuJoCo to 1e-12); the links fixed to it have none.
 
-Text of a `robot.toml`, and its tables for a robot that is a URDF.
-
-Export of a robot as MJCF, the format of MuJoCo, with its drives, springs, balancers and closed loops.
+MJCF, the format of MuJoCo, has the drives, springs, balancers and closed loops, too.
 
 - Rotors are `armature`, Coulomb friction is `frictionloss`, viscous friction is `damping`: of the joint, or,
   where a motor turns several joints, of a fixed tendon, whose length is the motor's angle in joint units.

@@ -1,9 +1,8 @@
-"""Shapes of the links of a robot: the `<visual>` shapes of its URDF, or sticks if there are none.
+"""Shapes of the links of a robot, and mass, centre of mass and inertia of the solids that CAD meshes bound.
 
-A shape does not influence the motion.  It is read into triangles here, because PyBullet ends the process for
-some broken mesh files and draws nothing for others.
-
-Mass, centre of mass and inertia of solids that CAD meshes bound, and of the links of a URDF.
+The shapes are the `<visual>` ones of the URDF, or sticks if there are none.  A shape does not influence the
+motion.  It is read into triangles here, because PyBullet ends the process for some broken mesh files and
+draws nothing for others.
 
 A closed mesh bounds a solid of uniform density.  Its integrals are exact: the solid is the signed sum of the
 tetrahedra between a point and each triangle.

@@ -1,6 +1,6 @@
-"""Consistency of a `robot.toml`, the URDF beside it and the closed loops.
+"""Loading of robots: by name, from a URDF, from a `robot.toml` with its URDF, or from a DH table alone.
 
-Loading of robots: by name, from a URDF, from a `robot.toml` with its URDF, or from a DH table alone.
+A `robot.toml`, the URDF beside it and the closed loops must be consistent.
 """
 
 import math

@@ -1,6 +1,6 @@
-"""Closed loops: their gaps and their clearance from folding, and models without the loop.
+"""Models with fewer freedoms: closed loops, arms without their loops, and arms with locked joints.
 
-Arms with locked joints, as the fingers of a gripper: their links are one body with the one before.
+The links beyond a locked joint, as those of a gripper's finger, are one body with the one before.
 """
 
 from __future__ import annotations

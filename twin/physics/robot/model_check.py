@@ -1,9 +1,7 @@
-"""Links and joints of a robot file as written there, for the check in `model_check.py`.
+"""Check of a robot file: its joints and links, suspicious numbers, and whether the twin can use it.
 
 Links that are fixed to each other form a `Group`.  Its extent is a box around all its shapes, its own joint
 and the joints that it carries, in the frame of the group's first link.
-
-Check of a robot file: its joints and links, suspicious numbers, and whether the twin can use it.
 """
 
 import warnings

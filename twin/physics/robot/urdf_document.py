@@ -4,11 +4,10 @@ urchin (the maintained fork of urdfpy) reads the joints.  It accepts NaN and uns
 stops at habits of exporters.  Therefore everything is checked here, and what other readers pass over is
 passed over: undeclared prefixes, a default namespace, missing limits, an axis of a fixed joint.
 
-Numbers as a file prints them: what rounding of their last digit can have changed.
-
-Exporters round quarter turns to `1.5708` and axes to `0.7071 0.7071 0`.  Axes that are parallel on the arm
-then differ by 1e-6 rad in the model.  It gets parameters that no measurement could tell apart, and closed
-forms fit no longer.  Such numbers therefore stand for what was rounded.
+Numbers are what a file prints: rounding has changed the last digits.  Exporters round quarter turns to
+`1.5708` and axes to `0.7071 0.7071 0`.  Axes that are parallel on the arm then differ by 1e-6 rad in the
+model.  It gets parameters that no measurement could tell apart, and closed forms fit no longer.  Such numbers
+therefore stand for what was rounded.
 """
 
 import importlib

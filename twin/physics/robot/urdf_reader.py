@@ -1,13 +1,12 @@
-"""Reading of a URDF into a `Tree`, its limits, its followers and its frames.
+"""Reading of a URDF into a `Tree`, its limits, its followers, its frames and its tool.
 
 What is impossible about joints is refused.  A body that no real one can be, or a joint that moves no mass,
 only leaves the robot without dynamics.
 
-Choice of the tool frame of a URDF that does not name it `tool0`, as ROS-Industrial does (REP 199).
-
-The tool is the end of the longest chain of moving joints, with the frames that are fixed there.  A gripper is
-no part of the chain: where the chain branches into fingers, the tool is the frame fixed to the hand that is
-named as a tool, or else the last one before the fingers.
+ROS-Industrial names the tool frame `tool0` (REP 199).  In other URDFs the tool is the end of the longest
+chain of moving joints, with the frames that are fixed there.  A gripper is no part of the chain: where the
+chain branches into fingers, the tool is the frame fixed to the hand that is named as a tool, or else the last
+one before the fingers.
 """
 
 from __future__ import annotations

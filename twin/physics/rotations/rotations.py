@@ -4,11 +4,9 @@ Quaternions are scalar first, `(a, b, c, d)` as in the thesis and `(q1, q2, q3, 
 rotation has two of them, `quat` and `-quat`; a single conversion returns the one with `a >= 0`, a time
 series is made continuous instead (`continuous_quaternions`), because a jump of sign has no rate.
 
-The algebra of quaternions, scalar first: conjugate, norm, inverse, polar form, rotation of a vector.
-
-A quaternion is `[s, v]` with a scalar s and a vector v, and need not be of unit length here.  The product,
-the rate and the conversions from and to matrices are in `rotations.py`; here is a second conversion from a
-matrix, which Norrlöf's report derives.
+In their algebra (conjugate, norm, inverse, polar form) a quaternion is `[s, v]` with a scalar s and a vector
+v, and need not be of unit length.  `quaternion_by_largest_axis` is a second conversion from a matrix, which
+Norrlöf's report derives.
 
 Source: Norrlöf 1999, eq. (2.3)-(2.22), of which (2.9), (2.10), (2.19) and (2.22) are corrected, as their
 functions say.

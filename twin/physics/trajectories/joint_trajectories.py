@@ -1,10 +1,10 @@
-"""Limits of motions: what a trajectory or its samples ask of the joints, against what these allow.
-
-Joint trajectories: callables that give position, speed and acceleration at any time.
+"""Joint trajectories: callables that give position, speed and acceleration at any time.
 
 A trajectory has a `duration` in [s] and is called with a time: `q, qd, qdd = trajectory(t)`, where t is a
 number or an array of any shape and each result has one more dimension, the joints. Before 0 and after its
 duration a move holds its end; sines go on.
+
+What a motion asks of the joints is checked against what these allow.
 """
 
 from collections.abc import Callable

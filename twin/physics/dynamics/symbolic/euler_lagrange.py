@@ -1,6 +1,4 @@
-"""Trigonometric polynomials as sums of cosines and sines, a normal form in which equal terms cancel.
-
-Equations of motion as formulas: the Euler-Lagrange method with sympy, Norrlöf's Algorithm 2.
+"""Equations of motion as formulas: the Euler-Lagrange method with sympy, Norrlöf's Algorithm 2.
 
     D(q) qdd + C(q, qd) qd + g(q) = tau                       Norrlöf 1999, eq. (3.44)
 
@@ -10,6 +8,8 @@ energy, by differentiation of the bodies' poses.  The derivation shares nothing 
 corrections, eq. (3.38), (3.43) and (3.45), which `tests/published/norrlof/main_axes.py` verifies.
 
 Only this package imports sympy, because the import is slow.
+
+Trigonometric polynomials become sums of cosines and sines, a normal form in which equal terms cancel.
 """
 
 import hashlib

@@ -1,17 +1,15 @@
-"""Kinematics of an arm as formulas of its Denavit-Hartenberg angles.
+"""Kinematics of an arm and equations of motion of a small tree as formulas.
 
-Products of parallel axes are contracted to cosines and sines of sums of angles, as one writes them by hand:
-`c23` for `cos(theta2 + theta3)`.  An arm with a spherical wrist is split at it; of any other arm the matrix
-of each joint is given, and their product.
+The kinematics are those of the Denavit-Hartenberg angles.  Products of parallel axes are contracted to
+cosines and sines of sums of angles, as one writes them by hand: `c23` for `cos(theta2 + theta3)`.  An arm
+with a spherical wrist is split at it; of any other arm the matrix of each joint is given, and their product.
 
 Source: Norrlöf 1999, eq. (2.27), (2.42)-(2.46) and (2.51)-(2.58); Ljubljana lab manual, eq. (1.1), (1.2),
 (2.14)-(2.19).
 
-Equations of motion of small trees as formulas, with revolute and prismatic joints, branches and couplings.
-
-The poses of the links are products of transforms; `dynamics/symbolic/euler_lagrange.py` derives the
-equations from them.  Geometry is converted to fractions and to exactly orthogonal rotations, so that equal
-terms cancel exactly.
+A tree has revolute and prismatic joints, branches and couplings.  The poses of the links are products of
+transforms; `dynamics/symbolic/euler_lagrange.py` derives the equations from them.  Geometry is converted to
+fractions and to exactly orthogonal rotations, so that equal terms cancel exactly.
 """
 
 from collections.abc import Mapping, Sequence

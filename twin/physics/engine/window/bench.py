@@ -1,13 +1,11 @@
-"""Sliders, buttons and keys of PyBullet's window.
-
-They are read once per picture, all at the same time.  PyBullet cannot set a slider's value, rename a button
-or remove either.  The whole panel is therefore created again at the next picture.
-
-PyBullet's window as a bench: display of a running simulation, and the user's actions on it.
+"""PyBullet's window as a bench: display of a running simulation, and the user's actions on it.
 
 The window has a separate world in which nothing moves by itself.  Some twenty times a second the drawn arm is
 placed where the simulated arm is, and the controls are read.  The simulation runs in a world without a
 window.  Without user actions, a run therefore equals one without a window, to the bit.
+
+Sliders, buttons and keys are read once per picture, all at the same time.  PyBullet cannot set a slider's
+value, rename a button or remove either.  The whole panel is therefore created again at the next picture.
 """
 
 from __future__ import annotations

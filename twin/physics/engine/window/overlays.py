@@ -1,7 +1,4 @@
-"""Drawings in the window: lines, frames and crosses in the world, and lines of text at its edges.
-
-Arm that is drawn but not simulated.
-"""
+"""Drawings in the window: lines, frames and crosses, text at its edges, and arms that are not simulated."""
 
 from __future__ import annotations
 

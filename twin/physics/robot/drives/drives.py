@@ -3,11 +3,10 @@
 Motor angles follow the joints as `theta_m = N q`, with `N = diag(ratio) coupling`.  The coupling is the
 identity except for wrists whose motors turn together.  Motor torques act on the joints as `N^T tau_m`, and
 the rotors appear there as the inertia `A = N^T J N`.  The motors of elastic joints have separate angles,
-which are expressed in joint units, `q_motor = N^-1 theta_m`: a relaxed spring has `q_motor = q`.
+which are expressed in joint units, `q_motor = N^-1 theta_m`: a relaxed spring has `q_motor = q`.  The torque
+limit of a motor decreases at high speed.
 
 Sources: Norrlöf 1999, eq. (3.69), (3.70); Norrlöf, lecture 3; Ljubljana lab manual, eq. (6.93).
-
-Torque limits of motors, and their decrease with speed.
 """
 
 from __future__ import annotations
