@@ -19,9 +19,9 @@ from .physics import robot as robot
 from .physics import rotations as rotations
 from .physics import trajectories as trajectories
 from .physics.control.closed_loop import run_closed_loop as run_closed_loop
+from .physics.control.constrained_plant import ConstrainedPlant as ConstrainedPlant
 from .physics.control.control_law import ControlLaw as ControlLaw
 from .physics.control.plant import AnalyticPlant as AnalyticPlant
-from .physics.control.plant import ConstrainedPlant as ConstrainedPlant
 from .physics.control.rollout import run_rollouts as run_rollouts
 from .physics.dynamics.equation_of_motion import coriolis_matrix as coriolis_matrix
 from .physics.dynamics.equation_of_motion import energy as energy

@@ -286,7 +286,10 @@ def run_rollouts(
         flange_tool,
         _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n),
     )
-    run, passive = compiled_rollout(arm, law), _passive_ranges(arm)
+    rows = list(arm.passive)
+    low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
+    passive = Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
+    run = compiled_rollout(arm, law)
 
     def noise(r: int) -> np.ndarray:
         """Draw the noise of a rollout."""
@@ -312,6 +315,7 @@ def run_rollouts(
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
     arms = np.broadcast_to(plants, shape)
+    law_log = record.law.reshape(shape + record.law.shape[1:])
     failures = tuple(collect_failures(record, shape, arms, law.name, settings.every, t))
     result = Rollouts(
         t=t[:: settings.every],
@@ -319,7 +323,7 @@ def run_rollouts(
         failures=failures,
         violations=tuple(worst_violations(record, shape, arms, t)),
         figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
-        law=_law_signals(record, shape, law),
+        law={name: law_log[..., row, :] for row, name in enumerate(law.signal_rows)},
         **_series(record, shape, others),
     )
     if failures and not keep_failures:
@@ -356,13 +360,6 @@ def _batch(
         for index, position in zip(np.ndindex(shape), batch.q, strict=True):
             check_folding(arm, position, f" at the start{rollout_suffix(index)}")
     return batch, shape
-
-
-def _passive_ranges(arm: Robot) -> Passive:
-    """Return the passive joints of an arm and the ranges beyond which a kinematic loop folds."""
-    rows = list(arm.passive)
-    low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
-    return Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
 
 
 def _checked_kicks(
@@ -419,12 +416,6 @@ def _series(record: Record, shape: tuple[int, ...], others: dict[str, int]) -> d
     if "q_motor" in others:
         rows |= {"q_seen": others["q_motor"], "qd_seen": others["qd_motor"]}
     return {name: log[..., row, :] for name, row in (rows | others).items()}
-
-
-def _law_signals(record: Record, shape: tuple[int, ...], law: ControlLaw) -> dict[str, np.ndarray]:
-    """Return the recorded signals (..., K, n) of the controllers by name."""
-    log = record.law.reshape(shape + record.law.shape[1:])
-    return {name: log[..., row, :] for row, name in enumerate(law.signal_rows)}
 
 
 def _settings(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -251,24 +252,19 @@ def _drive_structure(robot: Robot) -> tuple[object, ...]:
     return robot.drive_mode, elastic.tobytes(), (drives.coupling != 0.0).tobytes(), drives.friction_at
 
 
+GEOMETRY = attrgetter(
+    "tree.T_parent_joint", "tree.axes", "tree.T_joint_flange", "embedding", "embedding_offset", "passive_min",
+    "passive_max",
+)  # fmt: skip
+STRUCTURE = attrgetter("tree.kinds", "tree.parents", "tree.flange_joint", "driven")
+
+
 def _same_geometry(a: Robot, b: Robot) -> bool:
     """Return whether two robots have the same kernels and passive joints."""
     if a is b:
         return True
-    arrays = [
-        (
-            r.tree.T_parent_joint,
-            r.tree.axes,
-            r.tree.T_joint_flange,
-            r.embedding,
-            r.embedding_offset,
-            r.passive_min,
-            r.passive_max,
-        )
-        for r in (a, b)
-    ]
-    trees = [(r.tree.kinds, r.tree.parents, r.tree.flange_joint, r.driven) for r in (a, b)]
-    return trees[0] == trees[1] and all(x is y or np.array_equal(x, y) for x, y in zip(*arrays, strict=True))
+    pairs = zip(GEOMETRY(a), GEOMETRY(b), strict=True)
+    return STRUCTURE(a) == STRUCTURE(b) and all(x is y or np.array_equal(x, y) for x, y in pairs)
 
 
 def batch_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -99,7 +99,8 @@ def dynamic_parameters(robot: Robot) -> DynamicParameters:
     symbols = [name + _suffix(link) for link in robot.tree.links for name in LINK]
     units = list(LINK_UNITS) * robot.tree.n
     if drives is not None:
-        values.append(_drive_values(drives).ravel())
+        columns = (drives.rotor_inertia, drives.viscous, drives.coulomb, drives.offset)
+        values.append(np.stack(columns, axis=1).ravel())
         names += [f"drive {i + 1} {name}" for i in range(robot.n) for name in DRIVE]
         symbols += [f"{symbol}{i + 1}" for i in range(robot.n) for symbol in DRIVE_SYMBOLS]
         for kind in (robot.tree.kinds[joint] for joint in robot.driven):
@@ -154,12 +155,6 @@ def _suffix(link: str) -> str:
     """Return the suffix of a link's symbols: `3` for `link_3`, `_rod` for `link_rod`."""
     short = link.removeprefix("link_")
     return short if short.isdigit() else f"_{short}"
-
-
-def _drive_values(drives: Drives) -> Floats:
-    """Return the parameters (n, 4) of drives."""
-    columns = (drives.rotor_inertia, drives.viscous, drives.coulomb, drives.offset)
-    return np.stack(columns, axis=1)
 
 
 def _with_drive_values(drives: Drives, values: Floats) -> Drives:

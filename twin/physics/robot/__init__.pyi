@@ -1,7 +1,4 @@
 from . import quantities as quantities
-from .dh import DH as DH
-from .dh import dh_poses as dh_poses
-from .dh import dh_transforms as dh_transforms
 from .dh_tables import LinkBody as LinkBody
 from .drives.drive_step import DriveModel as DriveModel
 from .drives.drive_step import add_drive_torque as add_drive_torque
@@ -16,5 +13,8 @@ from .loops import open_chain as open_chain
 from .loops import without_loop_links as without_loop_links
 from .model_check import Finding as Finding
 from .model_check import ModelCheck as ModelCheck
+from .robot import DH as DH
 from .robot import PublishedPose as PublishedPose
 from .robot import Rating as Rating
+from .robot import dh_poses as dh_poses
+from .robot import dh_transforms as dh_transforms

@@ -30,12 +30,11 @@ from twin.physics.multibody import recursions
 from twin.physics.multibody.axis_torques import AxisTorque, Cylinder, Spring, UserColumn, require_state_only
 from twin.physics.multibody.tree import Loop, frozen, inertial_parameters
 from twin.physics.robot import loops
-from twin.physics.robot.dh import DH
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.limits import check_position, folded
 from twin.physics.robot.loops import link_frames
 from twin.physics.robot.loops import locked as with_locked
-from twin.physics.robot.robot import NamedPoses, PublishedPose, Rating, Robot
+from twin.physics.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
 from twin.physics.robot.units import joint_unit
 
 SAME = 1e-9
@@ -222,8 +221,6 @@ def _check_poses(path: Path, robot: Robot) -> None:
 
 def _check_flange(path: Path, robot: Robot, right: str) -> None:
     """Raise `RobotError` if the DH table, with its coupling, and the URDF disagree on the flange's pose."""
-    from twin.physics.robot.dh import dh_poses
-
     dh, urdf = robot.dh, robot.urdf
     assert dh is not None
     assert urdf is not None

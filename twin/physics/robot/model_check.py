@@ -304,18 +304,13 @@ def findings(parts: Parts, masses_known: bool = True) -> Iterator[Finding]:
 def robot_size(parts: Parts) -> float:
     """Return the robot's approximate extent, in [m]: the sizes of the links along the longest chain."""
     sizes = {group.name: group.size for group in parts.groups}
-    parents = _parents(parts)
+    home = {link.name: group.name for group in parts.groups for link, _ in group.links}
+    parents = {joint.child: home[joint.parent] for joint in parts.joints if joint.kind != "fixed"}
 
     def along(name: str) -> float:
         return sizes[name] + (along(parents[name]) if name in parents else 0.0)
 
     return max(along(group.name) for group in parts.groups)
-
-
-def _parents(parts: Parts) -> dict[str, str]:
-    """Return the name of each moving group's parent group, by the name of the moving group."""
-    home = {link.name: group.name for group in parts.groups for link, _ in group.links}
-    return {joint.child: home[joint.parent] for joint in parts.joints if joint.kind != "fixed"}
 
 
 class _Case(NamedTuple):
@@ -567,7 +562,9 @@ def check_model(path: Path) -> ModelCheck:
         found.append(Finding(NOTE, rounded_text(document)))
     if robot is not None:
         parts = urdf_parts(document.with_locked(robot.locked))
-        parts = _passive_marked(parts, robot)
+        passive = {robot.tree.names[i] for i in robot.passive}
+        joints = tuple(joint._replace(passive=joint.name in passive) for joint in parts.joints)
+        parts = parts._replace(joints=joints)
         found += _of_robot(robot, parts) + _of_drives(robot)
     masses_known = robot is None or robot.inertia_fault != NO_INERTIAL
     if robot is not None and not robot.has_inertia and not any(one.severity == ERROR for one in found):
@@ -589,13 +586,6 @@ def _quietly_loaded(path: Path) -> Robot:
 def _of_drives(robot: Robot) -> list[Finding]:
     """Return the findings about the drive trains."""
     return [Finding(WARNING, sentence.partition(": ")[2]) for sentence in weak_motors(robot)]
-
-
-def _passive_marked(parts: Parts, robot: Robot) -> Parts:
-    passive = {robot.tree.names[i] for i in robot.passive}
-    return parts._replace(
-        joints=tuple(joint._replace(passive=joint.name in passive) for joint in parts.joints)
-    )
 
 
 def _of_robot(robot: Robot, parts: Parts) -> list[Finding]:

@@ -476,7 +476,7 @@ def tool_frame(base: str, joints: Mapping[str, Sequence[Any]], standard: bool = 
         reason = f"the tool frame is {at!r}, which is fixed to the gripper of {', '.join(fingers[:3])}"
 
     while not fingers and (
-        frames := [one for one in joints[at] if not _beside(one.child) or named[one.child]]
+        frames := [one for one in joints[at] if not BESIDE.search(one.child) or named[one.child]]
     ):
         best = max(map(rank, frames))
         frames = [joint for joint in frames if rank(joint) == best]
@@ -505,8 +505,3 @@ def _is_jaw(joint: Any) -> bool:
 def _is_tool(link: str) -> bool:
     """Return whether a link has the name of a tool, and not that of a finger."""
     return TOOL.search(link) is not None and FINGER.search(link) is None
-
-
-def _beside(link: str) -> bool:
-    """Return whether a link has the name of a finger or a sensor."""
-    return BESIDE.search(link) is not None

@@ -29,7 +29,7 @@ from twin.physics.dynamics.symbolic.trees import (
     tree_dynamics,
     two_link_dynamics,
 )
-from twin.physics.robot.dh import dh_transforms
+from twin.physics.robot.robot import dh_transforms
 
 pytestmark = pytest.mark.slow("derives equations as sums")
 

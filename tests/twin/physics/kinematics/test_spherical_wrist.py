@@ -26,7 +26,7 @@ from twin.physics.kinematics.spherical_wrist import (
     joint_angles_of,
     principal,
 )
-from twin.physics.robot.dh import DH
+from twin.physics.robot.robot import DH
 
 
 def test_the_row_is_cfx(arm):

@@ -28,10 +28,10 @@ from twin.data.identification.robot_file import require_place
 from twin.physics.multibody.axis_torques import Spring
 from twin.physics.multibody.tree import Loop, frozen
 from twin.physics.robot import locked, loops
-from twin.physics.robot.dh import dh_poses
 from twin.physics.robot.evaluation import uncompiled
 from twin.physics.robot.limits import check_folding, check_position
 from twin.physics.robot.loops import link_frames, open_chain, without_loop_links
+from twin.physics.robot.robot import dh_poses
 from twin.physics.trajectories.sampling import Samples, check_limits
 from urdf.schema import FactsError
 

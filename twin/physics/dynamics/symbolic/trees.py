@@ -36,9 +36,8 @@ from twin.physics.dynamics.symbolic.euler_lagrange import (
 from twin.physics.kinematics.dh_fit import family_dh
 from twin.physics.kinematics.inverse import arm_constants
 from twin.physics.multibody.tree import Tree
-from twin.physics.robot.dh import DH
 from twin.physics.robot.dh_tables import dh_turn, link_tail
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.robot import DH, Robot
 
 theta = sp.symbols("theta1:7", real=True)
 
@@ -93,7 +92,7 @@ def arm_kinematics(robot: Robot) -> ArmKinematics:
     """
     arm_constants(robot)
     dh, S = family_dh(robot)
-    A = [_transform(dh, row) for row in range(6)]
+    A = [_turn(theta[row]) * _screw(dh, row) for row in range(6)]
     T13 = (A[1] * A[2]).applyfunc(trigonometric_sum)
     T03, T36 = A[0] * T13, A[3] * A[4] * A[5]
     wrist = T13 * sp.Matrix([0, 0, number(dh.d[3]), 1])  # in frame 1
@@ -236,11 +235,6 @@ def _slide(distance: Any) -> Any:
     T = sp.eye(4)
     T[2, 3] = distance
     return T
-
-
-def _transform(dh: DH, row: int) -> sp.Matrix:
-    """Return `A = Rz(theta) Tz(d) Tx(a) Rx(alpha)` of one row."""
-    return _turn(theta[row]) * _screw(dh, row)
 
 
 def _screw(dh: DH, row: int) -> sp.Matrix:
