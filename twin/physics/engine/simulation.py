@@ -1,7 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
 PyBullet's defaults suit games: plausible, fast, and off by anything from 1e-8 to a factor.  Each unusual
-setting below removes one deviation.  A test in `tests/engine/test_traps.py` fails without it.
+setting below removes one deviation.  A test in `tests/twin/physics/engine/test_traps.py` fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """

@@ -28,7 +28,7 @@ STEEP = 0.66
 """Slope above which the angle is computed from the diagonal, at 45 degrees."""
 
 # The rational function by which Cephes (S. L. Moshier, 1989, atan.c) continues atan(t) = t + t^3 ... for
-# |t| <= 0.66: within two units of the last digit, tests/kinematics/test_joint_turns.py.
+# |t| <= 0.66: within two units of the last digit, tests/twin/physics/kinematics/test_spherical_wrist.py.
 P = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
      -1.228866684490136173410e2, -6.485021904942025371773e1)  # fmt: skip
 Q = (2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
 
 from twin.base.arrays import Floats
@@ -346,6 +344,9 @@ def integrals(triangles: Floats) -> tuple[float, Floats, Floats]:
 
 def _shells(faces: NDArray[np.intp], name: str) -> NDArray[np.intp]:
     """Return the number (m,) of each triangle's shell; raise `RobotError` unless all shells are closed."""
+    from scipy.sparse import coo_array  # imported here because few arms are weighed
+    from scipy.sparse.csgraph import connected_components
+
     if not len(faces):
         raise RobotError(f"{name} has no triangles with an area")
     edges = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])

@@ -32,9 +32,8 @@ from twin.physics.multibody.tree import Loop, frozen, inertial_parameters
 from twin.physics.robot import loops
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.limits import check_position, folded
-from twin.physics.robot.loops import link_frames
 from twin.physics.robot.loops import locked as with_locked
-from twin.physics.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot
+from twin.physics.robot.robot import DH, NamedPoses, PublishedPose, Rating, Robot, dh_poses
 from twin.physics.robot.units import joint_unit
 
 SAME = 1e-9
@@ -571,7 +570,7 @@ def _with_limits(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
 def _with_torques(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
     """Return the robot with the springs, cylinders and columns of its file."""
     tree, torques = robot.tree, list[AxisTorque]()
-    frames = link_frames(robot, robot.embedding_offset)
+    frames = loops.link_frames(robot, robot.embedding_offset)
     for one in facts.get("spring", {}).values():
         torques.append(Spring(int(one["joint"]) - 1, float(one["stiffness"]), float(one.get("torque", 0.0))))
     for name, one in facts.get("cylinder", {}).items():
@@ -648,7 +647,7 @@ def _embedded(path: Path, robot: Robot, facts: dict[str, Any]) -> Robot:
 def _loop(path: Path, robot: Robot, name: str, facts: dict[str, Any]) -> Loop:
     """Return the loop of a table `[loop.name]`, whose points are in the base frame at the zero pose."""
     tree, joints, points = robot.tree, [], []
-    frames = link_frames(robot, robot.embedding_offset)
+    frames = loops.link_frames(robot, robot.embedding_offset)
     for link, point in zip(facts["links"], facts["at"], strict=True):
         if f"link_{link}" not in tree.links:
             raise RobotError(f"{path}: no joint of the URDF moves link {link!r} of loop {name!r}")

@@ -1,7 +1,4 @@
-"""The symbolic derivation: it must agree with the kernel, from which it shares nothing.
-
-Symbolic poses and Jacobians of six axes.
-"""
+"""Symbolic dynamics agree with the kernels and share nothing with them; symbolic poses and Jacobians."""
 
 from dataclasses import replace
 
@@ -21,17 +18,29 @@ from tests.support.small_robots import inertial
 from twin.base.errors import RobotError, UnknownNameError
 from twin.physics.dynamics.symbolic.euler_lagrange import trigonometric_sum
 from twin.physics.dynamics.symbolic.trees import (
+    LinkMass,
     arm_kinematics,
     chain_kinematics,
     formulas,
     main_axes_dynamics,
-    mass_symbols,
     tree_dynamics,
     two_link_dynamics,
 )
 from twin.physics.robot.robot import dh_transforms
 
 pytestmark = pytest.mark.slow("derives equations as sums")
+
+
+def mass_symbols(tree):
+    """Return symbols for a tree's links: `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk` of link k."""
+    links = []
+    for k in range(1, tree.n + 1):
+        m, x, y, z = (sp.Symbol(f"{letter}{k}", real=True) for letter in "mxyz")
+        xx, yy, zz, xy, xz, yz = (
+            sp.Symbol(f"I{pair}{k}", real=True) for pair in ("xx", "yy", "zz", "xy", "xz", "yz")
+        )
+        links.append(LinkMass(m, (x, y, z), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+    return links
 
 
 def agrees(dynamics, robot, rng, parameters=(), span=3.0):

@@ -342,18 +342,6 @@ def mass_properties(tree: Tree) -> list[LinkMass]:
     return links
 
 
-def mass_symbols(tree: Tree) -> list[LinkMass]:
-    """Return symbols for a tree's links: `mk`, `xk, yk, zk` (centre of mass), `Ixxk, ..., Iyzk` of link k."""
-    links = []
-    for k in range(1, tree.n + 1):
-        m, x, y, z = (sp.Symbol(f"{letter}{k}", real=True) for letter in "mxyz")
-        xx, yy, zz, xy, xz, yz = (
-            sp.Symbol(f"I{pair}{k}", real=True) for pair in ("xx", "yy", "zz", "xy", "xz", "yz")
-        )
-        links.append(LinkMass(m, (x, y, z), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-    return links
-
-
 Y, Z = (0, 1, 0), (0, 0, 1)
 MODELS = ("main_axes", "two_link")
 MAX_JOINTS = 3
