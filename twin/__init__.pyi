@@ -43,7 +43,7 @@ from .physics.kinematics.inverse import inverse_kinematics as inverse_kinematics
 from .physics.kinematics.inverse import numerical_inverse_kinematics as numerical_inverse_kinematics
 from .physics.robot.dh_tables import dh_robot as dh_robot
 from .physics.robot.drives.drives import Drives as Drives
-from .physics.robot.drives.sensors import Sensors as Sensors
+from .physics.robot.drives.motors import Sensors as Sensors
 from .physics.robot.loading import load as load
 from .physics.robot.loading import robot_names as robot_names
 from .physics.robot.model_check import check_model as check_model

@@ -23,7 +23,7 @@ from twin.data.logs.figures import place_of_largest, unit_of_largest
 if TYPE_CHECKING:
     from scenarios.judging.run import Prediction, TrackingRun
     from twin.data.logs.log import Log
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.trajectories.sampling import Samples
 
 

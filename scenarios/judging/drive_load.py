@@ -87,7 +87,7 @@ def drive_load(robot: Robot, seed: int, states: int) -> DriveLoad:
         states: number of poses.
     """
     from twin.physics.dynamics.equation_of_motion import friction_torque, gravity_torque, mass_matrix
-    from twin.physics.robot.drives.drives import MotorLimits, torque_at_speed
+    from twin.physics.robot.drives.motors import MotorLimits, torque_at_speed
 
     drives, v = known_drives(robot), finite_speed(robot)
     to_motors = np.linalg.inv(drives.coupling)  # maps rows of joint torques to motor torques

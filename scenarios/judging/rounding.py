@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from twin.physics.control.control_law import ControlLaw
     from twin.physics.control.rollout import Rollouts
     from twin.physics.dynamics.equation_of_motion import PlantState
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.robot.robot import Robot
     from twin.physics.trajectories.sampling import Samples
 

@@ -26,7 +26,7 @@ from twin.abb.egm.wire.channel import Address
 from twin.base.errors import DivergenceError, TwinError, describe_error
 from twin.base.worker_processes import Answer, Message, Workers, on_stop, send_message
 from twin.physics.engine.client import engine_installed
-from twin.physics.robot.drives.drives import MotorLimits, torque_shares
+from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.physics.robot.robot import Robot
 
 if TYPE_CHECKING:

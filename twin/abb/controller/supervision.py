@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twin.abb.egm.robot.guided_arm import GuidedArm
-from twin.physics.robot.drives.drives import MotorLimits, torque_shares
+from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 
 if TYPE_CHECKING:
     from twin.studies.cell.clearance import Clearance, Nearest

@@ -18,8 +18,9 @@ from twin.base.arrays import Floats, float_array
 from twin.base.errors import LimitError, RobotError
 from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.physics.multibody.axis_torques import torque_columns
-from twin.physics.robot.drives.drives import Drives, MotorLimits, available_torque, motor_side
+from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.drives.friction import GONE
+from twin.physics.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.physics.robot.limits import check_position
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit

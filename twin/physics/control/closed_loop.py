@@ -38,8 +38,7 @@ from twin.physics.control.signals import (
     within_twice_the_speed_limits,
 )
 from twin.physics.dynamics.equation_of_motion import mass_matrix
-from twin.physics.robot.drives.drives import MotorLimits
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import MotorLimits, Sensors
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit

@@ -88,7 +88,7 @@ from twin.physics.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.physics.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.robot.drives.sensors import Sensors, sensor_numbers
+from twin.physics.robot.drives.motors import Sensors, sensor_numbers
 from twin.physics.robot.evaluation import copied, joint_vectors
 from twin.physics.robot.limits import ROUND_OFF, Violation, check_folding
 from twin.physics.robot.robot import Robot

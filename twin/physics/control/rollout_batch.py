@@ -30,7 +30,7 @@ from twin.physics.control.rollout_loop import (
 from twin.physics.control.signals import PLAIN_ROWS, joint_without_torque
 from twin.physics.dynamics.regressor import TreeNumbers
 from twin.physics.robot.drives.drive_step import drive_numbers
-from twin.physics.robot.drives.drives import MotorLimits
+from twin.physics.robot.drives.motors import MotorLimits
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.limits import ROUND_OFF, Violation, check_folding, violation
 from twin.physics.robot.robot import Robot
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
     motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.robot.drives.drives.MotorLimits`.
     drive_inertia (R, m, m), drive_friction (R, 4, m), springs (R, 2, e), shafts (R, 2, m, m), elastic (e,):
         see `twin.robot.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
-    encoder (R, 2, n, n): see `twin.robot.drives.sensors.SensorNumbers`.
+    encoder (R, 2, n, n): see `twin.robot.drives.motors.SensorNumbers`.
     q_min, q_max (R, n), per_speed (R, n): joint ranges and 1 / speed limits, 0 for a joint without a limit.
     inverse_speed_limits (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: parameters of the controllers' models.
@@ -104,7 +104,7 @@ class Settings(NamedTuple):
         every: stride of the stored samples.
         runaway: ratio of speed to speed limit beyond which a joint has run away.
         integrator: `SEMI_IMPLICIT_EULER` or `RK4`.
-        noise, speed_gain: sensor parameters, see `twin.robot.drives.sensors.SensorNumbers`.
+        noise, speed_gain: sensor parameters, see `twin.robot.drives.motors.SensorNumbers`.
         past: number of measurements that the sensors store, 0 without sensors.
     """
 

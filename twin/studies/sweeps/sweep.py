@@ -24,7 +24,7 @@ from twin.base.arrays import real_array
 from twin.base.errors import UnknownNameError, VariationError
 from twin.base.formatting import html_table
 from twin.physics.control.control_law import ControlLaw
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.quantities import changed, expand_each, quantities, quantity, unknown
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.sampling import Samples

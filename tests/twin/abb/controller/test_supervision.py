@@ -6,7 +6,7 @@ import pytest
 import twin
 from twin.abb.controller.supervision import Supervision
 from twin.abb.rapid.planning import Limits
-from twin.physics.robot.drives.drives import MotorLimits, torque_shares
+from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.studies.cell.clearance import Clearance
 
 POST = """margin = 0.01

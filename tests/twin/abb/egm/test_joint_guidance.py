@@ -15,7 +15,7 @@ from twin.abb.egm.guidance.guidance import GuidanceStop, JointGuidance
 from twin.abb.egm.guidance.limits import TORQUE_SHARE, DriveLimits, torque_utilization
 from twin.abb.egm.guidance.run import Phase, Run
 from twin.base.errors import EgmError
-from twin.physics.robot.drives.drives import MotorLimits, limited_torque
+from twin.physics.robot.drives.motors import MotorLimits, limited_torque
 
 STEP = np.deg2rad([10.0, -5.0, 2.5, 0.0, 8.0, -10.0])
 

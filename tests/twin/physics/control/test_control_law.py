@@ -22,7 +22,7 @@ from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw, bound, compiled_law, is_compiled, motor_torque
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.trajectories.joint_trajectories import hold
 from twin.physics.trajectories.sampling import sample
 

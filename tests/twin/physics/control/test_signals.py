@@ -1,7 +1,8 @@
 import numpy as np
 
 from twin.physics.control.signals import DEMAND, QD, TAU, joint_without_torque, limit_torque
-from twin.physics.robot.drives.drives import Drives, MotorLimits
+from twin.physics.robot.drives.drives import Drives
+from twin.physics.robot.drives.motors import MotorLimits
 
 TAU_MAX = np.array([10.0, 20.0, np.inf])
 

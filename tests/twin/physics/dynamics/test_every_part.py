@@ -15,7 +15,7 @@ from twin.physics.dynamics.constrained import Plane
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.multibody.axis_torques import UserColumn
-from twin.physics.robot.drives.drives import MotorLimits, available_torque, motor_side
+from twin.physics.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.physics.robot.evaluation import uncompiled
 from twin.physics.trajectories.sampling import Reference, State, sample_semi_implicit
 

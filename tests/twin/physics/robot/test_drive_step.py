@@ -11,7 +11,8 @@ from tests.support.drive_oracles import at_breakaway, equations, oracle_step, ra
 from tests.support.sample_drives import COUPLING, CURVED, by_motor
 from twin.physics.robot.drives import drive_step, friction
 from twin.physics.robot.drives.drive_step import drive_numbers
-from twin.physics.robot.drives.drives import Drives, MotorLimits, limited_torque
+from twin.physics.robot.drives.drives import Drives
+from twin.physics.robot.drives.motors import MotorLimits, limited_torque
 
 SAME = 1e-10
 

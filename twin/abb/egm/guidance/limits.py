@@ -22,7 +22,7 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.physics.control.control_law import Model
 from twin.physics.robot.drives.drive_step import add_drive_torque
-from twin.physics.robot.drives.drives import MotorLimits, available_torque, motor_side
+from twin.physics.robot.drives.motors import MotorLimits, available_torque, motor_side
 from twin.physics.robot.robot import Robot
 
 BRAKING_TIME = 0.6
@@ -154,7 +154,7 @@ def torque_utilization(motors: MotorLimits, demand: Floats, qd_motor: Floats) ->
     Above 100 a motor delivers less than the demand.
 
     Args:
-        motors: torque limits of the motors, see `twin.robot.drives.drives.torque_at_speed`.
+        motors: torque limits of the motors, see `twin.robot.drives.motors.torque_at_speed`.
         demand: (..., n) demanded torques at the joints, in [N m].
         qd_motor: (..., n) speeds of the motors in joint units, in [rad/s].
     """
