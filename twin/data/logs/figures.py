@@ -263,13 +263,15 @@ def motor_load(log: Log) -> NDArray:
     limit is that at standstill.  Motor torques are referred to the joints, behind the gear.  Where motors are
     coupled, column k is motor k, which also drives other joints.
     """
-    from twin.physics.robot.drives import drives
+    from twin.physics.robot.drives import (
+        motors,  # imported here because most uses of a log do not need its compiled functions
+    )
 
-    limits = drives.MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
-    tau, demand = (drives.motor_side(limits.coupling, 1, torque) for torque in (log.tau, log.tau_demand))
+    limits = motors.MotorLimits.of(log.robot.active_drives, log.robot.tau_max)
+    tau, demand = (motors.motor_side(limits.coupling, 1, torque) for torque in (log.tau, log.tau_demand))
     with np.errstate(invalid="ignore"):
-        speed = drives.motor_side(limits.coupling, 0, log.qd_motor)
-        available = drives.available_torque(limits, demand, speed)
+        speed = motors.motor_side(limits.coupling, 0, log.qd_motor)
+        available = motors.available_torque(limits, demand, speed)
         # At and above its top speed a motor gives no torque, so that any demand is at the limit.
         return np.where(available > 0.0, tau / np.where(available > 0.0, available, 1.0), np.sign(demand))
 

@@ -41,7 +41,7 @@ class Batch(NamedTuple):
     """Inputs of R rollouts: plants, controllers and starts, one row per rollout.
 
     inertias (R, n_tree, 10), gravity (R, 3): inertial parameters and gravity of the plants.
-    motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.robot.drives.drives.MotorLimits`.
+    motor_limits (R, 3, n), motor_coupling (R, 2, n, n): see `twin.robot.drives.motors.MotorLimits`.
     drive_inertia (R, m, m), drive_friction (R, 4, m), springs (R, 2, e), shafts (R, 2, m, m), elastic (e,):
         see `twin.robot.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
     encoder (R, 2, n, n): see `twin.robot.drives.motors.SensorNumbers`.
