@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from twin.physics.trajectories.sampling import Reference, State
 
 _LAWS = {
-    "pd": ("controllers.pd", "PD"),
-    "pd_gravity": ("controllers.pd", "PDGravity"),
+    "pd": ("controllers.pid", "PD"),
+    "pd_gravity": ("controllers.pid", "PDGravity"),
     "pid": ("controllers.pid", "PID"),
     "cascade": ("controllers.cascade", "Cascade"),
     "computed_torque": ("controllers.computed_torque", "ComputedTorque"),
-    "dob": ("controllers.disturbance_observer", "DisturbanceObserver"),
+    "dob": ("controllers.computed_torque", "DisturbanceObserver"),
     "adaptive": ("controllers.adaptive", "Adaptive"),
     "elastic_inverse": ("controllers.elastic_inverse", "ElasticInverse"),
 }

@@ -43,7 +43,7 @@ class CirclePath:
 
     def __call__(self, t: ArrayLike, /) -> ToolMotion:
         """Return the motion of the tool at the times t (...), in [s]."""
-        from twin.physics.trajectories.limits import quintic_law
+        from twin.physics.trajectories.joint_trajectories import quintic_law
         from twin.physics.trajectories.tool_paths import ToolMotion
 
         laws = quintic_law(np.asarray(t) / self.duration)

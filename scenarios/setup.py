@@ -20,7 +20,7 @@ from twin.physics.robot.drives.drives import MODES, known_mode
 from twin.physics.robot.robot import Payload, Robot, mounting_gravity
 
 if TYPE_CHECKING:
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.trajectories.joint_trajectories import Trajectory
     from twin.physics.trajectories.sampling import Samples
     from twin.studies.learning.learning_controller import LearnedInput
@@ -268,7 +268,7 @@ class Setup:
         settings = (self.encoder, self.noise, self.speed_cutoff, self.delay)
         if settings == (False, 0.0, 0.0, 0):
             return None
-        from twin.physics.robot.drives.sensors import Sensors  # imported here because it compiles kernels
+        from twin.physics.robot.drives.motors import Sensors  # imported here because it compiles kernels
 
         return Sensors(*settings, seed=self.seed)
 

@@ -17,7 +17,7 @@ from twin.base.wings import WINGS, from_above
 ORDER = (
     "urdf", "twin.base",
     "twin.physics", "twin.physics.rotations", "twin.physics.multibody", "twin.physics.robot.drives",
-    "twin.physics.robot", "twin.physics.robot.loading", "twin.physics.robot.export",
+    "twin.physics.robot",
     "twin.physics.kinematics", "twin.physics.dynamics", "twin.physics.dynamics.symbolic",
     "twin.data.logs.recordings",
     "twin.physics.trajectories", "twin.physics.engine.window", "twin.physics.engine",

@@ -1,6 +1,6 @@
 """Solids bounded by STL meshes, in plain Python, whose results are the same on every machine.
 
-Sums are exact (`math.fsum`), and products are those of IEEE doubles.  `twin.robot.loading.mesh_bodies` does
+Sums are exact (`math.fsum`), and products are those of IEEE doubles.  `twin.robot.link_shapes` does
 the same with NumPy, for other formats, and says more about a mesh that is broken.
 """
 

@@ -22,8 +22,7 @@ from twin.base.errors import DivergenceError, RobotError, UnreachableError
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.kinematics.inverse import inverse_kinematics
-from twin.physics.kinematics.numerical_inverse import numerical_inverse_kinematics
+from twin.physics.kinematics.inverse import inverse_kinematics, numerical_inverse_kinematics
 from twin.physics.robot.limits import joint_ranges
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import SHOWN, shown

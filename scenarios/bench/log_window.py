@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from twin.physics.engine.client import open_bench
 from twin.physics.engine.window.bench import Bench
-from twin.physics.engine.window.ghosts import Ghost
-from twin.physics.engine.window_client import open_bench
+from twin.physics.engine.window.overlays import Ghost
 from twin.physics.robot.robot import Payload
 from twin.physics.robot.units import joint_unit
 from twin.studies.views.film import FIRST, GHOSTS, GREY, Playback, Track, reference_paths

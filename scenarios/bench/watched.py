@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twin.data.logs.log import Log
     from twin.physics.engine.simulation import Simulation
     from twin.physics.engine.window.bench import Bench
-    from twin.physics.engine.window.ghosts import Ghost
+    from twin.physics.engine.window.overlays import Ghost
     from twin.physics.robot.robot import Robot
     from twin.physics.trajectories.sampling import Reference, Samples, State
 

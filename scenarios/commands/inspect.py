@@ -13,7 +13,7 @@ from scenarios.shell.parser import Call, Command, count
 from twin.base.errors import WrongUse, describe_error, is_interrupt
 
 if TYPE_CHECKING:
-    from twin.physics.robot.loading.mesh_bodies import Body
+    from twin.physics.robot.link_shapes import Body
 
 
 class List(Command):
@@ -29,7 +29,7 @@ class List(Command):
         import twin
         from scenarios.report.documents import listing
         from scenarios.running import registry
-        from twin.physics.robot.loading.loading import robot_title
+        from twin.physics.robot.loading import robot_title
 
         titles = registry.titles(registry.known_names())
         arms, laboratory = twin.robot_names(), twin.robot.laboratory_names()
@@ -122,7 +122,7 @@ class Formulas(Command):
         import twin
         from twin.data.identification.torque_model import base_parameters
         from twin.physics.dynamics.formula_code import KINEMATIC, formula_code
-        from twin.physics.robot.locking import locked
+        from twin.physics.robot.loops import locked
 
         if self.axis is not None:
             raise WrongUse("--axis requires --format text or latex")
@@ -242,8 +242,7 @@ class ExportModel(Command):
     def run(self, call: Call) -> int:
         """Write the files, and print their names."""
         from scenarios.setup import Setup
-        from twin.physics.robot.export.mjcf_export import write_mjcf
-        from twin.physics.robot.export.urdf_export import write_urdf
+        from twin.physics.robot.export import write_mjcf, write_urdf
 
         if self.urdf is None and self.mjcf is None:
             raise WrongUse("name a file to write: --urdf FILE.urdf, --mjcf FILE.xml, or both")
@@ -286,7 +285,7 @@ class Mass(Command):
         """Print one row per body."""
         from scenarios.report.documents import listing
         from twin.base.formatting import figure
-        from twin.physics.robot.loading.mesh_bodies import joined, unweighed, write_weighed
+        from twin.physics.robot.link_shapes import joined, unweighed, write_weighed
 
         is_urdf = self._check_use()
         bodies = self._weighed(self._bodies())
@@ -346,7 +345,7 @@ class Mass(Command):
 
     def _bodies(self) -> dict[str, Body]:
         """Read the bodies, of density 1."""
-        from twin.physics.robot.loading.mesh_bodies import bodies_of_urdf, body_of_file
+        from twin.physics.robot.link_shapes import bodies_of_urdf, body_of_file
 
         if self.unit is None:
             return bodies_of_urdf(self.files[0])

@@ -286,8 +286,8 @@ def beside_urdf(path: Path, folder: Path | None = None, name: str = "") -> dict[
     import numpy as np
 
     import twin
-    from twin.physics.robot.export.robot_toml import file_text, urdf_facts
-    from twin.physics.robot.loading.loading import is_urdf
+    from twin.physics.robot.export import file_text, urdf_facts
+    from twin.physics.robot.loading import is_urdf
 
     folder = path.parent if folder is None else folder
     target = folder / "robot.toml"

@@ -35,7 +35,7 @@ from twin.physics.robot.robot import Robot
 if TYPE_CHECKING:
     from scenarios.judging.run import Prediction, TrackingRun
     from twin.data.logs.log import Log
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.trajectories.sampling import Samples
 
 STATES = ("q", "qd", "q_motor", "qd_motor", "tau_joint")
@@ -292,7 +292,7 @@ def agreement(robot: Robot, seed: int = 1) -> Agreement:
         RobotError: PyBullet cannot load the robot.
     """
     from twin.physics.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics, mass_matrix
-    from twin.physics.engine.read_file import file_dynamics
+    from twin.physics.engine.client import file_dynamics
     from twin.physics.kinematics.forward import forward_kinematics
     from twin.physics.robot.evaluation import uncompiled
 
@@ -355,8 +355,8 @@ def isolated_agreement(path: Path) -> Agreement:
 
 def print_agreement() -> None:
     """Print the agreement of the robot's file in `sys.argv[1]` as JSON, or its error."""
-    from twin.physics.robot.loading.link_shapes import link_shapes
-    from twin.physics.robot.loading.loading import load
+    from twin.physics.robot.link_shapes import link_shapes
+    from twin.physics.robot.loading import load
 
     try:
         robot = load(sys.argv[1])

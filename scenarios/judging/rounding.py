@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import twin
 from scenarios.judging.run import Rounding
 from scenarios.metric import Metric
-from twin.physics.multibody.composite_bodies import mass_matrix
-from twin.physics.multibody.recursions import placements
+from twin.physics.multibody.recursions import mass_matrix, placements
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from twin.physics.control.control_law import ControlLaw
     from twin.physics.control.rollout import Rollouts
     from twin.physics.dynamics.equation_of_motion import PlantState
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.robot.robot import Robot
     from twin.physics.trajectories.sampling import Samples
 

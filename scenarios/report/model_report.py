@@ -17,8 +17,7 @@ from scenarios.report.report import verdict
 from twin.base.errors import RobotError, TwinError
 from twin.base.formatting import figure
 from twin.physics.kinematics.dh_fit import FittedDH, fitted_dh
-from twin.physics.robot.loading.model_check import ERROR, WARNING, Finding, ModelCheck, check_model
-from twin.physics.robot.loading.model_parts import JointPart
+from twin.physics.robot.model_check import ERROR, WARNING, Finding, JointPart, ModelCheck, check_model
 from twin.physics.rotations.rotations import pose_vector
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Replace the formula in `__call__` by your control law, and compare it with other
     irb-twin run joint_tracking --controller ./my_controller.py:MyController pd computed_torque
 
 To run a controller thousands of times (`twin.run_rollouts`), write its law as a function that can be
-compiled, in a `twin.ControlLaw`; `controllers/pd.py` of irb-twin is an example.
+compiled, in a `twin.ControlLaw`; `controllers/pid.py` of irb-twin is an example.
 """
 
 import numpy as np

@@ -12,8 +12,7 @@ from scenarios.joint_tracking import JointTracking
 from scenarios.setup import Setup
 from tests.support.parts_of_an_arm import torques
 from twin.physics.control.control_law import Model
-from twin.physics.dynamics.parameters import dynamic_parameters
-from twin.physics.dynamics.regressor import regressor
+from twin.physics.dynamics.regressor import dynamic_parameters, regressor
 from twin.physics.robot.evaluation import uncompiled
 from twin.physics.trajectories.sampling import Reference, Samples, State, semi_implicit_from_positions
 

@@ -8,8 +8,7 @@ import controllers
 import twin
 from controllers.cascade import Cascade
 from controllers.gains import diagonal_inertia
-from controllers.pd import PD
-from controllers.pid import PID
+from controllers.pid import PD, PID
 from scenarios.joint_tracking import JointTracking
 from tests.support.sample_drives import uncoupled
 from twin.physics.control.closed_loop import run_closed_loop

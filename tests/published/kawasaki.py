@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.published.items import SAMPLES, Finding, Item, against_printed, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, modulo_turn
-from twin.physics.kinematics.statics import mobility
+from twin.physics.kinematics.differential import mobility
 from twin.physics.rotations import (
     matrix_from_axis_angle,
     matrix_from_quaternion,

@@ -4,9 +4,9 @@ import numpy as np
 
 import twin
 from tests.support.dh_arms import dh_frames
-from twin.physics.robot.dh import DH
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import DH
 
 MIXED = ("revolute", "prismatic", "revolute", "revolute", "prismatic", "revolute")
 

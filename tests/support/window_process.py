@@ -20,7 +20,7 @@ from tests.support.xwindow import *
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.dynamics.equation_of_motion import gravity_torque
 from twin.physics.dynamics.wrenches import joint_wrenches
-from twin.physics.engine import window_client
+import twin.physics.engine.window.controls
 from twin.physics.engine.simulation import Simulation
 from twin.base.errors import DriveWarning, PayloadWarning, TwinError
 from twin.physics.trajectories.sampling import sample

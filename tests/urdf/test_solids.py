@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 import scenarios.templates
 import twin
 from tests.support.refusals import refused
-from twin.physics.robot.loading.mesh_bodies import body_of_mesh
+from twin.physics.robot.link_shapes import body_of_mesh
 from urdf import build, decimal_math, stl
 from urdf.schema import FactsError
 from urdf.solids import bulk

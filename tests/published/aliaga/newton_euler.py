@@ -17,9 +17,8 @@ from twin.physics.dynamics.formula_code import operations
 from twin.physics.multibody import recursions
 from twin.physics.multibody.kernels import Symbols
 from twin.physics.multibody.tree import Tree, transformed_parameters
-from twin.physics.robot.dh import DH, dh_poses, dh_transforms
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.physics.robot.robot import GRAVITY, Payload
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import DH, GRAVITY, Payload, dh_poses, dh_transforms
 from twin.physics.trajectories.sampling import Reference, State
 
 Z0 = np.array([0.0, 0.0, 1.0])

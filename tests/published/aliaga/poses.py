@@ -12,8 +12,7 @@ from tests.published.items import SAMPLES, Finding, Item, against_printed, compu
 from tests.published.norrlof.kinematics import matrix, modulo_turn
 from twin.data.logs.figures import tool_turn
 from twin.physics.kinematics.differential import analytic_jacobian_dot, inverse_acceleration, inverse_velocity
-from twin.physics.robot.dh import DH, dh_poses, dh_transforms
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.robot import DH, Robot, dh_poses, dh_transforms
 from twin.physics.rotations import matrix_from_axis_angle, quaternion_from_polar
 from twin.physics.rotations.linear_maps import solution_in_range
 from twin.physics.rotations.rotations import (

@@ -17,11 +17,10 @@ from twin.physics.dynamics.equation_of_motion import (
     inverse_dynamics,
     mass_matrix,
 )
-from twin.physics.robot.dh import DH, dh_transforms
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.physics.robot.robot import GRAVITY, Robot
+from twin.physics.robot.robot import DH, GRAVITY, Robot, dh_transforms
 
 ARMS = 8
 Z0 = np.array([0.0, 0.0, 1.0])

@@ -13,10 +13,9 @@ from tests.published.norrlof.kinematics import modulo_turn
 from twin.physics.kinematics import differential
 from twin.physics.kinematics.differential import analytic_jacobian_inverse, tool_coordinates
 from twin.physics.kinematics.forward import dh_from_joint_angles, forward_kinematics, jacobian
-from twin.physics.robot.dh import DH, dh_poses, dh_transforms
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.loading import load
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.loading import load
+from twin.physics.robot.robot import DH, Robot, dh_poses, dh_transforms
 from twin.physics.rotations import euler_from_matrix, euler_rate_matrix, matrix_from_euler
 from twin.physics.trajectories.closed_loop_inverse import FeedbackLaw, error_decay, track
 from twin.physics.trajectories.tool_paths import ToolMotion, through_poses

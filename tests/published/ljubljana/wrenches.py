@@ -6,9 +6,13 @@ from tests.published.items import Finding, Item, against_printed, computes, larg
 from tests.published.ljubljana.kinematics import Floats, arm
 from tests.published.norrlof.jacobians import times
 from tests.published.norrlof.kinematics import rotations
-from twin.physics.kinematics.differential import tool_coordinates
+from twin.physics.kinematics.differential import (
+    cross_matrix,
+    tool_coordinates,
+    twist_transform,
+    wrench_transform,
+)
 from twin.physics.kinematics.forward import forward_kinematics, jacobian
-from twin.physics.kinematics.statics import cross_matrix, twist_transform, wrench_transform
 from twin.physics.rotations.euler_angles import euler_rate_matrix
 from twin.physics.rotations.rotations import matrix_from_quaternion
 

@@ -7,7 +7,7 @@ import numpy as np
 from tests.published.items import SAMPLES, Finding, Item, computes, rng
 from tests.published.norrlof import trees
 from tests.published.norrlof.trees import Arm, Array, relative, turned, worst
-from twin.physics.kinematics.statics import cross_matrix
+from twin.physics.kinematics.differential import cross_matrix
 from twin.physics.multibody import recursions
 from twin.physics.multibody.tree import inertial_parameters
 

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from tests.published.items import Finding, Item, against_printed, computes, largest
 from tests.published.norrlof.kinematics import configurations, irb1400, modulo_turn, wrist_centres
 from twin.physics.kinematics.inverse import main_axis_angles, wrist_axis_angles
-from twin.physics.robot.dh import dh_poses
+from twin.physics.robot.robot import dh_poses
 from twin.physics.rotations.euler_angles import matrix_from_axis_angle
 
 Floats = NDArray[np.float64]

@@ -17,9 +17,8 @@ from twin.base.errors import SingularityError
 from twin.physics.kinematics.differential import inverse_acceleration, inverse_velocity
 from twin.physics.kinematics.forward import jacobian, jacobian_dot, joint_from_dh_angles
 from twin.physics.multibody import recursions
-from twin.physics.robot.dh import DH, dh_poses
-from twin.physics.robot.loading.dh_tables import dh_robot
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.dh_tables import dh_robot
+from twin.physics.robot.robot import DH, Robot, dh_poses
 from twin.physics.rotations.linear_maps import singular_values
 
 Floats = NDArray[np.float64]

@@ -14,9 +14,8 @@ from twin.physics.kinematics.forward import (
     joint_from_dh_angles,
 )
 from twin.physics.kinematics.inverse import main_axis_angles
-from twin.physics.robot.dh import DH, dh_poses, dh_transforms
-from twin.physics.robot.loading.loading import load
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.loading import load
+from twin.physics.robot.robot import DH, Robot, dh_poses, dh_transforms
 from twin.physics.rotations.rotations import matrix_from_quaternion, quaternion_from_matrix
 
 NEAR = (0.0, 1e-8, -1e-8)

@@ -6,16 +6,17 @@ from numpy.typing import NDArray
 from tests.published.items import SAMPLES, Finding, Item, computes, largest, rng
 from tests.published.norrlof.kinematics import matrix, rotations
 from twin.physics.rotations.euler_angles import matrix_from_axis_angle, matrix_from_euler
-from twin.physics.rotations.quaternions import (
+from twin.physics.rotations.rotations import (
+    matrix_from_quaternion,
     quaternion_by_largest_axis,
     quaternion_conjugate,
     quaternion_from_polar,
     quaternion_inverse,
     quaternion_norm,
     quaternion_polar,
+    quaternion_product,
     rotated_vector,
 )
-from twin.physics.rotations.rotations import matrix_from_quaternion, quaternion_product
 
 Floats = NDArray[np.float64]
 ONE, *UNITS = np.eye(4)

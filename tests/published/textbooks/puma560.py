@@ -15,9 +15,9 @@ import numpy as np
 
 import twin
 from tests.published.items import Finding, Item, against_printed, computes
-from twin.physics.robot.dh import DH
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import DH
 
 QN = np.array([0, np.pi / 4, np.pi, 0, np.pi / 4, 0])
 D = [0.672, 0.0, 0.15005, 0.4318, 0.0, 0.0]

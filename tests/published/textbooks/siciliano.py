@@ -21,8 +21,8 @@ from controllers.computed_torque import ComputedTorque
 from tests.published.items import Finding, Item, against_printed, computes
 from twin.data.logs.log import Log
 from twin.physics.control.closed_loop import run_closed_loop
-from twin.physics.robot.dh import DH
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
+from twin.physics.robot.robot import DH
 from twin.physics.trajectories.joint_trajectories import timed_trapezoid
 from twin.physics.trajectories.sampling import Reference, Samples, State
 

@@ -14,7 +14,7 @@ from scenarios.report.model_report import Report
 from scenarios.shell.command_line import main
 from tests.support.small_robots import SOUND
 from twin.base.errors import RobotError
-from twin.physics.robot.loading.model_check import check_model
+from twin.physics.robot.model_check import check_model
 
 pytestmark = pytest.mark.slow("runs commands")
 

@@ -11,7 +11,7 @@ from math import pi
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, ({largest}, most))
-from twin.physics.kinematics.joint_turns import principal
+from twin.physics.kinematics.spherical_wrist import principal
 from twin.base.jit import imported
 
 TEXT = '''from twin.base.jit import cached_njit

@@ -11,11 +11,14 @@ from controllers.plugin_controllers import MyController
 from twin import AnalyticPlant, quintic
 from twin.base.arrays import real_array
 from twin.base.errors import PluginError, TwinError, UnknownNameError
-from twin.physics.kinematics.differential import coordinates_from_pose
-from twin.physics.kinematics.statics import twist_transform
+from twin.physics.kinematics.differential import coordinates_from_pose, twist_transform
 from twin.physics.rotations.euler_angles import axis_angle_from_matrix, euler_from_matrix, matrix_from_euler
-from twin.physics.rotations.quaternions import quaternion_by_largest_axis, quaternion_norm
-from twin.physics.rotations.rotations import pose_vector, quaternion_from_matrix
+from twin.physics.rotations.rotations import (
+    pose_vector,
+    quaternion_by_largest_axis,
+    quaternion_from_matrix,
+    quaternion_norm,
+)
 from twin.physics.trajectories.sampling import semi_implicit_from_positions
 
 

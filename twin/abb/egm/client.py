@@ -42,8 +42,7 @@ from twin.abb.egm.wire.messages import (
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import EgmError, EgmWarning
 from twin.data.logs.log import Log
-from twin.physics.trajectories.joint_trajectories import Trajectory
-from twin.physics.trajectories.limits import quintic
+from twin.physics.trajectories.joint_trajectories import Trajectory, quintic
 from twin.physics.trajectories.sampling import Samples
 from twin.studies.learning.learning_controller import LearnedInput
 

@@ -48,7 +48,7 @@ from twin.data.identification.measurements import (
 from twin.data.identification.result import Delay, Identification
 from twin.data.identification.torque_model import TorqueModel, friction_of, identifiable, shaft_speeds
 from twin.data.logs.recordings.finding import Finding, joint_names
-from twin.physics.robot.loading.loading import load, robot_names
+from twin.physics.robot.loading import load, robot_names
 
 Columns: TypeAlias = Callable[[Measurements, NDArray[np.intp], Floats], Floats]
 """Columns (M, n, K) at samples (M,) of measurements, where Y (M, n, r) are the base columns."""

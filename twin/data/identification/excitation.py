@@ -29,8 +29,7 @@ from twin.base.atomic_file import atomic_write
 from twin.base.errors import IdentificationError
 from twin.data.identification.torque_model import BaseParameters, base_parameters
 from twin.physics.dynamics.equation_of_motion import inverse_dynamics
-from twin.physics.dynamics.parameters import dynamic_parameters
-from twin.physics.dynamics.regressor import dynamics_regressor
+from twin.physics.dynamics.regressor import dynamic_parameters, dynamics_regressor
 from twin.physics.robot.evaluation import joint_vector
 from twin.physics.robot.robot import Robot
 

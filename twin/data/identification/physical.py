@@ -42,7 +42,7 @@ from twin.data.identification.requirements import worse_findings
 from twin.data.identification.result import Identification
 from twin.data.identification.torque_model import FRICTION, TorqueModel
 from twin.data.logs.recordings.finding import Finding, joint_names
-from twin.physics.dynamics.parameters import DRIVE, with_dynamic_parameters
+from twin.physics.dynamics.regressor import DRIVE, with_dynamic_parameters
 from twin.physics.robot.robot import Robot
 
 FINEST = 1e-8

@@ -37,7 +37,7 @@ from twin.data.identification.least_squares import (
 from twin.data.identification.measurements import Measurements, motion_at
 from twin.data.identification.torque_model import TorqueModel
 from twin.data.logs.recordings.finding import Finding, joint_names
-from twin.physics.robot.loading.loading import robot_facts
+from twin.physics.robot.loading import robot_facts
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit
 

@@ -51,7 +51,7 @@ from twin.data.identification.measurements import (
 from twin.data.identification.torque_model import TorqueModel
 from twin.data.logs.recordings.faults import quantum, signal_noise
 from twin.data.logs.recordings.finding import Finding
-from twin.physics.dynamics.parameters import DRIVE
+from twin.physics.dynamics.regressor import DRIVE
 from twin.physics.robot.drives.drives import MOTOR
 
 CERTAIN = 3.0

@@ -23,11 +23,10 @@ from twin.data.identification.physical import PhysicalSolution
 from twin.data.identification.result import GearSpring
 from twin.physics.multibody.axis_torques import UserColumn
 from twin.physics.multibody.tree import body_from_parameters, transformed_parameters
+from twin.physics.robot.dh_tables import link_tail
 from twin.physics.robot.drives.drives import MORE_FRICTION
-from twin.physics.robot.export.robot_toml import file_text, plain_name, urdf_facts
-from twin.physics.robot.export.urdf_export import write_urdf
-from twin.physics.robot.loading.dh_tables import link_tail
-from twin.physics.robot.loading.loading import is_table, is_urdf, robot_facts
+from twin.physics.robot.export import file_text, plain_name, urdf_facts, write_urdf
+from twin.physics.robot.loading import is_table, is_urdf, robot_facts
 from twin.physics.robot.loops import link_frames
 from twin.physics.robot.robot import Robot
 

@@ -22,8 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import IdentificationError
-from twin.physics.dynamics.parameters import DRIVE, DynamicParameters, dynamic_parameters
-from twin.physics.dynamics.regressor import dynamics_regressor
+from twin.physics.dynamics.regressor import DRIVE, DynamicParameters, dynamic_parameters, dynamics_regressor
 from twin.physics.multibody.axis_torques import torque_columns
 from twin.physics.robot.drives.drives import MOTOR, Drives
 from twin.physics.robot.robot import Robot

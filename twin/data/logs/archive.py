@@ -17,12 +17,11 @@ from numpy.lib import format as npy
 
 from twin.base.errors import ModelWarning, RobotError, TwinError
 from twin.physics.multibody.tree import Tree, body_from_parameters, frozen
-from twin.physics.robot.dh import DH
+from twin.physics.robot.dh_tables import dh_robot
 from twin.physics.robot.drives.drives import MORE_FRICTION, Drives
-from twin.physics.robot.loading.dh_tables import dh_robot
-from twin.physics.robot.loading.loading import laboratory_names, load, robot_names
-from twin.physics.robot.locking import locked
-from twin.physics.robot.robot import Payload, Robot
+from twin.physics.robot.loading import laboratory_names, load, robot_names
+from twin.physics.robot.loops import locked
+from twin.physics.robot.robot import DH, Payload, Robot
 from twin.physics.rotations.rotations import rigid_poses
 
 KINDS = "biufcU"

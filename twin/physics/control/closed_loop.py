@@ -2,7 +2,7 @@
 
 Each control period has four steps.  The state is read, the controller demands torques, the motors limit
 them, and the plant advances by a whole number of its time steps under constant torques.  The laws of this
-project run as machine code, see `twin.control.bound_law`; other controllers, and all with
+project run as machine code, see `twin.control.control_law`; other controllers, and all with
 `NUMBA_DISABLE_JIT=1`, are called from Python, so that a debugger can step through them.
 """
 
@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from twin.base.arrays import real_array
 from twin.base.errors import ControllerError, DivergenceError, LimitError, LoopError, SingularityError
 from twin.data.logs.log import Log
-from twin.physics.control.bound_law import NOT_A_TORQUE, WRONG_SHAPE, sample
-from twin.physics.control.control_law import ControlLaw
+from twin.physics.control.control_law import NOT_A_TORQUE, WRONG_SHAPE, ControlLaw, sample
 from twin.physics.control.plant import MotorSide, Plant
 from twin.physics.control.signals import (
     ALL_ROWS,
@@ -39,8 +38,7 @@ from twin.physics.control.signals import (
     within_twice_the_speed_limits,
 )
 from twin.physics.dynamics.equation_of_motion import mass_matrix
-from twin.physics.robot.drives.motors import MotorLimits
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import MotorLimits, Sensors
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import joint_unit

@@ -10,7 +10,7 @@ from twin.physics.control.signals import Q_MOTOR, Q_SEEN, QD, QD_MOTOR, TAU_JOIN
 from twin.physics.dynamics.equation_of_motion import forward_dynamics, inverse_dynamics
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.robot.drives.drive_step import DriveTrain
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.evaluation import joint_vector
 from twin.physics.robot.limits import check_folding
 from twin.physics.robot.robot import Payload, Robot

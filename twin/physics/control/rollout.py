@@ -9,23 +9,30 @@ step, so that starts, gains, payloads and mountings can be swept:
     sweep = run_rollouts(np.array(arms)[:, None], laws, reference)  # sweep.q: (masses, bandwidths, N, n)
 
 The controller must be a `twin.control.control_law.ControlLaw`.  Its first use in a process compiles the law,
-which takes about a second.  The first rollout on a machine compiles the loop, which takes half a minute.  The
-machine code of the loop and of the laws in `controllers/` is cached on disk.  Rollouts are distributed over
-the cores, see `twin/base/threads.py`; the results are identical to the bit for any number of threads.
+which takes about a second.  The first rollout on a machine compiles the loop for all robots and laws, which
+takes half a minute.  The machine code of the loop and of the laws in `controllers/` is cached on disk.
+Rollouts are distributed over the cores, see `twin/base/threads.py`; the results are identical to the bit for
+any number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
 
+import numba
 import numpy as np
+from numba import types
+from numba.extending import is_jitted
 from numpy.typing import ArrayLike
 
 from twin.base.arrays import checked_time_step, real_array
 from twin.base.errors import DivergenceError
 from twin.base.formatting import short_repr
 from twin.base.threads import in_threads, thread_count
+from twin.physics.control import rollout_loop
 from twin.physics.control.closed_loop import (
     RUNAWAY_SPEED,
     check_period,
@@ -33,37 +40,105 @@ from twin.physics.control.closed_loop import (
     prepared_table,
     whole_steps,
 )
-from twin.physics.control.compiled_rollout import compiled_rollout
-from twin.physics.control.control_law import ControlLaw, is_compiled
+from twin.physics.control.control_law import (
+    COMPILE_LOCK,
+    COUNT,
+    COUNTS,
+    CUBE,
+    DYNAMICS,
+    FLOAT,
+    INDICES,
+    INTEGER,
+    KERNEL_POINTERS,
+    LAW,
+    LOGS,
+    MASS_MATRIX,
+    MATRIX,
+    MODEL,
+    MODEL_KERNELS,
+    TREE,
+    VECTOR,
+    ControlLaw,
+    Law,
+    Model,
+    compile_kernels,
+    is_compiled,
+    machine_code,
+    tuple_of,
+)  # fmt: skip
 from twin.physics.control.rollout_batch import (
     Batch,
     Block,
     Course,
+    Failure,
+    Figures,
     Passive,
     Record,
     Settings,
     batch_shape,
     check_compatible,
-    object_array,
-    stack_rows,
-)
-from twin.physics.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
-from twin.physics.control.rollout_results import (
-    Failure,
-    Figures,
     collect_failures,
     figures_of,
+    object_array,
     rollout_suffix,
+    stack_rows,
     worst_violations,
 )
+from twin.physics.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
 from twin.physics.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.robot.drives.sensors import Sensors, sensor_numbers
+from twin.physics.robot.drives.motors import Sensors, sensor_numbers
 from twin.physics.robot.evaluation import copied, joint_vectors
 from twin.physics.robot.limits import ROUND_OFF, Violation, check_folding
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Samples, check_radians
+
+POINTERS = (LAW, *MODEL, DYNAMICS, MASS_MATRIX, KERNEL_POINTERS["bias"], KERNEL_POINTERS["tool_pose"])
+RUN = types.void(
+    *POINTERS,
+    tuple_of(Block, INTEGER, INTEGER, LOGS, CUBE),
+    tuple_of(
+        Batch, CUBE, MATRIX, CUBE, LOGS, CUBE, CUBE, CUBE, LOGS, COUNT, LOGS, MATRIX, MATRIX, MATRIX, MATRIX,
+        VECTOR, CUBE, MATRIX, MATRIX, VECTOR, CUBE, CUBE, CUBE, TREE, CUBE, CUBE, COUNT, MATRIX, MATRIX,
+    ),
+    tuple_of(Passive, MATRIX, VECTOR, VECTOR, VECTOR),
+    tuple_of(Settings, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, INTEGER, FLOAT, FLOAT, INTEGER),
+    tuple_of(Course, VECTOR, CUBE, MATRIX, MATRIX, LOGS),
+    tuple_of(Record, LOGS, LOGS, COUNTS, COUNT, COUNT, CUBE, MATRIX, INDICES, MATRIX, CUBE, MATRIX, COUNT),
+)  # fmt: skip
+
+
+def compiled_rollout(plant: Robot, controller: ControlLaw) -> Callable[..., None]:
+    """Return `rollout_loop.run` with its functions bound: the law, its model's kernels and the plant's.
+
+    Args:
+        plant: robot whose kernels simulate the motion.
+        controller: controller that provides the law and its model's kernels.
+
+    Raises:
+        ValueError: numba cannot compile the law, or the kernels are not compiled.
+    """
+    kernels = [getattr(controller.model, name) for name in Model._fields[: len(MODEL_KERNELS)]]
+    plant_functions = ("forward_dynamics", "mass_matrix", "bias", "tool_pose")
+    kernels += [getattr(plant.kernels, name) for name in plant_functions]
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return partial(rollout_loop.run, controller.law, *kernels)
+    if not all(is_jitted(kernel) for kernel in kernels):
+        raise ValueError("expected robots with compiled kernels, as twin.load returns them")
+    with COMPILE_LOCK:
+        return partial(rollout_loop.run, *_compile_all(controller.law, *kernels))
+
+
+@lru_cache(maxsize=64)
+def _compile_all(law: Law, *kernels: Any) -> tuple[Any, ...]:
+    """Compile the loop, the law and the kernels for their signatures; return the law and the kernels."""
+    compile_kernels(kernels, POINTERS[1:])
+    if RUN.args not in rollout_loop.run.overloads:
+        rollout_loop.run.compile(RUN)
+        rollout_loop.run.disable_compile()  # numba converts functions to pointers only if it may not compile
+    return machine_code(law), *kernels
+
 
 INTEGRATORS = {"semi_implicit_euler": SEMI_IMPLICIT_EULER, "rk4": RK4}
 
@@ -211,7 +286,10 @@ def run_rollouts(
         flange_tool,
         _checked_kicks(kicks, shape, len(batch.q), len(t), arm.n),
     )
-    run, passive = compiled_rollout(arm, law), _passive_ranges(arm)
+    rows = list(arm.passive)
+    low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
+    passive = Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
+    run = compiled_rollout(arm, law)
 
     def noise(r: int) -> np.ndarray:
         """Draw the noise of a rollout."""
@@ -237,6 +315,7 @@ def run_rollouts(
 
     _run_blocks(run_block, len(batch.q), settings.steps * len(t), is_compiled(law.law), threads, record)
     arms = np.broadcast_to(plants, shape)
+    law_log = record.law.reshape(shape + record.law.shape[1:])
     failures = tuple(collect_failures(record, shape, arms, law.name, settings.every, t))
     result = Rollouts(
         t=t[:: settings.every],
@@ -244,7 +323,7 @@ def run_rollouts(
         failures=failures,
         violations=tuple(worst_violations(record, shape, arms, t)),
         figures=figures_of(record, shape, t, tool=T_flange_tool is not None),
-        law=_law_signals(record, shape, law),
+        law={name: law_log[..., row, :] for row, name in enumerate(law.signal_rows)},
         **_series(record, shape, others),
     )
     if failures and not keep_failures:
@@ -281,13 +360,6 @@ def _batch(
         for index, position in zip(np.ndindex(shape), batch.q, strict=True):
             check_folding(arm, position, f" at the start{rollout_suffix(index)}")
     return batch, shape
-
-
-def _passive_ranges(arm: Robot) -> Passive:
-    """Return the passive joints of an arm and the ranges beyond which a kinematic loop folds."""
-    rows = list(arm.passive)
-    low, high = arm.passive_min - ROUND_OFF, arm.passive_max + ROUND_OFF
-    return Passive(*map(copied, (arm.embedding[rows], arm.embedding_offset[rows], low, high)))
 
 
 def _checked_kicks(
@@ -344,12 +416,6 @@ def _series(record: Record, shape: tuple[int, ...], others: dict[str, int]) -> d
     if "q_motor" in others:
         rows |= {"q_seen": others["q_motor"], "qd_seen": others["qd_motor"]}
     return {name: log[..., row, :] for name, row in (rows | others).items()}
-
-
-def _law_signals(record: Record, shape: tuple[int, ...], law: ControlLaw) -> dict[str, np.ndarray]:
-    """Return the recorded signals (..., K, n) of the controllers by name."""
-    log = record.law.reshape(shape + record.law.shape[1:])
-    return {name: log[..., row, :] for row, name in enumerate(law.signal_rows)}
 
 
 def _settings(

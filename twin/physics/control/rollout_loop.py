@@ -1,6 +1,6 @@
 """Compiled loop of a rollout, with its integrators and limit checks.
 
-The law and the kernels of the robots are passed in; see `control/compiled_rollout.py`.  With
+The law and the kernels of the robots are passed in; see `control/rollout.py`.  With
 `NUMBA_DISABLE_JIT=1` the same functions run as plain Python.
 """
 
@@ -25,8 +25,7 @@ from twin.physics.control.signals import (
     within_twice_the_speed_limits,
 )
 from twin.physics.robot.drives.drive_step import DriveModel, DriveNumbers, drive_step, rest_motors
-from twin.physics.robot.drives.motors import limit_together, torque_at_speed
-from twin.physics.robot.drives.sensors import SensorNumbers, observe
+from twin.physics.robot.drives.motors import SensorNumbers, limit_together, observe, torque_at_speed
 from twin.physics.trajectories.sampling import Reference, State
 
 RAN_AWAY, NOT_A_TORQUE, FOLDED, WRONG_SHAPE = 1, 2, 3, 4

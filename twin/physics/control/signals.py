@@ -12,8 +12,7 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.base.jit import compiled
 from twin.physics.robot.drives.drives import Drives
-from twin.physics.robot.drives.motors import limited_torque
-from twin.physics.robot.drives.sensors import Sensors, observe, sensor_numbers
+from twin.physics.robot.drives.motors import Sensors, limited_torque, observe, sensor_numbers
 from twin.physics.robot.robot import Robot
 
 Q, QD, DEMAND, TAU, TAU_JOINT, Q_MOTOR, QD_MOTOR, Q_SEEN, QD_SEEN = range(9)

@@ -24,7 +24,7 @@ from .operational_space import MassWeighted as MassWeighted
 from .operational_space import OperationalSpace as OperationalSpace
 from .operational_space import mass_weighted as mass_weighted
 from .operational_space import task_matrix as task_matrix
-from .parameters import DynamicParameters as DynamicParameters
-from .parameters import dynamic_parameters as dynamic_parameters
-from .parameters import with_dynamic_parameters as with_dynamic_parameters
+from .regressor import DynamicParameters as DynamicParameters
+from .regressor import dynamic_parameters as dynamic_parameters
+from .regressor import with_dynamic_parameters as with_dynamic_parameters
 from .wrenches import JointWrenches as JointWrenches

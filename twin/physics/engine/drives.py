@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from twin.base.jit import compiled
-from twin.physics.engine.state import state_reader
+from twin.physics.engine.body import state_reader
 from twin.physics.multibody.axis_torques import total_torque
 from twin.physics.robot.drives.drive_step import NEXT_QD, Q_MOTOR, QD, QD_MOTOR, TAU, DriveTrain, H, Q
 from twin.physics.robot.drives.drives import Drives

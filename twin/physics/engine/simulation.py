@@ -1,7 +1,7 @@
 """PyBullet as ground truth, set up so that it agrees with the analytic model to round-off.
 
 PyBullet's defaults suit games: plausible, fast, and off by anything from 1e-8 to a factor.  Each unusual
-setting below removes one deviation.  A test in `tests/engine/test_traps.py` fails without it.
+setting below removes one deviation.  A test in `tests/twin/physics/engine/test_traps.py` fails without it.
 
 The integrator is semi-implicit Euler, exactly: `qd+ = qd + dt qdd`, `q+ = q + dt qd+`.
 """
@@ -23,23 +23,21 @@ from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.engine.body import (
     check_slip,
     checked_gap,
-    close_loops,
-    create_body,
-    hold_followers,
-    remove_hidden_physics,
-    world_axes,
-)
-from twin.physics.engine.client import CLOSED, connected, disconnect, pybullet
-from twin.physics.engine.drives import EngineDrives
-from twin.physics.engine.state import (
     checked_out,
     checked_wrench,
+    close_loops,
+    create_body,
     finite_list,
-    inertial_frame,
+    hold_followers,
+    inertial_pose,
     link_pose,
+    remove_hidden_physics,
     state_reader,
     tree_jacobian,
+    world_axes,
 )
+from twin.physics.engine.client import CLOSED, connected, disconnect, open_bench, pybullet
+from twin.physics.engine.drives import EngineDrives
 from twin.physics.kinematics.forward import tool_pose as checked_tool
 from twin.physics.multibody.axis_torques import total_torque
 from twin.physics.robot.evaluation import joint_vector
@@ -48,7 +46,7 @@ from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from twin.physics.engine.window.bench import Bench, RealTimeClock
-    from twin.physics.engine.window.ghosts import Ghost
+    from twin.physics.engine.window.overlays import Ghost
 
 
 class Simulation(AbstractContextManager):
@@ -97,12 +95,10 @@ class Simulation(AbstractContextManager):
         self._client = connected()
         try:
             self._build()
-            # Modules for windows are imported only if there is a window.
             if gui:
-                from twin.physics.engine.window_client import open_bench
-
                 self.bench = self._pace = open_bench(self, np.inf if real_time is False else 1.0)
             elif real_time:
+                # Modules for windows are imported only if there is a window.
                 from twin.physics.engine.window.bench import RealTimeClock
 
                 self._pace = RealTimeClock(self.time_step)
@@ -123,7 +119,7 @@ class Simulation(AbstractContextManager):
         self._R_world_base = world_axes(self.robot)
         client.setGravity(*(self._R_world_base @ self.robot.gravity).tolist())
         client.setTimeStep(self.time_step)
-        frame = partial(inertial_frame, client, self._body)
+        frame = partial(inertial_pose, client, self._body)
         hold_followers(client, self._body, self.robot, self._joints)
         close_loops(client, self._body, self.robot, self._joints, frame)
         self._T_link_inertial = frame(self._flange_link)
@@ -323,7 +319,7 @@ class Simulation(AbstractContextManager):
 
         They are a separate world, created when first needed: loading the shapes takes most of the time.
         """
-        from twin.physics.engine.window.ghosts import Ghost
+        from twin.physics.engine.window.overlays import Ghost
 
         q = self.state()[0]
         if self._drawn is None:

@@ -3,7 +3,12 @@ from .dh_fit import fitted_dh as fitted_dh
 from .differential import analytic_jacobian as analytic_jacobian
 from .differential import analytic_jacobian_dot as analytic_jacobian_dot
 from .differential import analytic_jacobian_inverse as analytic_jacobian_inverse
+from .differential import cross_matrix as cross_matrix
+from .differential import mobility as mobility
 from .differential import tool_coordinates as tool_coordinates
+from .differential import twist_transform as twist_transform
+from .differential import wrench_torque as wrench_torque
+from .differential import wrench_transform as wrench_transform
 from .forward import acceleration as acceleration
 from .forward import dh_from_joint_angles as dh_from_joint_angles
 from .forward import joint_from_dh_angles as joint_from_dh_angles
@@ -18,8 +23,3 @@ from .manipulability import force_ellipsoid as force_ellipsoid
 from .manipulability import manipulability_measure as manipulability_measure
 from .manipulability import singular_configuration as singular_configuration
 from .manipulability import velocity_ellipsoid as velocity_ellipsoid
-from .statics import cross_matrix as cross_matrix
-from .statics import mobility as mobility
-from .statics import twist_transform as twist_transform
-from .statics import wrench_torque as wrench_torque
-from .statics import wrench_transform as wrench_transform

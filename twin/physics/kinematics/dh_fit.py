@@ -25,8 +25,7 @@ import numpy as np
 from twin.base.arrays import Floats
 from twin.base.errors import RobotError
 from twin.physics.kinematics.forward import forward_kinematics, link_poses
-from twin.physics.robot.dh import DH, dh_transforms
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.robot import DH, Robot, dh_transforms
 
 ANGLE, LENGTH = 1e-3, 1e-3
 """Largest deviations from the family that count as rounding of a file, in [rad] and as a share of the arm."""

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import real_array
 from twin.base.errors import RobotError
+from twin.physics.multibody.kernels import FLANGE
 from twin.physics.multibody.recursions import placements, world_frames
-from twin.physics.multibody.single_sample import FLANGE
-from twin.physics.robot.dh import DH
 from twin.physics.robot.evaluation import evaluate, joint_vectors
-from twin.physics.robot.robot import Robot
+from twin.physics.robot.robot import DH, Robot
 from twin.physics.rotations.rotations import quaternion_from_matrix, quaternion_rate, rigid_poses
 
 

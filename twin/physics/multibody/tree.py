@@ -21,16 +21,13 @@ class Portable:
     """Base of frozen dataclasses that can be copied and pickled; cached values are not copied."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {item.name: _picklable(getattr(self, item.name)) for item in fields(cast("Any", self))}
+        values = {item.name: getattr(self, item.name) for item in fields(cast("Any", self))}
+        # A dictionary can be pickled, its read-only view cannot.
+        return {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, _read_only(value))
-
-
-def _picklable(value: Any) -> Any:
-    """Return a read-only mapping as a dictionary, which can be pickled, and any other value unchanged."""
-    return dict(value) if isinstance(value, MappingProxyType) else value
 
 
 def _read_only(value: Any) -> Any:

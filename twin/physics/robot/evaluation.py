@@ -13,7 +13,7 @@ from twin.base.arrays import real_array
 from twin.base.errors import ShapeError
 from twin.base.threads import in_chunks
 from twin.physics.multibody import kernels
-from twin.physics.multibody.kernel_source import shape_message
+from twin.physics.multibody.kernels import shape_message
 from twin.physics.robot import loops
 from twin.physics.robot.robot import Robot
 

@@ -1,16 +1,23 @@
-"""Closed loops: their gaps and their clearance from folding, and models without the loop."""
+"""Models with fewer freedoms: closed loops, arms without their loops, and arms with locked joints.
+
+The links beyond a locked joint, as those of a gripper's finger, are one body with the one before.
+"""
+
+from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from twin.base.errors import RobotError
+from twin.base.errors import RobotError, UnknownNameError, near
 from twin.physics.multibody import recursions
-from twin.physics.multibody.tree import Loop, Tree, frozen
-from twin.physics.robot.robot import Robot
+from twin.physics.multibody.axis_torques import UserColumn
+from twin.physics.multibody.recursions import ACCEPT, moved_mass_fault, placements
+from twin.physics.multibody.tree import Loop, Tree, frozen, transformed_parameters
+from twin.physics.robot.robot import Frame, NamedPoses, Robot
 
 
 def gaps(robot: Robot, q_tree: np.ndarray) -> np.ndarray:
@@ -159,3 +166,141 @@ def open_chain(robot: Robot) -> Robot:
         drives=None,
         drive_mode="ideal",
     )
+
+
+def locked(robot: Robot, joints: int | Mapping[str, float]) -> Robot:
+    """Return the arm with joints locked, and with those that follow them by `<mimic>`.
+
+    Springs and balancers over locked joints do no work.  The arm has no DH table, no drives and no published
+    poses, because these are those of the whole arm.
+
+    Args:
+        robot: the whole arm.
+        joints: positions of the joints to lock, by name, in [rad] or [m]; or the number of the first axes
+            that stay, the others being locked at 0.
+
+    Raises:
+        RobotError: the arm has a closed loop, fewer joints, or a user's column, which is over all joints; a
+            position is outside the range; or nothing would move the tool frame.
+        UnknownNameError: there is no such joint.
+
+    Example:
+        >>> import twin
+        >>> arm = twin.robot.locked(twin.load("irb140"), {"joint_4": 0.5, "joint_6": 0.0})
+        >>> arm.joint_names
+        ('joint_1', 'joint_2', 'joint_3', 'joint_5')
+    """
+    names, name = robot.joint_names, robot.name
+    if not isinstance(joints, Mapping):
+        if not 1 <= joints <= robot.n:
+            raise RobotError(
+                f"robot {robot.name!r} has {robot.n} joints: expected 1 to {robot.n} axes, got {joints}"
+            )
+        name = f"{name}_{joints}_axes"
+        joints = dict.fromkeys(names[joints:], 0.0)
+    if not joints:
+        return robot
+    _check(robot, joints)
+    bare, load = robot.with_payload(None), robot.payload
+    tree = bare.tree
+    keep = [i for i, name in enumerate(names) if name not in joints]
+    q = np.array([joints.get(name, 0.0) for name in names])
+    offset = robot.embedding @ q + robot.embedding_offset
+    moves = np.any(robot.embedding[:, keep] != 0.0, axis=1)
+    left = np.flatnonzero(moves).tolist()
+    at = placements(tree, offset.tolist(), math)
+    inertias = np.vstack([tree.inertias[moves], tree.base_inertia])  # the base, of index -1, is the last
+    parents, poses = list[int](), list[np.ndarray]()
+    home = {-1: (-1, np.eye(4))}  # of each link: the moving joint that carries it, and its pose there
+    for i, parent in enumerate(tree.parents):
+        carrier, T = home[parent]
+        if moves[i]:
+            home[i] = len(parents), np.eye(4)
+            parents.append(carrier)
+            poses.append(T @ tree.T_parent_joint[i])
+        else:
+            home[i] = carrier, T @ np.vstack([np.column_stack([at.R[i], at.p[i]]), [0, 0, 0, 1]])
+            inertias[carrier] += transformed_parameters(tree.inertias[i], home[i][1])
+    flange, T_flange = home[tree.flange_joint]
+    if flange < 0:
+        raise RobotError(f"robot {robot.name!r}: with {', '.join(joints)} locked, no joint moves its tool")
+    reduced = replace(
+        tree,
+        names=tuple(tree.names[i] for i in left),
+        links=tuple(tree.links[i] for i in left),
+        kinds=tuple(tree.kinds[i] for i in left),
+        parents=tuple(parents),
+        T_parent_joint=frozen(poses),
+        axes=frozen(tree.axes[moves]),
+        inertias=frozen(inertias[:-1]),
+        base_inertia=frozen(inertias[-1]),
+        flange_joint=flange,
+        T_joint_flange=frozen(T_flange @ tree.T_joint_flange),
+        torques=tuple(
+            replace(one, joint=keep.index(one.joint))  # type: ignore[attr-defined]
+            for one in tree.torques
+            if one.joint in keep  # type: ignore[attr-defined]
+        ),
+    )
+    G, fault, kept = robot.embedding[np.ix_(left, keep)], robot.inertia_fault, [names[i] for i in keep]
+    if fault and np.any(tree.inertias) and (fault := moved_mass_fault(reduced, kept, G, offset[left])):
+        fault = f"{fault}, or {ACCEPT}"
+    passive = [k for k, i in enumerate(robot.passive) if moves[i]]
+    limits = {name: frozen(getattr(robot, name)[keep]) for name in ("q_min", "q_max", "qd_max", "tau_max")}
+    arm = replace(
+        bare,
+        name=name,
+        tree=reduced,
+        **limits,
+        dh=None,
+        dh_coupling=frozen(np.eye(len(keep))),
+        embedding=frozen(G),
+        inertia_fault=fault,
+        embedding_offset=frozen(offset[left]),
+        driven=tuple(left.index(robot.driven[i]) for i in keep),
+        passive_min=frozen(robot.passive_min[passive]),
+        passive_max=frozen(robot.passive_max[passive]),
+        poses=MappingProxyType(NamedPoses((name, frozen(pose[keep])) for name, pose in robot.poses.items())),
+        published=MappingProxyType({}),
+        drives=None,
+        drive_mode="ideal",
+        frames=MappingProxyType(
+            {
+                name: Frame(home[frame.joint][0], frozen(home[frame.joint][1] @ frame.T))
+                for name, frame in robot.frames.items()
+            }
+        ),
+        locked=MappingProxyType(
+            {**robot.locked, **{tree.names[i]: float(offset[i]) for i in np.flatnonzero(~moves)}}
+        ),
+    )
+    return arm.with_payload(load)
+
+
+def _check(robot: Robot, joints: Mapping[str, float]) -> None:
+    """Raise an error if these joints cannot be locked at these positions."""
+    if robot.loops:
+        names = ", ".join(robot.tree.names[joint] for joint in robot.passive)
+        raise RobotError(f"robot {robot.name!r} has joints without a motor ({names}), so none can be locked")
+    if columns := [one.name for one in robot.tree.torques if isinstance(one, UserColumn)]:
+        raise RobotError(
+            f"robot {robot.name!r} has the column {columns[0]} over all its joints, so none can be locked"
+        )
+    for name, position in joints.items():
+        if name not in robot.joint_names:
+            why = near(name, robot.joint_names)
+            if name in robot.tree.names:
+                leads = robot.embedding[robot.tree.names.index(name)]
+                why = f", it follows {robot.joint_names[np.flatnonzero(leads)[0]]!r}"
+            why = ", it is locked" if name in robot.locked else why
+            raise UnknownNameError(
+                f"robot {robot.name!r} has no joint {name!r} to lock{why}: known are "
+                f"{', '.join(robot.joint_names)}"
+            )
+        i = robot.joint_names.index(name)
+        low, high, kind = robot.q_min[i], robot.q_max[i], robot.joint_kinds[i]
+        if not (low <= position <= high and math.isfinite(position)):
+            raise RobotError(
+                f"robot {robot.name!r}: {name} cannot be locked at {position:g}, expected a position of "
+                f"{low:.6g} to {high:.6g} {'m' if kind == 'prismatic' else 'rad'}"
+            )

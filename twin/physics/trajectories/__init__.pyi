@@ -5,10 +5,10 @@ from .joint_paths import recorded_motion as recorded_motion
 from .joint_paths import singular_distances as singular_distances
 from .joint_trajectories import Trajectory as Trajectory
 from .joint_trajectories import acceleration_time as acceleration_time
+from .joint_trajectories import check_peak as check_peak
 from .joint_trajectories import cruising_trapezoid as cruising_trapezoid
 from .joint_trajectories import timed_trapezoid as timed_trapezoid
 from .joint_trajectories import trapezoid as trapezoid
-from .limits import check_peak as check_peak
 from .sampling import Reference as Reference
 from .sampling import Samples as Samples
 from .sampling import State as State

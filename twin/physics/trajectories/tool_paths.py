@@ -19,8 +19,7 @@ from twin.base.errors import RecordingError
 from twin.base.formatting import short_repr
 from twin.data.logs.recordings.recording import ToolRecording
 from twin.physics.rotations.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
-from twin.physics.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid
-from twin.physics.trajectories.limits import quintic_law
+from twin.physics.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid, quintic_law
 
 SPEED = 0.5
 """The tool's default peak speed, in [m/s]: twice what ABB's manual mode allows, and with `ANGULAR_SPEED`

@@ -17,9 +17,9 @@ from twin.base.arrays import Floats
 from twin.base.errors import CellError, RobotError, near, printable
 from twin.base.wings import from_above
 from twin.physics.kinematics.forward import link_poses
-from twin.physics.robot.loading.link_shapes import mesh_file, resolve_mesh, shape_origin
-from twin.physics.robot.loading.urdf_document import parse_numbers, read_document
+from twin.physics.robot.link_shapes import mesh_file, resolve_mesh, shape_origin
 from twin.physics.robot.robot import Robot
+from twin.physics.robot.urdf_document import parse_numbers, read_document
 
 if TYPE_CHECKING:
     from twin.data.logs.log import Log

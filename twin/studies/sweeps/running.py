@@ -93,10 +93,10 @@ def run_points(
         ClusterError: see `Cluster`.
 
     Example:
-        >>> import controllers.pd, twin
+        >>> import controllers.pid, twin
         >>> from twin.studies.sweeps.running import run_points
         >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
-        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> sweep = twin.sweep(robot, controllers.pid.PDGravity, still, {"mass": "0.9,1,1.2"})
         >>> run_points(sweep.experiment, sweep.design.points({}))["joint_error"].round(4).tolist()
         [0.0073, 0.0, 0.0117]
     """
@@ -320,9 +320,9 @@ def remove_chunks(folder: str | Path) -> None:
     """Remove the stored chunks of a sweep; a folder without a sweep is not removed.
 
     Example:
-        >>> import controllers.pd, pathlib, twin, twin.sweeps.running
+        >>> import controllers.pid, pathlib, twin, twin.sweeps.running
         >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
-        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"}, keep="chunks")
+        >>> sweep = twin.sweep(robot, controllers.pid.PDGravity, still, {"mass": "0.9,1,1.2"}, keep="chunks")
         >>> twin.sweeps.running.remove_chunks("chunks")
         >>> pathlib.Path("chunks").exists()
         False

@@ -24,7 +24,7 @@ from twin.base.arrays import real_array
 from twin.base.errors import UnknownNameError, VariationError
 from twin.base.formatting import html_table
 from twin.physics.control.control_law import ControlLaw
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.quantities import changed, expand_each, quantities, quantity, unknown
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.sampling import Samples
@@ -379,9 +379,9 @@ def sweep(
         TwinError, ValueError: the nominal closed loop cannot be made, or arguments do not fit together.
 
     Example:
-        >>> import controllers.pd, twin
+        >>> import controllers.pid, twin
         >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
-        >>> law, limits = controllers.pd.PDGravity, {"joint_error": 0.001}
+        >>> law, limits = controllers.pid.PDGravity, {"joint_error": 0.001}
         >>> sweep = twin.sweep(robot, law, still, {"mass": "0.9,1,1.2"}, limits=limits)
         >>> sweep.table["joint_error"].round(4).tolist(), sweep.passes.tolist()
         ([0.0073, 0.0, 0.0117], [False, True, False])

@@ -22,7 +22,7 @@ from twin.data.logs.figures import LOADS
 if TYPE_CHECKING:
     from twin.data.logs.log import Log
     from twin.physics.control.control_law import ControlLaw
-    from twin.physics.robot.drives.sensors import Sensors
+    from twin.physics.robot.drives.motors import Sensors
     from twin.physics.robot.robot import Robot
     from twin.physics.trajectories.sampling import Samples
 

@@ -150,9 +150,9 @@ def tuned(
         TwinError, ValueError: the experiment fails.
 
     Example:
-        >>> import controllers.pd, twin, twin.sweeps.tuning as tuning
+        >>> import controllers.pid, twin, twin.sweeps.tuning as tuning
         >>> still, gain = twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3), tuning.Gain("law.bandwidth", 5, 40)
-        >>> sweep = twin.sweep(twin.load("irb140"), controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> sweep = twin.sweep(twin.load("irb140"), controllers.pid.PDGravity, still, {"mass": "0.9,1,1.2"})
         >>> found = tuning.tuned(sweep.experiment, sweep.design.points({}), [gain], evaluations=20)
         >>> found.best.failing, round(found.best.values[0])
         (0, 40)
@@ -262,9 +262,9 @@ def judged(table: np.ndarray, figure: str, of: Of = "worst") -> tuple[int, float
         VariationError: the figure is unknown, or was not computed.
 
     Example:
-        >>> import controllers.pd, twin, twin.sweeps.tuning as tuning
+        >>> import controllers.pid, twin, twin.sweeps.tuning as tuning
         >>> robot, still = twin.load("irb140"), twin.sample(twin.hold([0.0] * 6, 0.1), 1e-3)
-        >>> sweep = twin.sweep(robot, controllers.pd.PDGravity, still, {"mass": "0.9,1,1.2"})
+        >>> sweep = twin.sweep(robot, controllers.pid.PDGravity, still, {"mass": "0.9,1,1.2"})
         >>> failing, worst = tuning.judged(sweep.table, "joint_error")
         >>> failing, round(worst, 4)
         (0, 0.0117)

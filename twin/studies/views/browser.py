@@ -25,7 +25,7 @@ from twin.data.logs.figures import tool_distance
 from twin.data.logs.log import Log
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.robot.limits import joint_ranges
-from twin.physics.robot.loading.link_shapes import link_shapes
+from twin.physics.robot.link_shapes import link_shapes
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import SHOWN
 from twin.physics.rotations.rotations import quaternion_from_matrix

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import twin
-from controllers.pd import PD
+from controllers.pid import PD
 from scenarios.shell.command_line import main
 from tests.support import tasks
 from twin.data.identification.measurements import measurements_of_log

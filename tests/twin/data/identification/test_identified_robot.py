@@ -17,7 +17,7 @@ from twin.data.identification.least_squares import joint_residuals, triangles
 from twin.data.identification.physical import physical_solution
 from twin.data.identification.robot_file import write_robot_file
 from twin.data.identification.torque_model import TorqueModel
-from twin.physics.robot.loading.loading import robot_facts
+from twin.physics.robot.loading import robot_facts
 
 
 @pytest.fixture(scope="module")

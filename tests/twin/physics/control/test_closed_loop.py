@@ -10,7 +10,7 @@ from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.robot import Payload
 from twin.physics.trajectories.joint_trajectories import sines
 from twin.physics.trajectories.sampling import Samples, sample, sample_semi_implicit

@@ -176,7 +176,7 @@ import numpy as np
 import controllers, twin
 from tests.support.short_runs import path
 from twin.physics.control import rollout_loop
-from twin.physics.control.compiled_rollout import compiled_law
+from twin.physics.control.control_law import machine_code
 from twin.physics.control.rollout import run_rollouts
 from twin.physics.trajectories.sampling import sample
 robot = twin.load("irb1400")
@@ -184,7 +184,7 @@ reference = sample(path(robot, 0.02), 1e-3)
 laws = [controllers.make(name, robot) for name in ("pid", "dob")]
 np.save("{}", [run_rollouts(robot, law, reference).q for law in laws])
 kernels = robot.kernels.forward_dynamics, robot.kernels.tool_pose
-functions = (rollout_loop.run, *(compiled_law(law.law) for law in laws), *kernels)
+functions = (rollout_loop.run, *(machine_code(law.law) for law in laws), *kernels)
 assert all(function.overloads for function in functions)
 sys.exit(3 if any(function.stats.cache_misses for function in functions) else 0)
 """

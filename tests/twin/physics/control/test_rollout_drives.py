@@ -19,7 +19,7 @@ from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts
 from twin.physics.control.signals import RunningSensors
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.robot import Payload
 from twin.physics.trajectories.sampling import sample
 

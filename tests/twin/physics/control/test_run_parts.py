@@ -8,7 +8,7 @@ import twin
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.signals import RunningSensors
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.trajectories.joint_trajectories import sines
 from twin.physics.trajectories.sampling import Samples, sample_semi_implicit
 

@@ -11,7 +11,7 @@ from scenarios.shell.command_line import main
 from twin.base.errors import UnknownNameError
 from twin.data.identification.torque_model import base_parameters
 from twin.physics.dynamics.formula_code import FORMULAS, formula_code
-from twin.physics.robot.locking import locked
+from twin.physics.robot.loops import locked
 
 pytestmark = pytest.mark.slow("derives equations as sums")
 

@@ -13,8 +13,7 @@ from tests.support.random_trees import random_urdf
 from tests.support.refusals import refused
 from tests.support.sample_drives import RUBBING, uncoupled
 from twin.physics.control.control_law import Model
-from twin.physics.dynamics.parameters import LINK
-from twin.physics.dynamics.regressor import regressor
+from twin.physics.dynamics.regressor import LINK, regressor
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.robot.evaluation import uncompiled
 

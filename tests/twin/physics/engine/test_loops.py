@@ -21,8 +21,8 @@ from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.dynamics.equation_of_motion import forward_dynamics, gravity_torque
 from twin.physics.engine import body
+from twin.physics.engine.body import link_pose
 from twin.physics.engine.simulation import Simulation
-from twin.physics.engine.state import link_pose
 from twin.physics.multibody.tree import frozen
 from twin.physics.trajectories.joint_trajectories import hold
 from twin.physics.trajectories.sampling import Samples, sample

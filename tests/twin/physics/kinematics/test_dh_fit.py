@@ -11,8 +11,8 @@ from tests.support.refusals import refused
 from twin.base.errors import RobotError
 from twin.physics.kinematics.dh_fit import fitted_dh
 from twin.physics.multibody.tree import frozen
-from twin.physics.robot.dh import DH, dh_transforms
 from twin.physics.robot.evaluation import uncompiled
+from twin.physics.robot.robot import DH, dh_transforms
 
 
 def random_table(rng, offset):

@@ -9,7 +9,7 @@ from tests.support.peers import Pinocchio, largest_relative_error
 from tests.support.refusals import refused
 from twin.base.errors import UnknownNameError
 from twin.physics.kinematics import link_poses, mobility, wrench_torque, wrench_transform
-from twin.physics.robot.dh import dh_poses
+from twin.physics.robot.robot import dh_poses
 
 pytestmark = pytest.mark.slow("solves thousands of poses")
 

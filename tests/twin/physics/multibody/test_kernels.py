@@ -14,7 +14,7 @@ from numba import njit, types
 
 import twin
 from twin.physics.control.control_law import MODEL_KERNELS
-from twin.physics.multibody import kernel_source, kernels, trace
+from twin.physics.multibody import kernels, trace
 from twin.physics.multibody.kernels import KERNELS
 from twin.physics.robot.evaluation import uncompiled
 
@@ -65,7 +65,7 @@ def test_source_computes_the_traced_values():
 
 
 @pytest.mark.parametrize("title", kernels.IN_LANES)
-@pytest.mark.parametrize("count", [0, 1, kernel_source.LANES - 1, kernel_source.LANES + 1, 100])
+@pytest.mark.parametrize("count", [0, 1, kernels.LANES - 1, kernels.LANES + 1, 100])
 def test_a_batch_in_lanes_has_the_bits_of_its_samples(arm, title, count, rng):
     """Also for the last ones, which do not fill the lanes, and far from where an angle is usual."""
     vectors = rng.uniform(-2, 2, (3, count, 6)) * rng.choice([1e-3, 1, 1e7], (count, 1))

@@ -22,7 +22,7 @@ from twin.data.identification.robot_file import write_robot_file
 from twin.data.identification.torque_model import TorqueModel, friction_of
 from twin.physics.multibody.axis_torques import Cylinder, Spring
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.locking import locked
+from twin.physics.robot.loops import locked
 
 pytestmark = pytest.mark.slow("loads and compiles arms")
 

@@ -9,10 +9,10 @@ import pytest
 import twin
 from tests.support.refusals import edits_refused
 from twin.base.errors import DriveWarning, RobotError, UnknownNameError
+from twin.physics.robot import loading
 from twin.physics.robot.drives.drives import Drives
-from twin.physics.robot.loading import consistency, loading
-from twin.physics.robot.loading.loading import robot_facts
-from twin.physics.robot.loading.model_check import check_model
+from twin.physics.robot.loading import robot_facts
+from twin.physics.robot.model_check import check_model
 from urdf import build
 
 RATIO = "ratio = [100, 100, 80, 60, 60, 40]"
@@ -149,27 +149,27 @@ def test_weak_motor_is_reported_once_by_load_and_check_model(file):
 def test_holding_torques_are_close_to_the_worst_case_and_include_the_coupling(irb140, rng):
     q = rng.uniform(irb140.q_min, irb140.q_max, (20000, 6))
     worst = np.max(np.abs(twin.gravity_torque(irb140, q)), axis=0)[1:5]
-    found = np.max(np.abs(consistency._holding_torques(irb140)), axis=0)[1:5]
+    found = np.max(np.abs(loading._holding_torques(irb140)), axis=0)[1:5]
     np.testing.assert_array_less(0.9 * worst, found)
     just = Drives(np.ones(6), 0.0, motor_torque_max=np.maximum(worst[0] * 1.01, 1.0))
-    assert not consistency.weak_motors(irb140.with_drives("ideal", just))
+    assert not loading.weak_motors(irb140.with_drives("ideal", just))
     coupling = np.eye(6)
     coupling[2, 1] = -0.5  # joint 3 adds to the load that motor 2 holds
     together = replace(just, coupling=coupling)
-    q = consistency._poses(irb140)
+    q = loading._poses(irb140)
     held = np.linalg.solve(coupling.T, twin.gravity_torque(irb140, q).T)
     beyond = np.max(np.abs(held), axis=1) > just.torque_max
     assert beyond.tolist() == [False, True, False, False, False, False]
-    (told,) = consistency.weak_motors(irb140.with_drives("ideal", together))
+    (told,) = loading.weak_motors(irb140.with_drives("ideal", together))
     assert "motor of axis 2 gives" in told
 
 
 def test_motors_hold_the_arm_and_exceed_the_speed_limits_as_stated_in_the_files():
     for name in loading.laboratory_names():
-        assert consistency.weak_motors(twin.load(name)) == []
+        assert loading.weak_motors(twin.load(name)) == []
     for name in loading.robot_names():
         robot = twin.load(name)
-        assert consistency.weak_motors(robot) == []
+        assert loading.weak_motors(robot) == []
         asked = np.abs(np.diag(robot.drives.motor_matrix)) * robot.qd_max
         above = 100.0 * (robot.drives.motor_speed_max / asked - 1.0)
         assert np.min(above) > 0

@@ -10,9 +10,9 @@ from tests.support.dh_tables import dh_product, plain
 from tests.support.peers import largest_relative_error, one_step
 from twin.base.errors import RobotError, UnknownNameError
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.dh import DH
+from twin.physics.robot.dh_tables import dh_robot
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import dh_robot
+from twin.physics.robot.robot import DH
 
 # Ljubljana lab manual: what its functions print, four decimals.
 T6_RX90 = [

@@ -16,9 +16,9 @@ from tests.support.peers import Pinocchio
 from tests.support.random_trees import interpreted
 from tests.support.small_robots import one_step_error
 from twin.base.errors import ModelWarning, TwinError
-from twin.physics.engine.read_file import file_dynamics
+from twin.physics.engine.client import file_dynamics
 from twin.physics.multibody.tree import consistent_moments
-from twin.physics.robot.loading.model_check import check_model
+from twin.physics.robot.model_check import check_model
 
 ARMS = Path(pybullet_data.getDataPath())
 

@@ -15,7 +15,7 @@ from twin.base.errors import RobotError
 from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.engine.simulation import Simulation
-from twin.physics.robot.drives.sensors import Sensors, observe, sensor_numbers
+from twin.physics.robot.drives.motors import Sensors, observe, sensor_numbers
 from twin.physics.trajectories.sampling import sample
 
 N = 400

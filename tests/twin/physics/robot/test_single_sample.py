@@ -9,7 +9,7 @@ import twin
 from tests.support.peers import largest_relative_error
 from tests.support.sample_drives import RUBBING
 from twin.physics.kinematics import forward
-from twin.physics.multibody import single_sample
+from twin.physics.multibody import kernels
 from twin.physics.robot.evaluation import uncompiled
 
 CALLS = {
@@ -93,7 +93,7 @@ def test_what_the_functions_share_can_be_written_to_and_is_nobody_else_s(arm):
 def test_a_name_that_is_no_kernel_is_no_attribute(arm):
     with pytest.raises(AttributeError):
         _ = arm.single_sample.nonsense
-    assert forward.FLANGE is single_sample.FLANGE
+    assert forward.FLANGE is kernels.FLANGE
 
 
 T_TOOL = np.array([[0.0, 0, 1, 0.05], [1, 0, 0, -0.02], [0, 1, 0, 0.12], [0, 0, 0, 1]])

@@ -9,22 +9,20 @@ from scipy.spatial.transform import Rotation
 import twin
 from tests.published.norrlof.rotations import printed_matrix
 from tests.support.refusals import refused
-from twin.physics.rotations.quaternions import (
-    quaternion_by_largest_axis,
-    quaternion_from_polar,
-    quaternion_inverse,
-    quaternion_polar,
-    rotated_vector,
-)
 from twin.physics.rotations.rotations import (
     continuous_quaternions,
     matrix_from_quaternion,
     pose_matrix,
     pose_vector,
+    quaternion_by_largest_axis,
     quaternion_from_matrix,
+    quaternion_from_polar,
+    quaternion_inverse,
+    quaternion_polar,
     quaternion_rate,
     rigid_poses,
     rigidity_error,
+    rotated_vector,
 )
 
 SMALL = (0.0, 1e-16, 1e-15, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)

@@ -12,8 +12,7 @@ from twin.base.errors import LimitError, RecordingError, SingularityError
 from twin.data.logs.recordings.recording import tool_recording
 from twin.physics.rotations.rotations import matrix_from_quaternion, pose_vector
 from twin.physics.trajectories.joint_paths import check_singularities, singular_distances
-from twin.physics.trajectories.joint_trajectories import cruising_trapezoid, quintic
-from twin.physics.trajectories.limits import quintic_law
+from twin.physics.trajectories.joint_trajectories import cruising_trapezoid, quintic, quintic_law
 from twin.physics.trajectories.sampling import Samples, sample
 from twin.physics.trajectories.tool_paths import straight_line, through_poses, through_recording
 

@@ -71,8 +71,7 @@ from twin.base.jit import compiled
 from twin.data.logs.recordings.reading import read_recording
 from twin.data.logs.recordings.recording import Recording
 from twin.physics.kinematics.forward import forward_kinematics, jacobian, tool_pose
-from twin.physics.kinematics.inverse import inverse_kinematics
-from twin.physics.kinematics.numerical_inverse import arm_length
+from twin.physics.kinematics.inverse import arm_length, inverse_kinematics
 from twin.physics.robot.evaluation import copied
 from twin.physics.robot.flange_load import numbers, unit_pose
 from twin.physics.robot.robot import Robot

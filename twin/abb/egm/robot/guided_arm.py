@@ -22,8 +22,7 @@ from twin.physics.control.signals import RunningSensors
 from twin.physics.engine.client import engine_installed
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
-from twin.physics.robot.drives.motors import MotorLimits
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import MotorLimits, Sensors
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.joint_trajectories import Trajectory, quintic
 from twin.physics.trajectories.sampling import Samples, sample_semi_implicit

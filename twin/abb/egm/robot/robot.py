@@ -23,7 +23,7 @@ from twin.data.logs.log import Log
 from twin.data.logs.recordings.recording import Recording
 from twin.physics.control.closed_loop import whole_steps
 from twin.physics.kinematics.forward import tool_pose as checked_tool
-from twin.physics.robot.drives.sensors import Sensors
+from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.evaluation import joint_vector
 from twin.physics.robot.limits import check_position
 from twin.physics.robot.robot import Robot

@@ -10,8 +10,7 @@ from scenarios.judging.motion_range import random_positions
 from tests.support.urdf_files import FILES
 from twin.base.errors import RobotError
 from twin.physics.multibody.tree import Loop, frozen
-from twin.physics.robot import loops
-from twin.physics.robot.loading import consistency
+from twin.physics.robot import loading, loops
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_the_error_names_only_the_free_joint(arm):
     for links, free in ((("link_rod", "link_1"), "joint_elbow"), (("link_3", "link_1"), "joint_rod")):
         loop = Loop("odd", tuple(map(arm.tree.links.index, links)), frozen([[0.1, 0.2, 0.3]] * 2))
         with refused(f"neither a motor nor a closed loop moves {free}: expected"):
-            consistency._check_passive_joints(arm.file, replace(arm, loops=(loop,)))
+            loading._check_passive_joints(arm.file, replace(arm, loops=(loop,)))
 
 
 @pytest.mark.parametrize(("end", "sign"), [("passive_min", -1), ("passive_max", 1)])
@@ -81,15 +80,15 @@ def test_a_range_that_passes_the_fold_is_rejected(arm, end, sign):
             limit[joint] = sign * np.deg2rad(degrees)
             told = rf"parallelogram folds flat before {name} is at {sign * degrees}"
             with refused(told):
-                consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+                loading._check_folds(arm.file, replace(arm, **{end: limit}))
         limit[joint] = sign * np.deg2rad(89.99)
-        consistency._check_folds(arm.file, replace(arm, **{end: limit}))
+        loading._check_folds(arm.file, replace(arm, **{end: limit}))
 
 
 def test_a_passive_joint_that_never_moves_causes_no_fold(arm):
     G = arm.embedding.copy()
     G[list(arm.passive)] = 0
-    consistency._check_folds(arm.file, replace(arm, embedding=G))
+    loading._check_folds(arm.file, replace(arm, embedding=G))
 
 
 def test_rates_are_the_derivatives_of_the_gaps(arm, rng):

@@ -12,7 +12,7 @@ from tests.support.peers import Pinocchio
 from twin.base.errors import RobotError, ToolFrameWarning, UnknownNameError
 from twin.physics.kinematics.forward import link_poses
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.locking import locked
+from twin.physics.robot.loops import locked
 
 pytestmark = pytest.mark.slow("loads and compiles arms")
 

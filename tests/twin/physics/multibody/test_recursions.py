@@ -7,7 +7,7 @@ import pytest
 
 import twin
 from tests.support.random_trees import random_urdf
-from twin.physics.multibody import composite_bodies, recursions
+from twin.physics.multibody import recursions
 
 
 @pytest.mark.parametrize("joints", [1, 4, 7])
@@ -22,7 +22,7 @@ def test_mass_matrix_is_the_torques_of_unit_accelerations(joints, tmp_path, rng)
         recursions.newton_euler(tree, at, still, unit, inertias, recursions.ZERO)
         for unit in np.eye(joints).tolist()
     ]
-    M = np.array(composite_bodies.mass_matrix(tree, at, inertias))
+    M = np.array(recursions.mass_matrix(tree, at, inertias))
     np.testing.assert_allclose(M, np.transpose(columns), rtol=0, atol=1e-13 * np.max(np.abs(M)))
     np.testing.assert_array_equal(M, M.T)
 
@@ -30,7 +30,7 @@ def test_mass_matrix_is_the_torques_of_unit_accelerations(joints, tmp_path, rng)
 def test_solve_reads_the_lower_triangle_alone(rng):
     root = rng.normal(size=(6, 6))
     M, load = root @ root.T + np.eye(6), rng.normal(size=6)
-    x = composite_bodies.solve(np.tril(M).tolist(), load.tolist(), lambda pivot: 1 / pivot)
+    x = recursions.solve(np.tril(M).tolist(), load.tolist(), lambda pivot: 1 / pivot)
     np.testing.assert_allclose(x, np.linalg.solve(M, load), rtol=1e-12)
 
 
@@ -38,7 +38,7 @@ def test_nothing_is_filled_in_between_two_branches():
     """Joints 2 and 3 both hang on joint 1: their entry of the factors is zero, and no pivot depends on it."""
     M = [[4.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, 5.0]]
     pivots = []
-    composite_bodies.solve(M, [1.0, 2.0, 3.0], lambda pivot: pivots.append(pivot) or 1 / pivot)
+    recursions.solve(M, [1.0, 2.0, 3.0], lambda pivot: pivots.append(pivot) or 1 / pivot)
     assert pivots == [5.0, 3.0, 4.0 - 4.0 / 5.0 - 1.0 / 3.0]
 
 

@@ -17,10 +17,9 @@ from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.engine.simulation import Simulation
 from twin.physics.multibody.tree import frozen
-from twin.physics.robot.dh import DH
+from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.evaluation import uncompiled
-from twin.physics.robot.loading.dh_tables import LinkBody, dh_robot
-from twin.physics.robot.robot import Payload
+from twin.physics.robot.robot import DH, Payload
 from twin.physics.trajectories.joint_trajectories import hold
 from twin.physics.trajectories.sampling import sample
 

@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike
 
 from twin.base.arrays import real_array
 from twin.base.errors import RobotError
-from twin.physics.multibody.composite_bodies import require_moved_mass
+from twin.physics.multibody.recursions import require_moved_mass
 from twin.physics.multibody.tree import Tree, frozen, inertial_parameters, transformed_parameters
-from twin.physics.robot.dh import DH
-from twin.physics.robot.robot import NamedPoses, Robot
+from twin.physics.robot.robot import DH, NamedPoses, Robot
 
 KINDS = ("revolute", "prismatic")
 NO_MASSES = "its DH table is known, but not the masses of its links"

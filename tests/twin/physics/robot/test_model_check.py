@@ -7,7 +7,7 @@ import pytest
 from tests.support.refusals import edits_refused
 from tests.support.small_robots import SOUND
 from twin.base.errors import RobotError
-from twin.physics.robot.loading.model_check import check_model
+from twin.physics.robot.model_check import check_model
 
 ROD, CAN = 'ixx="0.004" iyy="0.03" izz="0.03"', 'xyz="0 0 0.1" rpy'
 TURN, AXIS, MOMENTS = 'lower="-1" upper="1"', '<axis xyz="0 0 1"/>', 'ixx="0.004" iyy="0.03"'

@@ -1,1 +1,0 @@
-"""Export of robots as files of other programs: URDF and MJCF."""
