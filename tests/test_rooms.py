@@ -17,22 +17,22 @@ from twin.base.wings import WINGS, from_above
 ORDER = (
     "urdf", "twin.base",
     "twin.physics", "twin.physics.rotations", "twin.physics.multibody", "twin.physics.robot.drives",
-    "twin.physics.robot",
-    "twin.physics.kinematics", "twin.physics.dynamics", "twin.physics.dynamics.symbolic",
-    "twin.data.logs.recordings",
-    "twin.physics.trajectories", "twin.physics.engine.window", "twin.physics.engine",
-    "twin.data", "twin.data.logs", "twin.studies", "twin.studies.views", "twin.studies.cell",
-    "twin.physics.control", "twin.studies.learning", "twin.studies.sweeps", "twin.data.identification.drives",
-    "twin.data.identification", "twin.abb", "twin.abb.rapid", "twin.abb.egm.wire", "twin.abb.egm.guidance",
-    "twin.abb.egm.robot", "twin.abb.egm.mirror", "twin.abb.egm", "twin.abb.controller", "twin.abb.rws",
+    "twin.physics.robot", "twin.physics.kinematics", "twin.physics.dynamics",
+    "twin.physics.dynamics.symbolic",
+    "twin.physics.trajectories", "twin.physics.engine.window", "twin.physics.engine", "twin.physics.control",
+    "twin.data", "twin.data.logs.recordings", "twin.data.logs", "twin.data.identification.drives",
+    "twin.data.identification",
+    "twin.studies", "twin.studies.views", "twin.studies.cell", "twin.studies.learning", "twin.studies.sweeps",
+    "twin.abb", "twin.abb.rapid", "twin.abb.egm.wire", "twin.abb.egm.guidance", "twin.abb.egm.robot",
+    "twin.abb.egm.mirror", "twin.abb.egm", "twin.abb.controller", "twin.abb.rws",
     "twin", "controllers",
     "scenarios.options", "scenarios.metric", "scenarios.setup", "scenarios.class_rules", "scenarios.bench",
     "scenarios.judging", "scenarios.scenario", "scenarios", "scenarios.running", "scenarios.report",
-    "scenarios.shell", "scenarios.studies.cell", "scenarios.abb.rapid", "scenarios.studies.sweeps",
-    "scenarios.studies.learning", "scenarios.data.identification", "scenarios.abb.egm", "scenarios.abb",
-    "scenarios.commands", "scenarios.templates",
+    "scenarios.shell", "scenarios.studies.cell", "scenarios.studies.sweeps", "scenarios.studies.learning",
+    "scenarios.data.identification", "scenarios.commands", "scenarios.templates",
+    "scenarios.abb.rapid", "scenarios.abb.egm", "scenarios.abb",
 )  # fmt: skip
-"""Rooms from the bottom up: a room imports only from rooms before it.
+"""Rooms from the bottom up, wing after wing: a room imports only from rooms before it.
 
 Five files of `scenarios` stand for themselves in this order, because every scenario is made of them.
 """

@@ -8,6 +8,7 @@ from .data import logs as logs
 from .data.identification.identify import Identification as Identification
 from .data.identification.identify import identify as identify
 from .data.identification.measurements import Measurements as Measurements
+from .data.logs.closed_loop import run_closed_loop as run_closed_loop
 from .data.logs.log import Log as Log
 from .data.logs.recordings.reading import read_recording as read_recording
 from .data.logs.recordings.recording import write_recording as write_recording
@@ -17,7 +18,6 @@ from .physics import kinematics as kinematics
 from .physics import robot as robot
 from .physics import rotations as rotations
 from .physics import trajectories as trajectories
-from .physics.control.closed_loop import run_closed_loop as run_closed_loop
 from .physics.control.constrained_plant import ConstrainedPlant as ConstrainedPlant
 from .physics.control.control_law import ControlLaw as ControlLaw
 from .physics.control.plant import AnalyticPlant as AnalyticPlant

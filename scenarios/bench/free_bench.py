@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scenarios.bench.jogging import Follower, JogPanel
 from scenarios.bench.watched import KEYS, ChosenLaw, LawPanel, LoopView
 from twin.base.errors import DivergenceError, TwinError, describe_error
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.log import Log, RunningLog
-from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.limits import joint_ranges
 from twin.physics.robot.robot import Robot

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twin.base.errors import DivergenceError, RobotError, UnreachableError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.engine.simulation import Simulation
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.kinematics.inverse import inverse_kinematics, numerical_inverse_kinematics

@@ -59,7 +59,7 @@ class ChosenLaw:
 
     def prepare(self, reference: Samples) -> None:
         """Let the active controller prepare for the motion, and any controller that replaces it."""
-        from twin.physics.control.closed_loop import prepared_table
+        from twin.physics.control.signals import prepared_table
 
         self._motion, self._table = reference, prepared_table(self._law, reference)
 

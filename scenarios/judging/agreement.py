@@ -89,7 +89,7 @@ def differing_samples(log: Log, law: Callable, reference: Samples, sensors: Sens
         reference: reference of the run.
         sensors: sensors of the run.
     """
-    from twin.physics.control.closed_loop import run_closed_loop
+    from twin.data.logs.closed_loop import run_closed_loop
 
     again = run_closed_loop(
         Playback(log), law, reference, steps_per_period=log.steps_per_period, sensors=sensors, learn=False

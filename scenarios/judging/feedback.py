@@ -55,7 +55,7 @@ def feedback_of(
         law: the controller.
         reference: reference of the run.
     """
-    from twin.physics.control.closed_loop import run_closed_loop
+    from twin.data.logs.closed_loop import run_closed_loop
 
     longest = TIME_CONSTANTS / loop.bandwidth
     count = min(len(log.t), int(np.searchsorted(log.t, longest, side="right")) + 1)

@@ -58,7 +58,7 @@ class LawPerLoad:
 
     def prepare(self, reference: Samples) -> np.ndarray:
         """Return the tables of the controllers, each from the time at which it begins."""
-        from twin.physics.control.closed_loop import prepared_table
+        from twin.physics.control.signals import prepared_table
 
         tables = [prepared_table(law, reference) for law in self.laws]
         active = np.searchsorted(self._times, reference.t, side="right") - 1
@@ -229,7 +229,7 @@ class _Driven:
 
     def prediction(self, log: Log) -> Prediction:
         """Return the model's run, what a replay of the log gives, and the rounding of both."""
-        from twin.physics.control.closed_loop import run_closed_loop
+        from twin.data.logs.closed_loop import run_closed_loop
         from twin.physics.control.plant import AnalyticPlant
 
         setup, law, reference, sensors = self._setup, self._law, self._reference, self._setup.sensors
@@ -284,7 +284,7 @@ def shown(
         DivergenceError: the simulation diverged.
         TouchedError: a person changed the motion at the window.
     """
-    from twin.physics.control.closed_loop import run_closed_loop
+    from twin.data.logs.closed_loop import run_closed_loop
 
     def loop(law: Controller, at_sample: Callable[[int], None] | None) -> Log:
         return run_closed_loop(

@@ -8,7 +8,7 @@ from controllers.cascade import Cascade
 from controllers.gains import cascade_gains, diagonal_inertia
 from tests.support.refusals import refused
 from tests.support.sample_drives import uncoupled
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.trajectories.joint_trajectories import hold, quintic
 from twin.physics.trajectories.sampling import Reference, State, sample, sample_semi_implicit

@@ -11,7 +11,7 @@ from controllers.gains import diagonal_inertia
 from controllers.pid import PD, PID
 from scenarios.joint_tracking import JointTracking
 from tests.support.sample_drives import uncoupled
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.robot.drives.drives import Drives
 from twin.physics.trajectories.joint_trajectories import hold, quintic, sequence

@@ -17,7 +17,7 @@ from scenarios.bench import log_window as replay
 from scenarios.shell import command_line
 from scenarios.shell import process
 from tests.support.xwindow import *
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.dynamics.equation_of_motion import gravity_torque
 from twin.physics.dynamics.wrenches import joint_wrenches
 import twin.physics.engine.window.controls

@@ -91,7 +91,7 @@ class Study:
 
     def learn(self, method: str, signal: str, progress: Callable[[int], None]) -> Learned:
         """Repeat the runs of one combination; `progress` is called with the number of runs done."""
-        from twin.physics.control.closed_loop import run_closed_loop
+        from twin.data.logs.closed_loop import run_closed_loop
         from twin.physics.engine.simulation import Simulation
         from twin.studies.learning.learning_controller import LearningController, learn
 

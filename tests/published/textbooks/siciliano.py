@@ -19,8 +19,8 @@ import numpy as np
 import twin
 from controllers.computed_torque import ComputedTorque
 from tests.published.items import Finding, Item, against_printed, computes
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.log import Log
-from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.robot.dh_tables import LinkBody, dh_robot
 from twin.physics.robot.robot import DH
 from twin.physics.trajectories.joint_trajectories import timed_trapezoid

@@ -8,7 +8,7 @@ import pytest
 import controllers
 from scenarios.judging.motion_range import arm_metrics, beyond_passive_range
 from tests.support.example_logs import made_log
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts

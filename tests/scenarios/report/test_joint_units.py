@@ -16,7 +16,7 @@ from twin.abb.egm.mirror.mirror import Mirror
 from twin.abb.egm.mirror.recording import StreamLog
 from twin.abb.egm.robot.robot import EgmRobot
 from twin.base.errors import EgmError, LimitError
-from twin.physics.control.closed_loop import divergence_message
+from twin.physics.control.signals import divergence_message
 from twin.physics.robot.limits import check_position, violations
 from twin.physics.robot.units import caption_unit, position_text, shown
 from twin.physics.trajectories.sampling import Samples, check_limits

@@ -3,6 +3,8 @@ from . import figures as figures
 from .loads import log_wrenches as log_wrenches
 from .loads import torque_residual as torque_residual
 from .log import parts as parts
+from .recordings.motions import recorded_motion as recorded_motion
+from .recordings.motions import through_recording as through_recording
 from .recordings.recording import JointRecording as JointRecording
 from .recordings.recording import ToolRecording as ToolRecording
 from .recordings.recording import joint_recording as joint_recording

@@ -33,13 +33,6 @@ from twin.base.errors import DivergenceError
 from twin.base.formatting import short_repr
 from twin.base.threads import in_threads, thread_count
 from twin.physics.control import rollout_loop
-from twin.physics.control.closed_loop import (
-    RUNAWAY_SPEED,
-    check_period,
-    checked_reference,
-    prepared_table,
-    whole_steps,
-)
 from twin.physics.control.control_law import (
     COMPILE_LOCK,
     COUNT,
@@ -85,7 +78,20 @@ from twin.physics.control.rollout_batch import (
     worst_violations,
 )
 from twin.physics.control.rollout_loop import RK4, SEMI_IMPLICIT_EULER
-from twin.physics.control.signals import ALL_ROWS, DEMAND, PLAIN_ROWS, QD, TAU, Q, other_rows
+from twin.physics.control.signals import (
+    ALL_ROWS,
+    DEMAND,
+    PLAIN_ROWS,
+    QD,
+    RUNAWAY_SPEED,
+    TAU,
+    Q,
+    check_period,
+    checked_reference,
+    other_rows,
+    prepared_table,
+    whole_steps,
+)
 from twin.physics.dynamics.flexible_joint import warn_of_unresolved_springs
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.drives.motors import Sensors, sensor_numbers

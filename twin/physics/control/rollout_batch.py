@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twin.base.errors import LimitError
-from twin.physics.control.closed_loop import Bounds, divergence_message
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.rollout_loop import (
     FOLDED,
@@ -27,7 +26,7 @@ from twin.physics.control.rollout_loop import (
     SQUARED_TORQUES,
     WRONG_SHAPE,
 )
-from twin.physics.control.signals import PLAIN_ROWS, joint_without_torque
+from twin.physics.control.signals import PLAIN_ROWS, Bounds, divergence_message, joint_without_torque
 from twin.physics.dynamics.regressor import TreeNumbers
 from twin.physics.robot.drives.drive_step import drive_numbers
 from twin.physics.robot.drives.motors import MotorLimits
@@ -46,7 +45,7 @@ class Batch(NamedTuple):
         see `twin.robot.drives.drive_step.DriveNumbers`; m is 0 where drives are ideal.
     encoder (R, 2, n, n): see `twin.robot.drives.motors.SensorNumbers`.
     q_min, q_max (R, n), per_speed (R, n): joint ranges and 1 / speed limits, 0 for a joint without a limit.
-    inverse_speed_limits (R, n), energy (R,): see `twin.control.closed_loop.Bounds`.
+    inverse_speed_limits (R, n), energy (R,): see `twin.control.signals.Bounds`.
     model_inertias, model_gravity, model_tau_max, model_period: parameters of the controllers' models.
     model_drive_inertia (R, n, n), model_friction (R, 4, n), model_shafts (R, n, n): drives of these models.
     model_tree: links and joints of all models.

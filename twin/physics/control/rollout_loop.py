@@ -170,7 +170,7 @@ def run(
 def run_block(functions, block, batch, passive, settings, course, record):
     """Run a block of rollouts; the arguments are the groups of this module and of `rollout_batch`.
 
-    The steps of a sample are those of `twin.control.closed_loop.run_closed_loop`.
+    The steps of a sample are those of `twin.logs.closed_loop.run_closed_loop`.
     """
     law, kernels, plant = functions.law, functions.model, functions.plant
     first, tables, draws = block.first, block.tables, block.draws

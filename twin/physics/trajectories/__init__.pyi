@@ -1,7 +1,6 @@
 from . import closed_loop_inverse as closed_loop_inverse
 from .joint_paths import JointPath as JointPath
 from .joint_paths import check_singularities as check_singularities
-from .joint_paths import recorded_motion as recorded_motion
 from .joint_paths import singular_distances as singular_distances
 from .joint_trajectories import Trajectory as Trajectory
 from .joint_trajectories import acceleration_time as acceleration_time
@@ -21,4 +20,3 @@ from .tool_paths import ToolPath as ToolPath
 from .tool_paths import path_poses as path_poses
 from .tool_paths import straight_line as straight_line
 from .tool_paths import through_poses as through_poses
-from .tool_paths import through_recording as through_recording

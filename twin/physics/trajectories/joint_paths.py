@@ -1,4 +1,4 @@
-"""Joint paths: a tool path by inverse kinematics on one continuous branch, or a recorded motion of joints.
+"""Joint paths: a tool path by inverse kinematics on one continuous branch.
 
 The pipeline of Aliaga 2019, section 2.2.1.2, without its least-squares detour over the 7-by-6 Jacobian: the
 angles in closed form, `J qd = V` for the speeds (eq. 2.18) and `J qdd = Vd - Jd qd` for the accelerations
@@ -9,25 +9,22 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
 
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import (
     BranchError,
     LimitError,
-    RecordingError,
     RobotError,
     SingularityError,
     UnreachableError,
 )
 from twin.base.formatting import short_repr
-from twin.data.logs.recordings.recording import JointRecording, Recording, ToolRecording
 from twin.physics.kinematics.forward import jacobian, jacobian_dot, tool_pose
 from twin.physics.kinematics.inverse import BRANCHES, arm_constants, inverse_kinematics
 from twin.physics.robot.robot import Robot
 from twin.physics.robot.units import unit_doubt
-from twin.physics.trajectories.sampling import Samples, check_limits, sample, sample_times
-from twin.physics.trajectories.tool_paths import ToolMotion, ToolPath, eased_time, easing, through_recording
+from twin.physics.trajectories.sampling import Samples, check_limits, sample_times
+from twin.physics.trajectories.tool_paths import ToolMotion, ToolPath
 
 SINGULAR = 1e-3
 """Sines of wrist and elbow, and the wrist centre's distance from axis 1 in [m], must stay above this."""
@@ -332,85 +329,3 @@ def _out_of_reach(robot: Robot, T_base_tool: Floats, tool: Floats) -> str:
 def _at(t: Floats, k: int) -> str:
     """Return where along the path a fault lies."""
     return f"sample {k} at t = {t[k]:.6g} s"
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedJoints:
-    """A spline through recorded joint positions; make it with `through_joint_recording`.
-
-    Attributes:
-        position: spline over the eased time u, see `twin.trajectories.tool_paths.eased_time`.
-        duration: in [s].
-        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
-    """
-
-    position: CubicSpline
-    duration: float
-    ease_in: float
-    ease_out: float
-
-    __repr__ = short_repr
-
-    def __call__(self, t: ArrayLike, /) -> tuple[Floats, Floats, Floats]:
-        """Return (q, qd, qdd), each (..., n), at the times t (...), by the chain rule through u(t)."""
-        u, du, ddu = eased_time(t, self.duration, self.ease_in, self.ease_out)
-        rate, du, ddu = self.position(u, 1), du[..., None], ddu[..., None]
-        return self.position(u), rate * du, self.position(u, 2) * du**2 + rate * ddu
-
-
-def through_joint_recording(recorded: JointRecording) -> RecordedJoints:
-    """Return the motion through all samples of a recording of joints, each at its own time, the first at 0.
-
-    A cubic spline over an eased time, as `through_recording` has it for tools: the samples are met at the
-    recorded times, accelerations are continuous, and speed and acceleration are zero at both ends.
-
-    Args:
-        recorded: from `joint_recording` or `read_recording`.
-    """
-    t = recorded.t - recorded.t[0]
-    times = easing(t)
-    return RecordedJoints(CubicSpline(eased_time(t, *times)[0], recorded.q), *times)
-
-
-def recorded_motion(
-    robot: Robot,
-    recorded: Recording,
-    *,
-    near: ArrayLike | None = None,
-    T_flange_tool: ArrayLike | None = None,
-    period: float = 1e-3,
-) -> JointPath | RecordedJoints:
-    """Return the motion of a robot's joints along a recording, of either kind, checked all the way.
-
-    Args:
-        robot: for a recording of the tool, an arm with a spherical wrist.
-        recorded: from `read_recording`, `tool_recording` or `joint_recording`.
-        near: (n,) joint angles in [rad]: a recorded tool path begins in the solution next to them. None for
-            zeros.
-        T_flange_tool: (4, 4) pose of the recorded tool in the flange frame; None for the flange itself.
-            Recorded joint positions are what they are with any tool.
-        period: spacing of the samples that are checked, in [s].
-
-    Raises:
-        RecordingError: the recording has another number of joints, or the tool's turns are too far apart.
-        LimitError: a joint's position or speed beyond its limit.
-        UnreachableError, BranchError, SingularityError: of a recorded tool path, see `joint_path`.
-
-    Example:
-        >>> import twin
-        >>> q = [[0, 0, 0, 0, 0, 0], [0.1, 0, 0, 0, 0.1, 0], [0.2, 0, 0, 0, 0.2, 0]]
-        >>> recorded = twin.logs.joint_recording([0, 0.5, 1.0], q)
-        >>> motion = twin.trajectories.recorded_motion(twin.load("irb140"), recorded)
-        >>> twin.sample(motion, period=0.5).q[1, [0, 4]].round(4).tolist()
-        [0.1, 0.1]
-    """
-    if isinstance(recorded, ToolRecording):
-        return joint_path(
-            robot, through_recording(recorded), near=near, T_flange_tool=T_flange_tool, period=period
-        )
-    n = recorded.q.shape[1]
-    if n != robot.n:
-        raise RecordingError(f"the recording has {n} joints, robot {robot.name!r} has {robot.n}")
-    motion = through_joint_recording(recorded)
-    check_limits(robot, sample(motion, period))
-    return motion

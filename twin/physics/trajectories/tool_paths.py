@@ -2,8 +2,8 @@
 
 A tool path has a `duration` in [s] and is called with a time, a number or an array of any shape:
 `T_base_tool, twist, twist_rate = path(t)`. It is at rest at both ends, without acceleration there, and holds
-its ends outside. Two kinds: through a few poses with a stop in each (`through_poses`), and along a timed
-recording (`through_recording`); `twin.trajectories.tool_paths` has a third, whose acceleration jumps.
+its ends outside. `through_poses` makes one through a few poses with a stop in each, `straight_line` one whose
+acceleration jumps; `twin.logs.through_recording` makes one of a timed recording.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
-from scipy.spatial.transform import Rotation, RotationSpline
+from scipy.spatial.transform import Rotation
 
 from twin.base.arrays import Floats, real_array
-from twin.base.errors import RecordingError
 from twin.base.formatting import short_repr
-from twin.data.logs.recordings.recording import ToolRecording
 from twin.physics.rotations.rotations import UNIT_TOLERANCE, pose_matrix, rigid_poses
 from twin.physics.trajectories.joint_trajectories import Trapezoid, cruising_trapezoid, quintic_law
 
@@ -27,9 +24,6 @@ about half of what the IRB 140's axes can do on the thesis' poses."""
 
 ANGULAR_SPEED = 1.5
 """The tool's default peak angular speed, in [rad/s]."""
-
-CONTINUOUS = 1e-6
-"""How much the angular acceleration may jump at a sample, relative to its largest value."""
 
 
 class ToolMotion(NamedTuple):
@@ -109,42 +103,6 @@ def line_motion(T_start: Floats, way: Floats, s: Floats, ds: Floats, dds: Floats
     pose[..., :3, :3] = turned.reshape(*s.shape, 3, 3) @ T_start[..., :3, :3]
     pose[..., :3, 3] += way[..., :3] * s[..., None]
     return ToolMotion(pose, way * ds[..., None], way * dds[..., None])
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedPath:
-    """Splines through a timed recording; make it with `through_recording`.
-
-    Attributes:
-        position, rotation: splines over the eased time u of `eased_time`.
-        duration: in [s].
-        ease_in, ease_out: how long the eased time takes to get going and to stop, in [s].
-    """
-
-    position: CubicSpline
-    rotation: RotationSpline
-    duration: float
-    ease_in: float
-    ease_out: float
-
-    __repr__ = short_repr
-
-    def __call__(self, t: ArrayLike, /) -> ToolMotion:
-        """Return the tool's motion at the times t (...), in [s], by the chain rule through u(t)."""
-        t = real_array(t, "t")
-        u, du, ddu = (part.reshape(-1) for part in eased_time(t, self.duration, self.ease_in, self.ease_out))
-        R = self.rotation(u).as_matrix()
-        # scipy gives the rotation spline's rates in tool axes.
-        rate = np.column_stack([self.position(u, 1), (R @ self.rotation(u, 1)[..., None])[..., 0]])
-        rate_rate = np.column_stack([self.position(u, 2), (R @ self.rotation(u, 2)[..., None])[..., 0]])
-
-        pose = np.zeros((t.size, 4, 4))
-        pose[:, :3, :3], pose[:, :3, 3], pose[:, 3, 3] = R, self.position(u), 1.0
-        twist = rate * du[:, None]
-        twist_rate = rate_rate * (du**2)[:, None] + rate * ddu[:, None]
-        return ToolMotion(
-            pose.reshape(*t.shape, 4, 4), twist.reshape(*t.shape, 6), twist_rate.reshape(*t.shape, 6)
-        )
 
 
 def easing(t: Floats) -> tuple[float, float, float]:
@@ -230,57 +188,6 @@ def through_poses(
         if not np.all(np.isfinite(lengths) & ((lengths > 0.0) | (still & (lengths == 0.0)))):
             raise ValueError(f"expected positive, finite durations in s, got {lengths}")
     return PosePath(T, turns, np.concatenate([[0.0], np.cumsum(lengths)]))
-
-
-def through_recording(recorded: ToolRecording) -> RecordedPath:
-    """Return the path through all samples of a recording, each at its own time (the first at t = 0).
-
-    Position: a cubic spline; orientation: scipy's rotation spline, the same thing for rotations. Both have
-    continuous acceleration, but neither would be at rest at its ends (the rotation spline's end rates cannot
-    be set at all). So both run over an eased time u(t) that starts and stops within the first and the last
-    interval: the knots lie at the u of the recorded times, hence the samples are met at the recorded times,
-    accelerations stay continuous, and speed and acceleration are zero at both ends. A recording that starts
-    or ends in full motion asks for a sharp start or stop within that interval.
-
-    Args:
-        recorded: from `tool_recording` or `read_recording`.
-
-    Raises:
-        RecordingError: the turns between samples are so large, or the steps so uneven, that scipy's
-            iteration for the rotation spline does not reach a continuous acceleration.
-
-    Example:
-        >>> import twin
-        >>> from twin.physics.trajectories.tool_paths import through_recording
-        >>> poses = [[0.5, y, 0.7, 1, 0, 0, 0] for y in (0.0, 0.1, 0.3)]
-        >>> path = through_recording(twin.logs.tool_recording([0, 0.5, 1.0], poses))
-        >>> path(0.5).T_base_tool[:3, 3].round(4).tolist()
-        [0.5, 0.1, 0.7]
-    """
-    t = recorded.t - recorded.t[0]
-    duration, ease_in, ease_out = easing(t)
-    u = eased_time(t, duration, ease_in, ease_out)[0]
-    rotation = _rotation_spline(u, Rotation.from_quat(recorded.poses[:, [4, 5, 6, 3]]))
-    return RecordedPath(CubicSpline(u, recorded.poses[:, :3]), rotation, duration, ease_in, ease_out)
-
-
-def _rotation_spline(u: Floats, rotations: Rotation) -> RotationSpline:
-    """Return scipy's rotation spline, if its iteration has reached a continuous acceleration."""
-    try:
-        with np.errstate(all="ignore"):  # where it runs away, it overflows on the way
-            spline = RotationSpline(u, rotations)
-            jump = np.abs(spline(u[1:-1], 2) - spline(np.nextafter(u[1:-1], -np.inf), 2)).max(initial=0.0)
-            if jump <= CONTINUOUS * np.abs(spline(u, 2)).max():
-                return spline
-    except ValueError:  # it ran away to infinity
-        pass
-    turns = (rotations[:-1].inv() * rotations[1:]).magnitude()
-    k = int(np.argmax(turns))
-    raise RecordingError(
-        f"the recording, sample {k + 1}: the tool turns by {np.rad2deg(turns[k]):.4g} deg from the sample "
-        "before, too much beside the other turns and steps for a spline with continuous acceleration: "
-        "record more densely"
-    )
 
 
 def path_poses(poses: ArrayLike) -> Floats:

@@ -16,7 +16,7 @@ from twin.base.atomic_file import atomic_write
 from twin.base.errors import DivergenceError, RobotError, TwinError
 from twin.data.logs.archive import read_arrays
 from twin.data.logs.log import Log
-from twin.physics.control.closed_loop import prepared_table
+from twin.physics.control.signals import prepared_table
 from twin.physics.trajectories.sampling import Reference, Samples, State
 
 INPUTS = ("reference", "acceleration")

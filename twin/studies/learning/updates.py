@@ -26,7 +26,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from twin.base.arrays import Floats, real_array
 from twin.base.errors import TwinError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.robot.robot import Robot
 from twin.physics.trajectories.sampling import Samples

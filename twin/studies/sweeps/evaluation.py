@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from twin.base.errors import DivergenceError
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.loads import Motion, load_magnitudes
 from twin.data.logs.log import Log
-from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.rollout import Rollouts, run_rollouts
 from twin.physics.control.rollout_loop import FOLDED, NOT_A_TORQUE, RAN_AWAY

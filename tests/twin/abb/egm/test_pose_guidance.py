@@ -23,10 +23,9 @@ from twin.abb.egm.guidance.tool_guidance import (
     work_object,
 )
 from twin.base.errors import EgmError
+from twin.data.logs.recordings.motions import recorded_motion, through_recording
 from twin.data.logs.recordings.recording import joint_recording, tool_recording, write_recording
 from twin.physics.rotations.euler_angles import matrix_from_axis_angle
-from twin.physics.trajectories.joint_paths import recorded_motion
-from twin.physics.trajectories.tool_paths import through_recording
 
 WAY = np.array([0.06, -0.08, 0.05])
 AXIS = np.array([0.6, 0.0, -0.8])

@@ -16,8 +16,8 @@ from tests.support.random_trees import interpreted
 from tests.support.tasks import executed
 from twin.base.errors import LimitError, RecordingError, UnknownNameError
 from twin.data.logs.recordings.columns import split_unit
+from twin.data.logs.recordings.motions import through_joint_recording
 from twin.data.logs.recordings.recording import TOOL_COLUMNS, ToolRecording
-from twin.physics.trajectories.joint_paths import through_joint_recording
 
 HEADER = "t,x,y,z,a,b,c,d"
 ROWS = ["0,0.5,0,0.7,1,0,0,0", "0.1,0.51,0,0.7,1,0,0,0", "0.2,0.52,0,0.7,0.5,0.5,0.5,0.5"]
@@ -197,7 +197,7 @@ def test_millimetres_and_degrees_are_metres_and_radians_to_round_off(saved):
     read = twin.read_recording(path)
     np.testing.assert_array_equal(read.t, T)
     np.testing.assert_allclose(read.poses, POSES, rtol=0, atol=1e-15)
-    motion = twin.trajectories.recorded_motion(ROBOT, read, near=Q[0])
+    motion = twin.logs.recorded_motion(ROBOT, read, near=Q[0])
     np.testing.assert_allclose(motion(1.3)[0], Q[-1], rtol=0, atol=1e-12)
 
 
@@ -319,7 +319,7 @@ def test_written_joints_are_read_bit_for_bit(tmp_path):
 
 
 def test_samples_are_met_and_it_is_at_rest_at_both_ends_and_held_outside():
-    motion = twin.trajectories.recorded_motion(ROBOT, RECORDED)
+    motion = twin.logs.recorded_motion(ROBOT, RECORDED)
     assert motion.duration == TIMES[-1] - TIMES[0]
     same(motion(TIMES - TIMES[0])[0], ANGLES)
     for t, place in ((-1.0, 0), (0.0, 0), (motion.duration, -1), (motion.duration + 1.0, -1)):
@@ -382,7 +382,7 @@ def test_a_motion_beyond_a_range_or_a_speed_is_refused():
         (TIMES, ANGLES[:, :5], RecordingError, "the recording has 5 joints, robot 'irb140' has 6"),
     ):
         with pytest.raises(error, match=told):
-            twin.trajectories.recorded_motion(ROBOT, twin.logs.joint_recording(t, q))
+            twin.logs.recorded_motion(ROBOT, twin.logs.joint_recording(t, q))
 
 
 def test_joints_that_slide_are_in_metres(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.sample_drives import SLOWLY, uncoupled
 from tests.support.short_runs import PERIOD, still
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.dynamics.equation_of_motion import gravity_torque, inverse_dynamics
 from twin.physics.engine.simulation import Simulation

@@ -18,7 +18,7 @@ import twin
 from tests.support.forks import NUMBA, Fork
 from tests.support.short_runs import PERIOD, still
 from twin.base.errors import ControllerError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw, bound, compiled_law, is_compiled, motor_torque
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts
@@ -136,7 +136,7 @@ THREADS = """
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np, twin
 from twin.physics.control.plant import AnalyticPlant
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from tests.support.short_runs import still
 robot = twin.load("irb140")
 def run(_):

@@ -10,7 +10,7 @@ import pytest
 import controllers
 import twin
 from tests.support.short_runs import path
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts
 from twin.physics.robot.robot import Payload

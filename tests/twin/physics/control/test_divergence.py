@@ -10,8 +10,9 @@ import twin
 from tests.support.refusals import refused
 from tests.support.short_runs import PERIOD, still
 from twin.base.errors import ControllerError, DivergenceError, LimitError
-from twin.physics.control.closed_loop import RUNAWAY_SPEED, run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
+from twin.physics.control.signals import RUNAWAY_SPEED
 from twin.physics.dynamics.equation_of_motion import gravity_torque, mass_matrix
 from twin.physics.engine.simulation import Simulation
 from twin.physics.trajectories.joint_trajectories import hold

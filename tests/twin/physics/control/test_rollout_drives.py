@@ -13,7 +13,7 @@ import twin
 from tests.support.sample_drives import SENSORS, SLOWLY, coupled, uncoupled
 from tests.support.short_runs import PERIOD, nothing, path, same
 from twin.base.errors import DriveWarning
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts

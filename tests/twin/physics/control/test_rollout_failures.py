@@ -9,7 +9,7 @@ import controllers
 from tests.support.refusals import refused
 from tests.support.short_runs import nothing, still
 from twin.base.errors import DivergenceError, LimitError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.rollout import run_rollouts

@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 import twin
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.signals import RunningSensors
 from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.drives.motors import Sensors

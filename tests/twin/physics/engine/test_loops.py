@@ -17,7 +17,7 @@ from scenarios.setup import Setup
 from tests.support.engine_states import WEIGHTLESS, ZERO, open_loop
 from tests.support.peers import one_step
 from twin.base.errors import DivergenceError, LimitError, LoopError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.dynamics.equation_of_motion import forward_dynamics, gravity_torque
 from twin.physics.engine import body

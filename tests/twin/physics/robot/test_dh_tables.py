@@ -12,8 +12,8 @@ from tests.support.peers import Pinocchio, largest_relative_error, one_step
 from tests.support.urdf_writer import urdf_of_tree
 from twin.base.errors import RobotError, TwinError
 from twin.data.logs.archive import robot_to_record
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.log import Log
-from twin.physics.control.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.engine.simulation import Simulation
 from twin.physics.multibody.tree import frozen

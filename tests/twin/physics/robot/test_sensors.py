@@ -12,7 +12,7 @@ import twin
 from tests.support.sample_drives import SLOWLY, WRIST, uncoupled
 from tests.support.short_runs import PERIOD, path
 from twin.base.errors import RobotError
-from twin.physics.control.closed_loop import run_closed_loop
+from twin.data.logs.closed_loop import run_closed_loop
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.engine.simulation import Simulation
 from twin.physics.robot.drives.motors import Sensors, observe, sensor_numbers

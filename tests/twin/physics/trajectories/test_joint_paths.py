@@ -10,9 +10,10 @@ from tests.support.dh_arms import fourth_order, times
 from tests.support.processor_times import shared
 from twin import inverse_kinematics, joint_path, pose_vector, quintic
 from twin.base.errors import BranchError, LimitError, SingularityError, UnreachableError
+from twin.data.logs.recordings.motions import through_recording
 from twin.data.logs.recordings.recording import tool_recording
 from twin.physics.trajectories.sampling import Samples, check_limits, sample
-from twin.physics.trajectories.tool_paths import ToolMotion, through_poses, through_recording
+from twin.physics.trajectories.tool_paths import ToolMotion, through_poses
 
 ROBOT = twin.load("irb140")
 TEST_1 = np.deg2rad([28.79, -34.07, 19.54, 7.62, 38.93, 56.38])

@@ -9,12 +9,13 @@ import twin
 from tests.support.dh_arms import fourth_order
 from tests.support.refusals import refused
 from twin.base.errors import LimitError, RecordingError, SingularityError
+from twin.data.logs.recordings.motions import through_recording
 from twin.data.logs.recordings.recording import tool_recording
 from twin.physics.rotations.rotations import matrix_from_quaternion, pose_vector
 from twin.physics.trajectories.joint_paths import check_singularities, singular_distances
 from twin.physics.trajectories.joint_trajectories import cruising_trapezoid, quintic, quintic_law
 from twin.physics.trajectories.sampling import Samples, sample
-from twin.physics.trajectories.tool_paths import straight_line, through_poses, through_recording
+from twin.physics.trajectories.tool_paths import straight_line, through_poses
 
 
 def poses_at(positions, rotations):

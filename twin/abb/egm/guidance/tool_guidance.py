@@ -68,6 +68,7 @@ from twin.abb.egm.wire.messages import SensorMessage
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RobotError
 from twin.base.jit import compiled
+from twin.data.logs.recordings.motions import recorded_motion
 from twin.data.logs.recordings.reading import read_recording
 from twin.data.logs.recordings.recording import Recording
 from twin.physics.kinematics.forward import forward_kinematics, jacobian, tool_pose
@@ -76,7 +77,7 @@ from twin.physics.robot.evaluation import copied
 from twin.physics.robot.flange_load import numbers, unit_pose
 from twin.physics.robot.robot import Robot
 from twin.physics.rotations.rotations import rigid_poses
-from twin.physics.trajectories.joint_paths import nearest_singularity, recorded_motion
+from twin.physics.trajectories.joint_paths import nearest_singularity
 from twin.physics.trajectories.joint_trajectories import Trajectory
 from twin.physics.trajectories.sampling import sample_times
 

@@ -21,7 +21,7 @@ from twin.base.arrays import Floats
 from twin.base.errors import EgmError
 from twin.data.logs.log import Log
 from twin.data.logs.recordings.recording import Recording
-from twin.physics.control.closed_loop import whole_steps
+from twin.physics.control.signals import whole_steps
 from twin.physics.kinematics.forward import tool_pose as checked_tool
 from twin.physics.robot.drives.motors import Sensors
 from twin.physics.robot.evaluation import joint_vector
