@@ -113,7 +113,7 @@ class PosePath(TrackingScenario):
     def reference(self, robot: Robot, sampling: Sampling) -> Samples:
         """Return the joint motion along the recording or the tour, sampled."""
         from twin.data.logs.recordings.motions import recorded_motion
-        from twin.data.logs.recordings.reading import read_recording
+        from twin.data.logs.recordings.recording import read_recording
         from twin.physics.trajectories.joint_paths import joint_path
 
         T = sampling.T_flange_tool

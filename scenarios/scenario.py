@@ -33,8 +33,8 @@ from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:
     from scenarios.judging.run import TrackingRun
+    from twin.data.logs.annotations import LoadChange
     from twin.data.logs.log import Log
-    from twin.data.logs.payload_changes import LoadChange
     from twin.physics.trajectories.joint_trajectories import Trajectory
     from twin.physics.trajectories.sampling import Samples
 
@@ -219,7 +219,7 @@ def load_changes(loads: Mapping[float, Payload | None], setup: Setup) -> list[Lo
     Raises:
         PluginError: the first time is not 0, or the times do not increase.
     """
-    from twin.data.logs.payload_changes import LoadChange
+    from twin.data.logs.annotations import LoadChange
 
     times = list(loads)
     if times and (times[0] != 0 or times != sorted(times)):

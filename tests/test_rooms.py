@@ -20,7 +20,7 @@ ORDER = (
     "twin.physics.robot", "twin.physics.kinematics", "twin.physics.dynamics",
     "twin.physics.dynamics.symbolic",
     "twin.physics.trajectories", "twin.physics.engine.window", "twin.physics.engine", "twin.physics.control",
-    "twin.data", "twin.data.logs.recordings", "twin.data.logs", "twin.data.identification.drives",
+    "twin.data", "twin.data.logs.recordings", "twin.data.logs",
     "twin.data.identification",
     "twin.studies", "twin.studies.views", "twin.studies.cell", "twin.studies.learning", "twin.studies.sweeps",
     "twin.abb", "twin.abb.rapid", "twin.abb.egm.wire", "twin.abb.egm.guidance", "twin.abb.egm.robot",

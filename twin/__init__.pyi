@@ -10,7 +10,7 @@ from .data.identification.identify import identify as identify
 from .data.identification.measurements import Measurements as Measurements
 from .data.logs.closed_loop import run_closed_loop as run_closed_loop
 from .data.logs.log import Log as Log
-from .data.logs.recordings.reading import read_recording as read_recording
+from .data.logs.recordings.recording import read_recording as read_recording
 from .data.logs.recordings.recording import write_recording as write_recording
 from .physics import control as control
 from .physics import dynamics as dynamics

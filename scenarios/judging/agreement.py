@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scenarios.judging.bounds import DECIDED, largest, step_limits, whole_run_limit
 from scenarios.judging.motion_range import finite_speed, random_positions
-from scenarios.judging.rounding import DECIDED, largest, step_limits, whole_run_limit
 from scenarios.metric import Metric
 from twin.base.errors import LimitError, TwinError
 from twin.data.logs.figures import place_of_largest, unit_of_largest

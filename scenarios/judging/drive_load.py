@@ -148,7 +148,7 @@ LOOP_LIMIT = 2e-10
 """Limit where the engine solves a closed loop, from which it leaves an error of speed in each step.
 
 Observed: 1.1e-11 and 5.9e-11 on two processors.  Of the latter, all is the step's 8e-13 rad/s, for which
-`scenarios.judging.rounding` permits 2.1e-12 rad/s there: 1.5e-10 of the largest torque.
+`scenarios.judging.bounds` permits 2.1e-12 rad/s there: 1.5e-10 of the largest torque.
 """
 
 

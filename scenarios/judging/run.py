@@ -40,7 +40,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """Distance between runs that differ by rounding alone, see `scenarios.judging.rounding`.
+    """Distance between runs that differ by rounding alone, see `scenarios.judging.bounds`.
 
     Attributes:
         spread: (N,) largest distance of two such runs up to each sample, in [rad]; NaN if it is unknown.
@@ -55,7 +55,7 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """Second run of the model, from an initial error, see `scenarios.judging.feedback`.
+    """Second run of the model, from an initial error, see `scenarios.judging.following`.
 
     Attributes:
         difference: (M, n) difference of both runs; infinite if the second one diverges.

@@ -10,7 +10,7 @@ import numpy as np
 
 from scenarios.judging import bounds
 from scenarios.judging.agreement import agreement_metrics
-from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics
+from scenarios.judging.following import DECAY, RADIUS, feedback_metrics
 from scenarios.judging.motion_range import beyond_passive_range, finite_range
 from scenarios.metric import Metric, Outcome
 from scenarios.setup import Setup

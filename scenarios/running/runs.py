@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import controllers
 from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.bounds import with_spans
 from scenarios.judging.drive_load import friction_metrics
-from scenarios.judging.feedback import DECAY, RADIUS
+from scenarios.judging.following import DECAY, RADIUS
 from scenarios.judging.motion_range import arm_metrics
-from scenarios.judging.rounding import with_spans
 from scenarios.judging.run import TrackingRun
 from scenarios.metric import Metric, Outcome
 from scenarios.options import fields, flag

@@ -30,8 +30,13 @@ from twin.base.errors import (
     UnknownNameError,
 )
 from twin.data.logs.log import JOINTS, RECORDED, Log
-from twin.data.logs.recordings.reading import read_recording
-from twin.data.logs.recordings.recording import Recording, ToolRecording, joint_columns, write_recording
+from twin.data.logs.recordings.recording import (
+    Recording,
+    ToolRecording,
+    joint_columns,
+    read_recording,
+    write_recording,
+)
 from twin.physics.robot.drives.drive_step import drive_numbers
 from twin.physics.robot.evaluation import uncompiled
 

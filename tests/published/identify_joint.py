@@ -22,7 +22,7 @@ import twin
 from scenarios.judging.tracking import torque_limit_metric
 from scenarios.metric import Metric
 from scenarios.setup import Sampling
-from twin.data.identification.drives.elastic_joint import identify_elastic_joint, simulated_speed
+from twin.data.identification.elastic_joint import identify_elastic_joint, simulated_speed
 from twin.physics.dynamics.flexible_joint import FlexibleJoint
 
 if TYPE_CHECKING:

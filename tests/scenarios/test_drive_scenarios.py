@@ -9,10 +9,10 @@ import pytest
 import twin
 from scenarios.drive_check import DriveCheck
 from scenarios.judging import bounds
+from scenarios.judging.bounds import position_rounding, whole_run_limit, with_spans
 from scenarios.judging.drive_load import drive_load, friction_metrics, known_drives, with_rated_payload
 from scenarios.judging.following import follow
 from scenarios.judging.motion_range import cosines, random_positions
-from scenarios.judging.rounding import position_rounding, whole_run_limit, with_spans
 from scenarios.judging.run import TrackingRun
 from scenarios.judging.tracking import tracking_metrics
 from scenarios.report.results import describe

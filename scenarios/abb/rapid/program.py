@@ -21,8 +21,8 @@ from scenarios.scenario import ScenarioTable, TrackingScenario, load_changes
 from scenarios.setup import Arms, Sampling, Setup, named_pose
 from twin.base.errors import DivergenceError, RapidError, RobotError, TouchedError, VariationError
 from twin.base.formatting import figure
+from twin.data.logs.annotations import ProgramLines
 from twin.data.logs.figures import joint_error, motor_load
-from twin.data.logs.program_lines import ProgramLines
 from twin.physics.robot.robot import Payload, Robot
 
 if TYPE_CHECKING:

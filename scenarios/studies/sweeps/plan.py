@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from scenarios.judging.rounding import whole_run_limit
+from scenarios.judging.bounds import whole_run_limit
 from scenarios.running.registry import Task
 from scenarios.running.runs import Run, repeat_command, run_one
 from twin.base.errors import DriveWarning, WrongUse

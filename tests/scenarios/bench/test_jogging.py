@@ -6,7 +6,7 @@ import pytest
 import twin
 from scenarios.bench import free_bench
 from scenarios.bench.jogging import TOOL_SPEED, Follower, ToolJog
-from twin.data.logs.recordings.reading import read_recording
+from twin.data.logs.recordings.recording import read_recording
 from twin.physics.trajectories.sampling import Samples
 
 PERIOD = 1e-3

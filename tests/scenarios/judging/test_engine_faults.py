@@ -11,8 +11,8 @@ import pytest
 
 from scenarios.judging import following
 from scenarios.judging.agreement import agreement_metrics
+from scenarios.judging.bounds import kicked_runs, step_limits
 from scenarios.judging.following import follow
-from scenarios.judging.rounding import kicked_runs, step_limits
 from scenarios.setup import Setup
 from tests.support.changed_runs import with_prediction
 from tests.support.processor_times import shared
@@ -162,7 +162,7 @@ def test_limits_do_not_grow_with_the_fault():
     # The model starts its step from the disturbed state, so that only its spring torques change.
     assert all(late <= 50 * early for early, late in zip(limits, after, strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("scenarios.judging.rounding.step_limits", lambda *_: limits)
+        patch.setattr("scenarios.judging.bounds.step_limits", lambda *_: limits)
         kicked = kicked_runs(broken, setup.control_law(arm), reference, None)
     assert np.ptp(kicked.q, axis=0).max() < 1e-9
     # Every other run has the residual, which is the limit here, with the other sign.

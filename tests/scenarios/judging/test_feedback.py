@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scenarios.judging.feedback import DECAY, RADIUS, feedback_metrics, recursion
+from scenarios.judging.following import DECAY, RADIUS, feedback_metrics, recursion
 from scenarios.judging.tracking import tracking_verdict
 from scenarios.running.runs import Run, diagnose
 from tests.support import tasks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scenarios.judging.agreement import agreement_metrics
-from scenarios.judging.feedback import DECAY, RADIUS
+from scenarios.judging.following import DECAY, RADIUS
 from scenarios.judging.tracking import bound_metric, error_metrics, validity_metrics
 from tests.support import tasks
 from tests.support.changed_runs import with_log

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from scenarios.judging.agreement import agreement_metrics
-from scenarios.judging.rounding import whole_run_limit
+from scenarios.judging.bounds import whole_run_limit
 from scenarios.judging.tracking import torque_limit_metric, tracking_metrics
 from scenarios.pose_path import PosePath
 from tests.support import tasks

@@ -37,8 +37,8 @@ from twin.abb.rapid.signals import Signals, signals_of
 from twin.abb.rapid.targets import Arm
 from twin.base.arrays import Floats
 from twin.base.errors import RapidError, near
+from twin.data.logs.annotations import ProgramLines
 from twin.data.logs.log import Log
-from twin.data.logs.program_lines import ProgramLines
 from twin.physics.robot.robot import Payload, Robot
 
 CYCLE = 4e-3

@@ -15,7 +15,7 @@ from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_a
 
 from twin.abb.rapid import syntax_tree as st
 from twin.base.errors import RapidError, printable
-from twin.data.logs.program_lines import read_text
+from twin.data.logs.annotations import read_text
 
 HEADER = re.compile(r"%%%.*?%%%", re.S)
 WORDS = re.compile(r'"(?:[^"\n]|"")*"|![^\n]*|\bENDMODULE\b', re.I)

@@ -28,7 +28,7 @@ from twin.abb.rapid.targets import Arm, Move, Pause, Segment
 from twin.abb.rapid.values import PREDEFINED, SUFFIXES
 from twin.base.arrays import Floats, float_array
 from twin.base.errors import RapidError, RobotError
-from twin.data.logs.program_lines import read_text
+from twin.data.logs.annotations import read_text
 from twin.physics.robot.limits import check_position
 from twin.physics.robot.robot import Robot
 from twin.physics.rotations.rotations import matrix_from_quaternion

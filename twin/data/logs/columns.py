@@ -7,7 +7,7 @@
 
 Quantities have the names of the log's arrays.  Units are spelled in letters that programs accept in names:
 `rad_s` is rad/s, `rad_s2` is rad/s^2, `Nm` is N m.  Prismatic joints have m and N instead of rad and N m.
-`twin.logs.recordings.reading` reads `t_s` and the columns `..._q_rad` as a recording of the joints.
+`twin.logs.recordings.recording` reads `t_s` and the columns `..._q_rad` as a recording of the joints.
 """
 
 from __future__ import annotations

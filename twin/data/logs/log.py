@@ -16,9 +16,8 @@ from twin.base.arrays import Floats
 from twin.base.atomic_file import atomic_write
 from twin.base.errors import RobotError, TwinError
 from twin.base.wings import from_above
+from twin.data.logs.annotations import Payloads, ProgramLines, payload_of_row
 from twin.data.logs.archive import KINDS, read_arrays, robot_from_record, robot_to_record
-from twin.data.logs.payload_changes import Payloads, payload_of_row
-from twin.data.logs.program_lines import ProgramLines
 from twin.physics.dynamics.equation_of_motion import PlantState, advance_period, inverse_dynamics
 from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.limits import Violation, violations

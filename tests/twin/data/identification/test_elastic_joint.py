@@ -8,8 +8,8 @@ from scipy.signal import lfilter
 
 from tests.published import identify_joint as experiment
 from twin.base.errors import IdentificationError
-from twin.data.identification.drives import elastic_joint
-from twin.data.identification.drives.elastic_joint import difference_equation, exact, identify_elastic_joint
+from twin.data.identification import elastic_joint
+from twin.data.identification.elastic_joint import difference_equation, exact, identify_elastic_joint
 from twin.physics.dynamics import flexible_joint
 from twin.physics.dynamics.flexible_joint import FlexibleJoint, frequency_response, poles, velocity_model
 

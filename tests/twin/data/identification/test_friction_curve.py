@@ -8,7 +8,7 @@ import pytest
 import controllers
 import twin
 from twin.base.errors import IdentificationError, LimitError, RobotError
-from twin.data.identification.drives.friction_law import (
+from twin.data.identification.friction_law import (
     constant_speed_motion,
     fit_friction,
     friction_by_direction,

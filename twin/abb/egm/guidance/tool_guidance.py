@@ -69,8 +69,7 @@ from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RobotError
 from twin.base.jit import compiled
 from twin.data.logs.recordings.motions import recorded_motion
-from twin.data.logs.recordings.reading import read_recording
-from twin.data.logs.recordings.recording import Recording
+from twin.data.logs.recordings.recording import Recording, read_recording
 from twin.physics.kinematics.forward import forward_kinematics, jacobian, tool_pose
 from twin.physics.kinematics.inverse import arm_length, inverse_kinematics
 from twin.physics.robot.evaluation import copied

@@ -13,9 +13,9 @@ import numpy as np
 from twin.abb.egm.guidance.run import torque_utilization
 from twin.base.arrays import Floats
 from twin.base.errors import DivergenceError
+from twin.data.logs.annotations import LoadChange, Payloads
 from twin.data.logs.closed_loop import run_closed_loop
 from twin.data.logs.log import Log, RunningLog
-from twin.data.logs.payload_changes import LoadChange, Payloads
 from twin.physics.control.control_law import ControlLaw
 from twin.physics.control.plant import AnalyticPlant
 from twin.physics.control.signals import RunningSensors

@@ -42,8 +42,7 @@ from twin.data.logs.recordings.columns import (
 )
 from twin.data.logs.recordings.faults import unwrapped
 from twin.data.logs.recordings.finding import Finding
-from twin.data.logs.recordings.reading import require_one_naming
-from twin.data.logs.recordings.recording import joint_quantities
+from twin.data.logs.recordings.recording import joint_quantities, require_one_naming
 from twin.physics.robot.robot import Robot
 
 MOTOR_SIDES = ("positions", "torques", "both")

@@ -250,7 +250,7 @@ def constant_speed_motion(
 
     Example:
         >>> import twin
-        >>> from twin.data.identification.drives.friction_law import constant_speed_motion
+        >>> from twin.data.identification.friction_law import constant_speed_motion
         >>> motion = constant_speed_motion(twin.load("irb140"), [0] * 6, [[0.5] * 6], seconds=0.2, ramp=0.1)
         >>> samples = twin.sample(motion, 1e-3)
         >>> samples.qd[[200, 600], 0].round(3).tolist(), round(float(samples.q.max()), 3)  # 0.5 (0.2 + 0.1)
@@ -287,7 +287,7 @@ def friction_curve(log: Log, joint: int, robot: Robot | None = None) -> Friction
         RobotError: the model has no drives.
 
     Example:
-        >>> import controllers, twin, twin.identification.drives.friction_law as friction
+        >>> import controllers, twin, twin.identification.friction_law as friction
         >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
         >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
         >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))
@@ -313,7 +313,7 @@ def friction_by_direction(log: Log, joint: int) -> FrictionCurve:
         IdentificationError: the joint has no part of constant speed, or a run without its opposite.
 
     Example:
-        >>> import controllers, twin, twin.identification.drives.friction_law as friction
+        >>> import controllers, twin, twin.identification.friction_law as friction
         >>> law = controllers.make("computed_torque", twin.load("irb140").with_drives("rigid"))
         >>> motion = friction.constant_speed_motion(law.robot, [0] * 6, [[0.5] * 6])
         >>> log = twin.run_closed_loop(twin.AnalyticPlant(law.robot), law, twin.sample(motion, 1e-3))

@@ -184,7 +184,7 @@ def simulated_speed(
 
     Example:
         >>> from twin.physics.dynamics.flexible_joint import FlexibleJoint, simulate_flexible_joint
-        >>> from twin.data.identification.drives.elastic_joint import simulated_speed
+        >>> from twin.data.identification.elastic_joint import simulated_speed
         >>> joint, tau = FlexibleJoint(Jm=1, Ja=2, k=100, fm=3), [2.0] * 100 + [-2.0] * 60
         >>> x = simulate_flexible_joint(joint, tau, 0.01)
         >>> bool(abs(simulated_speed(joint, tau, x[:-1, 1], 0.01, steps=1) - x[:-1, 1]).max() < 1e-9)

@@ -1,1 +1,0 @@
-"""Identification of single drives: gear elasticity from an excited motor, friction from constant speeds."""
