@@ -131,7 +131,7 @@ def write_pictures(app, config):
         (made / "complete").touch()
     shown = BUILT / "pictures"
     shown.mkdir(exist_ok=True)
-    pages = [page.read_text(encoding="utf-8") for page in script.parent.glob("guides/*.md")]
+    pages = [page.read_text(encoding="utf-8") for page in script.parent.glob("**/*.md")]
     for name in ("report.html", *re.findall(r"_build/pictures/([\w.]+)", "".join(pages))):
         if executed is None:
             shutil.copy(made / name, shown / name)

@@ -6,6 +6,8 @@ The build does so once for each state of the sources.
 import os
 import shlex
 import sys
+import textwrap
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,6 +139,36 @@ def arms(path):
     figure.savefig(path, dpi=110)
 
 
+def house(path):
+    """Draw the wings of the library with their rooms, and how many imports lead from each wing to another."""
+    wings = ("base", "physics", "data", "studies", "abb")
+    sys.path.append(str(Path(__file__).parents[1]))
+    from tests.support.house import FILES, imports
+
+    counts = Counter(
+        (module.split(".")[1], name.split(".")[1])
+        for module, names in imports().items()
+        for name in names
+        if module.startswith("twin.") and name.startswith("twin.")
+    )
+    figure, panel = plt.subplots(figsize=(9, 5), layout="constrained")
+    for level, wing in enumerate(wings):
+        inside = (name.split(".") for name in FILES if name.startswith(f"twin.{wing}."))
+        rooms = sorted({parts[2] for parts in inside})
+        panel.add_patch(plt.Rectangle((0, level), 5.4, 0.7, facecolor="#e8f1f8", edgecolor="#0072b2"))
+        panel.text(0.1, level + 0.35, wing, va="center", weight="bold", size=12)
+        panel.text(1.1, level + 0.35, textwrap.fill(", ".join(rooms), 62), va="center", size=8)
+        for below, other in enumerate(wings[:level]):
+            x, number = 5.6 + 0.5 * (4 - level) + 0.22 * below, counts[wing, other]
+            if number:
+                style = {"arrowstyle": "->", "lw": 0.5 + number / 120, "color": "#555555"}
+                panel.annotate("", (x, below + 0.6), (x, level + 0.1), arrowprops=style)
+                panel.text(x, level + 0.12, f"{number}", size=7, ha="center")
+    panel.set(xlim=(-0.1, 8.2), ylim=(-0.1, 4.8))
+    panel.set_axis_off()
+    figure.savefig(path, dpi=110)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -148,3 +180,4 @@ if __name__ == "__main__":
     egm("egm.png")
     virtual_controller("virtual_controller.png")
     arms("arms.png")
+    house("house.png")

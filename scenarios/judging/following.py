@@ -2,8 +2,8 @@
 
 A run whose error is only rounding does not show its feedback: it never acts, so that a wrong gain would stay
 hidden.  The model therefore runs once more, from an initial error of 1 mrad (of 1 mm) in every joint.  With
-an exact model, a reference in the engine's steps and `computed_torque` or `dob`, the difference d of both runs obeys a
-linear recursion for each joint, whatever the motion and the friction are:
+an exact model, a reference in the engine's steps and `computed_torque` or `dob`, the difference d of both
+runs obeys a linear recursion for each joint, whatever the motion and the friction are:
 
     dd+ = dd - T (Kv dd + Kp d),    d+ = d + T dd+
 

@@ -78,7 +78,7 @@ def through_recording(recorded: ToolRecording) -> RecordedPath:
 
     Example:
         >>> import twin
-        >>> from twin.physics.trajectories.tool_paths import through_recording
+        >>> from twin.logs import through_recording
         >>> poses = [[0.5, y, 0.7, 1, 0, 0, 0] for y in (0.0, 0.1, 0.3)]
         >>> path = through_recording(twin.logs.tool_recording([0, 0.5, 1.0], poses))
         >>> path(0.5).T_base_tool[:3, 3].round(4).tolist()
