@@ -6,23 +6,24 @@ they do not set is a system parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from twin.abb.controller.egm import TaskSession
+from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.egm.guidance.settings import GuidanceSettings
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.moves import MOVES
-from twin.abb.rapid.targets import object_frame, payload_of, tool_frame
+from twin.abb.rapid.planning import plan
+from twin.abb.rapid.targets import Move, object_frame, payload_of, tool_frame
 from twin.abb.rapid.values import NUM, PREDEFINED, STATES, STRING
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RapidError
+from twin.physics.robot.robot import Payload
 from twin.physics.rotations.rotations import pose_vector
-
-if TYPE_CHECKING:
-    from twin.abb.controller.egm import Leader
-    from twin.abb.controller.live_recorder import LiveRecorder
+from twin.physics.trajectories.joint_trajectories import Trajectory
 
 MODES = {"Joint": "joint", "Pose": "pose", "PathCorr": "path"}
 """Guidance modes by the switch of `EGMSetupUC`."""
@@ -59,6 +60,89 @@ class Identity:
     settings: GuidanceSettings
     device: str
     active: GuidanceSettings | None = None
+
+
+class Leader:
+    """EGM of a task: its instructions as commands to the session.
+
+    Args:
+        recorder: recorder of the task.
+    """
+
+    def __init__(self, recorder: LiveRecorder) -> None:
+        self._recorder, self._egm, self._unit = recorder, recorder.egm, recorder.unit
+
+    @property
+    def guided(self) -> bool:
+        """Whether a client guides the arm."""
+        return self._egm.guides
+
+    def stream(self, settings: GuidanceSettings, device: str) -> None:
+        """Send messages from now on, without guidance."""
+        if not self.guided:
+            self._open(settings, device)
+
+    def reset(self) -> None:
+        """End the session; a guidance is stopped before."""
+        if self.guided:
+            self.stop(GuidanceSettings(stop="hold"))
+        self._egm.close()
+
+    def activate(
+        self, settings: GuidanceSettings, T_flange_tool: Floats, payload: Payload | None, device: str
+    ) -> None:
+        """Make the moves before, and prepare guidance."""
+        self._recorder.finish()
+        session = self._open(settings, device)
+        self._unit.change_load(payload)
+        session.use(settings, T_flange_tool)
+
+    def guide(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
+        """Guide the arm, to the end unless the settings do not wait; return a fault, "" for none."""
+        self._recorder.finish()
+        return self._guide(settings, place, None)
+
+    def guide_along(self, settings: GuidanceSettings, moves: Sequence[Move], place: tuple[str, int]) -> str:
+        """Guide the arm along the collected moves, which end with a stop; return a fault, "" for none."""
+        recorder = self._recorder
+        assert recorder.arm is not None
+        segments = list(recorder.arm.segments)
+        recorder.forget_moves()
+        robot, limits = self._unit.robot, self._unit.limits
+        planned = recorder.task.aside(lambda: plan(robot, segments, list(moves), limits))
+        return self._guide(settings, place, planned.motion)
+
+    def stop(self, settings: GuidanceSettings) -> str:
+        """Stop the guidance; return a fault, "" for none."""
+        session = self._egm.session
+        if session is None or not session.guides:
+            return ""
+        session.end_guidance(settings)
+        return self._awaited(session)
+
+    def _open(self, settings: GuidanceSettings, device: str) -> TaskSession:
+        if self._recorder.arm is None:
+            raise RapidError(f"the task {self._recorder.name} moves no arm", "refusal")
+        try:
+            return self._egm.open(self._recorder.task, device, settings)
+        except EgmError as error:
+            raise RapidError(str(error), "refusal") from None
+
+    def _guide(self, settings: GuidanceSettings, place: tuple[str, int], path: Trajectory | None) -> str:
+        session = self._egm.session
+        if session is None or session.settings.mode != settings.mode:
+            raise RapidError(f"needs an EGMAct instruction for {settings.mode} guidance before", "value")
+        if session.guides:
+            raise RapidError("a client guides the arm already: EGMStop must stand before", "value")
+        self._unit.mark(*place)
+        self._recorder.task.aside(lambda: session.begin(settings, path))
+        if settings.no_wait_cond and settings.mode != "path":
+            return ""
+        return self._awaited(session)
+
+    def _awaited(self, session: TaskSession) -> str:
+        self._recorder.wait_until(lambda: not session.guides)
+        return session.fault()
 
 
 class EgmInstructions:

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from twin.abb.controller.home import place_in
+from twin.abb.controller.machine import place_in
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 

@@ -75,7 +75,7 @@ def _robtarget(cabinet: Cabinet, request: Request) -> Answer:
     q, tool, work_object = cabinet.call(state)
     if coordinate not in ("wobj", ""):
         work_object = PREDEFINED["wobj0"].value
-    target = cabinet.controller.kinematics.target(tool, work_object, q)
+    target = cabinet.controller.unit.kinematics.target(tool, work_object, q)
     if coordinate == "tool":  # the tool in its axes
         target = target.changed(trans=Record("pos", [0.0] * 3), rot=Record("orient", [1.0, 0.0, 0.0, 0.0]))
     names = ("x", "y", "z", "q1", "q2", "q3", "q4", "cf1", "cf4", "cf6", "cfx")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 
-from twin.abb.controller.messages import Message, Queue
+from twin.abb.controller.events import Message, Queue
 from twin.abb.rapid.values import STRING, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
@@ -36,14 +36,14 @@ def queue_at(cabinet: Cabinet, name: str) -> Queue:
     Raises:
         Refused: there is none.
     """
-    found = cabinet.controller.queues.get(name.lower())
+    found = cabinet.controller.execution.queues.get(name.lower())
     if found is None:
         raise Refused(Condition.NO_ADDRESS, f"there is no queue {name}")
     return found
 
 
 def _create(cabinet: Cabinet, request: Request) -> Answer:
-    name, queues = request.given("dipc-queue-name"), cabinet.controller.queues
+    name, queues = request.given("dipc-queue-name"), cabinet.controller.execution.queues
     if name.lower() in queues:
         raise Refused(Condition.ARGUMENT, f"the queue {name} exists")
     if len(queues) >= MOST_QUEUES:
@@ -69,7 +69,7 @@ def _send(cabinet: Cabinet, request: Request) -> Answer:
             message = Message(request.given("dipc-src-queue-name"), type_, 0, data, float(user))
         except (RapidError, ValueError) as error:
             raise Refused(Condition.ARGUMENT, str(error)) from None
-        if not cabinet.controller.send(name, message):
+        if not cabinet.controller.execution.send(name, message):
             raise Refused(Condition.HELD, f"the queue {name} is full")
 
     cabinet.call(send)

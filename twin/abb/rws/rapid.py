@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from twin.abb.controller import modules
 from twin.abb.controller.tasks import Task
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.expressions import LONGEST_STRING, Cell
@@ -31,7 +30,7 @@ def _state(cabinet: Cabinet, task: Task) -> str:
     """Return the execution state of a task: ready, started, stopped, or without a program."""
     if not task.has_program:
         return "unin"
-    runs = task.is_background or cabinet.controller.running
+    runs = task.is_background or cabinet.controller.execution.running
     if task.state == "running":
         return "star" if runs else "stop"
     return "stop" if task.state == "faulty" else "read"
@@ -62,7 +61,7 @@ def _activate(on: bool) -> Any:
 
 
 def _check_stopped(cabinet: Cabinet) -> None:
-    if cabinet.controller.executing:
+    if cabinet.controller.execution.executing:
         raise Refused(Condition.EXECUTION, "the execution runs")
 
 
@@ -99,7 +98,7 @@ def _load(cabinet: Cabinet, request: Request) -> Answer:
     def load() -> None:
         _check_stopped(cabinet)
         for module in source.modules:
-            modules.load(cabinet.controller, task, module, replaces)
+            cabinet.controller.load(task, module, replaces)
 
     cabinet.call(load)
     return DONE
@@ -114,7 +113,7 @@ def _unload(cabinet: Cabinet, request: Request) -> Answer:
     _check_stopped(cabinet)
     task = _task_of(cabinet, request)
     module = _module_of(task, request.given("module"), Condition.NO_MODULE_TO_UNLOAD)
-    modules.unload(cabinet.controller, task, module)
+    cabinet.controller.unload(task, module)
     return DONE
 
 

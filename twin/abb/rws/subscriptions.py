@@ -254,7 +254,9 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         read = found.task.interpreter.read
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
     if parts[:2] == ("rw", "elog"):
-        return WatchedLog("/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.events.last.number)
+        return WatchedLog(
+            "/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.execution.events.last.number
+        )
     if parts[:2] == ("rw", "dipc") and len(parts) == 3:
         queue = queue_at(cabinet, parts[2])
         return WatchedQueue(

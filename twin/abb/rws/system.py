@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from functools import lru_cache
 
-from twin.abb.controller.event_log import Entry
+from twin.abb.controller.events import Entry
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
 from twin.physics.robot.robot import Robot
@@ -117,11 +117,11 @@ def _event(entry: Entry) -> Item:
 
 
 def _event_log(cabinet: Cabinet, request: Request) -> Answer:
-    return Answer([_event(one) for one in cabinet.controller.events], page=100)
+    return Answer([_event(one) for one in cabinet.controller.execution.events], page=100)
 
 
 def _one_event(cabinet: Cabinet, request: Request) -> Answer:
-    for one in cabinet.controller.events:
+    for one in cabinet.controller.execution.events:
         if str(one.number) == request.part["number"]:
             return Answer([_event(one)._replace(kind="elog-message")])
     raise Refused(Condition.NO_RESOURCE, f"there is no event {request.part['number']}")
