@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from twin.abb.controller import messages, sockets
-from twin.abb.controller.egm_instructions import EgmInstructions, Leader
+from twin.abb.controller.egm_instructions import EgmInstructions
 from twin.abb.controller.machine import HomeFiles
 from twin.abb.controller.motion import Trigger
 from twin.abb.controller.tasks import LiveRecorder
@@ -270,14 +270,10 @@ FUNCTIONS: dict[str, Function] = {
 def instructions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as the interpreter of a task calls them."""
     found = instructions.instructions_for(recorder, {**instructions.INSTRUCTIONS, **INSTRUCTIONS})
-    return {**found, **_egm(recorder).instructions()}
+    return {**found, **EgmInstructions(recorder).instructions()}
 
 
 def functions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], Any]]:
     """Return the functions by their names in lower case, as the interpreter of a task calls them."""
     found = functions.functions_for(recorder, {**functions.FUNCTIONS, **FUNCTIONS})
-    return {**found, **_egm(recorder).functions()}
-
-
-def _egm(recorder: LiveRecorder) -> EgmInstructions:
-    return EgmInstructions(recorder.egm.devices.parameters, Leader(recorder), recorder)
+    return {**found, **EgmInstructions(recorder).functions()}
