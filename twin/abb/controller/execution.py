@@ -15,17 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from twin.abb.controller.events import (
-    MOST_MESSAGES,
-    STATE,
-    Event,
-    EventLog,
-    Line,
-    Message,
-    Queue,
-    event,
-    queue_of,
-)  # fmt: skip
+from twin.abb.controller import events
+from twin.abb.controller.events import Event, EventLog, Line, Message, Queue, event, queue_of
 from twin.abb.egm.robot.exchange import Pace
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.program import FRAMES
@@ -144,12 +135,6 @@ class TaskThread:
         self._thread.join(5.0)
 
     # ------------------------------------------------------------------------------- in the task's thread
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the time of the turn is over; called once a statement."""
-        self._left -= 1
-        return self._left < 0 if self.pace.virtual else time.perf_counter() > self._end
 
     def hand_over(self, until: Callable[[], bool] | None = None) -> None:
         """End the turn; the next one begins when a condition holds, which the controller's thread looks at.
@@ -287,14 +272,14 @@ class Execution:
         for task in self.tasks.values():
             task.interrupts.changed("event", "", None, event)
 
-    def note(self, code: int, *texts: str, type_: int = STATE) -> None:
+    def note(self, code: int, *texts: str, type_: int = events.STATE) -> None:
         """Remember an event of the controller itself by its code."""
         self.enter(event(self.t, code, *texts, type_=type_))
 
     def send(self, queue: str, message: Message) -> bool:
         """Put a message into a queue, for a task or a client; return whether it has room."""
         waiting = self.queues[queue.lower()]
-        if len(waiting) >= MOST_MESSAGES:
+        if len(waiting) >= events.MOST_MESSAGES:
             return False
         waiting.append(message)
         for task in self.tasks.values():

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from twin.abb.controller.events import (
-    ERROR,
-    MOST_MESSAGES,
-    STATE,
-    USER,
-    WARNING,
-    Event,
-    Message,
-    Queue,
-    queue_of,
-)  # fmt: skip
+from twin.abb.controller import events
+from twin.abb.controller.events import ERROR, STATE, USER, WARNING, Event, Message, Queue, queue_of
 from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.expressions import Cell, Part
@@ -41,7 +32,7 @@ def _send(recorder: LiveRecorder, given: Arguments) -> None:
     user = given.optional("userdef", NUM, -1.0)
     message = Message(sender, cell.type, cell.dimensions, copied(cell.value), user)
     if not recorder.execution.send(name, message):
-        given.interpreter.raise_error("err_rmq_full", f"the queue {name} has {MOST_MESSAGES} messages")
+        given.interpreter.raise_error("err_rmq_full", f"the queue {name} has {events.MOST_MESSAGES} messages")
 
 
 def _queue(recorder: LiveRecorder) -> Queue:

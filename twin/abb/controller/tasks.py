@@ -5,6 +5,7 @@ The recorder makes moves, lets waits last, and turns notes into lines.
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -428,7 +429,8 @@ class Task(TaskThread):
 
     def end_long_turn(self) -> None:
         """End the turn if its time is over."""
-        if self.is_over:
+        self._left -= 1
+        if self._left < 0 if self.pace.virtual else time.perf_counter() > self._end:
             self.recorder.begin()
             self.hand_over()
 
