@@ -18,7 +18,8 @@ from twin.base.errors import RapidError, TwinError
 
 if TYPE_CHECKING:
     from scenarios.abb.serving import Served, Serving
-    from twin.abb.controller.controller import Line, VirtualController
+    from twin.abb.controller.controller import VirtualController
+    from twin.abb.controller.events import Line
     from twin.data.logs.log import Log
 
 POLL = 5e-3
@@ -84,18 +85,18 @@ class RunningController:
         Raises:
             RapidError: no program asks.
         """
-        self.controller.call(lambda: self.controller.answer(text))
+        self.controller.call(lambda: self.controller.execution.answer(text))
 
     @property
     def speed(self) -> float:
         """Share of the programmed speed, in [%]."""
-        return 100.0 * self.controller.override
+        return 100.0 * self.controller.execution.override
 
     @speed.setter
     def speed(self, percent: float) -> None:
         if not 0 <= percent <= 100:
             raise RapidError(f"a speed of {percent:g} %, expected 0 to 100")
-        self.controller.override = percent / 100.0
+        self.controller.execution.override = percent / 100.0
 
     def value(self, task: str, name: str) -> Any:
         """Return the value of data that is not local: a number, a truth value, a text, or a `Record`.
@@ -133,7 +134,7 @@ class RunningController:
     @property
     def ports(self) -> dict[int, int]:
         """Local ports on which programs listen, by those that the programs name."""
-        return dict(self.controller.ports)
+        return dict(self.controller.execution.ports)
 
     @property
     def lines(self) -> list[Line]:

@@ -49,13 +49,13 @@ def _status(running: RunningController, words: list[str]) -> str:
     controller = running.controller
 
     def read() -> str:
-        execution = "runs" if controller.running else "is stopped"
+        execution = "runs" if controller.execution.running else "is stopped"
         arm = "rests" if controller.rests else "moves"
         tasks = ", ".join(f"{one.settings.name} {one.state}" for one in controller.tasks.values())
         signals = ", ".join(
             f"{name} = {value:g}" for name, value in sorted(controller.signals.values.items())
         )
-        asks = "".join(f"; {name} asks: {one.text}" for name, one in controller.questions.items())
+        asks = "".join(f"; {name} asks: {one.text}" for name, one in controller.execution.questions.items())
         return (
             f"the execution {execution}, speed {running.speed:g} %, the arm {arm}; {tasks}; "
             f"signals: {signals or 'none'}{asks}"

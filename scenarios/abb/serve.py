@@ -236,8 +236,8 @@ class ServeAbb(Command):
             raise WrongUse(f"--rws {self.rws}: expected a port from 0, a free one, to 65535")
         if self.certificate and not self.omnicore:
             raise WrongUse("--certificate needs --omnicore, version 1.0 has no TLS")
+        from twin.abb.rws.authentication import tls_context
         from twin.abb.rws.cabinet import Cabinet
-        from twin.abb.rws.certificate import tls_context
         from twin.abb.rws.server import RobotWebServices
 
         tls = tls_context(self.certificate) if self.omnicore else None

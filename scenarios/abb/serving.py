@@ -25,8 +25,9 @@ from twin.base.errors import CellError, RapidError, TwinError, WrongUse
 if TYPE_CHECKING:
     from controllers import Controller
     from scenarios.abb.station import Station
-    from twin.abb.controller.controller import Line, VirtualController
-    from twin.abb.controller.supervision import Supervision
+    from twin.abb.controller.arm import Supervision
+    from twin.abb.controller.controller import VirtualController
+    from twin.abb.controller.events import Line
     from twin.abb.egm.robot.session import EgmResult
     from twin.abb.rws.server import RobotWebServices
     from twin.data.logs.log import Log
@@ -163,7 +164,7 @@ class Serving:
         Raises:
             TwinError, ValueError, OSError: a module, the robot or the client's command is invalid.
         """
-        from twin.abb.controller.real_time import rehearse, run_by_the_clock
+        from twin.abb.controller.controller import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
         controller, process, services, error = self._controller(printer), None, None, ""
@@ -203,8 +204,8 @@ class Serving:
         )  # fmt: skip
 
     def _controller(self, printer: LinePrinter) -> VirtualController:
+        from twin.abb.controller.arm import Supervision
         from twin.abb.controller.controller import VirtualController
-        from twin.abb.controller.supervision import Supervision
         from twin.abb.egm.robot.guided_arm import GuidedArm
 
         setup = self.setup

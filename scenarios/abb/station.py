@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from twin.base.errors import EgmError, WrongUse, near
 
 if TYPE_CHECKING:
-    from twin.abb.controller.controller import Network
     from twin.abb.controller.egm import EgmDevices
-    from twin.abb.controller.tasks import TaskSettings
+    from twin.abb.controller.execution import TaskSettings
+    from twin.abb.controller.machine import Network
     from twin.abb.rapid.signals import Signals
 
 KINDS = "NORMAL", "STATIC", "SEMISTATIC"
@@ -86,7 +86,7 @@ class Station:
             RapidError: a module is not RAPID.
             WrongUse: the station has no task.
         """
-        from twin.abb.controller.tasks import TaskSettings
+        from twin.abb.controller.execution import TaskSettings
         from twin.abb.rapid.language import read_source
         from twin.abb.rapid.programs import tasks_of
 
@@ -133,7 +133,7 @@ class Station:
 
     def network(self, bind: str | None, allow: tuple[str, ...]) -> Network:
         """Return the network, with addresses of a user."""
-        from twin.abb.controller.controller import Network
+        from twin.abb.controller.machine import Network
 
         ports = {int(name): port for name, port in self.ports.items()}
         return Network(bind or self.bind, (*self.allow, *allow), ports)

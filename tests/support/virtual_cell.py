@@ -5,7 +5,7 @@ import numpy as np
 import controllers
 from tests.support.egm_wires import CycleByCycle
 from twin.abb.controller.controller import VirtualController
-from twin.abb.controller.tasks import TaskSettings
+from twin.abb.controller.execution import TaskSettings
 from twin.abb.egm.robot.guided_arm import GuidedArm
 from twin.abb.rapid.language import read_source
 
@@ -49,7 +49,7 @@ class VirtualCell:
     def run(self, seconds=20.0, until=lambda: False):
         """Run cycles to the end of the programs, until something holds, or for a time."""
         for _ in range(round(seconds / 4e-3)):
-            if self.controller.has_ended or until():
+            if self.controller.execution.has_ended or until():
                 return
             self.controller.cycle()
 
@@ -75,4 +75,4 @@ def tasks_of_folder(folder):
 
 def titles_of_tasks(controller):
     """Return the titles of the events of tasks, the oldest first."""
-    return [one.event.title for one in controller.events if one.event.task][::-1]
+    return [one.event.title for one in controller.execution.events if one.event.task][::-1]

@@ -4,7 +4,7 @@ import threading
 import time
 
 from tests.support.virtual_cell import VirtualCell, tasks_of_folder
-from twin.abb.controller.real_time import rehearse
+from twin.abb.controller.controller import rehearse
 from twin.abb.rapid.signals import Signals
 from twin.abb.rws.cabinet import Cabinet
 from twin.abb.rws.server import RobotWebServices
@@ -75,7 +75,7 @@ class WebServices:
     def _run(self):
         while not self._closing.is_set():
             self.controller.cycle()
-            time.sleep(1e-3 if self.controller.executing or not self.controller.rests else 1e-2)
+            time.sleep(1e-3 if self.controller.execution.executing or not self.controller.rests else 1e-2)
 
     def __enter__(self):
         return self

@@ -71,19 +71,19 @@ def test_a_fixture_commands_the_controller_and_reads_its_log(station):
         with socket.create_connection(("127.0.0.1", controller.ports[1025]), timeout=5.0) as client:
             assert client.recv(10) == b"here"
         controller.signals["di_part"] = 1
-        controller.wait_until(lambda: not controller.controller.motion.rests)
+        controller.wait_until(lambda: not controller.controller.unit.motion.rests)
         assert commands.run("stop") == "stopped"
         assert commands.run("status").startswith(
             "the execution is stopped, speed 100 %, the arm rests; T_ROB1"
         )
         assert commands.run("speed 80%") == "speed 80 %"
         assert commands.run("start") == "started"
-        controller.wait_until(lambda: controller.controller.questions)
+        controller.wait_until(lambda: controller.controller.execution.questions)
         assert "T_ROB1 asks: Is it good?" in commands.run("status")
         assert any("TPReadFK asks: Is it good? (Yes, No)" in line.sentence for line in controller.lines)
         assert commands.run("answer perhaps") == ""
         controller.wait_until(lambda: "expected a number from the operator" in controller.lines[-2].sentence)
-        controller.wait_until(lambda: controller.controller.questions)
+        controller.wait_until(lambda: controller.controller.execution.questions)
         controller.answer("no")
         controller.wait_until(lambda: controller.value("T_ROB1", "parts") == 2.0)
         assert "moves while the execution is stopped" in commands.run("main")
@@ -91,7 +91,7 @@ def test_a_fixture_commands_the_controller_and_reads_its_log(station):
         assert "there is no procedure nothing to begin with" in commands.run("main nothing")
         assert commands.run("main service") == "the program pointer is at service"
         controller.start()
-        controller.wait_until(lambda: not controller.controller.running)
+        controller.wait_until(lambda: not controller.controller.execution.running)
         assert controller.value("T_ROB1", "parts") == 100.0
         assert commands.run("set di_part 0") == "di_part = 0"
         for line, answer in (

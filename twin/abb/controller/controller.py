@@ -6,55 +6,38 @@ moves to the end of the cycle.  Tasks therefore see the arm where the cycle begi
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 
-from twin.abb.controller.calls import Calls, T
+from twin.abb.controller.arm import CYCLE, MechanicalUnit, Supervision
 from twin.abb.controller.egm import Egm, EgmDevices
-from twin.abb.controller.event_log import EventLog, event
-from twin.abb.controller.events import ERROR, STATE, WARNING, Event
-from twin.abb.controller.home import HomeFiles
+from twin.abb.controller.events import ERROR, WARNING, Line, Queue, queue_of
+from twin.abb.controller.execution import Execution, TaskSettings
 from twin.abb.controller.instructions import functions_for, instructions_for
-from twin.abb.controller.live_recorder import LiveRecorder, Question
-from twin.abb.controller.messages import MOST_MESSAGES, Message, Queue, queue_of
-from twin.abb.controller.motion import Motion
-from twin.abb.controller.supervision import Supervision
-from twin.abb.controller.tasks import Task, TaskInterpreter, TaskSettings
-from twin.abb.egm.robot.exchange import Pace, RealTime
+from twin.abb.controller.machine import HomeFiles, Network
+from twin.abb.controller.tasks import LiveRecorder, Task
+from twin.abb.egm.robot.exchange import Lateness, Pace, RealTime, garbage_collection_frozen
 from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
-from twin.abb.egm.robot.session import whole_periods
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.expressions import Cell
+from twin.abb.rapid.language import parse
 from twin.abb.rapid.planning import Limits
+from twin.abb.rapid.programs import check, interpret
 from twin.abb.rapid.recorder import Operator
 from twin.abb.rapid.signals import Signals, signals_of
-from twin.abb.rapid.targets import Arm
 from twin.base.arrays import Floats
-from twin.base.errors import RapidError, near
-from twin.data.logs.annotations import ProgramLines
+from twin.base.errors import RapidError, TwinError, near
 from twin.data.logs.log import Log
 from twin.physics.robot.robot import Payload, Robot
-
-CYCLE = 4e-3
-"""Duration of a cycle, in [s]."""
-
-MOST_MARKS = 30_000
-"""Largest number of lines whose beginnings are known for the log: one in each cycle of its two minutes."""
-
-
-class Line(NamedTuple):
-    """Line on what happened: time in [s], name of the task or "", and a sentence."""
-
-    t: float
-    task: str
-    sentence: str
-
 
 SYSTEM_OUTPUTS = (
     "MotorOn", "CycleOn", "TaskExecuting", "RobotNotMoving", "ExecutionError", "EmergencyStop",
@@ -62,50 +45,77 @@ SYSTEM_OUTPUTS = (
 )  # fmt: skip
 """States of the controller that an output may have."""
 
+ANSWERING = 1e-3
+"""Longest time of a cycle for calls, in [s]; the next cycle answers the others."""
 
-@dataclass(frozen=True)
-class Network:
-    """Network of a virtual controller.
+PERIOD = 8e-3
+"""Time after which a call looks again whether cycles run, in [s]."""
+
+SWITCH = 2e-4
+"""Time after which a thread lets another one go on, in [s]; Python's 5 ms are longer than a cycle."""
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Calls that wait for an answer.
 
     Attributes:
-        bind: local address of all sockets, whatever address a program names.
-        allow: hosts beside this machine to which programs may connect.
-        ports: local ports by those that programs name.
-        free: whether all other ports are free ones of this machine; `VirtualController.ports` has them.
+        lock: lock that a cycle holds.
     """
 
-    bind: str = "127.0.0.1"
-    allow: tuple[str, ...] = ()
-    ports: Mapping[int, int] = field(default_factory=dict)
-    free: bool = False
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._waiting: deque[tuple[Callable[[], Any], Future]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def call(self, function: Callable[[], T], timeout: float) -> T:
+        """Return the result of a function, see `VirtualController.call`."""
+        result: Future[T] = Future()
+        self._waiting.append((function, result))
+        end = time.monotonic() + timeout
+        while True:  # the cycle that runs now may be the last one
+            if self.lock.acquire(blocking=False):
+                try:
+                    self.answer()
+                finally:
+                    self.lock.release()
+            left = end - time.monotonic()
+            if wait([result], min(PERIOD, max(left, 0.0))).done or left < 0.0:
+                break
+        if result.cancel():
+            raise TwinError(f"the controller began no cycle within {timeout:g} s")
+        return result.result()
+
+    def answer(self) -> None:
+        """Answer the calls that wait, for a time at most."""
+        end = time.perf_counter() + ANSWERING
+        while self._waiting and time.perf_counter() < end:
+            function, result = self._waiting.popleft()
+            if result.set_running_or_notify_cancel():
+                try:
+                    result.set_result(function())
+                except BaseException as error:
+                    result.set_exception(error)
 
 
 class VirtualController:
     """Virtual controller.
 
     Attributes:
+        arm: the arm.
         robot: nominal arm, without a payload.
+        limits: share of the torque, and settling time, of planned moves.
         signals: signals of the cell.
-        motion: motion of the arm.
+        execution: execution of the programs.
+        unit: the arm with its motion.
+        egm: EGM of the programs.
         supervision: what watches the arm while it moves.
         tasks: tasks by their names in lower case.
-        limits: share of the torque, and settling time, of planned moves.
-        motors: whether the motors are on.
-        mode: AUTO, or MANR and MANF for manual mode with reduced and full speed.
-        running: whether the execution was started, and not stopped since; see `executing`.
-        forever: whether a program begins again at its end.
-        override: share of the speed, 0 to 1.
-        held: whether StopMove, or the supervision, stopped the arm.
-        operator: answers of the operator that were given before.
-        questions: questions that wait for an answer, by the names of their tasks.
-        ports: local ports on which programs listen, by those that they name.
         home: folder that stands for HOME:, None without one.
-        queues: queues of messages by their names in lower case: one of each task, and those of clients.
-        events: the last events of the controller.
-        era: number of times that the path was cleared.
-        egm: EGM of its programs.
         pace: timing of the cycles; in virtual time it is their number, and no clock measures the tasks.
-        samples: number of samples of the arm in a cycle.
 
     Args:
         arm: the arm, at rest.
@@ -145,35 +155,24 @@ class VirtualController:
         pace: Pace | None = None,
         on_line: Callable[[Line], object] | None = None,
     ) -> None:
-        self.arm, self.robot, self._controller_for = arm, robot, controller_for
+        self.arm, self.robot, self.home, self._outputs = arm, robot, home, outputs or {}
         self.signals = Signals({}) if signals is None else signals
         self.limits = Limits(0.9) if limits is None else limits
-        self.network = Network() if network is None else network
         self.supervision = Supervision() if supervision is None else supervision
-        self.operator = Operator(()) if operator is None else operator
-        self.questions: dict[str, Question] = {}
-        self.ports: dict[int, int] = {}
-        self.queues: dict[str, Queue] = {queue_of(one.name).lower(): Queue() for one in tasks}
-        self.outputs, self.home = outputs or {}, home
-        self.forever, self._on_line = forever, on_line
         self.pace: Pace = RealTime(CYCLE) if pace is None else pace
-        self.events = EventLog()
-        self.motors, self.mode = True, "AUTO"
-        self.running = self.held = self._executed = False
-        self.override, self.era = 1.0, 0
-        self.motion = Motion(arm.q, arm.period)
-        self.kinematics = Arm(robot, arm.q)
-        self.samples = whole_periods(CYCLE, arm.period)
-        self.egm = Egm(self, EgmDevices() if egm is None else egm)
-        self._payload: Payload | None = None
-        self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
-        self._calls = Calls()
+        self.execution = Execution(lambda: arm.t, forever=forever, on_line=on_line)
+        self.execution.queues.update({queue_of(one.name).lower(): Queue() for one in tasks})
+        self.unit = MechanicalUnit(arm, robot, controller_for, self.limits)
+        network, operator = network or Network(), operator or Operator(())
+        self.egm = Egm(self.execution, self.unit, self.pace, egm or EgmDevices(), network.bind)
+        self._executed, self._calls = False, Calls()
         self.tasks: dict[str, Task] = {}
+        self.execution.tasks = self.tasks
         if len(moving := [one.name for one in tasks if one.moves]) > 1:
             raise RapidError(f"the tasks {', '.join(moving)} move the arm: expected one", "refusal")
         try:
             for settings in tasks:
-                self.tasks[settings.name.lower()] = self._loaded(settings, HomeFiles(home))
+                self.tasks[settings.name.lower()] = self._loaded(settings, network, operator)
             self.share_persistents()
         except BaseException:
             self.close()
@@ -183,20 +182,22 @@ class VirtualController:
             if task.is_background:
                 task.start()
 
-    def _loaded(self, settings: TaskSettings, files: HomeFiles) -> Task:
-        task = Task(self, settings)
+    def _loaded(self, settings: TaskSettings, network: Network, operator: Operator) -> Task:
+        task = Task(settings, self.pace, self.execution)
         try:
-            task.recorder = recorder = LiveRecorder(self, task, files)
-            task.interpreter = TaskInterpreter(
-                task, settings.modules, instructions_for(recorder), functions_for(recorder), recorder
-            )
+            recorder = LiveRecorder(
+                task, self.execution, self.unit, self.egm, network, self.signals, operator,
+                HomeFiles(self.home),
+            )  # fmt: skip
+            task.load(recorder, instructions_for(recorder), functions_for(recorder))
         except BaseException:
             task.close()
             raise
         known = self.signals.types
         for key, name in signals_of(settings.modules).items():
             if known and key not in known and key not in self.signals.given:
-                self.report(settings.name, f"{name} is no signal of the station{near(name, known)}: made")
+                sentence = f"{name} is no signal of the station{near(name, known)}: made"
+                self.execution.report(settings.name, sentence)
         return task
 
     def share_persistents(self) -> None:
@@ -225,61 +226,14 @@ class VirtualController:
         return self.arm.t
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether the arm stops, or stands, although a program may want to move it."""
-        return self.held or not self.running or bool(self.faults)
-
-    @property
     def rests(self) -> bool:
         """Whether the arm makes no move, and no client guides it."""
-        return self.motion.rests and not (self.egm.session is not None and self.egm.session.moves)
+        return self.egm.rests
 
     @property
     def faults(self) -> list[tuple[str, RapidError]]:
         """Tasks that ended with a fault, with it."""
-        return [(one.settings.name, one.fault) for one in self.tasks.values() if one.fault is not None]
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether there are normal tasks, and all have ended."""
-        states = self._started_states()
-        return bool(states) and states <= {"ended", "faulty"}
-
-    @property
-    def executing(self) -> bool:
-        """Whether the execution runs, and a normal task has not ended."""
-        return self.running and bool(self._started_states() - {"ended", "faulty"})
-
-    def _started_states(self) -> set[str]:
-        """Return the states of the tasks that start and stop with the execution."""
-        return {one.state for one in self.tasks.values() if one.is_started}
-
-    def report(self, task: str, sentence: str) -> None:
-        """Report what happened."""
-        if self._on_line is not None:
-            self._on_line(Line(self.t, task, sentence))
-
-    def enter(self, event: Event) -> None:
-        """Remember an event, and let the traps run that wait for such ones."""
-        self.events.append(event)
-        for task in self.tasks.values():
-            task.interpreter.interrupts.changed("event", "", None, event)
-
-    def note(self, code: int, *texts: str, type_: int = STATE) -> None:
-        """Remember an event of the controller itself by its code."""
-        self.enter(event(self.t, code, *texts, type_=type_))
-
-    def send(self, queue: str, message: Message) -> bool:
-        """Put a message into a queue, for a task or a client; return whether it has room."""
-        waiting = self.queues[queue.lower()]
-        if len(waiting) >= MOST_MESSAGES:
-            return False
-        waiting.append(message)
-        for task in self.tasks.values():
-            if queue_of(task.settings.name).lower() == queue.lower():
-                kind = f"{message.type}{{{message.dimensions}}}"
-                task.interpreter.interrupts.changed("message", kind, None, message)
-        return True
+        return self.execution.faults
 
     # ------------------------------------------------------------------------------------------- execution
 
@@ -290,7 +244,7 @@ class VirtualController:
             RapidError: the motors are off, or a task has no program, or a fault: the program pointer must be
                 moved first.
         """
-        if not self.motors:
+        if not self.execution.motors:
             raise RapidError("the execution starts while the motors are on", "refusal")
         for task in self.tasks.values():
             if task.is_started and not task.has_program:
@@ -301,22 +255,14 @@ class VirtualController:
             raise RapidError(
                 f"the task {name} stopped with a fault: move its program pointer to main; {fault}", "refusal"
             )
-        self.running = True
+        self.execution.running = True
         for task in self.tasks.values():
             if task.is_started:
                 task.start()
 
     def stop(self) -> None:
         """Stop the execution; the arm stops on its path."""
-        self.running = False
-
-    def set_motors(self, on: bool) -> None:
-        """Switch the motors on or off; the execution stops when they are switched off."""
-        if on != self.motors:
-            self.motors = on
-            self.note(10011 if on else 10010)
-        if not on:
-            self.stop()
+        self.execution.stop()
 
     def to_main(self, routine: str = "") -> None:
         """Move the program pointers of all normal tasks to their entries, and forget the path.
@@ -328,45 +274,71 @@ class VirtualController:
         Raises:
             RapidError: the execution runs, the arm has not stopped yet, or there is no such procedure.
         """
-        if self.executing or not self.rests:
+        if self.execution.executing or not self.rests:
             raise RapidError("the program pointer moves while the execution is stopped and the arm rests")
-        self.running = False
+        self.execution.running = False
         if routine:
             for task in self._moving():
                 task.interpreter.procedure(routine)
         self.egm.close()
-        self.clear_path()
+        self.unit.clear_path()
         for task in self.tasks.values():
             if not task.is_background:
                 task.to_entry(routine if task.settings.moves else "")
-        self.held = False
-        self.note(10002)
+        self.execution.held = False
+        self.execution.note(10002)
 
     def _moving(self) -> list[Task]:
         """Return the task that moves the arm, if there is one."""
         return [task for task in self.tasks.values() if task.settings.moves]
 
-    def answer(self, text: str) -> None:
-        """Give an answer to the question that waits longest.
-
-        Raises:
-            RapidError: no task asks.
-        """
-        waiting = [one for one in self.questions.values() if one.answer is None]
-        if not waiting:
-            raise RapidError("no task asks the operator")
-        waiting[0].answer = text
-
-    def clear_path(self) -> None:
-        """Forget all moves that are not made."""
-        self.motion.clear()
-        self.era += 1
-        for task in self.tasks.values():
-            task.recorder.forget_moves()
-
     def _signal_changed(self, name: str, before: float, after: float) -> None:
         for task in self.tasks.values():
             task.interpreter.signal_changed(name, before, after)
+
+    # ------------------------------------------------------------------------------------------- modules
+
+    def load(self, task: Task, module: st.Module, replaces: bool) -> None:
+        """Load a module into a task; the program pointer moves to the entry if one of this name was there.
+
+        Raises:
+            RapidError: the execution runs, the module is there already, or declares a name of another one.
+        """
+        self._check_stopped()
+        before = task.module(module.name)
+        if before is not None:
+            if not replaces:
+                raise RapidError(f"the module {module.name} is loaded already", "refusal")
+            self.unload(task, before)
+        try:
+            task.interpreter.add_module(module)
+            task.modules.append(module)
+            task.changes += 1
+        except RapidError:
+            if before is not None:
+                task.interpreter.add_module(before)
+                task.modules.append(before)
+            raise
+        finally:
+            self.share_persistents()
+
+    def unload(self, task: Task, module: st.Module) -> None:
+        """Remove a module of a task, whose program pointer moves to the entry.
+
+        Raises:
+            RapidError: the execution runs.
+        """
+        self._check_stopped()
+        self.unit.clear_path()
+        task.changes += 1
+        task.to_entry()
+        k = task.modules.index(module)
+        task.interpreter.remove_module(module, k)
+        del task.modules[k]
+
+    def _check_stopped(self) -> None:
+        if self.execution.executing or not self.rests:
+            raise RapidError("modules change while the execution is stopped and the arm rests", "refusal")
 
     # ---------------------------------------------------------------------------------------------- cycles
 
@@ -397,37 +369,34 @@ class VirtualController:
             self._cycle()
 
     def _cycle(self) -> None:
+        execution, motion = self.execution, self.unit.motion
         self.signals.advance(self.t)
         self._write_outputs()
         for task in self.tasks.values():
-            interrupts = task.interpreter.interrupts
-            interrupts.stopped = not (task.is_background or (self.running and task.is_active))
-            interrupts.advance(self.t)
-            if not interrupts.stopped:
+            task.interrupts.stopped = not (task.is_background or (execution.running and task.is_active))
+            task.interrupts.advance(self.t)
+            if not task.interrupts.stopped:
                 task.turn()
-        self.motion.goal = 0.0 if self.is_stopped else self.override
-        for path, k in self.motion.begun():
-            move = path.segments[k].move
-            self.mark(move.file, move.line)
-            self.change_load(path.payload(k))
-        self.egm.move(self.samples)
-        due, self.motion.due = self.motion.due, []
+        motion.goal = 0.0 if execution.is_stopped else execution.override
+        self.unit.begin_moves()
+        self.egm.move()
+        due, motion.due = motion.due, []
         for trigger in due:
             trigger.act()
         for sentence in self.supervision.look(self.arm):
-            self.report("", sentence)
-            self.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
+            execution.report("", sentence)
+            execution.note(50204, sentence, type_=ERROR if self.supervision.stops else WARNING)
             if self.supervision.stops:
                 self._stop_by_supervision(sentence)
-        if self.has_ended and self.rests:
-            self.running = False
-        if self.executing != self._executed:
+        if execution.has_ended and self.rests:
+            execution.running = False
+        if execution.executing != self._executed:
             self._executed = not self._executed
-            self.note(10150 if self._executed else 10151)
+            execution.note(10150 if self._executed else 10151)
 
     def _stop_by_supervision(self, sentence: str) -> None:
         """Stop the arm on its path until a StartMove, and raise an error in the task that moves it."""
-        self.held = True
+        self.execution.held = True
         for task in self._moving():
             if task.state == "running":
                 task.fail(RapidError(sentence, "supervision", number="err_coll_stop"))
@@ -444,36 +413,22 @@ class VirtualController:
             return not stopping()
         return self.pace.wait(session.inbox, session.send_again, stopping)
 
-    def mark(self, file: str, line: int) -> None:
-        """Note that the motion of a line begins now, for the log."""
-        self._marks.append((round(self.t / self.arm.period), file, line))
-
-    def change_load(self, payload: Payload | None) -> None:
-        """Change the payload of the arm, and its controller."""
-        if not same_payload(payload, self._payload):
-            self._payload = payload
-            self.arm.change_load(payload, self._controller_for(payload))
-
     def _write_outputs(self) -> None:
-        if not self.outputs:
+        if not self._outputs:
             return
-        rests, faulty = self.rests, bool(self.faults)
+        faulty, executing = bool(self.faults), self.execution.executing
         states: dict[str, float] = {
-            "MotorOn": float(self.motors), "AutoOn": float(self.mode == "AUTO"),
-            "CycleOn": float(self.executing), "TaskExecuting": float(self.executing),
-            "RobotNotMoving": float(rests), "ExecutionError": float(faulty), "EmergencyStop": 0.0,
-            "MotionPossible": float(self.executing and not faulty),
+            "MotorOn": float(self.execution.motors), "AutoOn": float(self.execution.mode == "AUTO"),
+            "CycleOn": float(executing), "TaskExecuting": float(executing),
+            "RobotNotMoving": float(self.rests), "ExecutionError": float(faulty), "EmergencyStop": 0.0,
+            "MotionPossible": float(executing and not faulty),
         }  # fmt: skip
-        for name, state in self.outputs.items():
+        for name, state in self._outputs.items():
             self.signals.write(name, states[state])
 
     def log(self, T_flange_tool: Floats) -> Log | None:
         """Return the log of the end of the motion, with the lines of the moves and the messages of EGM."""
-        log = self.arm.log(T_flange_tool, self.egm.arrays())
-        if log is None:
-            return None
-        samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
-        return replace(log, program=ProgramLines.of(list(self._marks), samples))
+        return self.unit.log(T_flange_tool, self.egm.arrays())
 
     def close(self) -> None:
         """End all tasks, and close their sockets."""
@@ -487,9 +442,52 @@ class VirtualController:
                 task.recorder.close_sockets()
 
 
-def same_payload(one: Payload | None, other: Payload | None) -> bool:
-    """Return whether two payloads are equal."""
-    if one is None or other is None:
-        return one is other
-    pairs = ((one.com, other.com), (one.inertia, other.inertia))
-    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)
+def rehearse(robot: Robot, q: np.ndarray, limits: Limits) -> None:
+    """Plan a small motion once, so that everything is compiled and loaded before the first cycle."""
+    middle = np.clip(np.zeros(robot.n), robot.q_min, robot.q_max)
+    ends = [np.degrees(q + share * (middle - q)).round(6).tolist() for share in (0.0, 0.1)]
+    ends[1][4] += 5.0 if ends[1][4] < 0 else -5.0
+    moves = "".join(f"MoveAbsJ [{one},[9E9,9E9,9E9,9E9,9E9,9E9]],v100,z1,tool0;\n" for one in (*ends, *ends))
+    check(
+        interpret(parse(f"MODULE M\nPROC main()\n{moves}ENDPROC\nENDMODULE"), robot, start=q), robot, limits
+    )
+
+
+def run_by_the_clock(
+    controller: VirtualController,
+    stopping: Callable[[], bool],
+    duration: float | None = None,
+    *,
+    to_end: bool = True,
+) -> Lateness:
+    """Run cycles by the clock until a stop is wanted, all programs have ended, or a time is over.
+
+    Args:
+        controller: the virtual controller, which stays open.
+        stopping: function that returns whether the run is to end; called once a cycle.
+        duration: duration, in [s]; None for no limit.
+        to_end: whether the run ends with the programs of all normal tasks.
+
+    Returns:
+        The lateness of the cycles.
+
+    Raises:
+        DivergenceError: the motion of the arm diverged.
+        TwinError: the window was closed.
+    """
+    rehearse(controller.robot, controller.arm.q, controller.limits)
+    pace, interval = controller.pace, sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH)
+    try:
+        with garbage_collection_frozen(not pace.virtual):
+            pace.begin()
+            while duration is None or controller.t < duration - 1e-9:
+                if to_end and controller.execution.has_ended and controller.rests:
+                    break
+                pace.sending()
+                controller.cycle()
+                if not controller.next_cycle(stopping):
+                    break
+    finally:
+        sys.setswitchinterval(interval)
+    return pace.lateness()

@@ -7,30 +7,22 @@ and the sample rate may change from one session to the next.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from twin.abb.controller.arm import MechanicalUnit
+from twin.abb.controller.execution import Execution, TaskThread
 from twin.abb.egm.guidance.guidance import Fault
 from twin.abb.egm.guidance.run import Phase, Run, make_guidance
 from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
+from twin.abb.egm.robot.exchange import Pace
 from twin.abb.egm.robot.session import EgmResult, Session, SessionPlan
 from twin.abb.egm.wire.channel import HOST, PORT, UdpChannel
 from twin.abb.egm.wire.messages import RobotMessage, SensorMessage
-from twin.abb.rapid.planning import plan
-from twin.abb.rapid.targets import Move
-from twin.base.arrays import Floats
-from twin.base.errors import EgmError, RapidError
-from twin.physics.robot.robot import Payload
+from twin.base.errors import RapidError
 from twin.physics.trajectories.joint_trajectories import Trajectory
-
-if TYPE_CHECKING:
-    from twin.abb.controller.controller import VirtualController
-    from twin.abb.controller.live_recorder import LiveRecorder
-    from twin.abb.controller.tasks import Task
-
 
 LOOPBACK = "127.0.0.1", "::1", "localhost"
 """Addresses that other machines cannot reach."""
@@ -62,18 +54,18 @@ class TaskSession(Session):
     """
 
     def __init__(
-        self, controller: VirtualController, task: Task, device: str, settings: GuidanceSettings,
-        channel: UdpChannel, plan: SessionPlan, done: EgmResult,
+        self, egm: Egm, task: TaskThread, device: str, settings: GuidanceSettings, channel: UdpChannel
     ) -> None:  # fmt: skip
         super().__init__(
-            controller.arm, settings, None, channel, controller.pace, plan, partner=str(channel.to),
-            T_flange_tool=np.eye(4), motion=controller.motion, done=done,  # type: ignore[arg-type]
-            on_event=lambda event: controller.report(task.settings.name, event.sentence),
+            egm.unit.arm, settings, None, channel, egm.pace, SessionPlan(lag=egm.devices.lag),
+            partner=str(channel.to), T_flange_tool=np.eye(4), done=egm.done,
+            motion=egm.unit.motion,  # type: ignore[arg-type]
+            on_event=lambda event: egm.execution.report(task.settings.name, event.sentence),
         )  # fmt: skip
-        self.task, self.device, self._controller = task, device, controller
+        self.task, self.device, self._execution, self._paths = task, device, egm.execution, egm.unit.motion
         self._next: GuidanceSettings | None = None
         self._taken: SensorMessage | None = None
-        self._cycles, self._part = self._samples // controller.samples, 0
+        self._cycles, self._part = self._samples // egm.unit.samples, 0
         self._epoch = 0.0 if self.pace.virtual else time.time()
         self._prepare_cycle()
 
@@ -146,15 +138,14 @@ class TaskSession(Session):
 
     def _start_next_instruction(self) -> bool:
         """Begin the instruction that the task wants, as soon as the arm rests."""
-        if self._next is not None and not self._controller.is_stopped and not self._controller.motion.paths:
+        if self._next is not None and not self._execution.is_stopped and not self._paths.paths:
             self.settings, self._next = self._next, None
             self._begin_instruction()
         return True
 
     def _robot_message(self) -> RobotMessage:
-        runs = self._controller.running and self.task.state == "running"
-        motors = self._controller.motors
-        return replace(super()._robot_message(), program_runs=runs, motors_on=motors)
+        runs = self._execution.running and self.task.state == "running"
+        return replace(super()._robot_message(), program_runs=runs, motors_on=self._execution.motors)
 
     def _update_instruction(self, run: Run) -> None:
         super()._update_instruction(run)
@@ -166,16 +157,25 @@ class Egm:
     """EGM of a virtual controller.
 
     Attributes:
+        execution: execution of the programs.
+        unit: the arm.
+        pace: timing of the cycles.
         devices: clients of EGM.
         session: present session, None if no messages are sent.
         done: result of all sessions so far.
         stream: arrays of the messages of the last session, see `StreamRecord.arrays`.
+
+    Args:
+        bind: local address of the sockets of programs.
     """
 
-    def __init__(self, controller: VirtualController, devices: EgmDevices) -> None:
-        self._controller, self.devices = controller, devices
+    def __init__(
+        self, execution: Execution, unit: MechanicalUnit, pace: Pace, devices: EgmDevices, bind: str
+    ) -> None:
+        self.execution, self.unit, self.pace, self.devices = execution, unit, pace, devices
+        self._bind = None if bind in LOOPBACK else (bind, 0)  # the channel states that loopback is not enough
         self.session: TaskSession | None = None
-        self.done = EgmResult(plant=controller.arm.plant)
+        self.done = EgmResult(plant=unit.arm.plant)
         self.stream: dict[str, np.ndarray] = {}
         self._channels: dict[str, UdpChannel] = {}
 
@@ -184,8 +184,13 @@ class Egm:
         """Whether a client guides the arm, or is about to."""
         return self.session is not None and self.session.guides
 
-    def move(self, count: int) -> None:
-        """Move the arm by `count` samples, along its paths or guided by a client."""
+    @property
+    def rests(self) -> bool:
+        """Whether the arm makes no move, and no client guides it."""
+        return self.unit.motion.rests and not (self.session is not None and self.session.moves)
+
+    def move(self) -> None:
+        """Move the arm in a cycle, along its paths or guided by a client."""
         session = self.session
         if session is not None and session.task.state == "ended":
             if session.guides:
@@ -193,13 +198,13 @@ class Egm:
             else:
                 self.close()
         if self.session is None:
-            self._controller.arm.move(self._controller.motion.samples(count))
+            self.unit.arm.move(self.unit.motion.samples(self.unit.samples))
             return
-        if self._controller.is_stopped:
+        if self.execution.is_stopped:
             self.session.halt()
-        self.session.advance(count)
+        self.session.advance(self.unit.samples)
 
-    def open(self, task: Task, device: str, settings: GuidanceSettings) -> TaskSession:
+    def open(self, task: TaskThread, device: str, settings: GuidanceSettings) -> TaskSession:
         """Return the session for a device and settings, which is a new one if they differ.
 
         Raises:
@@ -211,15 +216,11 @@ class Egm:
         if self.session is not None and self.session.matches(device, settings):
             return self.session
         self.close()
-        controller, to = self._controller, self.devices.named.get(device, self.devices.to)
         if device not in self._channels:
-            bind = controller.network.bind  # loopback cannot reach another machine, which the channel states
-            self._channels[device] = UdpChannel(to, None if bind in LOOPBACK else (bind, 0))
-        channel, sessions = self._channels[device], SessionPlan(lag=self.devices.lag)
-        self.session = task.aside(
-            lambda: TaskSession(controller, task, device, settings, channel, sessions, self.done)
-        )
-        controller.report(
+            self._channels[device] = UdpChannel(self.devices.named.get(device, self.devices.to), self._bind)
+        channel = self._channels[device]
+        self.session = task.aside(lambda: TaskSession(self, task, device, settings, channel))
+        self.execution.report(
             task.settings.name,
             f"EGM sends to {channel.to} every {1e3 * settings.cycle:g} ms, receives at port {channel.port}",
         )
@@ -240,86 +241,3 @@ class Egm:
         self.close()
         for channel in self._channels.values():
             channel.close()
-
-
-class Leader:
-    """EGM of a task: its instructions as commands to the virtual controller.
-
-    Args:
-        recorder: recorder of the task.
-    """
-
-    def __init__(self, recorder: LiveRecorder) -> None:
-        self._recorder, self._controller = recorder, recorder.controller
-
-    @property
-    def guided(self) -> bool:
-        """Whether a client guides the arm."""
-        return self._controller.egm.guides
-
-    def stream(self, settings: GuidanceSettings, device: str) -> None:
-        """Send messages from now on, without guidance."""
-        if not self.guided:
-            self._open(settings, device)
-
-    def reset(self) -> None:
-        """End the session; a guidance is stopped before."""
-        if self.guided:
-            self.stop(GuidanceSettings(stop="hold"))
-        self._controller.egm.close()
-
-    def activate(
-        self, settings: GuidanceSettings, T_flange_tool: Floats, payload: Payload | None, device: str
-    ) -> None:
-        """Make the moves before, and prepare guidance."""
-        self._recorder.finish()
-        session = self._open(settings, device)
-        self._controller.change_load(payload)
-        session.use(settings, T_flange_tool)
-
-    def guide(self, settings: GuidanceSettings, place: tuple[str, int]) -> str:
-        """Guide the arm, to the end unless the settings do not wait; return a fault, "" for none."""
-        self._recorder.finish()
-        return self._guide(settings, place, None)
-
-    def guide_along(self, settings: GuidanceSettings, moves: Sequence[Move], place: tuple[str, int]) -> str:
-        """Guide the arm along the collected moves, which end with a stop; return a fault, "" for none."""
-        recorder = self._recorder
-        assert recorder.arm is not None
-        segments = list(recorder.arm.segments)
-        recorder.forget_moves()
-        robot, limits = self._controller.robot, self._controller.limits
-        planned = recorder.task.aside(lambda: plan(robot, segments, list(moves), limits))
-        return self._guide(settings, place, planned.motion)
-
-    def stop(self, settings: GuidanceSettings) -> str:
-        """Stop the guidance; return a fault, "" for none."""
-        session = self._controller.egm.session
-        if session is None or not session.guides:
-            return ""
-        session.end_guidance(settings)
-        return self._awaited(session)
-
-    def _open(self, settings: GuidanceSettings, device: str) -> TaskSession:
-        if self._recorder.arm is None:
-            raise RapidError(f"the task {self._recorder.task.settings.name} moves no arm", "refusal")
-        try:
-            return self._controller.egm.open(self._recorder.task, device, settings)
-        except EgmError as error:
-            raise RapidError(str(error), "refusal") from None
-
-    def _guide(self, settings: GuidanceSettings, place: tuple[str, int], path: Trajectory | None) -> str:
-        session = self._controller.egm.session
-        if session is None or session.settings.mode != settings.mode:
-            raise RapidError(f"needs an EGMAct instruction for {settings.mode} guidance before", "value")
-        if session.guides:
-            raise RapidError("a client guides the arm already: EGMStop must stand before", "value")
-        self._controller.mark(*place)
-        self._recorder.task.aside(lambda: session.begin(settings, path))
-        if settings.no_wait_cond and settings.mode != "path":
-            return ""
-        return self._awaited(session)
-
-    def _awaited(self, session: TaskSession) -> str:
-        self._recorder.task.wait(lambda: not session.guides)
-        return session.fault()

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from twin.abb.controller.egm import TaskSession
+from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.egm.guidance.settings import GuidanceSettings
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.moves import MOVES
+from twin.abb.rapid.planning import plan
 from twin.abb.rapid.targets import object_frame, payload_of, tool_frame
 from twin.abb.rapid.values import NUM, PREDEFINED, STATES, STRING
 from twin.base.arrays import Floats
 from twin.base.errors import EgmError, RapidError
 from twin.physics.rotations.rotations import pose_vector
-
-if TYPE_CHECKING:
-    from twin.abb.controller.egm import Leader
-    from twin.abb.controller.live_recorder import LiveRecorder
+from twin.physics.trajectories.joint_trajectories import Trajectory
 
 MODES = {"Joint": "joint", "Pose": "pose", "PathCorr": "path"}
 """Guidance modes by the switch of `EGMSetupUC`."""
@@ -65,13 +65,11 @@ class EgmInstructions:
     """Instructions and functions for EGM.
 
     Args:
-        parameters: system parameters, and settings that a program does not set.
-        leader: what they do.
         recorder: recorder of the task.
     """
 
-    def __init__(self, parameters: GuidanceSettings, leader: Leader, recorder: LiveRecorder) -> None:
-        self._parameters, self._leader, self._recorder = parameters, leader, recorder
+    def __init__(self, recorder: LiveRecorder) -> None:
+        self._recorder = recorder
 
     def instructions(self) -> Mapping[str, Callable[[Arguments], None]]:
         """Return the instructions as an interpreter calls them."""
@@ -95,17 +93,21 @@ class EgmInstructions:
 
     def _reset(self, given: Arguments) -> None:
         if given.opaque(0, Identity, None) is not None:
-            self._leader.reset()
+            if self._recorder.egm.guides:
+                self._end_guidance(GuidanceSettings(stop="hold"))
+            self._recorder.egm.close()
             given.cell(0).value = None
 
     def _start_stream(self, given: Arguments) -> None:
         found = self._found(given)
         changes = {"mode": "joint", **self._numbers(given, {"samplerate": "sample_rate"})}
-        self._leader.stream(self._changed(given, found.settings, changes), found.device)
+        settings = self._changed(given, found.settings, changes)
+        if not self._recorder.egm.guides:
+            self._open(settings, found.device)
 
     def _stop_stream(self, given: Arguments) -> None:
-        if not self._leader.guided:
-            self._leader.reset()
+        if not self._recorder.egm.guides:
+            self._recorder.egm.close()
 
     def _found(self, given: Arguments) -> Identity:
         found = given.opaque(0, Identity, None)
@@ -115,7 +117,7 @@ class EgmInstructions:
 
     def _state(self, given: Arguments) -> float:
         found = given.opaque(0, Identity, None)
-        state = "disconnected" if found is None else "running" if self._leader.guided else "connected"
+        state = "disconnected" if found is None else "running" if self._recorder.egm.guides else "connected"
         return float(STATES.index(f"egm_state_{state}"))
 
     def _setup(self, given: Arguments) -> None:
@@ -125,7 +127,7 @@ class EgmInstructions:
         changes: dict[str, Any] = {"mode": modes[0]}
         if "commtimeout" in given:
             changes["comm_timeout"] = min(given.value("commtimeout", NUM), MOST)
-        settings = self._changed(given, self._parameters, changes)
+        settings = self._changed(given, self._recorder.egm.devices.parameters, changes)
         given.cell(1).value = Identity(settings, given.value(3, STRING).lower())
 
     def _changed(
@@ -157,7 +159,18 @@ class EgmInstructions:
         settings = self._changed(given, found.settings, {**changes, **self._numbers(given, ACT_NUMBERS)})
         found.active = settings
         payload = payload_of(tool, self._recorder.settings.load)
-        self._leader.activate(settings, tool_frame(tool), payload, found.device)
+        self._recorder.finish()
+        session = self._open(settings, found.device)
+        self._recorder.unit.change_load(payload)
+        session.use(settings, tool_frame(tool))
+
+    def _open(self, settings: GuidanceSettings, device: str) -> TaskSession:
+        if self._recorder.arm is None:
+            raise RapidError(f"the task {self._recorder.name} moves no arm", "refusal")
+        try:
+            return self._recorder.egm.open(self._recorder.task, device, settings)
+        except EgmError as error:
+            raise RapidError(str(error), "refusal") from None
 
     def _act_joint(self, given: Arguments) -> None:
         windows = [self._window(given, word) if word in given else 0.5 for word in JOINTS]
@@ -209,7 +222,9 @@ class EgmInstructions:
             "no_wait_cond": "nowaitcond" in given, "stop": self._stop_mode(given),
         }  # fmt: skip
         settings = self._settings(given, mode, changes)
-        self._report(given, self._leader.guide(settings, given.interpreter.place))
+        place = given.interpreter.place
+        self._recorder.finish()
+        self._report(given, self._guide(settings, place, None))
 
     def _move(self, name: str) -> Callable[[Arguments], None]:
         def run(given: Arguments) -> None:
@@ -217,10 +232,15 @@ class EgmInstructions:
             if "nocorr" in given:
                 raise RapidError(f"\\NoCorr of {given.name} is not supported", "refusal")
             given.required = given.required[1:]
-            MOVES[name].run(self._recorder, given)
-            moves = self._recorder.guided_moves
+            recorder, unit = self._recorder, self._recorder.unit
+            MOVES[name].run(recorder, given)
+            moves = recorder.guided_moves
             if moves[-1].stops:
-                self._report(given, self._leader.guide_along(settings, moves, given.interpreter.place))
+                assert recorder.arm is not None
+                segments = list(recorder.arm.segments)
+                recorder.forget_moves()
+                planned = recorder.task.aside(lambda: plan(unit.robot, segments, list(moves), unit.limits))
+                self._report(given, self._guide(settings, given.interpreter.place, planned.motion))
 
         return run
 
@@ -230,8 +250,33 @@ class EgmInstructions:
             raise RapidError(f"{given.name}: EGM of {given.name_of(0)} is not active", "value")
         changes = {**self._numbers(given, RUN_NUMBERS), "stop": self._stop_mode(given)}
         settings = self._changed(given, active, changes)
-        if fault := self._leader.stop(settings):  # of an instruction with \NoWaitCond, which no handler gets
+        if fault := self._end_guidance(settings):  # of an instruction with \NoWaitCond, which no handler gets
             raise RapidError(fault, "refusal")
+
+    def _end_guidance(self, settings: GuidanceSettings) -> str:
+        """Stop the guidance; return a fault, "" for none."""
+        session = self._recorder.egm.session
+        if session is None or not session.guides:
+            return ""
+        session.end_guidance(settings)
+        return self._awaited(session)
+
+    def _guide(self, settings: GuidanceSettings, place: tuple[str, int], path: Trajectory | None) -> str:
+        """Guide the arm, to the end unless the settings do not wait; return a fault, "" for none."""
+        session = self._recorder.egm.session
+        if session is None or session.settings.mode != settings.mode:
+            raise RapidError(f"needs an EGMAct instruction for {settings.mode} guidance before", "value")
+        if session.guides:
+            raise RapidError("a client guides the arm already: EGMStop must stand before", "value")
+        self._recorder.unit.mark(*place)
+        self._recorder.task.aside(lambda: session.begin(settings, path))
+        if settings.no_wait_cond and settings.mode != "path":
+            return ""
+        return self._awaited(session)
+
+    def _awaited(self, session: TaskSession) -> str:
+        self._recorder.wait_until(lambda: not session.guides)
+        return session.fault()
 
     def _settings(self, given: Arguments, mode: str, changes: Mapping[str, Any]) -> GuidanceSettings:
         settings = self._found(given).active

@@ -1,18 +1,14 @@
-"""Events of the controller: errors, warnings and information, which traps of any task may get (IError)."""
+"""What happens in a controller: its events and their log, lines of text, and messages of programs."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from twin.abb.rapid.arguments import Arguments
-from twin.abb.rapid.instructions import watch
-from twin.abb.rapid.moves import Instruction
-from twin.abb.rapid.values import NUM, STRING
 from twin.base.errors import RapidError, TwinError
-
-if TYPE_CHECKING:
-    from twin.abb.controller.live_recorder import LiveRecorder
 
 STATE, WARNING, ERROR = 1, 2, 3
 """Types of events; 0 stands for all of them where traps are ordered."""
@@ -57,47 +53,91 @@ def of_fault(t: float, task: str, fault: RapidError) -> Event:
     return Event(t, task, domain, number, ERROR, title, (task, place, TwinError.__str__(fault)))
 
 
-def _write(recorder: LiveRecorder, given: Arguments) -> None:
-    title, name = given.value(0, STRING), recorder.task.settings.name
-    texts = [given.value(1, STRING)] if len(given) > 1 else []
-    texts += [given.value(one, STRING) for one in ("rl2", "rl3", "rl4") if one in given]
-    number, type_ = (2, WARNING) if "w" in given else (3, STATE) if "i" in given else (1, ERROR)
-    recorder.controller.report(name, f"{given.name}: {': '.join([title, ' '.join(texts)])}")
-    recorder.controller.enter(Event(recorder.now(), name, USER, number, type_, title, tuple(texts)))
+MOST_EVENTS = 1000
+"""Largest number of events that are kept; the last ones are."""
 
-
-def _order(recorder: LiveRecorder, given: Arguments) -> None:
-    domain, type_ = given.value(0, NUM), given.value(1, NUM)
-    number = given.optional("errorid", NUM, None)
-
-    def fires(before: object, event: Event) -> bool:
-        wanted = ((domain, event.domain), (type_, event.type), (number or 0, event.number))
-        return all(one in (0.0, found) for one, found in wanted)
-
-    watch(given, 2, "", "event", fires)
-
-
-def _get(recorder: LiveRecorder, given: Arguments) -> None:
-    given.cell(0).value = given.interpreter.interrupts.present
-
-
-def _read(recorder: LiveRecorder, given: Arguments) -> None:
-    event = given.opaque(0, Event, None)
-    if event is None:
-        given.interpreter.raise_error("err_tr_data", f"{given.name_of(0)} has no data of an event")
-    for which, value in enumerate((event.domain, event.number, event.type), start=1):
-        given.cell(which).value = float(value)
-    given.give("title", event.title[:80])
-    for k in range(1, 6):
-        given.give(f"str{k}", event.texts[k - 1][:80] if k <= len(event.texts) else "")
-
-
-INSTRUCTIONS: dict[str, Instruction] = {
-    name: Instruction(tuple(arguments.split()), run)  # type: ignore[arg-type]
-    for name, arguments, run in (
-        ("ErrWrite", "Header Reason", _write), ("IError", "ErrorDomain ErrorType Interrupt", _order),
-        ("GetTrapData", "TrapEvent", _get),
-        ("ReadErrData", "TrapEvent ErrorDomain ErrorId ErrorType", _read),
-    )
+TITLES = {
+    10002: "Program pointer has been reset", 10010: "Motors OFF state", 10011: "Motors ON state",
+    10015: "Manual mode selected", 10017: "Automatic mode confirmed", 10140: "Speed adjusted",
+    10150: "Program started", 10151: "Program stopped", 50204: "Motion supervision",
 }  # fmt: skip
-"""Instructions by their names."""
+"""Titles of events of the controller itself by their codes (general knowledge)."""
+
+
+def event(t: float, code: int, *texts: str, type_: int = STATE) -> Event:
+    """Return an event of the controller itself, at a time in [s]."""
+    return Event(t, "", *divmod(code, 10_000), type_, TITLES[code], texts)
+
+
+class Entry(NamedTuple):
+    """Event in the log, with its number, and its time in [s] since 1970."""
+
+    number: int
+    t: float
+    event: Event
+
+    @property
+    def code(self) -> int:
+        """Code of the event, with its domain as the first digit."""
+        return 10_000 * self.event.domain + self.event.number
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Arguments, as clients know them: those of ErrWrite are five, with its header as the first one."""
+        if self.event.domain != USER:
+            return self.event.texts
+        return (self.event.title, *self.event.texts, "", "", "", "")[:5]
+
+
+class EventLog:
+    """Events of a virtual controller, the last `MOST_EVENTS` of them; it is never empty."""
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque(maxlen=MOST_EVENTS)
+        self._count = 0
+        for code in (10017, 10011):
+            self.append(event(0.0, code))
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Iterate over the events, the newest first."""
+        return iter(tuple(self._entries)[::-1])
+
+    @property
+    def last(self) -> Entry:
+        """The newest event."""
+        return self._entries[-1]
+
+    def append(self, new: Event) -> None:
+        """Add an event."""
+        self._count += 1
+        self._entries.append(Entry(self._count, time.time(), new))
+
+
+MOST_MESSAGES = 5
+"""Messages that a queue holds, the default of the system parameter RMQ Max No Of Messages."""
+
+
+class Message(NamedTuple):
+    """Message: name of the sender's queue, type and dimensions of the data, the data, and a number."""
+
+    sender: str
+    type: str
+    dimensions: int
+    value: Any
+    user: float = -1.0
+
+
+Queue = deque[Message]
+
+
+def queue_of(task: str) -> str:
+    """Return the name of the queue of a task."""
+    return f"RMQ_{task}"
+
+
+class Line(NamedTuple):
+    """Line on what happened: time in [s], name of the task or "", and a sentence."""
+
+    t: float
+    task: str
+    sentence: str

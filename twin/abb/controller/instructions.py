@@ -6,21 +6,19 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from twin.abb.controller import events, messages, sockets, triggers
-from twin.abb.controller.egm import Leader
+from twin.abb.controller import messages, sockets
 from twin.abb.controller.egm_instructions import EgmInstructions
-from twin.abb.controller.home import HomeFiles
+from twin.abb.controller.machine import HomeFiles
+from twin.abb.controller.motion import Trigger
+from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.rapid import functions, instructions
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.functions import Function, with_recorder
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.values import NUM, PREDEFINED, STRING, Double, Record
 from twin.base.errors import RapidError
-
-if TYPE_CHECKING:
-    from twin.abb.controller.live_recorder import LiveRecorder
 
 PULSE = 0.2
 """Default length of a pulse, in [s]."""
@@ -29,34 +27,28 @@ PULSE = 0.2
 
 
 def _stop_move(recorder: LiveRecorder, given: Arguments) -> None:
-    controller = recorder.controller
-    controller.held = True
-    recorder.task.wait(lambda: controller.rests)
+    recorder.hold()
 
 
 def _start_move(recorder: LiveRecorder, given: Arguments) -> None:
-    recorder.controller.held = False
+    recorder.execution.held = False
 
 
 def _clear_path(recorder: LiveRecorder, given: Arguments) -> None:
-    controller = recorder.controller
-    held, controller.held = controller.held, True
-    recorder.task.wait(lambda: controller.rests)
-    controller.clear_path()
-    controller.held = held
+    held = recorder.hold()
+    recorder.unit.clear_path()
+    recorder.execution.held = held
 
 
 def _store_path(recorder: LiveRecorder, given: Arguments) -> None:
-    controller = recorder.controller
-    held, controller.held = controller.held, True
-    recorder.task.wait(lambda: controller.rests)
-    controller.motion.store()
+    held = recorder.hold()
+    recorder.unit.motion.store()
     recorder.store_moves()
-    controller.held = held
+    recorder.execution.held = held
 
 
 def _restore_path(recorder: LiveRecorder, given: Arguments) -> None:
-    motion = recorder.controller.motion
+    motion = recorder.unit.motion
     if not motion.is_stored:
         raise RapidError(f"{given.name}: StorePath must stand before", "value")
     recorder.finish()
@@ -88,7 +80,7 @@ def _pulse(recorder: LiveRecorder, given: Arguments) -> None:
 
 
 def _write(recorder: LiveRecorder, given: Arguments) -> None:
-    recorder.controller.report(recorder.task.settings.name, f"{given.name}: {given.texts()}")
+    recorder.report(f"{given.name}: {given.texts()}")
 
 
 def _message_box(recorder: LiveRecorder, given: Arguments) -> None:
@@ -114,20 +106,54 @@ def _wait_rob(recorder: LiveRecorder, given: Arguments) -> None:
 
 def _stop(recorder: LiveRecorder, given: Arguments) -> None:
     recorder.finish()
-    controller = recorder.controller
-    controller.report(recorder.task.settings.name, f"{given.name} in line {given.interpreter.place[1]}")
-    controller.stop()
-    recorder.task.hand_over(lambda: controller.running)
+    recorder.report(f"{given.name} in line {given.interpreter.place[1]}")
+    recorder.execution.stop()
+    recorder.task.hand_over(lambda: recorder.execution.running)
 
 
 def _test_and_set(recorder: LiveRecorder, given: Arguments) -> None:
     cell = given.cell(0)
-    recorder.task.wait(lambda: not cell.value)
+    recorder.wait_until(lambda: not cell.value)
     cell.value = True
 
 
 def _speed(recorder: LiveRecorder, given: Arguments) -> None:
-    recorder.controller.override = min(max(given.value(0, NUM), 0.0), 100.0) / 100
+    recorder.execution.override = min(max(given.value(0, NUM), 0.0), 100.0) / 100
+
+
+# -------------------------------------------------------------------------------------------- triggers
+
+
+def _put_trigger(given: Arguments, act: Callable[[], object], lead: float = 0.0) -> None:
+    by_time = "time" in given
+    before = given.value(1, NUM) * (1.0 if by_time else 1e-3)
+    given.cell(0).value = Trigger(act, before, "start" in given, by_time, lead)
+
+
+def _output(lag: int, value: int) -> Callable[[LiveRecorder, Arguments], None]:
+    """Return an instruction that sets an output.
+
+    Args:
+        lag: place of the time by which the output comes earlier, 0 without one.
+        value: place of the value.
+    """
+
+    def run(recorder: LiveRecorder, given: Arguments) -> None:
+        names = [given.signal(one) for one in ("dop", "gop", "aop") if one in given]
+        wanted, delay = given.value(value, NUM), given.optional("dodelay", NUM, 0.0)
+
+        def act() -> None:
+            for name in names:
+                recorder.signals.schedule(delay, name, wanted)
+
+        _put_trigger(given, act, given.value(lag, NUM) if lag else 0.0)
+
+    return run
+
+
+def _interrupt(recorder: LiveRecorder, given: Arguments) -> None:
+    interrupts, number = given.interpreter.interrupts, int(given.value(2, NUM))
+    _put_trigger(given, lambda: interrupts.interrupt(number))
 
 
 OUTPUTS = "SetDO", "SetAO", "SetGO", "Set", "Reset", "InvertDO"
@@ -140,8 +166,6 @@ INSTRUCTIONS: dict[str, Instruction] = {
     },
     **sockets.INSTRUCTIONS,
     **messages.INSTRUCTIONS,
-    **events.INSTRUCTIONS,
-    **triggers.INSTRUCTIONS,
     **{
         name: Instruction(tuple(arguments.split()), run)  # type: ignore[arg-type]
         for name, arguments, run in (
@@ -156,6 +180,9 @@ INSTRUCTIONS: dict[str, Instruction] = {
             ("UIMsgBox", "", _message_box), ("Stop", "", _stop),
             ("Break", "", _stop), ("WaitTestAndSet", "Object", _test_and_set),
             ("SpeedRefresh", "Override", _speed),
+            ("TriggIO", "TriggData Distance SetValue", _output(0, 2)),
+            ("TriggEquip", "TriggData Distance EquipLag SetValue", _output(2, 3)),
+            ("TriggInt", "TriggData Distance Interrupt", _interrupt),
         )
     },
 }  # fmt: skip
@@ -168,16 +195,16 @@ INSTRUCTIONS: dict[str, Instruction] = {
 def _target(recorder: LiveRecorder, given: Arguments) -> Record:
     tool = given.optional("tool", "tooldata", PREDEFINED["tool0"].value)
     work_object = given.optional("wobj", "wobjdata", PREDEFINED["wobj0"].value)
-    return recorder.controller.kinematics.target(tool, work_object, recorder.controller.arm.q)
+    return recorder.unit.kinematics.target(tool, work_object, recorder.unit.arm.q)
 
 
 def _joints(recorder: LiveRecorder, given: Arguments) -> Record:
-    return recorder.controller.kinematics.joints(recorder.controller.arm.q)
+    return recorder.unit.kinematics.joints(recorder.unit.arm.q)
 
 
 def _system(recorder: LiveRecorder, given: Arguments) -> str:
     if "lanip" in given:
-        return recorder.controller.network.bind
+        return recorder.network.bind
     return "RobotWare_6.0_virtual" if "swversion" in given else ""
 
 
@@ -187,23 +214,24 @@ def _next_unit(recorder: LiveRecorder, given: Arguments) -> bool:
     if number.value:
         return False
     number.value, given.cell(1).value = 1.0, "ROB_1"
-    for name, value in (("tcprob", True), ("noofaxes", float(recorder.controller.robot.n)), ("active", True)):
+    for name, value in (("tcprob", True), ("noofaxes", float(recorder.unit.robot.n)), ("active", True)):
         given.give(name, value)
     return True
 
 
 def _motor(recorder: LiveRecorder, given: Arguments) -> float:
     """Return the angle of a motor, in [rad]; that of its joint for an arm whose drives are unknown."""
-    controller, axis = recorder.controller, int(given.value(0, NUM))
-    if not 1 <= axis <= controller.robot.n:
+    robot, axis = recorder.unit.robot, int(given.value(0, NUM))
+    if not 1 <= axis <= robot.n:
         given.interpreter.raise_error("err_axis_par", f"there is no axis {axis}")
-    drives, q = controller.robot.drives, controller.arm.q
+    drives, q = robot.drives, recorder.unit.arm.q
     return float((q if drives is None else drives.ratio * (drives.coupling @ q))[axis - 1])
 
 
 def _space(recorder: LiveRecorder, given: Arguments) -> float:
-    usage = shutil.disk_usage(recorder.controller.home or ".")
-    return Double(usage.total if "total" in given else usage.free)
+    assert isinstance(recorder.files, HomeFiles)
+    total, _, free = recorder.files.disk_usage()
+    return Double(total if "total" in given else free)
 
 
 OP_MODES = {"AUTO": "op_auto", "MANR": "op_man_prog", "MANF": "op_man_test"}
@@ -218,18 +246,18 @@ FUNCTIONS: dict[str, Function] = {
     "CRobT": with_recorder("", _target),  # type: ignore[arg-type]
     "CPos": with_recorder("", lambda recorder, given: _target(recorder, given)["trans"]),  # type: ignore[arg-type]
     "CJointT": with_recorder("", _joints),  # type: ignore[arg-type]
-    "IsStopMoveAct": _of(lambda recorder: recorder.controller.held),
-    "CSpeedOverride": _of(lambda recorder: 100.0 * recorder.controller.override),
+    "IsStopMoveAct": _of(lambda recorder: recorder.execution.held),
+    "CSpeedOverride": _of(lambda recorder: 100.0 * recorder.execution.override),
     "GetNextMechUnit": with_recorder("ListNumber UnitName", _next_unit),  # type: ignore[arg-type]
     "ReadMotor": with_recorder("Axis", _motor),  # type: ignore[arg-type]
     "FSSize": with_recorder("", _space),  # type: ignore[arg-type]
     "RMQGetSlotName": with_recorder("Slot", messages.slot_name),  # type: ignore[arg-type]
     "GetSysInfo": with_recorder("", _system),  # type: ignore[arg-type]
-    "GetTaskName": _of(lambda recorder: recorder.task.settings.name),
+    "GetTaskName": _of(lambda recorder: recorder.name),
     "UIClientExist": _of(lambda recorder: True),
     "TaskRunMec": _of(lambda recorder: recorder.arm is not None),
     "TaskRunRob": _of(lambda recorder: recorder.arm is not None),
-    "OpMode": _of(lambda recorder: PREDEFINED[OP_MODES[recorder.controller.mode]].value),
+    "OpMode": _of(lambda recorder: PREDEFINED[OP_MODES[recorder.execution.mode]].value),
     "RunMode": _of(lambda recorder: PREDEFINED["run_cont_cycle"].value),
     "CTime": _of(lambda recorder: time.strftime("%H:%M:%S")),
     "CDate": _of(lambda recorder: time.strftime("%Y-%m-%d")),
@@ -242,14 +270,10 @@ FUNCTIONS: dict[str, Function] = {
 def instructions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], None]]:
     """Return the instructions by their names in lower case, as the interpreter of a task calls them."""
     found = instructions.instructions_for(recorder, {**instructions.INSTRUCTIONS, **INSTRUCTIONS})
-    return {**found, **_egm(recorder).instructions()}
+    return {**found, **EgmInstructions(recorder).instructions()}
 
 
 def functions_for(recorder: LiveRecorder) -> Mapping[str, Callable[[Arguments], Any]]:
     """Return the functions by their names in lower case, as the interpreter of a task calls them."""
     found = functions.functions_for(recorder, {**functions.FUNCTIONS, **FUNCTIONS})
-    return {**found, **_egm(recorder).functions()}
-
-
-def _egm(recorder: LiveRecorder) -> EgmInstructions:
-    return EgmInstructions(recorder.controller.egm.devices.parameters, Leader(recorder), recorder)
+    return {**found, **EgmInstructions(recorder).functions()}

@@ -1,39 +1,15 @@
-"""Messages between tasks, and between a task and a client, through queues (RAPID Message Queue)."""
+"""Instructions for messages through queues (RAPID Message Queue) and for events (IError, ErrWrite)."""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
-
+from twin.abb.controller import events
+from twin.abb.controller.events import ERROR, STATE, USER, WARNING, Event, Message, Queue, queue_of
+from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.expressions import Cell, Part
 from twin.abb.rapid.instructions import watch
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.values import NUM, STRING, Record, copied
-
-if TYPE_CHECKING:
-    from twin.abb.controller.live_recorder import LiveRecorder
-
-MOST_MESSAGES = 5
-"""Messages that a queue holds, the default of the system parameter RMQ Max No Of Messages."""
-
-
-class Message(NamedTuple):
-    """Message: name of the sender's queue, type and dimensions of the data, the data, and a number."""
-
-    sender: str
-    type: str
-    dimensions: int
-    value: Any
-    user: float = -1.0
-
-
-Queue = deque[Message]
-
-
-def queue_of(task: str) -> str:
-    """Return the name of the queue of a task."""
-    return f"RMQ_{task}"
 
 
 def _kind(cell: Cell | Part) -> str:
@@ -42,8 +18,8 @@ def _kind(cell: Cell | Part) -> str:
 
 def _find(recorder: LiveRecorder, given: Arguments) -> None:
     name = given.value(1, STRING)
-    if name.lower() not in recorder.controller.queues:
-        known = ", ".join(recorder.controller.queues)
+    if name.lower() not in recorder.execution.queues:
+        known = ", ".join(recorder.execution.queues)
         given.interpreter.raise_error("err_rmq_name", f"there is no queue {name}, known are {known}")
     given.cell(0).value = name
 
@@ -52,20 +28,20 @@ def _send(recorder: LiveRecorder, given: Arguments) -> None:
     name, cell = given.opaque(0, str, ""), given.cell(1)
     if not name:
         given.interpreter.raise_error("err_rmq_invalid", f"{given.name_of(0)} has no queue: RMQFindSlot")
-    sender = queue_of(recorder.task.settings.name)
+    sender = queue_of(recorder.name)
     user = given.optional("userdef", NUM, -1.0)
     message = Message(sender, cell.type, cell.dimensions, copied(cell.value), user)
-    if not recorder.controller.send(name, message):
-        given.interpreter.raise_error("err_rmq_full", f"the queue {name} has {MOST_MESSAGES} messages")
+    if not recorder.execution.send(name, message):
+        given.interpreter.raise_error("err_rmq_full", f"the queue {name} has {events.MOST_MESSAGES} messages")
 
 
 def _queue(recorder: LiveRecorder) -> Queue:
-    return recorder.controller.queues[queue_of(recorder.task.settings.name).lower()]
+    return recorder.execution.queues[queue_of(recorder.name).lower()]
 
 
 def _await(recorder: LiveRecorder, given: Arguments) -> Message:
-    queue, end = _queue(recorder), recorder.now() + given.optional("timeout", NUM, float("inf"))
-    recorder.task.wait(lambda: bool(queue) or recorder.now() >= end - 1e-9)
+    queue = _queue(recorder)
+    recorder.wait_until(lambda: bool(queue), given.optional("timeout", NUM, float("inf")))
     if not queue:
         given.interpreter.raise_error("err_rmq_timeout", f"{given.name} has waited for its time")
     return queue.popleft()
@@ -126,6 +102,44 @@ def slot_name(recorder: LiveRecorder, given: Arguments) -> str:
     return given.opaque(0, str, "")
 
 
+# ---------------------------------------------------------------------------------------------- events
+
+
+def _write_event(recorder: LiveRecorder, given: Arguments) -> None:
+    title, name = given.value(0, STRING), recorder.name
+    texts = [given.value(1, STRING)] if len(given) > 1 else []
+    texts += [given.value(one, STRING) for one in ("rl2", "rl3", "rl4") if one in given]
+    number, type_ = (2, WARNING) if "w" in given else (3, STATE) if "i" in given else (1, ERROR)
+    recorder.report(f"{given.name}: {': '.join([title, ' '.join(texts)])}")
+    recorder.execution.enter(Event(recorder.now(), name, USER, number, type_, title, tuple(texts)))
+
+
+def _order_event(recorder: LiveRecorder, given: Arguments) -> None:
+    domain, type_ = given.value(0, NUM), given.value(1, NUM)
+    number = given.optional("errorid", NUM, None)
+
+    def fires(before: object, event: Event) -> bool:
+        wanted = ((domain, event.domain), (type_, event.type), (number or 0, event.number))
+        return all(one in (0.0, found) for one, found in wanted)
+
+    watch(given, 2, "", "event", fires)
+
+
+def _get_event(recorder: LiveRecorder, given: Arguments) -> None:
+    given.cell(0).value = given.interpreter.interrupts.present
+
+
+def _read_event(recorder: LiveRecorder, given: Arguments) -> None:
+    event = given.opaque(0, Event, None)
+    if event is None:
+        given.interpreter.raise_error("err_tr_data", f"{given.name_of(0)} has no data of an event")
+    for which, value in enumerate((event.domain, event.number, event.type), start=1):
+        given.cell(which).value = float(value)
+    given.give("title", event.title[:80])
+    for k in range(1, 6):
+        given.give(f"str{k}", event.texts[k - 1][:80] if k <= len(event.texts) else "")
+
+
 INSTRUCTIONS: dict[str, Instruction] = {
     name: Instruction(tuple(arguments.split()), run)  # type: ignore[arg-type]
     for name, arguments, run in (
@@ -134,6 +148,10 @@ INSTRUCTIONS: dict[str, Instruction] = {
         ("RMQReadWait", "Message", _read_and_wait), ("RMQGetMessage", "Message", _get),
         ("RMQGetMsgData", "Message Data", _data), ("RMQGetMsgHeader", "Message", _header),
         ("RMQEmptyQueue", "", _empty), ("IRMQMessage", "InterruptDataType Interrupt", _order),
+        ("ErrWrite", "Header Reason", _write_event),
+        ("IError", "ErrorDomain ErrorType Interrupt", _order_event),
+        ("GetTrapData", "TrapEvent", _get_event),
+        ("ReadErrData", "TrapEvent ErrorDomain ErrorId ErrorType", _read_event),
     )
 }  # fmt: skip
 """Instructions by their names."""

@@ -1,19 +1,21 @@
-"""Motion of the arm along planned paths, with a clock on the path that stops, continues and slows down."""
+"""Motion of the arm along planned paths with triggers, by a clock that stops, continues and slows down."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from twin.abb.controller.triggers import Timed, Trigger, timed
+from twin.abb.rapid.arguments import Arguments
+from twin.abb.rapid.frames import frame_of
 from twin.abb.rapid.planning import REST, Begin, Limits, plan_chain, stops
 from twin.abb.rapid.targets import Segment, payload_of
 from twin.base.arrays import Floats
+from twin.physics.kinematics.forward import forward_kinematics
 from twin.physics.robot.robot import Payload, Robot
 from twin.physics.trajectories.fastest_motion import PathMotion
 from twin.physics.trajectories.sampling import Samples, semi_implicit_from_positions
@@ -26,6 +28,74 @@ SAME_SPEED = 1e-3
 
 NEAR_PATH = np.radians(0.1)
 """Largest distance of a joint from a stored path from which it may continue, in [rad] (ours)."""
+
+STEP = 2e-3
+"""Time between the places of the tool of which the length of the way is made, in [s]."""
+
+OPTIONS = "t2", "t3", "t4", "t5", "t6", "t7", "t8"
+"""Optional arguments of moves that are triggers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trigger:
+    """Trigger of a move.
+
+    Attributes:
+        act: function that is called.
+        before: way of the tool in [m], or time in [s], before the end of the move, or behind its beginning.
+        from_start: whether the beginning counts.
+        by_time: whether `before` is a time.
+        lead: time by which it comes earlier, in [s].
+    """
+
+    act: Callable[[], object]
+    before: float = 0.0
+    from_start: bool = False
+    by_time: bool = False
+    lead: float = 0.0
+
+
+class Timed(NamedTuple):
+    """Trigger with its time on a path, in [s], and the index of its move."""
+
+    t: float
+    k: int
+    trigger: Trigger
+
+
+def timed(
+    robot: Robot, segments: Sequence[Segment], motion: PathMotion, starts: Sequence[float]
+) -> list[Timed]:
+    """Return the triggers of the moves of a path with their times.
+
+    Args:
+        robot: the arm.
+        segments: the moves.
+        motion: joint angles over time.
+        starts: times at which the moves begin, in [s].
+    """
+    found = []
+    ends = (*starts[1:], motion.duration)
+    for k, (segment, start, end) in enumerate(zip(segments, starts, ends, strict=True)):
+        if not segment.move.triggers:
+            continue
+        t = np.linspace(start, end, max(2, int(np.ceil((end - start) / STEP)) + 1))
+        places = forward_kinematics(robot, motion(t)[0], frame_of(segment.move.tool["tframe"]))[:, :3, 3]
+        way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(places, axis=0), axis=1))])
+        for one in segment.move.triggers:
+            if one.by_time:
+                at = start + one.before if one.from_start else end - one.before
+            else:
+                at = np.interp(one.before if one.from_start else way[-1] - one.before, way, t)
+            found.append(Timed(float(np.clip(at - one.lead, start, end)), k, one))
+    return found
+
+
+def triggers_of(given: Arguments, place: Mapping[str, int]) -> tuple[Trigger, ...]:
+    """Return the triggers among the arguments of a move."""
+    found = [given.opaque(place["Trigg_1"], Trigger, None)] if "Trigg_1" in place else []
+    found += [given.interpreter.evaluate(given.named[one].value) for one in OPTIONS if one in given]
+    return tuple(one for one in found if isinstance(one, Trigger))
 
 
 @dataclass(eq=False)

@@ -6,59 +6,22 @@ this machine alone unless a host is allowed.
 
 from __future__ import annotations
 
-import select
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from twin.abb.controller.machine import RapidSocket
+from twin.abb.controller.tasks import LiveRecorder
 from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.moves import Instruction
 from twin.abb.rapid.values import NUM, STATES, STRING
 from twin.base.errors import RapidError
-
-if TYPE_CHECKING:
-    from twin.abb.controller.live_recorder import LiveRecorder
 
 TIME_OUT = 60.0
 """Default time-out of SocketAccept, SocketConnect and SocketReceive, in [s]."""
 
 MOST_BYTES, MOST_CHARACTERS = 1024, 80
 """Largest number of bytes of a message, and of characters of a string."""
-
-
-class RapidSocket:
-    """Socket of a program.
-
-    Attributes:
-        status: created, bound, listening, connected or closed.
-        socket: socket of this machine.
-        received: bytes that were received and not read.
-    """
-
-    def __init__(self, made: socket.socket, status: str = "created") -> None:
-        self.socket, self.status = made, status
-        self.received = b""
-        made.setblocking(False)
-        if not self.is_udp:  # small messages go out at once
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    @property
-    def is_udp(self) -> bool:
-        """Whether it sends datagrams."""
-        return self.socket.type == socket.SOCK_DGRAM
-
-    def readable(self) -> bool:
-        """Return whether a client, bytes, or the end of the connection are there."""
-        return self.status == "closed" or bool(select.select([self.socket], [], [], 0.0)[0])
-
-    def writable(self) -> bool:
-        """Return whether bytes can be sent, or a connection is made."""
-        return self.status == "closed" or bool(select.select([], [self.socket], [], 0.0)[1])
-
-    def close(self) -> None:
-        """Close the socket."""
-        self.status = "closed"
-        self.socket.close()
 
 
 def _found(given: Arguments, which: int, *statuses: str) -> RapidSocket:
@@ -85,15 +48,14 @@ def _address(recorder: LiveRecorder, given: Arguments) -> tuple[str, int]:
         RapidError: the host is not this machine, and not allowed.
     """
     host, port = given.value(1, STRING), int(given.value(2, NUM))
-    network = recorder.controller.network
+    network = recorder.network
     if host not in ("127.0.0.1", "localhost", network.bind, *network.allow):
         raise RapidError(f"{given.name}: {host} is not this machine; --allow {host} allows it", "refusal")
     return host, port
 
 
 def _await(recorder: LiveRecorder, given: Arguments, is_there: Callable[[], bool]) -> None:
-    end = recorder.controller.t + given.optional("time", NUM, TIME_OUT)
-    recorder.task.wait(lambda: is_there() or recorder.controller.t >= end - 1e-9)
+    recorder.wait_until(is_there, given.optional("time", NUM, TIME_OUT))
     if not is_there():
         given.interpreter.raise_error("err_sock_timeout", f"{given.name} has waited for its time")
 
@@ -106,7 +68,7 @@ def _create(recorder: LiveRecorder, given: Arguments) -> None:
     if before is not None and before.status != "closed":
         given.interpreter.raise_error("err_sock_not_closed", f"{given.name_of(0)} is {before.status}")
     kind = socket.SOCK_DGRAM if "udp" in given else socket.SOCK_STREAM
-    family = socket.AF_INET6 if ":" in recorder.controller.network.bind else socket.AF_INET
+    family = socket.AF_INET6 if ":" in recorder.network.bind else socket.AF_INET
     made = socket.socket(family, kind)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     _put(recorder, given, 0, RapidSocket(made))
@@ -118,7 +80,7 @@ def _put(recorder: LiveRecorder, given: Arguments, which: int, made: RapidSocket
 
 
 def _bind(recorder: LiveRecorder, given: Arguments) -> None:
-    found, network = _found(given, 0, "created"), recorder.controller.network
+    found, network = _found(given, 0, "created"), recorder.network
     port = int(given.value(2, NUM))
     local = network.ports.get(port, 0 if network.free else port)
     try:
@@ -129,8 +91,8 @@ def _bind(recorder: LiveRecorder, given: Arguments) -> None:
             "err_sock_addr_inuse", f"cannot listen on port {local} of {network.bind} ({reason})"
         )
     found.status = "bound"
-    recorder.controller.ports[port] = local = found.socket.getsockname()[1]
-    recorder.controller.report(recorder.task.settings.name, f"port {port} is {network.bind}:{local}")
+    recorder.execution.ports[port] = local = found.socket.getsockname()[1]
+    recorder.report(f"port {port} is {network.bind}:{local}")
 
 
 def _listen(recorder: LiveRecorder, given: Arguments) -> None:

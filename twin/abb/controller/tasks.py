@@ -1,71 +1,303 @@
-"""Tasks of a virtual controller: threads of which one at a time runs, each for a turn in every cycle.
+"""Task of a virtual controller: its recorder, its interpreter, and the run of its program.
 
-A thread and not a generator carries a task, because a function in an expression may move the arm or wait:
-its statements hand over from any depth of the interpreter, which therefore has no second form.  The
-controller gives the baton to one task and waits for it, so that data needs no locks.  A turn ends at a wait,
-at a move, or after 1 ms.
+The recorder makes moves, lets waits last, and turns notes into lines.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from twin.abb.controller.arm import MechanicalUnit
+from twin.abb.controller.egm import Egm
 from twin.abb.controller.events import of_fault
+from twin.abb.controller.execution import Execution, Question, TaskSettings, TaskThread
+from twin.abb.controller.machine import Network, RapidSocket
+from twin.abb.controller.motion import Path, Trigger, triggers_of
+from twin.abb.egm.robot.exchange import Pace
 from twin.abb.rapid import syntax_tree as st
+from twin.abb.rapid.arguments import Arguments
 from twin.abb.rapid.expressions import USER_DATA, Cell, RoutineOf, Scope
-from twin.abb.rapid.program import FRAMES, Interpreter
-from twin.abb.rapid.recorder import Left, Stopped
-from twin.abb.rapid.signals import signals_of
+from twin.abb.rapid.planning import groups_of
+from twin.abb.rapid.program import Interpreter
+from twin.abb.rapid.recorder import Files, Left, Note, Operator, Recorder, Stopped
+from twin.abb.rapid.signals import Signals, signals_of
+from twin.abb.rapid.targets import Arm, Move, Pause
+from twin.abb.rapid.values import NUM
 from twin.base.errors import RapidError
 
-if TYPE_CHECKING:
-    from twin.abb.controller.controller import VirtualController
-    from twin.abb.controller.live_recorder import LiveRecorder
-
-TURN = 1e-3
-"""Longest turn of a task by the clock, in [s]."""
-
-STATEMENTS = 100
-"""Statements of a turn in virtual time, where the clock must not decide: about those of 1 ms."""
-
-T = TypeVar("T")
+MOST_AHEAD = 10
+"""Moves without a stop that are collected before the arm begins with them; others are added later (ours)."""
 
 
-@dataclass(frozen=True)
-class TaskSettings:
-    """Settings of a task.
+class LiveRecorder(Recorder):
+    """Recorder of a task that lives: what its instructions may ask and do on a virtual controller.
 
     Attributes:
+        task: thread of the task.
         name: name of the task.
-        modules: its modules.
-        kind: NORMAL tasks start and stop with the execution; STATIC and SEMISTATIC ones run always.
-        entry: procedure to begin with.
-        moves: whether its program moves the arm.
+        interpreter: interpreter of the task.
+        execution: execution of all programs.
+        unit: the arm.
+        egm: EGM of the programs.
+        network: network of the sockets.
+        sockets: open sockets of the task.
     """
 
-    name: str
-    modules: Sequence[st.Module]
-    kind: Literal["NORMAL", "STATIC", "SEMISTATIC"] = "NORMAL"
-    entry: str = "main"
-    moves: bool = False
+    def __init__(
+        self, task: TaskThread, execution: Execution, unit: MechanicalUnit, egm: Egm, network: Network,
+        signals: Signals, operator: Operator, files: Files,
+    ) -> None:  # fmt: skip
+        arm = Arm(unit.robot, unit.motion.q) if task.settings.moves else None
+        super().__init__(arm, signals, operator=operator, files=files)
+        self.task, self.name, self.execution, self.unit = task, task.settings.name, execution, unit
+        self.egm, self.network = egm, network
+        self.interpreter: Interpreter
+        self.sockets: set[RapidSocket] = set()
+        self._stored: list[tuple[list, list]] = []
+        if arm is not None:
+            unit.forget_moves = self.forget_moves
+
+    def now(self) -> float:
+        """Return the time since the start of the controller, in [s]."""
+        return self.execution.t
+
+    def report(self, sentence: str) -> None:
+        """Report what happened."""
+        self.execution.report(self.name, sentence)
+
+    def note(self, place: tuple[str, int], text: str) -> None:
+        """Do nothing: notes are for a check."""
+
+    def _add_note(self, notes: list[Note], note: Note) -> None:
+        count = len(notes)
+        super()._add_note(notes, note)
+        for new in notes[count:]:
+            self.report(f"line {new.line}: {new.text}")
+
+    # --------------------------------------------------------------------------------------------- waits
+
+    def wait_until(self, is_there: Callable[[], bool], seconds: float = float("inf")) -> None:
+        """Wait for a condition that the controller's thread may look at, for a time in [s]; traps run."""
+        interrupts, end = self.interpreter.interrupts, self.execution.t + seconds - 1e-9
+        while True:
+            if interrupts.due:
+                self.interpreter.run_traps()
+            if is_there() or self.execution.t >= end:
+                return
+            self.begin()
+            self.task.hand_over(lambda: is_there() or self.execution.t >= end or interrupts.due)
+
+    def pause(self, pause: Pause) -> None:
+        """Make the moves before, and wait."""
+        self._settle()
+        self.wait_until(lambda: False, pause.seconds)
+
+    def wait(
+        self, given: Arguments, name: str, is_there: Callable[[], bool], wanted: list[tuple[str, float]]
+    ) -> None:
+        """Wait until a condition holds, see `Recorder.wait`; nothing is taken as answered.
+
+        The condition is looked at in every turn, because it may call routines of the task.
+        """
+        self._settle()
+        end = self.execution.t + given.optional("maxtime", NUM, float("inf"))
+        while True:
+            if self.interpreter.interrupts.due:
+                self.interpreter.run_traps()
+            if is_there() or self.execution.t >= end - 1e-9:
+                break
+            self.begin()
+            self.task.hand_over()
+        if not is_there():
+            given.report_time_out(given.value("maxtime", NUM))
+
+    def hold(self) -> bool:
+        """Stop the arm, and wait until it rests; return whether it was held before."""
+        held, self.execution.held = self.execution.held, True
+        self.wait_until(lambda: self.egm.rests)
+        return held
+
+    def ask(self, given: Arguments, question: str, keys: Sequence[str] = ()) -> str | None:
+        r"""Return an answer that was given before, or wait for that of a person, `\MaxTime` at most."""
+        if (answer := super().ask(given, question)) is not None:
+            return answer
+        most = given.optional("maxtime", NUM, float("inf"))
+        asked = self.execution.questions[self.name] = Question(question, tuple(keys))
+        choices = f" ({', '.join(keys)})" if keys else ""
+        self.report(f"{given.name} asks: {question}{choices}")
+        try:
+            self.wait_until(lambda: asked.answer is not None, most)
+        finally:
+            del self.execution.questions[self.name]
+        if asked.answer is None:
+            if "breakflag" not in given:
+                given.interpreter.raise_error("err_tp_maxtime", f"{given.name} had no answer in {most:g} s")
+            given.give("breakflag", given.interpreter.error_number("err_tp_maxtime"))
+        return asked.answer or "0"
+
+    def refuse_answer(self, sentence: str) -> None:
+        """Report that an answer is refused."""
+        self.report(sentence)
+
+    def _settle(self) -> None:
+        """Make the moves before a wait; a trap, or a program that stopped the arm, does not wait for it."""
+        if not (self.interpreter.interrupts.running or self.execution.held):
+            self.finish()
+
+    # --------------------------------------------------------------------------------------------- moves
+
+    def triggers(self, given: Arguments, place: Mapping[str, int]) -> tuple[Trigger, ...]:
+        """Return what happens on the way of a move: its triggers, and the output at its end."""
+        if "Value" in place:
+            signal, value = given.signal(place["Signal"]), given.value(place["Value"], NUM)
+            return (Trigger(lambda: self.signals.write(signal, value)),)
+        return triggers_of(given, place)
+
+    def set_at_target(self, signal: str, value: float) -> None:
+        """Do nothing: a trigger sets the output."""
+
+    def add(self, move: Move) -> None:
+        """Make a move, or collect it if the arm does not stop at its end.
+
+        Raises:
+            RapidError: the task moves no arm, or the move is impossible.
+        """
+        if self.arm is None:
+            raise RapidError(f"{move.name}: the task {self.name} moves no arm", "refusal")
+        motion = self.unit.motion
+        if self.egm.guides:
+            raise RapidError(f"{move.name} while EGM guides the arm: EGMStop must stand before it", "value")
+        if not is_guided(move):
+            self._refuse_guided_moves()
+        elif not self.guided_moves:
+            self.finish()
+        if not self.events and not motion.paths:
+            self.arm.q = motion.q.copy()
+        self.arm.move(move)
+        self.events.append(move)
+        self.moves += 1
+        if self.arm.warnings:  # remarks of a check; they would grow
+            self.arm.warnings.clear()
+        if is_guided(move):
+            return
+        if move.stops:
+            self.finish()
+        elif len(self.events) >= MOST_AHEAD:
+            self._plan()
+            self.wait_until(lambda: motion.ahead <= MOST_AHEAD // 2)
+
+    @property
+    def guided_moves(self) -> list[Move]:
+        """Collected moves that a client will correct: EGMMoveL, EGMMoveC."""
+        return [one for one in self.events if isinstance(one, Move) and is_guided(one)]
+
+    def _refuse_guided_moves(self) -> None:
+        if self.guided_moves:
+            raise RapidError("the last EGMMove must end in a fine point", "value")
+
+    def begin(self) -> None:
+        """Let the arm begin with the collected moves before the task waits, because no other may follow."""
+        if self.events and self.arm is not None and not self.guided_moves:
+            self._plan()
+
+    def finish(self) -> None:
+        """Make all moves of the task, and wait until the arm has made them.
+
+        Raises:
+            RapidError: a move cannot keep the limits, or its corner leads to no further EGMMove.
+        """
+        if self.arm is None:
+            return
+        self._refuse_guided_moves()
+        if self.events:
+            self.interrupt_corner("")
+            self._plan()
+        self.wait_until(lambda: not self.unit.motion.paths)
+
+    def catch_up(self) -> None:
+        """Let the arm begin its last move, so that an output is not set many moves ahead of the arm.
+
+        A trap, or a program that stopped the arm, does not wait for it.
+        """
+        if self.arm is None or self.interpreter.interrupts.running or self.execution.held:
+            return
+        self.begin()
+        self.wait_until(lambda: self.unit.motion.ahead == 0)
+
+    def _plan(self) -> None:
+        """Plan the collected moves, and let the arm begin with them, or blend them into its present path.
+
+        Raises:
+            RapidError: a move cannot keep the limits.
+        """
+        assert self.arm is not None
+        unit, motion, era = self.unit, self.unit.motion, self.unit.era
+        groups = [one for one in groups_of(self.arm.segments, self.events) if isinstance(one, list)]
+        self.forget_moves()
+        if motion.paths and motion.paths[-1].open:
+            last = motion.paths[-1]
+            rest = last.rest(motion.t if last is motion.paths[0] else 0.0)
+            longer = self.task.aside(
+                lambda: Path.planned(unit.robot, [*rest.segments, *groups[0]], unit.limits, rest.begin)
+            )
+            if era != unit.era:  # ClearPath came meanwhile
+                return
+            if longer is not None and motion.extend(rest, last, longer):
+                groups = groups[1:]
+        planned = self.task.aside(lambda: [Path.planned(unit.robot, one, unit.limits) for one in groups])
+        if era != unit.era:
+            return
+        for group, path in zip(groups, planned, strict=True):
+            if path is None:  # it leads nowhere
+                motion.due += [one for segment in group for one in segment.move.triggers]
+            else:
+                motion.paths.append(path)
+
+    def forget_moves(self) -> None:
+        """Forget the moves that were collected and not planned."""
+        self.events.clear()
+        if self.arm is not None:
+            self.arm.segments.clear()
+
+    def store_moves(self) -> None:
+        """Put the collected moves aside, with the path of the arm."""
+        self._stored.append((list(self.events), [] if self.arm is None else list(self.arm.segments)))
+        self.forget_moves()
+
+    def restore_moves(self) -> None:
+        """Take back the moves that were stored last."""
+        self.finish()
+        events, segments = self._stored.pop() if self._stored else ([], [])
+        self.events[:] = events
+        if self.arm is not None:
+            self.arm.segments[:] = segments
+            paths = self.unit.motion.paths
+            if segments:
+                self.arm.q = segments[-1].q[-1].copy()
+            elif paths:
+                self.arm.q = paths[-1].motion.q[-1].copy()
+
+    def close_sockets(self) -> None:
+        """Close all sockets of the task."""
+        for one in list(self.sockets):
+            one.close()
+        self.sockets.clear()
 
 
-class Closed(BaseException):
-    """End of a task's thread."""
+def is_guided(move: Move) -> bool:
+    """Return whether a client corrects a move: EGMMoveL or EGMMoveC."""
+    return move.name.lower().startswith("egm")
 
 
 class TaskInterpreter(Interpreter):
     """Interpreter whose statements end a turn that lasts too long."""
 
-    def __init__(self, task: Task, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._end_long_turn = task.end_long_turn
+    def __init__(self, end_long_turn: Callable[[], None], *given: Any) -> None:
+        super().__init__(*given)
+        self._end_long_turn = end_long_turn
         self.step_limit = 2**62
         self.interrupts.ever = deque(maxlen=0)  # type: ignore[assignment]  # of a check; it grows
         self._note_initial_values()
@@ -79,7 +311,7 @@ class TaskInterpreter(Interpreter):
         """Run one statement."""
         try:
             self._end_long_turn()
-        except RapidError as error:  # see `Task.fail`
+        except RapidError as error:  # see `TaskThread.fail`
             error.file, error.line = self.place
             raise
         super().run(statement)
@@ -137,49 +369,37 @@ class TaskInterpreter(Interpreter):
                 cell.pending = initial
 
 
-class Task:
+class Task(TaskThread):
     """Task of a virtual controller.
 
     Attributes:
-        settings: its settings.
-        state: ready (program pointer at the entry), running, ended, or faulty.
-        fault: fault that ended the program.
-        error: error that the program is to raise at its next turn, wherever it waits.
         recorder: what the instructions of the task use.
         interpreter: its interpreter.
         modules: its modules.
-        is_active: whether a start of the execution starts the task.
         changes: number of modules that were loaded and removed since the start.
     """
 
-    def __init__(self, controller: VirtualController, settings: TaskSettings) -> None:
-        self.settings, self.modules, self.is_active = settings, list(settings.modules), True
-        self.changes = 0
-        self.state: Literal["ready", "running", "ended", "faulty"] = "ready"
-        self.fault: RapidError | None = None
-        self.error: Exception | None = None
-        self._controller = controller
-        self._go, self._back = threading.Semaphore(0), threading.Semaphore(0)
-        self._until: Callable[[], bool] | None = None
-        self._error: BaseException | None = None
-        self._closing = False
-        self._end = 0.0
-        self._left = 0
+    def __init__(self, settings: TaskSettings, pace: Pace, execution: Execution) -> None:
+        self.modules, self.changes, self._execution = list(settings.modules), 0, execution
         self._begin = settings.entry
         self.recorder: LiveRecorder
         self.interpreter: TaskInterpreter
-        self._thread = threading.Thread(target=self._run, name=settings.name, daemon=True)
-        self._thread.start()
+        super().__init__(settings, pace)
 
-    @property
-    def is_background(self) -> bool:
-        """Whether the task runs whether or not the execution does."""
-        return self.settings.kind != "NORMAL"
+    def load(
+        self,
+        recorder: LiveRecorder,
+        instructions: Mapping[str, Callable[[Arguments], None]],
+        functions: Mapping[str, Callable[[Arguments], Any]],
+    ) -> None:
+        """Load the modules of the settings.
 
-    @property
-    def is_started(self) -> bool:
-        """Whether the task starts and stops with the execution."""
-        return self.is_active and not self.is_background
+        Raises:
+            RapidError: a module is wrong.
+        """
+        self.recorder, given = recorder, (self.settings.modules, instructions, functions, recorder)
+        self.interpreter = recorder.interpreter = TaskInterpreter(self.end_long_turn, *given)
+        self.interrupts = self.interpreter.interrupts
 
     @property
     def has_program(self) -> bool:
@@ -189,27 +409,6 @@ class Task:
     def module(self, name: str) -> st.Module | None:
         """Return the module of a name, None if there is none."""
         return next((one for one in self.modules if one.name.lower() == name.lower()), None)
-
-    # ------------------------------------------------------------------------- in the controller's thread
-
-    def turn(self) -> None:
-        """Let the task run until it waits, or until its time is over."""
-        if self.error is None and (self.state != "running" or (self._until and not self._until())):
-            return
-        self._until = None
-        self._give()
-
-    def _give(self) -> None:
-        self._end, self._left = time.perf_counter() + TURN, STATEMENTS
-        self._go.release()
-        self._back.acquire()
-        if self._error is not None:
-            raise self._error
-
-    def start(self) -> None:
-        """Begin, or continue, unless the task is faulty."""
-        if self.state in ("ready", "ended"):
-            self.state = "running"
 
     def to_entry(self, routine: str = "") -> None:
         """Move the program pointer to the entry; the routines that run are left by their UNDO handlers.
@@ -228,103 +427,17 @@ class Task:
         self.interpreter.begin_again()
         self.recorder.close_sockets()
 
-    def fail(self, error: RapidError) -> None:
-        """Raise an error in the program at its next turn, wherever it waits."""
-        self.error = error
-
-    def close(self) -> None:
-        """End the thread."""
-        self._closing = True
-        self._go.release()
-        self._thread.join(5.0)
-
-    # ------------------------------------------------------------------------------- in the task's thread
-
     def end_long_turn(self) -> None:
         """End the turn if its time is over."""
         self._left -= 1
-        if self._left < 0 if self._controller.pace.virtual else time.perf_counter() > self._end:
+        if self._left < 0 if self.pace.virtual else time.perf_counter() > self._end:
             self.recorder.begin()
             self.hand_over()
-
-    def hand_over(self, until: Callable[[], bool] | None = None) -> None:
-        """End the turn; the next one begins when a condition holds, which the controller's thread looks at.
-
-        Raises:
-            Left: the program pointer was moved to the entry.
-            RapidError: an error of the controller, see `fail`.
-        """
-        self._until = until
-        self._back.release()
-        self._await_turn()
-
-    def _await_turn(self) -> None:
-        self._go.acquire()
-        if self._closing:
-            raise Closed
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
-
-    def wait(self, is_there: Callable[[], bool]) -> None:
-        """Wait for a condition that the controller's thread may look at; traps run meanwhile."""
-        interrupts = self.interpreter.interrupts
-        while True:
-            if interrupts.due:
-                self.interpreter.run_traps()
-            if is_there():
-                return
-            self.recorder.begin()
-            self.hand_over(lambda: is_there() or interrupts.due)
-
-    def poll(self, is_there: Callable[[], bool]) -> None:
-        """Wait for a condition that is looked at in every turn, because it may call routines of the task."""
-        while True:
-            if self.interpreter.interrupts.due:
-                self.interpreter.run_traps()
-            if is_there():
-                return
-            self.recorder.begin()
-            self.hand_over()
-
-    def aside(self, work: Callable[[], T]) -> T:
-        """Return the result of work that the arm's cycles do not wait for, and that uses no shared data."""
-        if self._controller.pace.virtual:
-            return work()
-        done = threading.Event()
-        self._until = done.is_set
-        self._back.release()
-        try:
-            return work()
-        finally:
-            done.set()
-            self._await_turn()
-
-    def _run(self) -> None:
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), FRAMES))
-        try:
-            wait: Callable[[], None] = self._await_turn
-            while True:
-                try:
-                    wait()
-                except Left:  # between two runs
-                    self.state = "ended"
-                except RapidError as error:
-                    self._end_with(error)
-                else:
-                    self._run_once()
-                wait = self.hand_over
-        except Closed:
-            pass
-        except BaseException as error:  # a mistake of ours, which the controller's thread raises
-            self._error = error
-        finally:
-            self._back.release()
 
     def _end_with(self, fault: RapidError) -> None:
         self.state, self.fault = "faulty", fault
-        self._controller.report(self.settings.name, str(fault))
-        self._controller.enter(of_fault(self._controller.t, self.settings.name, fault))
+        self._execution.report(self.settings.name, str(fault))
+        self._execution.enter(of_fault(self._execution.t, self.settings.name, fault))
 
     def _run_once(self) -> None:
         """Run the program from its entry to its end."""
@@ -338,6 +451,6 @@ class Task:
             deep = RapidError("calls are nested too deep", "value")
             self._end_with(error if isinstance(error, RapidError) else deep)
             return
-        again = end.restarts if isinstance(end, Left) else self._controller.forever or self.is_background
+        again = end.restarts if isinstance(end, Left) else self._execution.forever or self.is_background
         if not again:
             self.state = "ended"

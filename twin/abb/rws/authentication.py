@@ -1,19 +1,25 @@
-"""Users and sessions: digest of version 1.0, basic of version 2.0, and the cookies that both give."""
+"""Users and sessions (digest of version 1.0, basic of version 2.0, cookies), and the certificate for TLS."""
 
 from __future__ import annotations
 
 import base64
+import datetime
 import hmac
+import ipaddress
 import re
 import secrets
+import ssl
+import tempfile
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import md5
+from pathlib import Path
 
 from twin.abb.rws.exchange import Condition, Refused
+from twin.base.errors import TwinError
 
 USERS = {"Default User": "robotics", "Admin": "robotics"}
 """Passwords by user, as every new controller has them."""
@@ -72,9 +78,8 @@ class Sessions:
         cookies = {one.partition("=")[0].strip(): one.partition("=")[2] for one in header.split(";")}
         with self._lock:
             name = cookies.get("-http-session-", "").strip('"')
-            name = (
-                name if name in self._sessions else self._numbers.get(cookies.get("ABBCX", "").strip('"'), "")
-            )
+            if name not in self._sessions:
+                name = self._numbers.get(cookies.get("ABBCX", "").strip('"'), "")
             session, now = self._sessions.get(name), time.monotonic()
             if session is None:
                 return None
@@ -145,9 +150,8 @@ class Sessions:
             except ValueError:
                 return False
             return user in USERS and hmac.compare_digest(password.encode(), USERS[user].encode())
-        return (
-            self._version == 1 and kind.lower() == "digest" and self._is_right_digest(_values(rest), method)
-        )
+        is_digest = self._version == 1 and kind.lower() == "digest"
+        return is_digest and self._is_right_digest(_values(rest), method)
 
     def _is_right_digest(self, given: Mapping[str, str], method: str) -> bool:
         nonce, count = given.get("nonce", ""), given.get("nc", "")
@@ -173,6 +177,60 @@ def _md5(text: str) -> str:
 
 def _values(text: str) -> dict[str, str]:
     """Return the values of a header by their names."""
-    return {
-        name: quoted or plain for name, quoted, plain in re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', text)
-    }
+    found = re.findall(r'(\w+)=(?:"([^"]*)"|([^\s,]+))', text)
+    return {name: quoted or plain for name, quoted, plain in found}
+
+
+def tls_context(file: Path | None) -> ssl.SSLContext:
+    """Return the context of a server.
+
+    Args:
+        file: PEM with a private key and its certificate; None to make them.
+
+    Raises:
+        TwinError: the file cannot be used, or `cryptography` is not installed.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        if file is not None:
+            context.load_cert_chain(file)
+            return context
+        with tempfile.TemporaryDirectory(prefix="irb-twin-tls-") as folder:
+            made = Path(folder) / "server.pem"
+            made.touch(0o600)
+            made.write_bytes(_made_certificate())
+            context.load_cert_chain(made)
+    except (OSError, ssl.SSLError) as error:
+        expected = "expected a PEM file with a private key and its certificate"
+        raise TwinError(f"{file}: {expected}: {error}") from None
+    return context
+
+
+def _made_certificate() -> bytes:
+    """Return a new key with a certificate that it signs itself, for this machine, valid for 30 days."""
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError:
+        raise TwinError(
+            "RWS 2.0 needs a certificate: --certificate FILE.pem, or install `cryptography` (extra tls)"
+        ) from None
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "irb-twin")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=30))
+        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    return private + certificate.public_bytes(serialization.Encoding.PEM)

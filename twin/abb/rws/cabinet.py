@@ -57,7 +57,7 @@ class Cabinet:
         """Report once that a service is not simulated."""
         if path not in self.missing and len(self.missing) < MOST_MISSING:
             self.missing.add(path)
-            self.controller.report("rws", f"{method} /{path} is not simulated: status 501")
+            self.controller.execution.report("rws", f"{method} /{path} is not simulated: status 501")
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of a function that is called between the turns of the tasks.
@@ -101,7 +101,7 @@ class Cabinet:
 
     def check_automatic(self) -> None:
         """Raise `Refused` in manual mode, where starting needs the pendant."""
-        if self.controller.mode != "AUTO":
+        if self.controller.execution.mode != "AUTO":
             raise Refused(Condition.MODE_REJECTED, "the command needs automatic mode")
 
 

@@ -1,4 +1,4 @@
-"""Motion system: joint angles and pose of the arm, and its mechanical unit."""
+"""The arm and the signals: joint angles, pose and mechanical unit, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from twin.abb.rapid.values import PREDEFINED, Record, copied, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.abb.rws.rapid import symbols_of
 from twin.abb.rws.system import ARM
 
@@ -20,16 +20,13 @@ def _number(value: float) -> str:
 
 
 def _check_unit(request: Request) -> None:
-    if request.part["unit"].upper() != ARM:
-        raise Refused(
-            Condition.NO_ADDRESS, f"there is no mechanical unit {request.part['unit']}, expected {ARM}"
-        )
+    if (unit := request.part["unit"]).upper() != ARM:
+        raise Refused(Condition.NO_ADDRESS, f"there is no mechanical unit {unit}, expected {ARM}")
 
 
 def _units(cabinet: Cabinet, request: Request) -> Answer:
-    return Answer(
-        [Item("ms-mechunit-li", ARM, {"mode": "Activated", "activation-allowed": "TRUE"})], page=100
-    )
+    fields = {"mode": "Activated", "activation-allowed": "TRUE"}
+    return Answer([Item("ms-mechunit-li", ARM, fields)], page=100)
 
 
 def _unit(cabinet: Cabinet, request: Request) -> Answer:
@@ -75,7 +72,7 @@ def _robtarget(cabinet: Cabinet, request: Request) -> Answer:
     q, tool, work_object = cabinet.call(state)
     if coordinate not in ("wobj", ""):
         work_object = PREDEFINED["wobj0"].value
-    target = cabinet.controller.kinematics.target(tool, work_object, q)
+    target = cabinet.controller.unit.kinematics.target(tool, work_object, q)
     if coordinate == "tool":  # the tool in its axes
         target = target.changed(trans=Record("pos", [0.0] * 3), rot=Record("orient", [1.0, 0.0, 0.0, 0.0]))
     names = ("x", "y", "z", "q1", "q2", "q3", "q4", "cf1", "cf4", "cf6", "cfx")
@@ -100,9 +97,71 @@ def _frame(cabinet: Cabinet, request: Request, name: str, type_: str, default: s
 
 UNIT = "rw/motionsystem/mechunits/{unit}"
 
+
+BINARY = "DI", "DO"
+
+
+def signal_name(cabinet: Cabinet, path: str) -> str:
+    """Return the name of a signal in lower case from a path [network/unit/]name.
+
+    Network and unit are ignored: clients write those of another controller.
+
+    Raises:
+        Refused: there is no such signal.
+    """
+    name = path.split("/")[-1].lower()
+    if name not in cabinet.controller.signals:
+        raise Refused(Condition.NO_ADDRESS, f"there is no signal {path.split('/')[-1]}")
+    return name
+
+
+def signal_text(value: float) -> str:
+    """Return the value of a signal as a text."""
+    return f"{value:.7g}"
+
+
+def _signal_item(name: str, type_: str, value: float, kind: str) -> Item:
+    fields = {"name": name, "type": type_, "category": "", "lvalue": signal_text(value)}
+    return Item(kind, name, fields | {"lstate": "simulated"})
+
+
+def _signals(cabinet: Cabinet, request: Request) -> Answer:
+    signals = cabinet.controller.signals
+    names, values = cabinet.call(lambda: (sorted(signals.names), dict(signals.values)))
+    found = [_signal_item(n, signals.types.get(n, "DO"), values.get(n, 0.0), "ios-signal-li") for n in names]
+    return Answer(found, page=100)
+
+
+def _signal(cabinet: Cabinet, request: Request) -> Answer:
+    signals, name = cabinet.controller.signals, signal_name(cabinet, request.part["signal"])
+    kind = "ios-signal" if cabinet.version == 1 else "ios-signal-li"
+    return Answer([_signal_item(name, signals.types.get(name, "DO"), signals.values.get(name, 0.0), kind)])
+
+
+def _set_signal(cabinet: Cabinet, request: Request) -> Answer:
+    name = signal_name(cabinet, request.part["signal"])
+    type_ = cabinet.controller.signals.types.get(name, "")
+    text = request.given("lvalue")
+    try:
+        value = float(text)
+        if not abs(value) < 1e38 or (type_ in BINARY and value not in (0.0, 1.0)):
+            raise ValueError
+    except ValueError:
+        wanted = "0 or 1" if type_ in BINARY else "a number"
+        raise Refused(Condition.ARGUMENT, f"lvalue of {name}: expected {wanted}, got {text!r}") from None
+    cabinet.controller.signals.write(name, value)
+    return DONE
+
+
+SIGNAL = "rw/iosystem/signals/{signal...}"
+
+
 ROUTES = (
     Route("GET", "rw/motionsystem/mechunits", _units),
     Route("GET", UNIT, _unit),
     Route("GET", f"{UNIT}/jointtarget", _jointtarget),
     Route("GET", f"{UNIT}/robtarget", _robtarget, waits=True),
-)
+    Route("GET", "rw/iosystem/signals", _signals, waits=True),
+    Route("GET", SIGNAL, _signal),
+    Route("POST", SIGNAL, _set_signal, "set", f"{SIGNAL}/set-value"),
+)  # fmt: skip

@@ -26,22 +26,22 @@ def _one(kind: str, **fields: str) -> Answer:
 
 def ctrlstate(cabinet: Cabinet) -> str:
     """Return the state of the controller."""
-    return "motoron" if cabinet.controller.motors else "motoroff"
+    return "motoron" if cabinet.controller.execution.motors else "motoroff"
 
 
 def opmode(cabinet: Cabinet) -> str:
     """Return the operation mode."""
-    return cabinet.controller.mode
+    return cabinet.controller.execution.mode
 
 
 def speedratio(cabinet: Cabinet) -> str:
     """Return the share of the speed, in [%]."""
-    return f"{100.0 * cabinet.controller.override:.0f}"
+    return f"{100.0 * cabinet.controller.execution.override:.0f}"
 
 
 def ctrlexecstate(cabinet: Cabinet) -> str:
     """Return the state of the execution."""
-    return "running" if cabinet.controller.executing else "stopped"
+    return "running" if cabinet.controller.execution.executing else "stopped"
 
 
 STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio}
@@ -52,13 +52,13 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
     state = _checked(request, "ctrl-state", MOTORS)
     if cabinet.turning_on is not None:
         cabinet.turning_on.cancel()
-    if state == "motoron" and cabinet.strict and not cabinet.controller.motors:
-        switch = lambda: cabinet.controller.call(lambda: cabinet.controller.set_motors(True))  # noqa: E731
+    if state == "motoron" and cabinet.strict and not cabinet.controller.execution.motors:
+        switch = lambda: cabinet.controller.call(lambda: cabinet.controller.execution.set_motors(True))  # noqa: E731
         cabinet.turning_on = threading.Timer(TURNING_ON, switch)
         cabinet.turning_on.daemon = True
         cabinet.turning_on.start()
     else:
-        cabinet.controller.set_motors(state == "motoron")
+        cabinet.controller.execution.set_motors(state == "motoron")
     return DONE
 
 
@@ -72,10 +72,10 @@ def _checked(request: Request, name: str, known: tuple[str, ...], default: str |
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
     mode = _checked(request, "opmode", MODES)
-    if mode != cabinet.controller.mode:
-        cabinet.controller.mode = mode
+    if mode != cabinet.controller.execution.mode:
+        cabinet.controller.execution.mode = mode
         cabinet.controller.stop()
-        cabinet.controller.note(10017 if mode == "AUTO" else 10015)
+        cabinet.controller.execution.note(10017 if mode == "AUTO" else 10015)
     return DONE
 
 
@@ -87,13 +87,13 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
         ratio = -1.0
     if not 0.0 <= ratio <= 100.0:
         raise Refused(Condition.ARGUMENT, "speed-ratio: expected a number from 0 to 100")
-    cabinet.controller.override = ratio / 100.0
-    cabinet.controller.note(10140, f"{ratio:.0f}")
+    cabinet.controller.execution.override = ratio / 100.0
+    cabinet.controller.execution.note(10140, f"{ratio:.0f}")
     return DONE
 
 
 def _execution(cabinet: Cabinet, request: Request) -> Answer:
-    cycle = "forever" if cabinet.controller.forever else "once"
+    cycle = "forever" if cabinet.controller.execution.forever else "once"
     return _one("rap-execution", ctrlexecstate=ctrlexecstate(cabinet), cycle=cycle)
 
 
@@ -101,14 +101,14 @@ def _start(cabinet: Cabinet, request: Request) -> Answer:
     controller = cabinet.controller
     cabinet.check_automatic()
     cycle = _checked(request, "cycle", CYCLES, "asis")
-    if controller.executing:
+    if controller.execution.executing:
         raise Refused(Condition.EXECUTION, "the execution runs already")
-    before = controller.forever
-    controller.forever = before if cycle == "asis" else cycle == "forever"
+    before = controller.execution.forever
+    controller.execution.forever = before if cycle == "asis" else cycle == "forever"
     try:
         controller.start()
     except BaseException:
-        controller.forever = before
+        controller.execution.forever = before
         raise
     return DONE
 
@@ -121,14 +121,14 @@ def _stop(cabinet: Cabinet, request: Request) -> Answer:
 def _cycle(cabinet: Cabinet, request: Request) -> Answer:
     cycle = _checked(request, "cycle", CYCLES)
     if cycle != "asis":
-        cabinet.controller.forever = cycle == "forever"
+        cabinet.controller.execution.forever = cycle == "forever"
     return DONE
 
 
 def _to_main(cabinet: Cabinet, request: Request) -> Answer:
     controller, end = cabinet.controller, time.monotonic() + STOPPING
     cabinet.check_master(request)
-    while not cabinet.call(lambda: controller.executing or controller.rests):
+    while not cabinet.call(lambda: controller.execution.executing or controller.rests):
         if time.monotonic() > end:  # the arm stops in cycles that do not come
             break
         time.sleep(2e-3)

@@ -1,13 +1,19 @@
-"""Tasks, modules and data of RAPID."""
+"""Tasks, modules and data of RAPID, and queues of messages.
+
+Data of a message is a text `type;value`, such as `num;5` or `string;"go"` (general knowledge); another text
+is a string.
+"""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from twin.abb.controller import modules
+from twin.abb.controller.events import Message, Queue
 from twin.abb.controller.tasks import Task
 from twin.abb.rapid import syntax_tree as st
 from twin.abb.rapid.expressions import LONGEST_STRING, Cell
@@ -15,7 +21,7 @@ from twin.abb.rapid.language import parse, read_source
 from twin.abb.rapid.values import STRING, text_of
 from twin.abb.rws.cabinet import Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
-from twin.abb.rws.files import place
+from twin.abb.rws.system import place
 from twin.base.errors import RapidError
 
 KINDS = {"NORMAL": "norm", "STATIC": "stat", "SEMISTATIC": "semistat"}
@@ -31,7 +37,7 @@ def _state(cabinet: Cabinet, task: Task) -> str:
     """Return the execution state of a task: ready, started, stopped, or without a program."""
     if not task.has_program:
         return "unin"
-    runs = task.is_background or cabinet.controller.running
+    runs = task.is_background or cabinet.controller.execution.running
     if task.state == "running":
         return "star" if runs else "stop"
     return "stop" if task.state == "faulty" else "read"
@@ -62,7 +68,7 @@ def _activate(on: bool) -> Any:
 
 
 def _check_stopped(cabinet: Cabinet) -> None:
-    if cabinet.controller.executing:
+    if cabinet.controller.execution.executing:
         raise Refused(Condition.EXECUTION, "the execution runs")
 
 
@@ -99,7 +105,7 @@ def _load(cabinet: Cabinet, request: Request) -> Answer:
     def load() -> None:
         _check_stopped(cabinet)
         for module in source.modules:
-            modules.load(cabinet.controller, task, module, replaces)
+            cabinet.controller.load(task, module, replaces)
 
     cabinet.call(load)
     return DONE
@@ -114,7 +120,7 @@ def _unload(cabinet: Cabinet, request: Request) -> Answer:
     _check_stopped(cabinet)
     task = _task_of(cabinet, request)
     module = _module_of(task, request.given("module"), Condition.NO_MODULE_TO_UNLOAD)
-    modules.unload(cabinet.controller, task, module)
+    cabinet.controller.unload(task, module)
     return DONE
 
 
@@ -224,10 +230,9 @@ def _set_data(cabinet: Cabinet, request: Request) -> Answer:
             new = interpreter.types.converted(value, cell.type, cell.dimensions)
         except RapidError as error:
             raise Refused(Condition.ARGUMENT, f"{found.declaration.name}: {error}") from None
-        if cell.dimensions and _shape(new, cell.dimensions) != _shape(
-            interpreter.read(cell), cell.dimensions
-        ):
-            sizes = "x".join(map(str, _shape(interpreter.read(cell), cell.dimensions)))
+        shape = _shape(interpreter.read(cell), cell.dimensions)
+        if _shape(new, cell.dimensions) != shape:
+            sizes = "x".join(map(str, shape))
             raise Refused(Condition.ARGUMENT, f"{found.declaration.name} is an array of {sizes}")
         if cell.type == STRING and not cell.dimensions and len(new) > LONGEST_STRING:
             raise Refused(Condition.ARGUMENT, f"a string has at most {LONGEST_STRING} characters")
@@ -325,6 +330,82 @@ MODULE = "rw/rapid/tasks/{task}/modules/{module}"
 DATA, DATA_2 = "rw/rapid/symbol/data/RAPID/{symbol...}", "rw/rapid/symbol/RAPID/{symbol...}/data"
 PROPERTIES = "rw/rapid/symbol/properties/RAPID/{symbol...}"
 
+
+MOST_QUEUES = 100
+LONGEST_WAIT = 30.0
+"""Longest time in [s] that a client waits for a message in one request (ours)."""
+
+TYPED = re.compile(r"([A-Za-z]\w*);(.*)", re.S)
+
+
+def fields_of(message: Message) -> dict[str, str]:
+    """Return a message as the texts that clients read."""
+    return {
+        "dipc-data": f"{message.type};{text_of(message.value)}", "dipc-userdef": f"{message.user:.0f}",
+        "dipc-msgtype": "1", "dipc-cmd": "111",
+    }  # fmt: skip
+
+
+def queue_at(cabinet: Cabinet, name: str) -> Queue:
+    """Return the queue of a name.
+
+    Raises:
+        Refused: there is none.
+    """
+    found = cabinet.controller.execution.queues.get(name.lower())
+    if found is None:
+        raise Refused(Condition.NO_ADDRESS, f"there is no queue {name}")
+    return found
+
+
+def _create_queue(cabinet: Cabinet, request: Request) -> Answer:
+    name, queues = request.given("dipc-queue-name"), cabinet.controller.execution.queues
+    if name.lower() in queues:
+        raise Refused(Condition.ARGUMENT, f"the queue {name} exists")
+    if len(queues) >= MOST_QUEUES:
+        raise Refused(Condition.HELD, f"there are {MOST_QUEUES} queues already")
+    queues[name.lower()] = Queue()
+    headers = {"Location": f"{request.address}/rw/dipc/{name}"} if name.isalnum() else {}
+    return Answer(status=201, headers=headers)
+
+
+def _send_message(cabinet: Cabinet, request: Request) -> Answer:
+    """Send a message; a task gets data of its type."""
+    text, name = request.given("dipc-data"), request.part["queue"]
+    typed = TYPED.fullmatch(text)
+    type_, value = (typed[1].lower(), literal(typed[2])) if typed else (STRING, text)
+    user = request.given("dipc-userdef", "0")
+
+    def send() -> None:
+        queue_at(cabinet, name)
+        types = next(iter(cabinet.controller.tasks.values())).interpreter.types
+        try:
+            data = types.converted(value, types.resolved(type_))
+            message = Message(request.given("dipc-src-queue-name"), type_, 0, data, float(user))
+        except (RapidError, ValueError) as error:
+            raise Refused(Condition.ARGUMENT, str(error)) from None
+        if not cabinet.controller.execution.send(name, message):
+            raise Refused(Condition.HELD, f"the queue {name} is full")
+
+    cabinet.call(send)
+    return DONE
+
+
+def _take_messages(cabinet: Cabinet, request: Request) -> Answer:
+    """Take all messages of a queue, and wait for the first one as long as the client wants."""
+    text = request.query.get("timeout", "0")
+    wait = min(float(text), LONGEST_WAIT) if re.fullmatch(r"\d+(\.\d*)?", text) else 0.0
+    end, name = time.monotonic() + wait, request.part["queue"]
+
+    def take() -> list[Message]:
+        queue = queue_at(cabinet, name)
+        return [queue.popleft() for _ in range(len(queue))]
+
+    while not (found := cabinet.call(take)) and time.monotonic() < end:
+        time.sleep(4e-3)
+    return Answer([Item("dipc-read-li", name, fields_of(one) | {"queue-name": one.sender}) for one in found])
+
+
 ROUTES = (
     Route("GET", "rw/rapid/tasks", _tasks),
     Route("POST", "rw/rapid/tasks/{task}", _activate(True), "activate", "rw/rapid/tasks/activate"),
@@ -339,4 +420,7 @@ ROUTES = (
     Route("POST", DATA, _set_data, "set", DATA_2, waits=True),
     Route("GET", PROPERTIES, _properties, path_2="rw/rapid/symbol/RAPID/{symbol...}/properties"),
     Route("POST", "rw/rapid/symbols", _search, "search-symbols", "rw/rapid/symbols/search", waits=True),
+    Route("POST", "rw/dipc", _create_queue, "dipc-create", "rw/dipc"),
+    Route("POST", "rw/dipc/{queue}", _send_message, "dipc-send", "rw/dipc/{queue}/send", waits=True),
+    Route("GET", "rw/dipc/{queue}", _take_messages, waits=True),
 )  # fmt: skip

@@ -1,14 +1,19 @@
-"""System, controller, configuration and event log."""
+"""System, configuration, event log, and files of the folder of HOME:, RAMDISK: and TEMP:."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
-from twin.abb.controller.event_log import Entry
+from twin.abb.controller.events import Entry
+from twin.abb.controller.machine import place_in
 from twin.abb.rws.cabinet import Cabinet, Route
-from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
+from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 from twin.physics.robot.robot import Robot
 
 ARM = "ROB_1"
@@ -20,18 +25,16 @@ OPTIONS = "616-1 PC Interface", "623-1 Multitasking", "689-1 Externally Guided M
 
 def _system(cabinet: Cabinet, request: Request) -> Answer:
     version = VERSIONS[cabinet.version]
-    kind, option = (
-        ("sys-system-li", "sys-option-li") if cabinet.version == 1 else ("sys-system", "sys-option")
-    )
+    end = "-li" if cabinet.version == 1 else ""
     fields = {"name": cabinet.name, "version": version, "rwversion": version, "rwversionname": version}
-    return Answer([Item(kind, "system", fields), *(Item(option, one, {"option": one}) for one in OPTIONS)])
+    options = [Item(f"sys-option{end}", one, {"option": one}) for one in OPTIONS]
+    return Answer([Item(f"sys-system{end}", "system", fields), *options])
 
 
 def _controller(cabinet: Cabinet, request: Request) -> Answer:
     fields = {"ctrl-id": cabinet.name, "ctrl-name": cabinet.name, "ctrl-type": "Virtual Controller"}
-    return Answer(
-        [Item("ctrl-identity-info" if cabinet.version == 1 else "ctrl-identity", "identity", fields)]
-    )
+    kind = "ctrl-identity-info" if cabinet.version == 1 else "ctrl-identity"
+    return Answer([Item(kind, "identity", fields)])
 
 
 def _variable(cabinet: Cabinet, request: Request) -> Answer:
@@ -102,10 +105,8 @@ def _instances(cabinet: Cabinet, request: Request) -> Answer:
 
 
 def _event(entry: Entry) -> Item:
-    event, t = (
-        entry.event,
-        time.strftime("%Y-%m-%d T  %H:%M:%S", time.localtime(entry.t)),
-    )  # clients expect two blanks
+    event = entry.event
+    t = time.strftime("%Y-%m-%d T  %H:%M:%S", time.localtime(entry.t))  # clients expect two blanks
     fields = {
         "msgtype": str(event.type), "code": str(entry.code), "src-name": "irb-twin", "tstamp": t,
         "title": event.title, "desc": " ".join(event.texts) or event.title,
@@ -117,14 +118,97 @@ def _event(entry: Entry) -> Item:
 
 
 def _event_log(cabinet: Cabinet, request: Request) -> Answer:
-    return Answer([_event(one) for one in cabinet.controller.events], page=100)
+    return Answer([_event(one) for one in cabinet.controller.execution.events], page=100)
 
 
 def _one_event(cabinet: Cabinet, request: Request) -> Answer:
-    for one in cabinet.controller.events:
+    for one in cabinet.controller.execution.events:
         if str(one.number) == request.part["number"]:
             return Answer([_event(one)._replace(kind="elog-message")])
     raise Refused(Condition.NO_RESOURCE, f"there is no event {request.part['number']}")
+
+
+DEVICES = "home", "ramdisk", "temp"
+
+
+def place(cabinet: Cabinet, name: str) -> Path:
+    """Return the path of a name such as `HOME:/x`, `$home/x` or `RAMDISK:x`.
+
+    Raises:
+        Refused: it names another device, or leaves the folder.
+    """
+    plain = name.replace("\\", "/").lstrip("/")
+    device, colon, rest = plain.partition(":")
+    if not colon or "/" in device:
+        device, _, rest = plain.partition("/")
+    if device.lstrip("$").lower() not in DEVICES:
+        raise Refused(Condition.NO_VOLUME, f"expected HOME:, RAMDISK: or TEMP: before a path, got {name!r}")
+    path = place_in(cabinet.home, rest.lstrip("/"))
+    if path is None:
+        raise Refused(Condition.REJECTED, f"{name!r} leaves the folder of the controller")
+    return path
+
+
+def _at(cabinet: Cabinet, request: Request) -> Path:
+    return place(cabinet, request.part["path"])
+
+
+def _devices(cabinet: Cabinet, request: Request) -> Answer:
+    return Answer([Item("fs-device", f"${one}") for one in DEVICES])
+
+
+def _read_file(cabinet: Cabinet, request: Request) -> Answer:
+    path = _at(cabinet, request)
+    if path.is_dir():
+        found = sorted(path.iterdir(), key=lambda one: one.name)
+        return Answer([_entry(one) for one in found if not one.is_symlink()], page=100)
+    try:
+        return Answer(content=path.read_bytes())
+    except OSError:
+        raise _missing(request) from None
+
+
+def _entry(path: Path) -> Item:
+    state = path.stat()
+    t = time.strftime("%Y-%m-%d T %H:%M:%S", time.localtime(state.st_mtime))
+    if path.is_dir():
+        return Item("fs-dir", path.name, {"fs-cdate": t, "fs-mdate": t})
+    return Item("fs-file", path.name, {"fs-size": str(state.st_size), "fs-mdate": t, "fs-readonly": "false"})
+
+
+def _missing(request: Request) -> Refused:
+    return Refused(Condition.NO_FILE, f"there is no {request.part['path']}")
+
+
+def _write_file(cabinet: Cabinet, request: Request) -> Answer:
+    """Write a file, which appears whole."""
+    path = _at(cabinet, request)
+    if path.is_dir():
+        raise Refused(Condition.NO_RESOURCE, f"{request.part['path']} is a folder", 400)
+    existed = path.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number, draft = tempfile.mkstemp(prefix=".irb-twin-", dir=path.parent)
+        with open(number, "wb") as file:
+            file.write(request.body)
+        os.replace(draft, path)
+    except OSError as error:
+        raise Refused(Condition.REJECTED, f"{request.part['path']}: {error.strerror}") from None
+    return Answer(status=200 if existed else 201)
+
+
+def _delete_file(cabinet: Cabinet, request: Request) -> Answer:
+    path = _at(cabinet, request)
+    try:
+        if path == cabinet.home.resolve():
+            raise Refused(Condition.REJECTED, "the folder of the controller stays")
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except OSError:
+        raise _missing(request) from None
+    return DONE
 
 
 ROUTES = (
@@ -134,4 +218,8 @@ ROUTES = (
     Route("GET", "rw/cfg/{topic}/{type}/instances", _instances, waits=True),
     Route("GET", "rw/elog/{domain}", _event_log, waits=True),
     Route("GET", "rw/elog/{domain}/{number}", _one_event),
-)
+    Route("GET", "fileservice", _devices, waits=True),
+    Route("GET", "fileservice/{path...}", _read_file, waits=True),
+    Route("PUT", "fileservice/{path...}", _write_file, waits=True),
+    Route("DELETE", "fileservice/{path...}", _delete_file, waits=True),
+)  # fmt: skip

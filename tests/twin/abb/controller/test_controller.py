@@ -62,13 +62,13 @@ def test_the_arm_stops_on_its_path_and_continues(cell):
     assert np.abs(live.controller.arm.q - q).max() < 0.15 * speed  # a ramp of 0.2 s, and a cycle
     assert np.abs(live.log.qd[-1]).max() < 1e-6
     assert live.controller.tasks["t_rob1"].state == "running"
-    stopped = live.controller.motion.q.copy()
+    stopped = live.controller.unit.motion.q.copy()
     live.run(0.2)
-    assert np.array_equal(stopped, live.controller.motion.q)
-    live.controller.override = 0.5
+    assert np.array_equal(stopped, live.controller.unit.motion.q)
+    live.controller.execution.override = 0.5
     live.controller.start()
     live.run()
-    assert live.controller.has_ended
+    assert live.controller.execution.has_ended
     path = live.log.q[:, :3] / np.radians([-30.0, 20, -20])  # the three shares are equal on a joint path
     assert np.abs(np.diff(path, axis=1)).max() < 1e-6
     assert np.degrees(live.controller.arm.q) == pytest.approx([-30, 20, -20, 15, 50, 30], abs=1e-3)
@@ -104,7 +104,7 @@ def test_a_move_without_a_zone_ends_at_rest_before_the_next(cell):
         zone, T_ROB1="MoveAbsJ b, v1000, none, tool0; WaitUntil TRUE; MoveAbsJ a, v1000, fine, tool0;"
     )
     live.run()
-    assert (live.controller.has_ended, live.controller.faults) == (True, [])
+    assert (live.controller.execution.has_ended, live.controller.faults) == (True, [])
     assert np.abs(live.log.q - np.radians([20, 10, -10, 15, 40, -30])).max(axis=1).min() < 1e-4
     assert np.abs(live.log.q - live.log.q_ref).max() < 1e-9
 
@@ -203,7 +203,7 @@ TPWrite "left";"""
     live.run(0.5)
     live.controller.to_main()
     assert live.texts[3:] == ["left"]
-    assert live.controller.motion.paths == deque()
+    assert live.controller.unit.motion.paths == deque()
     live.controller.start()
     live.run(0.5)
     assert live.texts[4:] == ["left", "left", "3"]
@@ -225,7 +225,7 @@ def test_the_program_pointer_moves_between_two_runs_too(cell):
 def test_stop_waits_for_a_start(cell):
     live = cell(T_ROB1='MoveAbsJ b, v1000, z10, tool0; Stop; TPWrite "on";')
     live.run(3.0)
-    assert not live.controller.running
+    assert not live.controller.execution.running
     assert live.texts == ["Stop in line 8"]
     live.controller.start()
     live.run()
@@ -239,7 +239,7 @@ def test_zones_in_an_endless_loop_never_stop_the_arm(cell):
     log = live.log
     qd = log.q_ref[1:] - log.q_ref[:-1]
     assert np.abs(qd).max(axis=1)[800:].min() > 0.05 * 1e-3
-    [path] = live.controller.motion.paths
+    [path] = live.controller.unit.motion.paths
     assert len(path.segments) <= 17
     assert (np.abs(log.tau) <= live.controller.robot.tau_max).all()
     assert np.abs(log.q - log.q_ref).max() < 1e-9  # no step in the speed, which the motors could not follow
@@ -343,10 +343,10 @@ IF ERRNO = ERR_TP_MAXTIME THEN TPWrite "too late"; TRYNEXT; ENDIF"""
     live.run(until=lambda: "how many" in live.texts[-1:][0] if live.texts else False)
     late = next(line.t for line in live.lines if "late" in line.sentence)
     assert late == pytest.approx(0.2, abs=0.01)
-    live.controller.answer("many")
+    live.controller.execution.answer("many")
     live.run(0.1)
     assert "expected a number from the operator, got 'many'" in live.texts[-2]
-    live.controller.answer("7")
+    live.controller.execution.answer("7")
     live.run()
     assert live.controller.faults == []
     assert live.texts[-3] == "got 7"
@@ -367,4 +367,4 @@ def test_background_tasks_alone_keep_the_controller_running(cell):
     live = cell(T_STATE="WaitTime 0.1; Incr n;")
     live.run(0.5)
     assert live.controller.t == pytest.approx(0.5)
-    assert (live.controller.has_ended, live.controller.executing) == (False, False)
+    assert (live.controller.execution.has_ended, live.controller.execution.executing) == (False, False)

@@ -64,7 +64,7 @@ class Led:
             cell.run(seconds)
             self.log, self.done = cell.log, cell.controller.egm.done
             self.fault = "".join(str(fault) for _, fault in cell.controller.faults)
-            assert cell.controller.has_ended
+            assert cell.controller.execution.has_ended
         self.messages, self.lines = wire.messages, cell.texts
 
 
@@ -344,7 +344,7 @@ def test_a_stop_of_the_execution_stops_the_guidance_and_start_begins_it_again(ab
         assert wire.messages[-1].state is MotionState.STOPPED
         controller.start()
         cell.run()
-        assert controller.has_ended
+        assert controller.execution.has_ended
         assert controller.faults == []
         assert controller.arm.q[0] == pytest.approx(far[0], abs=np.radians(0.6))
 
@@ -378,10 +378,10 @@ def test_messages_say_whether_the_motors_are_on_and_the_mode_is_that_of_the_pane
         cell.run(0.1)
         count = cell.controller.tasks["t_rob1"].interpreter.shared["count"]
         assert (wire.messages[-1].motors_on, count.value) == (True, 1.0)
-        cell.controller.mode = "MANR"
+        cell.controller.execution.mode = "MANR"
         cell.run(0.1)
         assert count.value == 2.0
-        cell.controller.set_motors(False)
+        cell.controller.execution.set_motors(False)
         cell.run(0.1)
         assert not wire.messages[-1].motors_on
         assert not wire.messages[-1].program_runs

@@ -68,7 +68,7 @@ def test_a_path_that_is_not_the_last_or_whose_end_the_arm_brakes_for_is_not_exte
 
 def test_a_path_that_is_cleared_while_it_is_planned_is_not_made(cell, monkeypatch):
     live = cell(T_ROB1="MoveAbsJ c, v1000, fine, tool0; WaitTime 100;")
-    live.controller.pace = RealTime(4e-3)  # plans are made aside
+    live.controller.tasks["t_rob1"].pace = RealTime(4e-3)  # plans are made aside
     planned = Path.planned
     begun, cleared, done = (threading.Event() for _ in range(3))
 
@@ -82,11 +82,11 @@ def test_a_path_that_is_cleared_while_it_is_planned_is_not_made(cell, monkeypatc
     monkeypatch.setattr(Path, "planned", waiting)
     while not begun.wait(1e-3):
         live.controller.cycle()
-    live.controller.clear_path()
+    live.controller.unit.clear_path()
     cleared.set()
     assert done.wait(60.0)
     for _ in range(50):
         time.sleep(4e-3)
         live.controller.cycle()
-    assert not live.controller.motion.paths
+    assert not live.controller.unit.motion.paths
     assert np.abs(live.controller.arm.q - live.log.q[0]).max() < 1e-6

@@ -36,7 +36,7 @@ def test_what_they_do(cell, tmp_path):
     options = {"home": tmp_path / "home", "operator": Operator(["sure=no"])}
     live = cell(DATA, options, T_ROB1=MOVING, T_SIDE=ASIDE)
     date = time.strftime("%Y-%m-%d")
-    live.run(until=lambda: not live.controller.running)
+    live.run(until=lambda: not live.controller.execution.running)
     assert live.controller.faults == [], str(live.controller.faults)
     assert live.texts == [
         "[FALSE,FALSE]T_SIDE", "TRUE", "525", "[2.5,5,0,1,0]", "ErrLog: 5210titleabcd", "30", "TRUE",

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from twin.abb.controller.controller import Network
+from twin.abb.controller.machine import Network
 
 DATA = """VAR socketdev server; VAR socketdev client; VAR string text; VAR rawbytes raw; VAR num size;
 VAR byte bytes{4}; VAR string address; VAR iodev file; PERS num port := 0;"""
@@ -67,7 +67,7 @@ SocketClose server; TRYNEXT;""")
     client.close()
     live.run()
     assert live.texts[-1] == "gone TRUE"
-    assert live.controller.has_ended
+    assert live.controller.execution.has_ended
 
 
 def test_a_port_in_use_and_another_machine_are_refused(cell):

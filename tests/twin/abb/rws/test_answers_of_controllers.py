@@ -74,9 +74,9 @@ RECORDED = [
 def test_a_refusal_has_the_recorded_status_and_a_number_as_code(
     version, method, path, body, status, code, ask, services
 ):
-    services[version].controller.motors = START not in path  # a start is refused without motors
+    services[version].controller.execution.motors = START not in path  # a start is refused without motors
     found, document = ask(version, method, path, body)
-    services[version].controller.motors = True
+    services[version].controller.execution.motors = True
     assert (found, status_of(document)["code"]) == (status, code)
 
 

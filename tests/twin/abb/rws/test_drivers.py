@@ -175,7 +175,7 @@ def test_rwsuis(served, capsys):
 
 
 def test_a_websocket_is_pinged_and_a_dead_client_forgotten(served, client, monkeypatch):
-    monkeypatch.setattr("twin.abb.rws.websocket.PING", 0.05)
+    monkeypatch.setattr("twin.abb.rws.subscriptions.PING", 0.05)
     _, headers, _ = client.request("POST", "/subscription", "resources=1&1=/rw/panel/opmode&1-p=1")
     cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     path = "/" + headers["Location"].split("/", 3)[3]

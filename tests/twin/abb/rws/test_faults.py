@@ -71,12 +71,12 @@ def test_a_wrong_password_a_replay_and_no_password(served):
     for header in ("Digest", 'Digest username="Default User"', "Basic eDp5", "", "\xff"):
         assert status(header) == 401
     assert once(served.port, "GET", "/rw/system", Cookie="ABBCX=1; -http-session-=")[0] == 401
-    before = served.controller.motors
+    before = served.controller.execution.motors
     assert (
         once(served.port, "POST", "/rw/panel/ctrlstate?action=setctrlstate", b"ctrl-state=motoroff")[0] == 401
     )
     assert once(served.port, "PUT", "/fileservice/$home/x.txt", b"1")[0] == 401
-    assert served.controller.motors == before
+    assert served.controller.execution.motors == before
     assert not (served.home / "x.txt").exists()
 
 
@@ -283,7 +283,7 @@ def test_a_program_is_removed_refused_and_loaded_again(served, client):
     assert client.post(f"{execution}=start", "cycle=once") == 204
     assert client.post(f"{tasks}=loadmod", "modulepath=HOME:/m.mod&replace=true") == 400
     assert client.post(f"{tasks}=activate") == 400
-    wait_until(lambda: not served.controller.executing)
+    wait_until(lambda: not served.controller.execution.executing)
     assert text(client.document("/rw/rapid/symbol/data/RAPID/T_ROB1/count"), "value") == "1"
 
 
@@ -294,7 +294,7 @@ def test_a_fault_of_a_program_is_an_event_and_resetpp_clears_it(served, client):
     assert client.post(f"{tasks}=loadmod", "modulepath=HOME:/m.mod&replace=true") == 204
     answer = client.request("POST", f"{execution}=start", "cycle=once")
     assert answer[0] == 204, answer[2]
-    wait_until(lambda: not served.controller.executing)
+    wait_until(lambda: not served.controller.execution.executing)
     tasks_now = found(client.document("/rw/rapid/tasks"), "rap-task-li")
     states = {text(one, "name"): text(one, "excstate") for one in tasks_now}
     assert states == {"T_OTHER": "star", "T_ROB1": "stop"}
@@ -306,7 +306,7 @@ def test_a_fault_of_a_program_is_an_event_and_resetpp_clears_it(served, client):
     assert "stopped with a fault: move its program pointer to main" in sentence
     assert client.post(f"{execution}=resetpp") == 204
     assert client.post(f"{execution}=start", "cycle=once") == 204
-    wait_until(lambda: not served.controller.executing)
+    wait_until(lambda: not served.controller.execution.executing)
 
 
 def test_mastership_of_another_session_holds(served, client):
@@ -336,9 +336,9 @@ def test_strict_has_the_limits_of_a_controller(abb_robot, tmp_path):
         one = clients[1]
         one.post("/rw/panel/ctrlstate?action=setctrlstate", "ctrl-state=motoroff")
         one.post("/rw/panel/ctrlstate?action=setctrlstate", "ctrl-state=motoron")
-        assert not strict.controller.motors
+        assert not strict.controller.execution.motors
         began = time.monotonic()
-        wait_until(lambda: strict.controller.motors)
+        wait_until(lambda: strict.controller.execution.motors)
         assert 0.8 < time.monotonic() - began < 3.0
         for client in clients:
             client.close()

@@ -11,7 +11,7 @@ from abb_robot_client.egm import EGM
 from tests.support.shared_data import shared_folder
 from tests.support.web_services import WebServices, wait_until
 from twin.abb.controller.egm import EgmDevices
-from twin.abb.controller.tasks import TaskSettings
+from twin.abb.controller.execution import TaskSettings
 from twin.abb.rapid.language import read_source
 from twin.abb.rapid.signals import Signals
 

@@ -23,7 +23,7 @@ from twin.abb.rapid.values import PREDEFINED
 def client(served):
     made = RWS(served.url)
     yield made
-    served.controller.call(lambda: served.controller.set_motors(True))
+    served.controller.call(lambda: served.controller.execution.set_motors(True))
     made.close()
 
 
@@ -48,7 +48,7 @@ def test_a_program_is_started_watched_and_started_again(served, client):
 
 def test_a_program_is_stopped_on_its_path_and_continues(served, client):
     client.set_speedratio(10)
-    wait_until(lambda: served.controller.motion.rate < 0.11)
+    wait_until(lambda: served.controller.unit.motion.rate < 0.11)
     client.resetpp()
     client.start(cycle="once")
     wait_until(lambda: client.get_jointtarget().robax[0] > 0.5)
@@ -59,7 +59,7 @@ def test_a_program_is_stopped_on_its_path_and_continues(served, client):
     with pytest.raises(ABBException, match="the execution runs already"):
         client.start()
     client.stop()
-    wait_until(lambda: served.controller.motion.rests)
+    wait_until(lambda: served.controller.unit.motion.rests)
     assert client.get_tasks()["T_ROB1"].excstate == "stop"
     angle = client.get_jointtarget().robax[0]
     assert 0.4 < angle < 4.5
@@ -138,7 +138,7 @@ def test_pose_and_joint_angles_are_those_of_the_arm(served, client):
     q = served.controller.arm.q
     assert client.get_jointtarget().robax == pytest.approx(np.degrees(q), abs=1e-6)
     target = client.get_robtarget()
-    pose = served.controller.kinematics.target(PREDEFINED["tool0"].value, PREDEFINED["wobj0"].value, q)
+    pose = served.controller.unit.kinematics.target(PREDEFINED["tool0"].value, PREDEFINED["wobj0"].value, q)
     assert target.trans == pytest.approx(pose["trans"].values, abs=1e-3)
     shifted = client.get_robtarget(tool="tGripper", wobj="wobjTableN", coordinate="Wobj")
     assert np.linalg.norm(shifted.trans - target.trans + [400, 0, 0]) == pytest.approx(100.0, abs=1e-3)

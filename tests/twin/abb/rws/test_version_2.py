@@ -8,7 +8,7 @@ import websocket
 
 import twin
 from tests.support.web_services import USER, WebServices, wait_until
-from twin.abb.rws.certificate import tls_context
+from twin.abb.rws.authentication import tls_context
 from twin.base.errors import TwinError
 
 JSON, XML = "application/hal+json;v=2.0", "application/xhtml+xml;v=2.0"

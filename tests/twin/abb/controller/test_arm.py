@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import twin
-from twin.abb.controller.supervision import Supervision
+from twin.abb.controller.arm import Supervision
 from twin.abb.rapid.planning import Limits
 from twin.physics.robot.drives.motors import MotorLimits, torque_shares
 from twin.studies.cell.clearance import Clearance
@@ -79,7 +79,7 @@ def test_without_a_handler_the_task_has_a_fault_and_the_arm_rests(cell, post):
     assert np.degrees(live.controller.arm.q[0]) > -70
     live.controller.stop()
     live.controller.to_main()
-    assert not live.controller.held
+    assert not live.controller.execution.held
 
 
 def test_a_drive_that_lacks_torque_stops_the_arm(cell):
@@ -92,7 +92,7 @@ def test_a_drive_that_lacks_torque_stops_the_arm(cell):
     within = cell(T_ROB1=SWING.replace("v300", "vmax"), options={"supervision": Supervision(stops=True)})
     within.run()
     assert within.controller.supervision.saturations == 0
-    assert within.controller.has_ended
+    assert within.controller.execution.has_ended
 
 
 def test_the_drive_that_lacks_torque_is_named_by_its_motor(abb_robot):

@@ -1,8 +1,12 @@
-"""Files of a virtual controller in a folder of this machine, which no path leaves."""
+"""What programs reach of this machine: the files of a folder, and sockets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import select
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from twin.abb.rapid.recorder import Files
@@ -49,6 +53,10 @@ class HomeFiles(Files):
         self.written.pop(plain, None)
         return opened
 
+    def disk_usage(self) -> tuple[int, int, int]:
+        """Return the bytes of the disk of the folder: all of them, used ones and free ones."""
+        return shutil.disk_usage(self._home or ".")
+
     def work(self, function: Callable[..., object], *names: str) -> str:
         """Call a function with paths of files or folders; return why that is not possible, or "".
 
@@ -73,3 +81,55 @@ class HomeFiles(Files):
             return
         with path.open("a", encoding="latin-1", newline="") as file:
             file.write(text)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Network of a virtual controller.
+
+    Attributes:
+        bind: local address of all sockets, whatever address a program names.
+        allow: hosts beside this machine to which programs may connect.
+        ports: local ports by those that programs name.
+        free: whether all other ports are free ones of this machine; `Execution.ports` has them.
+    """
+
+    bind: str = "127.0.0.1"
+    allow: tuple[str, ...] = ()
+    ports: Mapping[int, int] = field(default_factory=dict)
+    free: bool = False
+
+
+class RapidSocket:
+    """Socket of a program.
+
+    Attributes:
+        status: created, bound, listening, connected or closed.
+        socket: socket of this machine.
+        received: bytes that were received and not read.
+    """
+
+    def __init__(self, made: socket.socket, status: str = "created") -> None:
+        self.socket, self.status = made, status
+        self.received = b""
+        made.setblocking(False)
+        if not self.is_udp:  # small messages go out at once
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def is_udp(self) -> bool:
+        """Whether it sends datagrams."""
+        return self.socket.type == socket.SOCK_DGRAM
+
+    def readable(self) -> bool:
+        """Return whether a client, bytes, or the end of the connection are there."""
+        return self.status == "closed" or bool(select.select([self.socket], [], [], 0.0)[0])
+
+    def writable(self) -> bool:
+        """Return whether bytes can be sent, or a connection is made."""
+        return self.status == "closed" or bool(select.select([], [self.socket], [], 0.0)[1])
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.status = "closed"
+        self.socket.close()

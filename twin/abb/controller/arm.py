@@ -1,0 +1,178 @@
+"""Arm of a virtual controller: its path, its payload and the lines that it executes, and what watches it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twin.abb.controller.motion import Motion
+from twin.abb.egm.robot.guided_arm import Controller, GuidedArm
+from twin.abb.egm.robot.session import whole_periods
+from twin.abb.rapid.planning import Limits
+from twin.abb.rapid.targets import Arm
+from twin.base.arrays import Floats
+from twin.data.logs.annotations import ProgramLines
+from twin.data.logs.log import Log
+from twin.physics.robot.drives.motors import MotorLimits, torque_shares
+from twin.physics.robot.robot import Payload, Robot
+
+if TYPE_CHECKING:
+    from twin.studies.cell.cell import Nearest
+    from twin.studies.cell.clearance import Clearance
+
+CYCLE = 4e-3
+"""Duration of a cycle, in [s]."""
+
+MOST_MARKS = 30_000
+"""Largest number of lines whose beginnings are known for the log: one in each cycle of its two minutes."""
+
+
+class MechanicalUnit:
+    """Arm with its motion.
+
+    Attributes:
+        arm: the arm, at rest at first.
+        robot: nominal arm, without a payload.
+        limits: share of the torque, and settling time, of planned moves.
+        motion: motion of the arm.
+        kinematics: targets and joint angles of its tools.
+        samples: number of samples of the arm in a cycle.
+        era: number of times that the path was cleared.
+        forget_moves: function that forgets the moves that its program collected.
+
+    Args:
+        controller_for: function that returns the controller for a payload.
+    """
+
+    def __init__(
+        self,
+        arm: GuidedArm,
+        robot: Robot,
+        controller_for: Callable[[Payload | None], Controller],
+        limits: Limits,
+    ) -> None:
+        self.arm, self.robot, self.limits, self._controller_for = arm, robot, limits, controller_for
+        self.motion, self.kinematics = Motion(arm.q, arm.period), Arm(robot, arm.q)
+        self.samples, self.era = whole_periods(CYCLE, arm.period), 0
+        self.forget_moves: Callable[[], object] = lambda: None
+        self._payload: Payload | None = None
+        self._marks: deque[tuple[int, str, int]] = deque(maxlen=MOST_MARKS)
+
+    def clear_path(self) -> None:
+        """Forget all moves that are not made."""
+        self.motion.clear()
+        self.era += 1
+        self.forget_moves()
+
+    def begin_moves(self) -> None:
+        """Take note of the moves that begin now, and take up their payloads."""
+        for path, k in self.motion.begun():
+            move = path.segments[k].move
+            self.mark(move.file, move.line)
+            self.change_load(path.payload(k))
+
+    def mark(self, file: str, line: int) -> None:
+        """Note that the motion of a line begins now, for the log."""
+        self._marks.append((round(self.arm.t / self.arm.period), file, line))
+
+    def change_load(self, payload: Payload | None) -> None:
+        """Change the payload of the arm, and its controller."""
+        if not same_payload(payload, self._payload):
+            self._payload = payload
+            self.arm.change_load(payload, self._controller_for(payload))
+
+    def log(self, T_flange_tool: Floats, streams: dict[str, np.ndarray]) -> Log | None:
+        """Return the log of the end of the motion, with the lines of the moves and the messages of EGM."""
+        log = self.arm.log(T_flange_tool, streams)
+        if log is None:
+            return None
+        samples = round(log.t[0] / self.arm.period) + np.arange(len(log.t))
+        return replace(log, program=ProgramLines.of(list(self._marks), samples))
+
+
+def same_payload(one: Payload | None, other: Payload | None) -> bool:
+    """Return whether two payloads are equal."""
+    if one is None or other is None:
+        return one is other
+    pairs = ((one.com, other.com), (one.inertia, other.inertia))
+    return one.mass == other.mass and all(np.array_equal(a, b) for a, b in pairs)
+
+
+LOOK = 5
+"""Cycles between two looks at the distances, each of which costs some 0.6 ms of the 20 ms."""
+
+QUIET = 0.5
+"""Time without a saturated drive after which the next one is another event, in [s]."""
+
+RESOLUTION = 1e-4
+"""Motion of the arm, in [m], up to which a distance is not computed again."""
+
+FULL = 100.0 + 1e-6
+"""Utilization above which a drive gives less torque than was demanded, in [%]."""
+
+
+class Supervision:
+    """Supervision of an arm by what it did, not by its reference.
+
+    A look computes distances only if the arm, by the lengths of its chain, could have come nearer than ever.
+
+    Attributes:
+        stops: whether what is wrong stops the arm, by ERR_COLL_STOP.
+        saturations: number of times that drives began to lack torque.
+        collisions: number of times that the arm came nearer than a margin.
+        nearest: nearest pair that was seen, None before the first look.
+        nearest_at: time at which it was seen, in [s].
+
+    Args:
+        clearance: distances of the arm; None if they are not judged.
+        stops: whether what is wrong stops the arm.
+    """
+
+    def __init__(self, clearance: Clearance | None = None, *, stops: bool = False) -> None:
+        self._clearance, self.stops = clearance, stops
+        self.saturations = self.collisions = 0
+        self.nearest: Nearest | None = None
+        self.nearest_at = 0.0
+        self._saturated_at = -np.inf
+        self._wait, self._seen, self._is_near = 0, np.empty(0), False
+        self._now: Nearest | None = None
+
+    def look(self, arm: GuidedArm) -> list[str]:
+        """Look at the arm after a cycle; return a sentence on each thing that is wrong since then."""
+        found = []
+        if arm.utilization > FULL:
+            if arm.t - self._saturated_at > QUIET:
+                self.saturations += 1
+                motors = MotorLimits.of(arm.robot.active_drives, arm.robot.tau_max)
+                joint = int(np.argmax(torque_shares(motors, arm.tau)))
+                found.append(f"motion supervision: the drive of {arm.robot.joint_names[joint]} lacks torque")
+            self._saturated_at = arm.t
+        self._wait -= 1
+        if self._clearance is not None and self._wait < 0:
+            self._wait = LOOK - 1
+            found += self._look_around(self._clearance, arm)
+        return found
+
+    def _look_around(self, clearance: Clearance, arm: GuidedArm) -> list[str]:
+        q_tree = clearance.robot.tree_positions(arm.q)
+        if self._now is not None and self.nearest is not None:
+            moved = float(clearance.reach @ np.abs(q_tree - self._seen))
+            enough = max(self.nearest.clearance, 0.0)
+            if moved < RESOLUTION or self._now.clearance - moved > enough:
+                return []
+        self._now, self._seen = clearance.nearest(arm.q), q_tree
+        now = self._now
+        if now is None:
+            return []
+        if self.nearest is None or now.clearance < self.nearest.clearance:
+            self.nearest, self.nearest_at = now, arm.t
+        was_near, self._is_near = self._is_near, now.clearance < 0.0
+        if not self._is_near or was_near:
+            return []
+        self.collisions += 1
+        margin = f", margin {1e3 * now.margin:g} mm" if now.margin else ""
+        return [f"collision: {now.names}, {now.text}{margin}"]
