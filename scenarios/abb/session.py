@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from scenarios.abb.station import Station
     from twin.abb.controller.controller import Line, VirtualController
     from twin.abb.controller.supervision import Supervision
-    from twin.abb.egm.robot.robot import EgmRobot
+    from twin.abb.egm.robot.session import EgmRobot
     from twin.abb.rws.server import RobotWebServices
     from twin.data.logs.log import Log
     from twin.studies.cell.cell import Cell
