@@ -11,7 +11,7 @@ import pytest
 import controllers
 import scenarios
 import twin
-from scenarios.abb.egm.serving import Served, rows
+from scenarios.abb.session import ServedRobot, robot_rows
 from tests.support.doc_pages import HOUSE, PAGES, blocks, follow, run_in_bash, run_in_process
 from twin.abb.egm import EgmResult, Lateness
 from urdf.facts import TABLES
@@ -132,8 +132,8 @@ def test_egm_guide_shows_every_row_of_the_result_table():
     text = (HOUSE / "docs" / "guides" / "egm.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(text) if "answers taken" in block.text)
     result = EgmResult(sent=1, lateness=Lateness(cycles=1), completed=1, runs=1)
-    served = Served(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_share=np.ones(1))
-    names = list(rows(SimpleNamespace(limit=None), served))
+    served = ServedRobot(result=result, joints=("joint_1",), tau_peak=np.ones(1), tau_share=np.ones(1))
+    names = list(robot_rows(SimpleNamespace(limit=None), served))
     assert len(names) == 7
     table = shown.partition("has ended\n")[2].strip().splitlines()
     assert [re.split(r"\s{3,}", line.strip())[0] for line in table[: len(names)]] == names

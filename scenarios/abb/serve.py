@@ -1,30 +1,226 @@
-"""`irb-twin abb serve`: run programs in RAPID on a virtual controller, for clients of its sockets."""
+"""`irb-twin egm serve` and `irb-twin abb serve`: simulate robots for clients of EGM, or of a controller."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from scenarios.abb.egm.addresses import SIGNALLED, address
+from scenarios.abb.egm.addresses import SIGNALLED, address, addresses, bind_address
 from scenarios.abb.rapid.given import INPUTS
 from scenarios.options import argument, option, output_file, positive, section
-from scenarios.shell.output import Files, console, print_line, print_to_stderr
-from scenarios.shell.parser import Call, Command
+from scenarios.shell.output import Files, apart, console, print_line, print_to_stderr
+from scenarios.shell.parser import Call, Command, count
 from scenarios.shell.settings import LAWS, LawSettings, setup_of
-from twin.abb.egm.wire.channel import Address
+from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
+from twin.abb.egm.wire.channel import HOST, PORT, Address
 from twin.base.errors import WrongUse
 
-FILES = "files"
-SERVICES = "Robot Web Services"
-EGM = "EGM of the programs"
+if TYPE_CHECKING:
+    from scenarios.abb.session import Job, ServedRobot
+
+WIRE, SESSION = "connection", "duration and timing"
+GUIDANCE = "guidance (arguments of EGMAct and EGMRun in RAPID, and system parameters)"
+ROBOT_FILES = "files (with several robots: one log per robot, named after it)"
+NETWORK, SERVICES = "network and files of the programs", "Robot Web Services"
+EGM, FILES = "EGM of the programs", "files"
+"""Headings of the options of both commands."""
+
 LIMIT = 60.0
 """Default limit of the real time for an answer in lockstep, in [s]."""
 
-NETWORK = "network and files of the programs"
+
+class ServeEgm(Command):
+    """Simulate a robot with EGM: send its state every 4 ms, and follow the answers of a client.
+
+    The robot sends first, to the address of its client; the client's answers guide it. The simulation is the
+    closed loop of all scenarios: a controller, drives, and the arm in PyBullet at 1 kHz.
+
+    An instruction EGMRun begins with the first answer of the client. It ends when the arm has been within the
+    convergence window of its reference for CondTime, or with a fault, which has the number and name of the
+    robot controller. After a pause the next instruction begins. MaxSpeedDeviation is 1 deg/s, as in the
+    manual: a motion of 10 degrees takes 10 s by default.
+
+    The exit status is 0; 1 if a run ended with a fault, if not all --runs were completed, or if a file could
+    not be written; 2 for wrong use, a port in use, no client within --wait, or an exceeded --limit. Ctrl-C
+    ends the session with its table, its files and status 130; a second Ctrl-C ends it at once.
+    """
+
+    usage = "irb-twin egm serve [options]"
+    examples = """examples:
+  irb-twin egm serve
+  irb-twin egm serve --max-speed-deviation 60 --ramp-time 0.05 --gui
+  irb-twin egm serve --mode pose --tool 0,0,0.1 --log session.npz
+  irb-twin egm serve --mode path --path seam.csv --drives rigid
+  irb-twin egm serve --robot irb140 irb1600 --to 127.0.0.1:6510 127.0.0.1:6511
+  irb-twin egm serve --lockstep --runs 1 --wait 10 --limit 60 --json session.json
+"""
+    besides = ("controller", "robot", "reference", "close_window")
+
+    robot: tuple[str, ...] = option(
+        ("irb140",),
+        "one or several robots, each by its name or the path of its robot.toml or URDF; several robots run "
+        "in separate processes (default irb140)",
+        "NAME",
+    )
+    controller: str = option("computed_torque", "controller of the arm, as in run", "NAME")
+    start: str | None = option(
+        None,
+        "named initial pose of the arm (default: the zero pose; in pose mode with joint 5 at 30 degrees, "
+        "because a straight wrist is singular; in path mode the start of the path)",
+        "POSE",
+    )
+    to: tuple[Address, ...] = option(
+        (),
+        "address of each robot's client; a robot without an address uses the port after the last one "
+        f"(default {HOST}:{PORT})",
+        "HOST:PORT",
+        read=address,
+        group=WIRE,
+    )
+    bind: Address | None = option(
+        None,
+        "local address that receives the answers, required for a client on another machine; 0.0.0.0 stands "
+        "for all local addresses (default: loopback, which other machines cannot reach, and a free port)",
+        "HOST[:PORT]",
+        read=bind_address,
+    )
+    wait: float | None = option(
+        None,
+        "longest wait for the first answer of an instruction; then the command ends with status 2 "
+        "(default: no limit)",
+        "SECONDS",
+    )
+    lag: float = option(
+        LAG,
+        "delay until an answer acts, beside its cycle, rounded up to whole cycles (default 12: real "
+        "controllers take 10 to 50 ms)",
+        "MS",
+    )
+    duration: float | None = option(
+        None,
+        "end after this time, with --lockstep in virtual time (default: until Ctrl-C)",
+        "SECONDS",
+        group=SESSION,
+    )
+    runs: int | None = option(
+        None,
+        "end after N instructions EGMRun or EGMMove, with or without faults (default: no limit)",
+        "N",
+        read=count,
+    )
+    pause: float = option(1.0, "pause between two instructions (default 1)", "SECONDS")
+    lockstep: bool = option(
+        False,
+        "virtual time: after each message wait for exactly one answer; clock and time-outs count cycles, so "
+        "that two runs are equal to the bit",
+    )
+    limit: float | None = option(
+        None,
+        "with --lockstep: longest real time for an answer; then the command ends with status 2 (default 60)",
+        "SECONDS",
+    )
+    path: Path | None = option(
+        None, "path in path mode: poses over time, as for the scenario pose_path", "FILE.csv", group=GUIDANCE
+    )
+    guidance: GuidanceSettings = section(GuidanceSettings, GUIDANCE)
+    log: Path | None = output_file(
+        ".npz", "write the last two minutes of motion and messages", group=ROBOT_FILES
+    )
+    json: Path | None = output_file(".json", "write the last 1000 events and the values of the table")
+    laws: LawSettings = section(LawSettings, LAWS)
+
+    def run(self, call: Call) -> int:
+        """Serve the robots, write the files and print the results; each `RobotSession` writes its own log."""
+        self._check(call.settings)
+        from scenarios.abb.session import serve_robots, table, write_json
+
+        jobs = self.jobs(call.settings)
+        results, signal = serve_robots(jobs, print_line)
+        files = Files()  # written before printing, which fails on a closed pipe
+        files.write(self.json, partial(write_json, jobs, results))
+        page = console()
+        if any(served.result.sent for served in results):
+            page.print(table(jobs, results))
+        for job, served in zip(jobs, results, strict=True):
+            if served.error:
+                print_to_stderr(f"{job.label}: {served.error}" if len(jobs) > 1 else served.error)
+            if served.unwritten:
+                print_to_stderr(served.unwritten)
+            elif job.log is not None and served.result.sent:
+                page.print(f"wrote {job.log}", soft_wrap=True)
+        complete = files.name(page)
+        if signal:
+            return SIGNALLED + signal
+        if any(served.refused for served in results):
+            return 2
+        return 0 if complete and all(map(passed, jobs, results)) else 1
+
+    def _check(self, settings: dict[str, Any]) -> None:
+        """Check the combination of the options.
+
+        Raises:
+            WrongUse, ValueError: an option is invalid or conflicts with another.
+        """
+        mode = self.guidance.mode
+        if mode == "path" and self.path is None:
+            raise WrongUse("--mode path requires --path FILE.csv")
+        if mode != "path" and self.path is not None:
+            raise WrongUse(f"--path requires --mode path, the mode is {mode}")
+        if mode == "path" and self.start is not None:
+            raise WrongUse("--start is not valid in path mode: the robot starts at the start of the path")
+        for value, what in ((self.duration, "duration"), (self.wait, "--wait"), (self.limit, "--limit")):
+            if value is not None:
+                positive(value, what, "s")
+        if not 0.0 <= self.pause < float("inf"):
+            raise WrongUse(f"--pause {self.pause:g}: expected 0 s or more")
+        _check_lockstep(self.lockstep, self.limit, settings)
+        if self.bind is not None and self.bind.port and len(self.robot) > 1:
+            raise WrongUse(f"--bind {self.bind}: several robots cannot share a port; omit the port")
+
+    def jobs(self, settings: dict[str, Any]) -> list[Job]:
+        """Return one job per robot, with the settings of arm and control loop.
+
+        Raises:
+            TwinError, ValueError, WrongUse: a job is invalid.
+        """
+        from scenarios.abb.session import Job
+        from twin.abb.egm import SessionPlan
+
+        to = addresses(self.to, self.robot)
+        labels, logs = list(self.robot), [self.log] * len(to)
+        if len(to) > 1:
+            labels = [f"{name}:{client.port}" for name, client in zip(self.robot, to, strict=True)]
+            logs = logs if self.log is None else list(apart(self.log, [(label,) for label in labels]))
+        plan = SessionPlan(self.runs, self.pause, self.wait, self.lag, self.duration)
+        limit = (self.limit or LIMIT) if self.lockstep else None
+        setups = [setup_of(settings | {"robot": robot}, self.controller, self.laws) for robot in self.robot]
+        return [
+            Job(
+                label, setup, self.guidance, client, plan, bind=self.bind, start=self.start,
+                path=self.path, limit=limit, log=log,
+            )
+            for label, setup, client, log in zip(labels, setups, to, logs, strict=True)
+        ]  # fmt: skip
+
+
+def passed(job: Job, served: ServedRobot) -> bool:
+    """Return whether a robot completed all requested runs without a fault and its log was written."""
+    done = job.plan.runs is None or served.result.completed == job.plan.runs
+    return done and not (served.error or served.result.faults or served.unwritten)
+
+
+def _check_lockstep(lockstep: bool, limit: float | None, settings: dict[str, Any]) -> None:
+    """Raise `WrongUse` for a limit without lockstep, or a window with it."""
+    if limit is not None and not lockstep:
+        raise WrongUse("--limit requires --lockstep")
+    if lockstep and settings.get("gui", False):
+        raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
 
 
 class ServeAbb(Command):
@@ -150,10 +346,7 @@ class ServeAbb(Command):
         for value, what in ((self.duration, "duration"), (self.limit, "--limit")):
             if value is not None:
                 positive(value, what, "s")
-        if self.limit is not None and not self.lockstep:
-            raise WrongUse("--limit requires --lockstep")
-        if self.lockstep and call.settings.get("gui", False):
-            raise WrongUse("--gui requires real time: it cannot be combined with --lockstep")
+        _check_lockstep(self.lockstep, self.limit, call.settings)
         station = self._station()
         settings = {"drives": station.drives or "rigid", **call.settings}
         setup = setup_of(
@@ -164,7 +357,7 @@ class ServeAbb(Command):
 
     def _serve(self, station: Any, setup: Any, client: Sequence[str], fresh: str) -> int:
         from scenarios.abb.rapid.check import limits_of
-        from scenarios.abb.serving import Serving, log_settings, rows
+        from scenarios.abb.session import Serving, log_settings, rows
         from scenarios.report.documents import plain_table
         from scenarios.running.provenance import stamped
         from scenarios.setup import named_pose
@@ -172,7 +365,6 @@ class ServeAbb(Command):
         from twin.abb.egm.robot.exchange import Lockstep
         from twin.abb.rapid.recorder import Operator
         from twin.abb.rapid.signals import input_values
-        from twin.studies.cell.cell import load_cell
 
         try:
             inputs = input_values(self.inputs or "")
@@ -192,10 +384,9 @@ class ServeAbb(Command):
         services = self._services(station, home)
         start = None if self.start is None else named_pose(setup.load_robot(), self.start)
         starts = station.start == "auto" or (station.start is None and services is None)
-        cell = station.cell_file(self.cell)
         serving = Serving(
             station, setup, print_line, client, self.duration, start, given,
-            None if cell is None else load_cell(cell), self.supervise, services=services, starts=starts,
+            station.surroundings(self.cell), self.supervise, services=services, starts=starts,
         )  # fmt: skip
         if self.commands or (not client and sys.stdin is not None and sys.stdin.isatty()):
             serving.client_input = subprocess.DEVNULL
@@ -204,9 +395,8 @@ class ServeAbb(Command):
             served = serving.serve()
         files, page, log = Files(), console(), served.log
         if log is not None:
-            files.write(
-                self.log, lambda draft: stamped(log, log_settings(serving.setup, self.file)).save(draft)
-            )
+            settings = log_settings(serving.setup, {"station": self.file})
+            files.write(self.log, lambda draft: stamped(log, settings).save(draft))
         page.print(plain_table([[name, value] for name, value in rows(served).items()]))
         for sentence in (*(f"FAULT {name}: {fault}" for name, fault in served.faults), served.error):
             if sentence:
@@ -220,8 +410,7 @@ class ServeAbb(Command):
         return 0 if complete and served.is_good else 1
 
     def _read_commands(self, serving: Any) -> None:
-        from scenarios.abb.background import RunningController
-        from scenarios.abb.commands import Commands, read_commands
+        from scenarios.abb.background import Commands, RunningController, read_commands
 
         running = RunningController(serving, serving.ready.result())
         read_commands(Commands(running, serving.stopping.set), print_line)
@@ -254,8 +443,6 @@ class ServeAbb(Command):
         return start
 
     def _station(self) -> Any:
-        from dataclasses import replace
-
         from scenarios.abb.station import Station
 
         if self.file is None and not self.load:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from twin.abb.controller.execution import TaskSettings
     from twin.abb.controller.machine import Network
     from twin.abb.rapid.signals import Signals
+    from twin.studies.cell.cell import Cell
 
 KINDS = "NORMAL", "STATIC", "SEMISTATIC"
 SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
@@ -122,9 +123,12 @@ class Station:
                 found.connections.setdefault(one["follows"].lower(), []).append(follower)
         return found
 
-    def cell_file(self, given: Path | None) -> Path | None:
-        """Return the file of what stands around the arm: that of a user, or of the station, or None."""
-        return given or (None if self.cell is None else self.folder / self.cell)
+    def surroundings(self, given: Path | None) -> Cell | None:
+        """Return what stands around the arm, from the file of a user or of the station; None without one."""
+        from twin.studies.cell.cell import load_cell
+
+        file = given or (None if self.cell is None else self.folder / self.cell)
+        return None if file is None else load_cell(file)
 
     @property
     def outputs(self) -> dict[str, str]:

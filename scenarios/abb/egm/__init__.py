@@ -22,12 +22,12 @@ EGM = Commands(
     "irb-twin egm COMMAND [options]",
     EXAMPLES,
     {
-        "serve": ("abb.egm.serve:Serve", "simulate a robot that EGM clients guide"),
+        "serve": ("abb.serve:ServeEgm", "simulate a robot that EGM clients guide"),
         "mirror": (
-            "abb.egm.listen:MirrorRobot",
+            "abb.egm.robot_streams:MirrorRobot",
             "compare a robot with its model: expected and reported torques, payload, alarm",
         ),
-        "record": ("abb.egm.listen:Record", "record the messages of a robot as a log"),
-        "replay": ("abb.egm.log_replay:Replay", "send a log to a robot as its client"),
+        "record": ("abb.egm.robot_streams:Record", "record the messages of a robot as a log"),
+        "replay": ("abb.egm.robot_streams:Replay", "send a log to a robot as its client"),
     },
 )

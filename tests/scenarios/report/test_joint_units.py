@@ -14,7 +14,7 @@ from tests.support.example_logs import made_log, made_up_task, rendered
 from tests.support.small_robots import SOUND
 from twin.abb.egm.mirror.mirror import Mirror
 from twin.abb.egm.mirror.recording import StreamLog
-from twin.abb.egm.robot.robot import EgmRobot
+from twin.abb.egm.robot.session import EgmRobot
 from twin.base.errors import EgmError, LimitError
 from twin.physics.control.signals import divergence_message
 from twin.physics.robot.limits import check_position, violations

@@ -12,8 +12,8 @@ from .mirror.recording import Recording as Recording
 from .mirror.recording import StreamLog as StreamLog
 from .robot.exchange import Lateness as Lateness
 from .robot.exchange import virtual_time as virtual_time
-from .robot.robot import EgmRobot as EgmRobot
 from .robot.session import EgmResult as EgmResult
+from .robot.session import EgmRobot as EgmRobot
 from .robot.session import EgmState as EgmState
 from .robot.session import Event as Event
 from .robot.session import SessionPlan as SessionPlan

@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from scenarios.abb.background import serving
-from scenarios.abb.commands import WORDS, Commands
+from scenarios.abb.background import WORDS, Commands, serving
 from scenarios.shell.command_line import main
 from twin.base.errors import RapidError, TwinError
 
