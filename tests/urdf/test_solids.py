@@ -11,9 +11,9 @@ import scenarios.templates
 import twin
 from tests.support.refusals import refused
 from twin.physics.robot.link_shapes import body_of_mesh
-from urdf import build, decimal_math, stl
+from urdf import build, decimal_math
 from urdf.schema import FactsError
-from urdf.solids import bulk
+from urdf.solids import bulk, solid_of_mesh
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact for polynomials up to degree 7
 
@@ -146,7 +146,7 @@ def test_integrals_agree_with_those_of_the_other_computation(tmp_path):
     trimesh.util.concatenate([mesh((0.5, -0.1, 0.7, 0.5)), ball]).export(tmp_path / "part.stl")
     rounded = trimesh.load(tmp_path / "part.stl", process=False)
     body = body_of_mesh(np.array(rounded.vertices), np.array(rounded.faces), "part.stl")
-    volume, com, inertia = stl.solid(tmp_path / "part.stl", "m")
+    volume, com, inertia = solid_of_mesh(tmp_path / "part.stl", "m")
     assert volume == pytest.approx(body.volume, rel=1e-13)
     np.testing.assert_allclose(com, body.com, rtol=0, atol=1e-14)
     places = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
@@ -155,17 +155,17 @@ def test_integrals_agree_with_those_of_the_other_computation(tmp_path):
     inverted = rounded.copy()
     inverted.invert()
     inverted.export(tmp_path / "inverted.stl")
-    np.testing.assert_allclose(stl.solid(tmp_path / "inverted.stl", "m")[2], inertia, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(solid_of_mesh(tmp_path / "inverted.stl", "m")[2], inertia, rtol=0, atol=1e-14)
 
 
 def test_mesh_that_is_no_solid_is_rejected(tmp_path):
     def solid(name, content):
         (tmp_path / name).write_bytes(content)
-        return lambda: stl.solid(tmp_path / name, "m")
+        return lambda: solid_of_mesh(tmp_path / name, "m")
 
     short, flat = b"solid part\nvertex 1 2 3\nendsolid", b" ".join([*CORNERS, *CORNERS[::-1]])
     refused(
-        (lambda: stl.solid(tmp_path / "none.stl", "m"), "cannot read the mesh .*none.stl: No such file"),
+        (lambda: solid_of_mesh(tmp_path / "none.stl", "m"), "cannot read the mesh .*none.stl: No such file"),
         (solid("short.stl", short), "short.stl is no STL file with triangles"),
         (solid("open.stl", b" ".join(CORNERS)), "open.stl is not closed: [1-3] edges belong"),
         (solid("flat.stl", flat), "flat.stl encloses no volume"),

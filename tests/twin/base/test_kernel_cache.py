@@ -14,7 +14,7 @@ import pytest
 from numba.extending import is_jitted
 
 from tests.support.forks import NUMBA, Fork
-from twin.base import atomic_file, jit, verified_cache
+from twin.base import atomic_file, jit
 from twin.base.jit import compiled, imported
 from twin.physics.control.control_law import is_compiled
 from twin.physics.rotations.rotations import rigidity_error
@@ -36,7 +36,7 @@ def test_a_change_in_a_file_that_is_called_is_noticed(tmp_path):
         package.mkdir()
         (package / "__init__.py").write_text("")
     base, rotations, laws = (tmp_path / name for name in names if name not in ("twin", "twin/physics"))
-    for module in (jit, verified_cache, atomic_file):
+    for module in (jit, atomic_file):
         shutil.copy(module.__file__, base)
     (rotations / "middle.py").write_text(MIDDLE)
     (laws / "outer.py").write_text(OUTER)
@@ -127,7 +127,7 @@ def test_a_module_is_written_once_for_all_processes_and_only_what_is_compiled_is
     monkeypatch.setattr(jit, "on_compiling", told.append)
     for expected in ([True, False], []):
         sys.modules.pop("irb_twin_once", None)
-        verified_cache.verified_cache.cache_clear()  # as another process
+        jit.verified_cache.cache_clear()  # as another process
         module = imported("irb_twin_once", lambda: next(texts))
         assert module.twice(21.0) == 42.0
         assert told == expected
@@ -170,10 +170,10 @@ def test_code_that_other_users_can_write_is_not_run_and_one_warning_says_what_to
     text, lstat = TEXT if level == LEVELS[-1] else "value = {}\n", Path.lstat
 
     def as_a_new_process(value):
-        for forget in (jit._folder, verified_cache.verified_cache):
+        for forget in (jit._folder, jit.verified_cache):
             forget.cache_clear()
         sys.modules.pop("irb_twin_mine", None)
-        monkeypatch.setattr(verified_cache, "_faults", [])
+        monkeypatch.setattr(jit, "_faults", [])
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
             module = imported("irb_twin_mine", lambda: text.format(value))

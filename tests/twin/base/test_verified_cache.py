@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from twin.base.verified_cache import ABANDONED_AFTER, LIST, VerifiedCache, write
+from twin.base.jit import ABANDONED_AFTER, LIST, VerifiedCache, write
 
 WRITTEN = {"a.nbc": b"first", "b.nbi": b"second"}
 
