@@ -94,7 +94,7 @@ class Move:
         duration: time of the move in s (`\T`), None if the speed counts.
         settings: settings of the motion.
         routine: name of the routine with the instruction.
-        triggers: what happens on the way on a live controller, see `twin.abb.triggers.Trigger`.
+        triggers: what happens on the way on a live controller, see `twin.abb.controller.motion.Trigger`.
     """
 
     file: str

@@ -5,7 +5,7 @@ Python clients register a file `egm.proto` in the process-wide default pool, whe
 fails.  The wire format contains no names, so the names here may differ from ABB's.
 
 Source: ABB, Application manual Externally Guided Motion, 3HAC073318-001 Rev K, and the field numbers of
-public clients; `tests/egm/test_schema.py` compares them.
+public clients; `tests/twin/abb/egm/test_schema.py` compares them.
 """
 
 from typing import Any
