@@ -159,12 +159,12 @@ def house(path):
         panel.text(0.1, level + 0.35, wing, va="center", weight="bold", size=12)
         panel.text(1.1, level + 0.35, textwrap.fill(", ".join(rooms), 62), va="center", size=8)
         for below, other in enumerate(wings[:level]):
-            x, number = 5.6 + 0.5 * (4 - level) + 0.22 * below, counts[wing, other]
+            x, number = 5.6 + 0.8 * (4 - level) + 0.22 * below, counts[wing, other]
             if number:
                 style = {"arrowstyle": "->", "lw": 0.5 + number / 120, "color": "#555555"}
                 panel.annotate("", (x, below + 0.6), (x, level + 0.1), arrowprops=style)
                 panel.text(x, level + 0.12, f"{number}", size=7, ha="center")
-    panel.set(xlim=(-0.1, 8.2), ylim=(-0.1, 4.8))
+    panel.set(xlim=(-0.1, 8.4), ylim=(-0.1, 4.8))
     panel.set_axis_off()
     figure.savefig(path, dpi=110)
 
