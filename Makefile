@@ -11,7 +11,7 @@ INSTALL = PIP_COMPILE=0 PYTHONWARNINGS="ignore:Editable installation" $(BIN)/pyt
 .PHONY: run test quick mutants published docs fuzz lint bench clean
 
 run: $(VENV)/.run  ## follow the thesis' poses under computed torque and PD, side by side
-	@echo "3 of 3: running pose_path (some 20 s, of which 15 s are for compiling once)"
+	@echo "3 of 3: running pose_path (some 25 s, of which 19 s are for compiling once)"
 	$(BIN)/irb-twin run pose_path --controller computed_torque pd --picture pose_path.png
 
 # Several tests run at once, so BLAS uses one thread.

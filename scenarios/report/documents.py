@@ -1,4 +1,4 @@
-"""What reports are made of: JSON documents, and tables for the terminal."""
+"""Parts of reports: JSON documents, and tables for the terminal."""
 
 import json
 import math

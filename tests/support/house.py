@@ -1,4 +1,4 @@
-"""What the files of the project import, and which files a command enters."""
+"""Imports of the project's files, and the files that a command enters."""
 
 import ast
 import os

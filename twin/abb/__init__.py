@@ -1,4 +1,4 @@
-"""What ABB's controllers speak: RAPID, EGM, a virtual controller, Robot Web Services."""
+"""Languages and protocols of ABB's controllers: RAPID, EGM, a virtual controller, Robot Web Services."""
 
 from importlib.util import find_spec
 

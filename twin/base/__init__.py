@@ -1,4 +1,4 @@
-"""What every room uses: errors, checks of arrays, compilation, processes, files, plugins."""
+"""Tools of every room: errors, checks of arrays, compilation, processes, files, plugins."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What a notebook shows: figures of matplotlib, and pages of HTML."""
+"""Contents of a notebook: figures of matplotlib, and pages of HTML."""
 
 import io
 from collections.abc import Callable

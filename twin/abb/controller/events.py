@@ -1,4 +1,4 @@
-"""What happens in a controller: its events and their log, lines of text, and messages of programs."""
+"""Events of a controller and their log, lines of text, and messages of programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log says about its samples beside their numbers: payloads that change, and lines of a program.
+"""Annotations of a log's samples: payloads that change, and lines of a program.
 
 A log has one robot.  If the payload changes during a run, `Log.payloads` states it.  Equations of motion
 apply to the parts of the log, see `twin.logs.parts`.
