@@ -30,7 +30,7 @@ if shared_folder() is None:
     DESELECTED["shared"] = "they need the measured data in ../shared/data, which does not exist"
 
 FIRST = (
-    "test_scenarios", "test_fuzz", "test_damaged_kernels", "test_wheel_project", "test_docs_build",
+    "test_scenarios", "test_fuzz", "test_jit", "test_wheel_project", "test_docs_build",
     "test_model_check", "test_symbolic",
 )  # fmt: skip
 """Modules that run first, in this order.
