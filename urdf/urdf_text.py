@@ -19,8 +19,8 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from urdf import decimal_math
-from urdf.facts import digest
-from urdf.schema import UNITS, FactsError, Joint, tree
+from urdf.facts import Joint, digest, tree
+from urdf.schema import UNITS, FactsError
 from urdf.solids import Bulk, bulk, masses
 
 QUARTER_TURNS = {0: (1, 0), 90: (0, 1), 180: (-1, 0), 270: (0, -1)}  # angle in [deg] -> cosine, sine

@@ -9,8 +9,8 @@ import twin
 from tests.support.refusals import edits_refused
 from twin.base.errors import RobotError
 from urdf import build, dh_facts
-from urdf.facts import check, read
-from urdf.schema import FactsError, Joint, tomllib, tree
+from urdf.facts import Joint, check, read, tree
+from urdf.schema import FactsError, tomllib
 
 COMMITTED = build.HERE
 ROBOTS = ("irb140", "irb1400", "irb1600")
