@@ -136,8 +136,11 @@ def _function_cache() -> Callable[[Callable[..., Any], Path], object]:
         def __init__(self, function: Callable[..., Any], folder: Path) -> None:
             self._py_func, self._cache_path = function, str(folder)
 
-        def _file(self, signature: Any, codegen: Any) -> Path:
-            function, key = self._py_func, self._index_key(signature, codegen)
+        def _file(self, signature: Any, codegen: Any) -> Path | None:
+            """Return the file of a signature, or `None` if it contains a function, named by its address."""
+            function, key = self._py_func, repr(self._index_key(signature, codegen))
+            if " at 0x" in key:
+                return None
             place = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
             version = (numba.__version__, sys.implementation.cache_tag)
             digest = hashlib.sha256(repr((place, version, key)).encode()).hexdigest()
@@ -145,14 +148,15 @@ def _function_cache() -> Callable[[Callable[..., Any], Path], object]:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             target_context.refresh()
-            content = read(self._file(sig, target_context.codegen()))
-            if content is None:
+            path = self._file(sig, target_context.codegen())
+            if path is None or (content := read(path)) is None:
                 return None
             return compiler.CompileResult._rebuild(target_context, *pickle.loads(content))
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            if not data.library.has_dynamic_globals:  # these are addresses of this process
-                write(self._file(sig, data.codegen), serialize.dumps(data._reduce()))
+            path = self._file(sig, data.codegen)
+            if path is not None and not data.library.has_dynamic_globals:  # addresses of this process
+                write(path, serialize.dumps(data._reduce()))
 
     return FunctionCache
 

@@ -267,6 +267,16 @@ def test_a_module_is_written_once_for_all_processes_and_only_what_is_compiled_is
     assert not told, "a function of the user"
 
 
+APPLY = "from twin.base.jit import cached_njit\n@cached_njit()\ndef apply(f, x):\n    return f(x)\n"
+
+
+def test_machine_code_with_the_function_of_an_argument_is_not_stored(kernels_folder):
+    """Another function may have its address in the next process."""
+    apply = imported("irb_twin_apply", lambda: APPLY).apply
+    assert [apply(compiled(twice), 3.0), apply(compiled(lambda x: x - 1.0), 3.0)] == [6.0, 2.0]
+    assert not list(kernels_folder.rglob("*.nbc"))
+
+
 def aged(path, seconds):
     at = time.time() - seconds
     os.utime(path, (at, at))
