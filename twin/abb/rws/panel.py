@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 
-from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
+from twin.abb.rws.cabinet import DOMAINS, Cabinet, Fields, Route, shown
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
 TURNING_ON = 1.0
@@ -15,13 +16,11 @@ STOPPING = 0.5
 """Longest time in [s] that a move of the program pointer waits for an arm that stops."""
 
 MOTORS = "motoron", "motoroff"
-MODES = "AUTO", "MANR", "MANF"
+MODES = {"AUTO": "AUTO", "MANR": "MANR", "MANF": "MANF", "auto": "AUTO", "man": "MANR", "manf": "MANF",
+         "manfs": "MANF"}  # fmt: skip
+"""Modes by the names that clients give them."""
+
 CYCLES = "once", "forever", "asis"
-
-
-def _one(kind: str, **fields: str) -> Answer:
-    title = kind.partition("-")[2]
-    return Answer([Item(kind, title, {name.replace("_", "-"): value for name, value in fields.items()})])
 
 
 def ctrlstate(cabinet: Cabinet) -> str:
@@ -62,7 +61,7 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
     return DONE
 
 
-def _checked(request: Request, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+def _checked(request: Request, name: str, known: Collection[str], default: str | None = None) -> str:
     value = request.given(name, default)
     if value not in known:
         raise Refused(Condition.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
@@ -71,7 +70,7 @@ def _checked(request: Request, name: str, known: tuple[str, ...], default: str |
 
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
-    mode = _checked(request, "opmode", MODES)
+    mode = MODES[_checked(request, "opmode", MODES)]
     if mode != cabinet.controller.execution.mode:
         cabinet.controller.execution.mode = mode
         cabinet.controller.stop()
@@ -92,9 +91,9 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
     return DONE
 
 
-def _execution(cabinet: Cabinet, request: Request) -> Answer:
+def _execution(cabinet: Cabinet, request: Request) -> Fields:
     cycle = "forever" if cabinet.controller.execution.forever else "once"
-    return _one("rap-execution", ctrlexecstate=ctrlexecstate(cabinet), cycle=cycle)
+    return {"ctrlexecstate": ctrlexecstate(cabinet), "cycle": cycle}
 
 
 def _start(cabinet: Cabinet, request: Request) -> Answer:
@@ -181,14 +180,16 @@ def _asked(cabinet: Cabinet, request: Request) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "rw/panel/ctrlstate", lambda c, r: _one("pnl-ctrlstate", ctrlstate=ctrlstate(c)),
+    shown("rw/panel/ctrlstate", "pnl-ctrlstate", lambda c, r: {"ctrlstate": ctrlstate(c)},
           path_2="rw/panel/ctrl-state"),
     Route("POST", "rw/panel/ctrlstate", _set_ctrlstate, "setctrlstate", "rw/panel/ctrl-state"),
-    Route("GET", "rw/panel/opmode", lambda c, r: _one("pnl-opmode", opmode=opmode(c))),
+    shown("rw/panel/opmode", "pnl-opmode", lambda c, r: {"opmode": opmode(c)}),
+    Route("POST", "rw/panel/opmode", _set_opmode),
     Route("POST", "rw/panel/opmode", _set_opmode, "setopmode", "rw/panel/opmode"),
-    Route("GET", "rw/panel/speedratio", lambda c, r: _one("pnl-speedratio", speedratio=speedratio(c))),
+    shown("rw/panel/speedratio", "pnl-speedratio", lambda c, r: {"speedratio": speedratio(c)}),
     Route("POST", "rw/panel/speedratio", _set_speedratio, "setspeedratio", "rw/panel/speedratio"),
-    Route("GET", "rw/rapid/execution", _execution),
+    shown("rw/panel/coldetstate", "pnl-coldetstate", lambda c, r: {"coldetstate": "INIT"}),
+    shown("rw/rapid/execution", "rap-execution", _execution),
     Route("POST", "rw/rapid/execution", _start, "start"),
     Route("POST", "rw/rapid/execution", _stop, "stop"),
     Route("POST", "rw/rapid/execution", _to_main, "resetpp", waits=True),

@@ -41,6 +41,9 @@ LOOKING = 5e-4
 MOST_EVENTS, MOST_SUBSCRIPTIONS, MOST_RESOURCES = 1000, 200, 1000
 """Largest numbers: events that wait for a client, subscriptions, and resources of one (ours)."""
 
+STRICT_SUBSCRIPTIONS = 2
+"""Largest number of subscriptions of a client of a controller (ABB's reference)."""
+
 
 @dataclass
 class Watched:
@@ -145,6 +148,37 @@ class Subscriptions:
     def add(self, session: str, form: Sequence[tuple[str, str]]) -> Subscription:
         """Return a new subscription of the resources of a form.
 
+        The oldest one without a websocket ends where there are too many: clients forget them.
+
+        Raises:
+            Refused: a resource is unknown, or there are too many.
+        """
+        if self._cabinet.strict and [one.session for one in self.all].count(session) >= STRICT_SUBSCRIPTIONS:
+            raise Refused(Condition.LIMIT, f"a client has {STRICT_SUBSCRIPTIONS} subscriptions already")
+        watched = self._watched(form)
+        closed = [one for one in self.all if not one.is_open]
+        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            if not closed:
+                raise Refused(Condition.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
+            self.remove(closed[0])
+        new = Subscription(next(self._numbers), session, watched)
+        self._subscriptions[new.number] = new
+        self._wake.set()
+        return new
+
+    def extend(self, one: Subscription, form: Sequence[tuple[str, str]]) -> None:
+        """Add the resources of a form to a subscription.
+
+        Raises:
+            Refused: a resource is unknown, or there are too many.
+        """
+        new = self._watched(form)
+        paths = {each.path for each in new}
+        one.watched = [*(each for each in one.watched if each.path not in paths), *new]
+
+    def _watched(self, form: Sequence[tuple[str, str]]) -> list[Watched]:
+        """Return the resources of a form, as they are now.
+
         Raises:
             Refused: a resource is unknown, or there are too many.
         """
@@ -159,12 +193,7 @@ class Subscriptions:
                 one.begin()
             return found
 
-        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-            raise Refused(Condition.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
-        new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
-        self._subscriptions[new.number] = new
-        self._wake.set()
-        return new
+        return self._cabinet.call(watched)
 
     @property
     def all(self) -> list[Subscription]:
@@ -247,7 +276,7 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
     if parts == ("rw", "rapid", "execution"):
         return Watched(path, "rap-ctrlexecstate-ev", "ctrlexecstate", lambda: panel.ctrlexecstate(cabinet))
     if parts[:3] == ("rw", "iosystem", "signals") and len(parts) > 3:
-        name = signal_name(cabinet, parts[-1])
+        name = signal_name(cabinet, "/".join(parts[3:]))
         values = controller.signals.values
         return Watched(path, "ios-signalstate-ev", "lvalue", lambda: values.get(name, 0.0), signal_text)
     if parts[:3] == ("rw", "rapid", "symbol") and "RAPID" in parts:
@@ -262,7 +291,7 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
     if parts[:2] == ("rw", "elog"):
         return WatchedLog(
-            "/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.execution.events.last.number
+            "/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.execution.events.count
         )
     if parts[:2] == ("rw", "dipc") and len(parts) == 3:
         queue = queue_at(cabinet, parts[2])
