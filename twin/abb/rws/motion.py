@@ -57,9 +57,8 @@ def _pose(cabinet: Cabinet, request: Request) -> list[str]:
     _check_unit(request)
     coordinate = request.query.get("coordinate", "").lower()
     if coordinate not in COORDINATES:
-        raise Refused(
-            Condition.ARGUMENT, f"coordinate: expected Base, World, Tool or Wobj, got {coordinate!r}"
-        )
+        expected = "expected Base, World, Tool or Wobj"
+        raise Refused(Condition.ARGUMENT, f"coordinate: {expected}, got {coordinate!r}")
 
     def state() -> tuple[np.ndarray, Record, Record]:
         tool = _frame(cabinet, request, "tool", "tooldata", "tool0")
@@ -175,13 +174,12 @@ def _check_writable(cabinet: Cabinet, name: str, value: bool = True) -> None:
     signals = cabinet.controller.signals
     table = {"access": "Default", **signals.tables.get(name, {})}
     level = f'its access level is {table["access"]}: remote clients write signals with access = "All"'
-    blocked = "it is an input that is not simulated: set its lstate to simulated before"
     is_input = signals.types.get(name) in INPUTS and not cabinet.simulated.get(name)
     for holds, condition, reason in (
         (table["access"] != "All", Condition.REJECTED, level),
         ("state" in table, Condition.REJECTED, f"it is the state {table.get('state')} of the controller"),
         ("follows" in table, Condition.FOLLOWS_ANOTHER, f"it follows {table.get('follows')}"),
-        (value and is_input, Condition.NOT_SIMULATED_INPUT, blocked),
+        (value and is_input, Condition.NOT_SIMULATED_INPUT, "it is an input whose lstate is not simulated"),
     ):
         if cabinet.strict and holds:
             _refuse(cabinet, condition, f"{name} is not written: {reason}")
@@ -209,7 +207,7 @@ KEYS = "name", "device", "network", "category", "type", "lstate"
 
 
 def _found(items: list[Item], wanted: Mapping[str, str]) -> list[Item]:
-    """Return the items with a part of a name, and with other values, that clients search; `name2` narrows it."""
+    """Return the items with a part of a name and other values that a client searches; `name2` narrows it."""
 
     def has(item: Item, key: str, value: str) -> bool:
         network, device, *_ = item.title.split("/") if "/" in item.title else ("", "")

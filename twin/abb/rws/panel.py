@@ -141,9 +141,8 @@ def _to_main(cabinet: Cabinet, request: Request) -> Answer:
 def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
     domain = request.part.get("domain")
     if domain is not None and domain not in DOMAINS:
-        raise Refused(
-            Condition.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404
-        )
+        expected = f"expected one of {', '.join(DOMAINS)}"
+        raise Refused(Condition.ARGUMENT, f"mastership: {expected}, got {domain!r}", 404)
     return DOMAINS if domain is None else (domain,)
 
 
@@ -169,10 +168,8 @@ def _user(cabinet: Cabinet, request: Request) -> Answer:
     return Answer([item], status=201, headers={"Location": f"{request.address}/users/1"})
 
 
-def _rmmp(cabinet: Cabinet, request: Request) -> Answer:
-    """Answer the poll for a grant, which an operator gives here at once."""
-    fields = {"userid": "1", "alias": "", "location": "", "application": "", "privilege": "modify"}
-    return Answer([Item("user-rmmp-poll", "rmmp", fields | {"status": "GRANTED"})])
+RMMP = {"userid": "1", "alias": "", "location": "", "application": "", "privilege": "modify"}
+"""Grant that an operator gives at once."""
 
 
 def _asked(cabinet: Cabinet, request: Request) -> Answer:
@@ -195,12 +192,10 @@ ROUTES = (
     Route("POST", "rw/rapid/execution", _to_main, "resetpp", waits=True),
     Route("POST", "rw/rapid/execution", _cycle, "setcycle", "rw/rapid/execution/cycle"),
     Route("POST", "rw/mastership", _request_mastership),
-    Route("POST", "rw/mastership", _request_mastership, "request"),
-    Route("POST", "rw/mastership/{domain}", _request_mastership, "request"),
-    Route("POST", "rw/mastership", _release_mastership, "release"),
-    Route("POST", "rw/mastership/{domain}", _release_mastership, "release"),
+    *(Route("POST", f"rw/mastership{end}", run, action) for end in ("", "/{domain}")
+      for run, action in ((_request_mastership, "request"), (_release_mastership, "release"))),
     Route("POST", "users", _user),
     Route("POST", "users/rmmp", _asked),
     Route("POST", "users/rmmp", lambda c, r: DONE, "cancel"),
-    Route("GET", "users/rmmp/poll", _rmmp),
+    shown("users/rmmp/poll", "user-rmmp-poll", lambda c, r: {**RMMP, "status": "GRANTED"}),
 )  # fmt: skip

@@ -52,10 +52,6 @@ def _task(cabinet: Cabinet, task: Task) -> Fields:
     }  # fmt: skip
 
 
-def _tasks(cabinet: Cabinet, request: Request) -> dict[str, Fields]:
-    return {one.settings.name: _task(cabinet, one) for one in cabinet.controller.tasks.values()}
-
-
 def _first(task: Task) -> tuple[str, int]:
     """Return file and line of the first statement of a task.
 
@@ -104,11 +100,6 @@ def _program(cabinet: Cabinet, request: Request) -> Answer:
 def _task_motion(cabinet: Cabinet, request: Request) -> Answer:
     _task_of(cabinet, request)
     return Answer([Item(f"rapid-{one}-li", one) for one in ("robtarget", "jointtarget", "mechunit")], page=9)
-
-
-def _task_changes(cabinet: Cabinet, request: Request) -> Fields:
-    count = str(_task_of(cabinet, request).changes)
-    return {"change-count": count, "struc-change-count": count}
 
 
 def _activate(on: bool) -> Any:
@@ -194,8 +185,6 @@ def _module(cabinet: Cabinet, request: Request) -> Answer:
     module = _module_of(task, request.part["module"])
     if request.query.get("resource") == "module-text":
         return _module_text(cabinet, request)
-    if "startrow" in request.query:
-        return _module_range(cabinet, request)
     attribute = "sysmod" if "SYSMODULE" in module.attributes else "none"
     fields = {"modname": module.name, "filename": Path(module.file).name, "attribute": attribute}
     return Answer([Item("rap-module", f"{task.settings.name}/{module.name}", fields)])
@@ -207,19 +196,6 @@ def _module_text(cabinet: Cabinet, request: Request) -> Answer:
     fields = {"change-count": str(task.changes), "module-length": str(len(text))}
     fields["module-text"] = quote(text) if cabinet.version == 1 else text
     return Answer([Item("rap-module-text", "moduletext", fields)])
-
-
-def _module_range(cabinet: Cabinet, request: Request) -> Answer:
-    """Return a part of a module's text; rows and columns begin with 1, and the last ones belong to it."""
-    module = _module_of(_task_of(cabinet, request), request.part["module"])
-    lines, names = module.text.splitlines(), ("startrow", "startcol", "endrow", "endcol")
-    given = [request.query.get(name, "") for name in names]
-    first, left, last, right = (int(one) if one.isascii() and one.isdigit() else 0 for one in given)
-    if not (1 <= first <= last <= len(lines) and left and right):
-        raise Refused(Condition.ARGUMENT, f"{', '.join(names)}: {', '.join(given)} is not within the text")
-    text = "\n".join(lines[first - 1 : last])
-    text = text[left - 1 : len(text) - len(lines[last - 1]) + right]
-    return Answer([Item("rap-mod-text", "pgm_txt", {"text": quote(text) if cabinet.version == 1 else text})])
 
 
 def _module_changes(cabinet: Cabinet, request: Request) -> Fields:
@@ -282,9 +258,8 @@ def symbol(cabinet: Cabinet, path: str) -> Symbol:
         is_there = one.module.name.lower() == module if module else one.declaration.scope != "LOCAL"
         if is_there and one.declaration.name.lower() == name:
             return one
-    raise Refused(
-        Condition.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}"
-    )
+    sentence = f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}"
+    raise Refused(Condition.NO_SYMBOL, sentence)
 
 
 def _data(cabinet: Cabinet, request: Request) -> Answer:
@@ -482,19 +457,20 @@ def _take_messages(cabinet: Cabinet, request: Request) -> Answer:
 
 
 ROUTES = (
-    listed("rw/rapid/tasks", "rap-task-li", _tasks),
+    listed("rw/rapid/tasks", "rap-task-li",
+           lambda c, r: {one.settings.name: _task(c, one) for one in c.controller.tasks.values()}),
     shown("rw/rapid/tasks/{task}", "rap-task", lambda c, r: _task(c, _task_of(c, r))),
     Route("GET", "rw/rapid/tasks/{task}/pcp", _pointers),
     Route("GET", "rw/rapid/tasks/{task}/program", _program),
     Route("GET", "rw/rapid/tasks/{task}/motion", _task_motion),
-    shown(NONE, "rap-task-struc-change-count", _task_changes,
+    shown(NONE, "rap-task-struc-change-count",
+          lambda c, r: dict.fromkeys(("change-count", "struc-change-count"), str(_task_of(c, r).changes)),
           path_2="rw/rapid/tasks/{task}/structural-changecount"),
     Route("POST", "rw/rapid/tasks/{task}", _activate(True), "activate", "rw/rapid/tasks/activate"),
     Route("POST", "rw/rapid/tasks/{task}", _activate(False), "deactivate", "rw/rapid/tasks/deactivate"),
     listed("rw/rapid/modules", "rap-module-info-li", _modules, "rw/rapid/tasks/{task}/modules"),
     *(Route("GET", path, _module) for path in ("rw/rapid/modules/{module}", MODULE)),
     Route("GET", f"{MODULE}/text", _module_text),
-    Route("GET", NONE, _module_range, path_2=f"{MODULE}/text/range"),
     shown(f"{MODULE}/changecount", "rap-module-changecount", _module_changes),
     Route("POST", "rw/rapid/modules/{module}", _save_module, "save", f"{MODULE}/save", waits=True),
     Route("POST", "rw/rapid/tasks/{task}", _load, "loadmod", waits=True),

@@ -41,9 +41,6 @@ LOOKING = 5e-4
 MOST_EVENTS, MOST_SUBSCRIPTIONS, MOST_RESOURCES = 1000, 200, 1000
 """Largest numbers: events that wait for a client, subscriptions, and resources of one (ours)."""
 
-STRICT_SUBSCRIPTIONS = 2
-"""Largest number of subscriptions of a client of a controller (ABB's reference)."""
-
 
 @dataclass
 class Watched:
@@ -153,8 +150,6 @@ class Subscriptions:
         Raises:
             Refused: a resource is unknown, or there are too many.
         """
-        if self._cabinet.strict and [one.session for one in self.all].count(session) >= STRICT_SUBSCRIPTIONS:
-            raise Refused(Condition.LIMIT, f"a client has {STRICT_SUBSCRIPTIONS} subscriptions already")
         watched = self._watched(form)
         closed = [one for one in self.all if not one.is_open]
         if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
@@ -283,9 +278,8 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
         names = parts[parts.index("RAPID") + 1 :]
         found = symbol(cabinet, "/".join(names if cabinet.version == 1 else names[:-1]))  # without "data"
         if found.cell.kind != "PERS":
-            raise Refused(
-                Condition.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched"
-            )
+            sentence = f"{found.declaration.name} is no persistent, only these are watched"
+            raise Refused(Condition.ARGUMENT, sentence)
         kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"
         read = found.task.interpreter.read
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)

@@ -35,21 +35,14 @@ def _identity(cabinet: Cabinet, request: Request) -> Fields:
     return {"ctrl-id": cabinet.name, "ctrl-name": cabinet.name, "ctrl-type": "Virtual Controller"}
 
 
-def _return_codes(cabinet: Cabinet, request: Request) -> Answer:
-    """Return name and words of a code, or of all."""
-    wanted = request.query.get("code", "")
-    found = {
-        str(code): {
-            "name": f"SYS_CTRL_E_{name}", "code": str(code), "severity": "Error",
-            "description": name.replace("_", " ").capitalize(),
-        }
-        for code, name in CODES.items()
-    }  # fmt: skip
-    if not wanted:
-        return Answer([Item("err-desc-li", code, fields) for code, fields in found.items()], page=100)
-    if wanted not in found:
-        raise Refused(Condition.NO_RESOURCE, f"there is no code {wanted}")
-    return Answer([Item("err-desc", wanted, found[wanted])])
+def _return_code(cabinet: Cabinet, request: Request) -> Fields:
+    """Return the name of a code, and its words as a description."""
+    code = request.query.get("code", "")
+    name = next((name for known, name in CODES.items() if str(known) == code), None)
+    if name is None:
+        raise Refused(Condition.NO_RESOURCE, f"there is no code {code}")
+    words = name.replace("_", " ").capitalize()
+    return {"name": f"SYS_CTRL_E_{name}", "code": code, "severity": "Error", "description": words}
 
 
 def _variable(cabinet: Cabinet, request: Request) -> Answer:
@@ -104,27 +97,24 @@ def _configuration(robot: Robot) -> Mapping[str, Mapping[str, Mapping[str, str]]
 
 
 def _types(cabinet: Cabinet, request: Request) -> dict[str, Fields]:
-    topic = request.part["topic"].lower()
-    names = [one.split("/") for one in _configuration(cabinet.controller.robot)]
-    if topic not in dict(names):
-        raise Refused(Condition.NO_RESOURCE, f"there is no configuration {topic}")
-    return {type_.upper(): {} for one, type_ in names if one == topic}
+    names = (one.upper().split("/") for one in _configuration(cabinet.controller.robot))
+    found: dict[str, Fields] = {type_: {} for topic, type_ in names if topic == request.part["topic"].upper()}
+    if not found:
+        raise Refused(Condition.NO_RESOURCE, f"there is no configuration {request.part['topic']}")
+    return found
 
 
 def _instances(cabinet: Cabinet, request: Request) -> Answer:
-    """Return the instances of a type, or one."""
-    name, one = f"{request.part['topic']}/{request.part['type']}".lower(), request.part.get("instance")
+    name = f"{request.part['topic']}/{request.part['type']}".lower()
     found = _configuration(cabinet.controller.robot).get(name)
-    if found is None or one not in (None, *found):
-        raise Refused(Condition.NO_RESOURCE, f"there is no configuration {name}{f'/{one}' if one else ''}")
-    end = "" if one else "-li"
+    if found is None:
+        raise Refused(Condition.NO_RESOURCE, f"there is no configuration {name}")
 
     def item(title: str, attributes: Mapping[str, str]) -> Item:
-        nested = [Item(f"cfg-ia-t{end}", key, {"value": value}) for key, value in attributes.items()]
-        return Item(f"cfg-dt-instance{end}", title, {"attrib": nested})
+        nested = [Item("cfg-ia-t-li", key, {"value": value}) for key, value in attributes.items()]
+        return Item("cfg-dt-instance-li", title, {"attrib": nested})
 
-    items = [item(title, attributes) for title, attributes in found.items() if one in (None, title)]
-    return Answer(items, page=0 if one else 70)
+    return Answer([item(title, attributes) for title, attributes in found.items()], page=70)
 
 
 # --------------------------------------------------------------------------------------------- event log
@@ -169,11 +159,6 @@ def _logs(cabinet: Cabinet, request: Request) -> dict[str, Fields]:
     domains = [one.event.domain for one in cabinet.controller.execution.events]
     counts = {n: len([one for one in domains if n in (0, one)]) for n in LOGS}
     return {str(n): {"numevts": str(count), "buffsize": str(MOST_EVENTS)} for n, count in counts.items()}
-
-
-def _clear_log(cabinet: Cabinet, request: Request) -> Answer:
-    cabinet.controller.execution.events.clear(_log(request))
-    return DONE
 
 
 def _one_event(cabinet: Cabinet, request: Request) -> Answer:
@@ -256,42 +241,43 @@ def store(path: Path, content: bytes, name: str) -> None:
         raise Refused(Condition.REJECTED, f"{name}: {error.strerror}") from None
 
 
+def _copy(path: Path, new: Path) -> None:
+    """Copy a file, which appears whole, or a folder, with its links as links."""
+    if path.is_dir():
+        shutil.copytree(path, new, symlinks=True)
+    else:
+        store(new, path.read_bytes(), new.name)
+
+
+CHANGES: Mapping[str, Callable[[Path, Path], object]] = {
+    "copy": _copy, "rename": Path.rename, "create": lambda path, new: new.mkdir()
+}  # fmt: skip
+
+
 def _change(action: str = "") -> Callable[[Cabinet, Request], Answer]:
     """Return the service that copies, renames or makes a file or folder; in 1.0 the body has the action."""
 
     def run(cabinet: Cabinet, request: Request) -> Answer:
-        path, wanted = _at(cabinet, request), action or request.given("fs-action")
-        if wanted not in FILE_ACTIONS:
-            raise Refused(Condition.ARGUMENT, f"fs-action: expected one of {FILE_ACTIONS}, got {wanted!r}")
+        path, name = _at(cabinet, request), request.given("fs-newname")
+        if (wanted := action or request.given("fs-action")) not in CHANGES:
+            raise Refused(Condition.ARGUMENT, f"fs-action: expected {', '.join(CHANGES)}, got {wanted!r}")
         if not path.exists():
             raise _missing(request)
-        name, parent = request.given("fs-newname"), path if wanted == "create" else path.parent
-        whole = name.startswith("/fileservice/")
-        new = place(cabinet, name[13:]) if whole else place_in(cabinet.home, str(parent / name))
-        if new is None or cabinet.home.resolve() in (new, None if wanted == "create" else path):
-            raise Refused(Condition.REJECTED, f"{name!r} leaves the folder of the controller, or is it")
-        replaces = wanted == "copy" and request.given("fs-overwrite", "false") == "true" and path.is_file()
-        if new.exists() and not (replaces and new.is_file()):
+        home, parent = cabinet.home.resolve(), path if wanted == "create" else path.parent
+        is_whole = name.startswith("/fileservice/")
+        new = place(cabinet, name[13:]) if is_whole else place_in(home, str(parent / name))
+        if new is None or new == home or (wanted != "create" and new.is_relative_to(path)):
+            raise Refused(Condition.REJECTED, f"{request.part['path']} cannot be {name!r}")
+        replaces = wanted == "copy" and request.given("fs-overwrite", "false") == "true"
+        if new.exists() and not (replaces and path.is_file() and new.is_file()):
             raise Refused(Condition.EXISTS, f"{name} exists already")
-        if wanted != "create" and new.is_relative_to(path):
-            raise Refused(Condition.ARGUMENT, f"{name} is within {request.part['path']}")
         try:
-            if wanted == "create":
-                new.mkdir()
-            elif wanted == "rename":
-                path.rename(new)
-            elif path.is_dir():
-                shutil.copytree(path, new, symlinks=True)
-            else:
-                store(new, path.read_bytes(), name)
+            CHANGES[wanted](path, new)
         except OSError as error:
             raise Refused(Condition.REJECTED, f"{name}: {error.strerror}") from None
         return Answer(status=201) if wanted == "create" else DONE
 
     return run
-
-
-FILE_ACTIONS = "copy", "rename", "create"
 
 
 def _delete_file(cabinet: Cabinet, request: Request) -> Answer:
@@ -318,16 +304,15 @@ ROUTES = (
     Route("GET", "ctrl/{name}", _variable),
     listed("rw/system/options", "sys-option-li", lambda c, r: {one: {"option": one} for one in OPTIONS}),
     shown("rw/system/robottype", "sys-robottype", lambda c, r: {"robot-type": c.controller.robot.name}),
-    Route("GET", "rw/retcode", _return_codes, waits=True),
+    shown("rw/retcode", "err-desc", _return_code),
     listed("rw/cfg", "cfg-domain-li",
            lambda c, r: {one.split("/")[0].upper(): {} for one in _configuration(c.controller.robot)}),
     listed("rw/cfg/{topic}", "cfg-dt-li", _types),
     Route("GET", "rw/cfg/{topic}/{type}/instances", _instances, waits=True),
-    Route("GET", "rw/cfg/{topic}/{type}/instances/{instance}", _instances, waits=True),
     listed("rw/elog", "elog-domain-li", _logs),
-    Route("POST", "rw/elog", _clear_log, "clearall"),
+    *(Route("POST", path, lambda c, r: c.controller.execution.events.clear(_log(r)) or DONE, action)
+      for path, action in (("rw/elog", "clearall"), ("rw/elog/{domain}", "clear"))),
     Route("GET", "rw/elog/{domain}", _event_log, waits=True),
-    Route("POST", "rw/elog/{domain}", _clear_log, "clear"),
     Route("GET", "rw/elog/{domain}/{number}", _one_event),
     Route("GET", "fileservice", lambda c, r: Answer([Item("fs-device", f"${one}") for one in DEVICES])),
     Route("GET", "fileservice/{path...}", _read_file, waits=True),
@@ -335,5 +320,5 @@ ROUTES = (
     Route("DELETE", "fileservice/{path...}", _delete_file, waits=True),
     Route("POST", "fileservice/{path...}", _change(), path_2=NONE, waits=True),
     *(Route("POST", NONE, _change(one), path_2=f"fileservice/{{path...}}/{one}", waits=True)
-      for one in FILE_ACTIONS),
+      for one in CHANGES),
 )  # fmt: skip
