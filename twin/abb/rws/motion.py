@@ -10,6 +10,7 @@ import numpy as np
 from twin.abb.rapid.values import PREDEFINED, Record, copied, text_of
 from twin.abb.rws.cabinet import NONE, Cabinet, Fields, Route, listed, shown
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
+from twin.abb.rws.panel import checked
 from twin.abb.rws.rapid import symbols_of
 from twin.abb.rws.system import ARM
 
@@ -75,7 +76,6 @@ def _pose(cabinet: Cabinet, request: Request) -> list[str]:
 
 
 POSE = "x", "y", "z", "q1", "q2", "q3", "q4"
-"""Names of position and quaternion."""
 
 
 def _named(pose: list[str], *configuration: str) -> dict[str, str]:
@@ -116,24 +116,20 @@ def _axis(cabinet: Cabinet, request: Request) -> Answer:
     return Answer([status, Item("ms-mechunit-logicalaxis", "logicalaxis", {"logical-axis": axis})])
 
 
-CHANGES = "0"
-"""Count of changes of the motion's configuration, which does not change here."""
-
-
 def _is_changed(cabinet: Cabinet, request: Request) -> Fields:
+    """Return whether the motion's configuration changed since a count; it never changes here."""
     count = request.part.get("count") or request.query.get("changecount", "")
     if not re.fullmatch(r"-?[0-9]+", count):
         raise Refused(Condition.ARGUMENT, f"changecount: expected a number, got {count!r}")
     name = "changestate" if cabinet.version == 1 else "change-state"
-    return {name: "FALSE" if count == CHANGES else "TRUE"}
+    return {name: "FALSE" if int(count) == 0 else "TRUE"}
 
 
 UNIT = "rw/motionsystem/mechunits/{unit}"
 
 
 BINARY, INPUTS = ("DI", "DO"), ("DI", "GI", "AI")
-DEVICES = "Local/DRV_1", "Local/PANEL"
-"""Devices of every controller, with their network."""
+DEVICES = "Local/DRV_1", "Local/PANEL"  # of every controller, with their network
 
 
 def _path(cabinet: Cabinet, name: str) -> str:
@@ -244,10 +240,9 @@ def _signal(cabinet: Cabinet, request: Request) -> Answer:
 
 def _simulate(cabinet: Cabinet, request: Request) -> Answer:
     """Simulate a signal, or no longer: clients of strict services write inputs that are simulated."""
-    name, state = signal_name(cabinet, request.part["signal"]), request.given("lstate")
+    name = signal_name(cabinet, request.part["signal"])
     _check_writable(cabinet, name, value=False)
-    if state not in ("simulated", "not simulated"):
-        raise Refused(Condition.ARGUMENT, f"lstate: expected simulated or not simulated, got {state!r}")
+    state = checked(request, "lstate", ("simulated", "not simulated"))
     cabinet.simulated[name] = state == "simulated"
     return DONE
 
@@ -285,7 +280,7 @@ ROUTES = (
     shown(f"{UNIT}/axes", "ms-mechunit-axes",
           lambda c, r: _check_unit(r) or {"axes": str(c.controller.robot.n)}),
     Route("GET", f"{UNIT}/axes/{{axis}}", _axis),
-    shown("rw/motionsystem", "ms", lambda c, r: {"change-count": CHANGES, "mechunit-name": ARM}),
+    shown("rw/motionsystem", "ms", lambda c, r: {"change-count": "0", "mechunit-name": ARM}),
     shown("rw/motionsystem/checkchangecount", "checkchangecount", _is_changed, "check-changecount",
           "rw/motionsystem/checkchangecount/{count}"),
     shown("rw/motionsystem/errorstate", "ms-errorstate",

@@ -48,7 +48,7 @@ STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio}
 
 
 def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
-    state = _checked(request, "ctrl-state", MOTORS)
+    state = checked(request, "ctrl-state", MOTORS)
     if cabinet.turning_on is not None:
         cabinet.turning_on.cancel()
     if state == "motoron" and cabinet.strict and not cabinet.controller.execution.motors:
@@ -61,7 +61,12 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
     return DONE
 
 
-def _checked(request: Request, name: str, known: Collection[str], default: str | None = None) -> str:
+def checked(request: Request, name: str, known: Collection[str], default: str | None = None) -> str:
+    """Return a value of the body.
+
+    Raises:
+        Refused: it is none of the known ones.
+    """
     value = request.given(name, default)
     if value not in known:
         raise Refused(Condition.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
@@ -70,7 +75,7 @@ def _checked(request: Request, name: str, known: Collection[str], default: str |
 
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
-    mode = MODES[_checked(request, "opmode", MODES)]
+    mode = MODES[checked(request, "opmode", MODES)]
     if mode != cabinet.controller.execution.mode:
         cabinet.controller.execution.mode = mode
         cabinet.controller.stop()
@@ -99,7 +104,7 @@ def _execution(cabinet: Cabinet, request: Request) -> Fields:
 def _start(cabinet: Cabinet, request: Request) -> Answer:
     controller = cabinet.controller
     cabinet.check_automatic()
-    cycle = _checked(request, "cycle", CYCLES, "asis")
+    cycle = checked(request, "cycle", CYCLES, "asis")
     if controller.execution.executing:
         raise Refused(Condition.EXECUTION, "the execution runs already")
     before = controller.execution.forever
@@ -118,7 +123,7 @@ def _stop(cabinet: Cabinet, request: Request) -> Answer:
 
 
 def _cycle(cabinet: Cabinet, request: Request) -> Answer:
-    cycle = _checked(request, "cycle", CYCLES)
+    cycle = checked(request, "cycle", CYCLES)
     if cycle != "asis":
         cabinet.controller.execution.forever = cycle == "forever"
     return DONE
@@ -163,13 +168,9 @@ def _release_mastership(cabinet: Cabinet, request: Request) -> Answer:
 
 
 def _user(cabinet: Cabinet, request: Request) -> Answer:
-    locale = _checked(request, "ulocale", ("local", "remote"), "remote")
+    locale = checked(request, "ulocale", ("local", "remote"), "remote")
     item = Item("user-lcl" if locale == "local" else "user-rmt", request.given("username", ""))
     return Answer([item], status=201, headers={"Location": f"{request.address}/users/1"})
-
-
-RMMP = {"userid": "1", "alias": "", "location": "", "application": "", "privilege": "modify"}
-"""Grant that an operator gives at once."""
 
 
 def _asked(cabinet: Cabinet, request: Request) -> Answer:
@@ -197,5 +198,7 @@ ROUTES = (
     Route("POST", "users", _user),
     Route("POST", "users/rmmp", _asked),
     Route("POST", "users/rmmp", lambda c, r: DONE, "cancel"),
-    shown("users/rmmp/poll", "user-rmmp-poll", lambda c, r: {**RMMP, "status": "GRANTED"}),
+    # the poll for a grant, which an operator gives here at once
+    shown("users/rmmp/poll", "user-rmmp-poll", lambda c, r: {"userid": "1", "alias": "", "location": "",
+          "application": "", "privilege": "modify", "status": "GRANTED"}),
 )  # fmt: skip

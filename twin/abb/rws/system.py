@@ -134,8 +134,7 @@ def _event(entry: Entry) -> Item:
     return Item("elog-message-li", f"/rw/elog/0/{entry.number}", fields)
 
 
-LOGS = 0, 1, 2, 3, 4, 5, 7, 8
-"""Domains of the event log; 0 has the events of all."""
+LOGS = 0, 1, 2, 3, 4, 5, 7, 8  # domains of the event log; 0 has the events of all
 
 
 def _log(request: Request) -> int:
@@ -263,9 +262,8 @@ def _change(action: str = "") -> Callable[[Cabinet, Request], Answer]:
             raise Refused(Condition.ARGUMENT, f"fs-action: expected {', '.join(CHANGES)}, got {wanted!r}")
         if not path.exists():
             raise _missing(request)
-        home, parent = cabinet.home.resolve(), path if wanted == "create" else path.parent
-        is_whole = name.startswith("/fileservice/")
-        new = place(cabinet, name[13:]) if is_whole else place_in(home, str(parent / name))
+        home, at = cabinet.home.resolve(), path if wanted == "create" else path.parent
+        new = place(cabinet, name[13:]) if name[:13] == "/fileservice/" else place_in(home, str(at / name))
         if new is None or new == home or (wanted != "create" and new.is_relative_to(path)):
             raise Refused(Condition.REJECTED, f"{request.part['path']} cannot be {name!r}")
         replaces = wanted == "copy" and request.given("fs-overwrite", "false") == "true"
