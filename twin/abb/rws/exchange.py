@@ -167,7 +167,9 @@ def segments(path: str) -> tuple[str, ...]:
     if parts and parts[0] in ("http:", "https:"):  # one client puts a whole address behind its own
         parts = parts[2:]
     if parts:
-        parts[-1] = re.sub(r";(value|state|lvalue|ctrlexecstate)$", "", parts[-1])
+        parts[-1] = re.sub(
+            r";(value|state|lvalue|ctrl(exec)?state|opmode|speedratio|coldetstate)$", "", parts[-1]
+        )
     return tuple(parts)
 
 

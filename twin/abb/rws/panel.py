@@ -43,7 +43,7 @@ def ctrlexecstate(cabinet: Cabinet) -> str:
     return "running" if cabinet.controller.execution.executing else "stopped"
 
 
-STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio}
+STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio, "coldetstate": lambda _: "INIT"}
 """Functions of states of the panel by their names."""
 
 

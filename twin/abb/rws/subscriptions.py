@@ -177,8 +177,8 @@ class Subscriptions:
         Raises:
             Refused: a resource is unknown, or there are too many.
         """
-        values = dict(form)
-        paths = [values.get(number, "") for name, number in form if name == "resources"]
+        # `resources` is the number of each path, or in one client how many there are
+        paths = [value for name, value in form if name != "resources" and not name.endswith("-p")]
         if not paths or len(paths) > MOST_RESOURCES:
             raise Refused(Condition.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
 

@@ -462,6 +462,16 @@ def test_a_subscription_gets_further_resources(served, client):
     assert '<span class="lvalue">1</span>' in events.recv()  # once, although it was given twice
     served.controller.call(lambda: served.controller.signals.write("do1", 0.0))
     assert '<span class="lvalue">0</span>' in events.recv()
+    panel = {1: "ctrlstate", 2: "ctrl-state"}[client.version]  # the client names the field of each state
+    paths = [
+        f"/rw/panel/{panel};ctrlstate",
+        *(f"/rw/panel/{one};{one}" for one in ("opmode", "speedratio", "coldetstate")),
+    ]
+    more = f"resources={len(paths)}&" + "&".join(f"{k}={path}&{k}-p=1" for k, path in enumerate(paths, 1))
+    assert client.send("PUT", f"/subscription/{number}", more) == (200, None)
+    served.controller.call(lambda: setattr(served.controller.execution, "override", 0.5))
+    assert '<span class="speedratio">50</span>' in events.recv()
+    served.controller.call(lambda: setattr(served.controller.execution, "override", 1.0))
     assert client.send("DELETE", f"/subscription/{number}") == (200, None)
     events.close()
 
