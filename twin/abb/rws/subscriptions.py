@@ -179,7 +179,7 @@ class Subscriptions:
         """
         # `resources` is the number of each path, or in one client how many there are
         paths = [value for name, value in form if name != "resources" and not name.endswith("-p")]
-        if not paths or len(paths) > MOST_RESOURCES:
+        if "resources" not in dict(form) or not 0 < len(paths) <= MOST_RESOURCES:
             raise Refused(Condition.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
 
         def watched() -> list[Watched]:
