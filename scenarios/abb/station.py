@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 KINDS = "NORMAL", "STATIC", "SEMISTATIC"
 SIGNAL_TYPES = "DI", "DO", "GI", "GO", "AI", "AO"
+ACCESS = "All", "Default", "ReadOnly", "Internal"
 
 STATION = {
     "robot?": "text", "drives?": "text", "home?": "text", "bind?": "text", "allow?": "texts",
@@ -28,7 +29,7 @@ EGM = {"to?": "text", "lag?": "number", "devices?": "any", "parameters?": "any"}
 TASK = {"modules?": "texts", "kind?": "text", "entry?": "text", "motion?": "any"}
 SIGNAL = {
     "type": "text", "value?": "signed", "state?": "text", "follows?": "text", "delay?": "number",
-    "inverted?": "any",
+    "inverted?": "any", "device?": "text", "access?": "text",
 }  # fmt: skip
 """Keys of the file's tables with the kinds of their values, see `urdf.schema.check_table`."""
 
@@ -118,6 +119,7 @@ class Station:
             {**given, **inputs}, declared={**types, **{n: s["type"] for n, s in self.signals.items()}}
         )
         for name, one in self.signals.items():
+            found.tables[name.lower()] = one
             if "follows" in one:
                 follower = Connection(name, float(one.get("delay", 0.0)), bool(one.get("inverted", False)))
                 found.connections.setdefault(one["follows"].lower(), []).append(follower)
@@ -186,6 +188,7 @@ def _check(content: dict[str, Any]) -> None:
     for name, one in _tables(content, "signals"):
         check_table(name, one, SIGNAL, 0)
         _one_of(f"{name}.type", one["type"], SIGNAL_TYPES)
+        _one_of(f"{name}.access", one.get("access", "All"), ACCESS)
         if "state" in one:
             _one_of(f"{name}.state", one["state"], SYSTEM_OUTPUTS)
     check_table("egm", content.get("egm", {}), EGM, 0)

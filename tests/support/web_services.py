@@ -47,11 +47,11 @@ class WebServices:
         folder: empty folder for modules and files.
         modules: texts of modules by the names of their tasks.
         version: version of the services.
-        strict, tls: of the services.
+        strict, tls, port: of the services; port 0 is a free one.
         given: further arguments of the controller; `settings` of its tasks in place of modules.
     """
 
-    def __init__(self, robot, folder, modules=None, version=1, strict=False, tls=None, **given):
+    def __init__(self, robot, folder, modules=None, version=1, strict=False, tls=None, port=0, **given):
         modules_folder, self.home = folder / "modules", folder / "home"
         modules_folder.mkdir()
         self.home.mkdir()
@@ -65,7 +65,7 @@ class WebServices:
         for _ in range(2):
             self.controller.cycle()
         self.services = RobotWebServices(
-            Cabinet(self.controller, self.home, version, strict), ("127.0.0.1", 0), tls
+            Cabinet(self.controller, self.home, version, strict), ("127.0.0.1", port), tls
         )
         self.url, self.port = self.services.url, self.services.port
         self._closing = threading.Event()

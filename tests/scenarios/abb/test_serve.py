@@ -322,6 +322,7 @@ def test_the_status_of_the_client_and_a_fault_count(tmp_path, capsys):
         ("[tasks.T_ROB1]\nmodules = ['a.mod']\nkind = 'NORML'", "tasks.T_ROB1.kind: unknown 'NORML'.*NORMAL"),
         ("[signals.di1]\ntype = 'DX'", "signals.di1.type: unknown 'DX'"),
         ("[signals.do1]\ntype = 'DO'\nstate = 'Motor'", "signals.do1.state: unknown 'Motor'.*MotorOn"),
+        ("[signals.do1]\ntype = 'DO'\naccess = 'all'", "signals.do1.access: unknown 'all'.*All"),
         ("[ports]\n5000 = 'x'", "ports.5000: expected numbers"),
         ("[egm]\nport = 6510", "unknown key 'port'"),
         ("[tasks", "is not a TOML file"),

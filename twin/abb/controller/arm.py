@@ -79,6 +79,11 @@ class MechanicalUnit:
         """Note that the motion of a line begins now, for the log."""
         self._marks.append((round(self.arm.t / self.arm.period), file, line))
 
+    @property
+    def line(self) -> tuple[str, int] | None:
+        """File and line of the move that began last; None before the first one."""
+        return self._marks[-1][1:] if self._marks else None
+
     def change_load(self, payload: Payload | None) -> None:
         """Change the payload of the arm, and its controller."""
         if not same_payload(payload, self._payload):

@@ -90,11 +90,15 @@ class Entry(NamedTuple):
 
 
 class EventLog:
-    """Events of a virtual controller, the last `MOST_EVENTS` of them; it is never empty."""
+    """Events of a virtual controller, the last `MOST_EVENTS` of them.
+
+    Attributes:
+        count: number of events since the start, which is the number of the newest one.
+    """
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque(maxlen=MOST_EVENTS)
-        self._count = 0
+        self.count = 0
         for code in (10017, 10011):
             self.append(event(0.0, code))
 
@@ -102,15 +106,15 @@ class EventLog:
         """Iterate over the events, the newest first."""
         return iter(tuple(self._entries)[::-1])
 
-    @property
-    def last(self) -> Entry:
-        """The newest event."""
-        return self._entries[-1]
-
     def append(self, new: Event) -> None:
         """Add an event."""
-        self._count += 1
-        self._entries.append(Entry(self._count, time.time(), new))
+        self.count += 1
+        self._entries.append(Entry(self.count, time.time(), new))
+
+    def clear(self, domain: int) -> None:
+        """Forget the events of a domain; 0 stands for all of them."""
+        for entry in [one for one in self._entries if domain in (0, one.event.domain)]:
+            self._entries.remove(entry)
 
 
 MOST_MESSAGES = 5

@@ -54,6 +54,8 @@ class Signals:
         assumed: signals that were read without a value, with the place of the first reading.
         given: names of the inputs that are given.
         types: types of the signals of the controller's configuration, by their names in lower case.
+        tables: tables of the station by the names of signals in lower case; web services use `device`,
+            `access`, `state` and `follows`.
         connections: signals that follow another one, by its name in lower case.
         on_change: function that is called with a name and its values before and after a change.
     """
@@ -72,6 +74,7 @@ class Signals:
         ]
         self._changes = sorted(steps, reverse=True)
         self.connections: dict[str, list[Connection]] = {}
+        self.tables: dict[str, Mapping[str, Any]] = {}
         self._t = 0.0
         self.advance(0.0)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from twin.abb.rws.exchange import Answer, Condition, Refused, Request
+from twin.abb.rws.exchange import Answer, Condition, Item, Refused, Request
 from twin.base.errors import RapidError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ T = TypeVar("T")
 PATIENCE = 5.0
 """Time in [s] in which a cycle must answer; C++ clients give up after 0.4 s to 1 s, others wait."""
 
-MOST_MISSING = 1000
-"""Largest number of services that are reported as not simulated."""
+MOST_SAID = 1000
+"""Largest number of sentences of the services in the session's lines."""
 
 DOMAINS = "edit", "cfg", "motion", "rapid"
 """Domains of mastership: `edit` and `motion` in version 2.0, the others in version 1.0."""
@@ -40,7 +40,8 @@ class Cabinet:
         masters: identities of the sessions that have mastership, by the domains.
         lives: function that returns whether a session lives, by its identity.
         turning_on: timer of motors that will be on soon.
-        missing: services that clients asked for, but that are not simulated.
+        simulated: whether signals are simulated, by their names in lower case, as clients have set them.
+        said: sentences of the services in the session's lines.
     """
 
     controller: VirtualController
@@ -51,13 +52,14 @@ class Cabinet:
     masters: dict[str, str] = field(default_factory=dict)
     lives: Callable[[str], bool] = lambda session: True
     turning_on: threading.Timer | None = None
-    missing: set[str] = field(default_factory=set)
+    simulated: dict[str, bool] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
 
-    def report_missing(self, method: str, path: str) -> None:
-        """Report once that a service is not simulated."""
-        if path not in self.missing and len(self.missing) < MOST_MISSING:
-            self.missing.add(path)
-            self.controller.execution.report("rws", f"{method} /{path} is not simulated: status 501")
+    def say_once(self, sentence: str) -> None:
+        """Report once what a client should know."""
+        if sentence not in self.said and len(self.said) < MOST_SAID:
+            self.said.add(sentence)
+            self.controller.execution.report("rws", sentence)
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of a function that is called between the turns of the tasks.
@@ -129,3 +131,30 @@ class Route(NamedTuple):
         if version == 1:
             return self.path
         return self.path_2 or (f"{self.path}/{self.action}" if self.action else self.path)
+
+
+NONE = "/"
+"""Path of a resource in the version that lacks it: no request has it."""
+
+Fields = Mapping[str, str]
+Read = Callable[[Cabinet, Request], Fields]
+ReadList = Callable[[Cabinet, Request], Mapping[str, Fields]]
+
+
+def shown(path: str, kind: str, fields: Read, kind_2: str = "", path_2: str = "") -> Route:
+    """Return the route of a resource that is one item, with its class in version 1.0 and in 2.0."""
+    title = (path_2 if path == NONE else path).rpartition("/")[2]
+
+    def run(cabinet: Cabinet, request: Request) -> Answer:
+        return Answer([Item((kind, kind_2 or kind)[cabinet.version - 1], title, fields(cabinet, request))])
+
+    return Route("GET", path, run, path_2=path_2)
+
+
+def listed(path: str, kind: str, items: ReadList, path_2: str = "") -> Route:
+    """Return the route of a list, whose items are given by their titles."""
+
+    def run(cabinet: Cabinet, request: Request) -> Answer:
+        return Answer([Item(kind, title, one) for title, one in items(cabinet, request).items()], page=100)
+
+    return Route("GET", path, run, path_2=path_2)

@@ -20,12 +20,16 @@ class Condition(Enum):
     """Reason to refuse a request: HTTP status and code in version 1.0, then in version 2.0.
 
     Those of the second group were recorded by the client abb-rws-client from virtual controllers of RobotWare
-    6.16 and 7.21; those of the first are from public notes on controllers.  Not recorded, and taken from the
-    other version: MASTERSHIP_MISSING in 1.0; ARGUMENT, NO_RESOURCE, NO_FILE_TO_LOAD in 2.0, where
-    NO_MODULE_TO_UNLOAD is that of a read.
+    6.16 and 7.21; those of the first are from public notes on controllers, with statuses of ABB's reference.
+    Not recorded, and taken from the other version: MASTERSHIP_MISSING in 1.0; ARGUMENT, NO_RESOURCE,
+    NO_FILE_TO_LOAD in 2.0, where NO_MODULE_TO_UNLOAD is that of a read.
     """
 
     MODE_REJECTED = _both(403, -1073445860)
+    EXISTS = _both(409, -1073445836)
+    NO_POINTER = _both(400, -1073442783)
+    NOT_SIMULATED_INPUT = _both(400, -1073438206)
+    FOLLOWS_ANOTHER = _both(400, -1073438205)
     SYNTAX = _both(400, -1073442803)
     NOT_SIMULATED = _both(501, -1073414146)
 
@@ -43,6 +47,16 @@ class Condition(Enum):
     NO_FILE = (404, -1073414146), (404, -1073438713)
     NO_VOLUME = (404, -1073414146), (400, -1073438716)
 
+
+CODES = {
+    -1073414146: "FAIL", -1073438205: "IO_CROSS_RESULTANT", -1073438206: "IO_UNBLOCKED_INSIGNAL",
+    -1073438708: "FILE_NOT_FOUND", -1073438713: "DIR_NOT_EXIST", -1073438716: "INVALID_PATH",
+    -1073442783: "NO_PP", -1073442803: "RAPID_SYNTAX_ERROR", -1073442809: "EXEC_STATE",
+    -1073442813: "MOD_AMBNAME", -1073442816: "NO_SUCH_SYMBOL", -1073445836: "ALREADY_EXISTS",
+    -1073445859: "MASTER_REJECT", -1073445860: "MODE_REJECT", -1073445862: "RESOURCE_HELD",
+    -1073445866: "UNRESOLVED_URL", -1073445879: "INVALIDARG", -1073445881: "REJECT",
+}  # fmt: skip
+"""Names of the codes of all conditions, without their beginning SYS_CTRL_E_ (ABB's reference)."""
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML cannot have."""
@@ -153,7 +167,9 @@ def segments(path: str) -> tuple[str, ...]:
     if parts and parts[0] in ("http:", "https:"):  # one client puts a whole address behind its own
         parts = parts[2:]
     if parts:
-        parts[-1] = re.sub(r";(value|state|lvalue|ctrlexecstate)$", "", parts[-1])
+        parts[-1] = re.sub(
+            r";(value|state|lvalue|ctrl(exec)?state|opmode|speedratio|coldetstate)$", "", parts[-1]
+        )
     return tuple(parts)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Collection
 
-from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
+from twin.abb.rws.cabinet import DOMAINS, Cabinet, Fields, Route, shown
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
 TURNING_ON = 1.0
@@ -15,13 +16,11 @@ STOPPING = 0.5
 """Longest time in [s] that a move of the program pointer waits for an arm that stops."""
 
 MOTORS = "motoron", "motoroff"
-MODES = "AUTO", "MANR", "MANF"
+MODES = {"AUTO": "AUTO", "MANR": "MANR", "MANF": "MANF", "auto": "AUTO", "man": "MANR", "manf": "MANF",
+         "manfs": "MANF"}  # fmt: skip
+"""Modes by the names that clients give them."""
+
 CYCLES = "once", "forever", "asis"
-
-
-def _one(kind: str, **fields: str) -> Answer:
-    title = kind.partition("-")[2]
-    return Answer([Item(kind, title, {name.replace("_", "-"): value for name, value in fields.items()})])
 
 
 def ctrlstate(cabinet: Cabinet) -> str:
@@ -44,12 +43,12 @@ def ctrlexecstate(cabinet: Cabinet) -> str:
     return "running" if cabinet.controller.execution.executing else "stopped"
 
 
-STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio}
+STATES = {"ctrlstate": ctrlstate, "opmode": opmode, "speedratio": speedratio, "coldetstate": lambda _: "INIT"}
 """Functions of states of the panel by their names."""
 
 
 def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
-    state = _checked(request, "ctrl-state", MOTORS)
+    state = checked(request, "ctrl-state", MOTORS)
     if cabinet.turning_on is not None:
         cabinet.turning_on.cancel()
     if state == "motoron" and cabinet.strict and not cabinet.controller.execution.motors:
@@ -62,7 +61,12 @@ def _set_ctrlstate(cabinet: Cabinet, request: Request) -> Answer:
     return DONE
 
 
-def _checked(request: Request, name: str, known: tuple[str, ...], default: str | None = None) -> str:
+def checked(request: Request, name: str, known: Collection[str], default: str | None = None) -> str:
+    """Return a value of the body.
+
+    Raises:
+        Refused: it is none of the known ones.
+    """
     value = request.given(name, default)
     if value not in known:
         raise Refused(Condition.ARGUMENT, f"{name}: expected one of {', '.join(known)}, got {value!r}")
@@ -71,7 +75,7 @@ def _checked(request: Request, name: str, known: tuple[str, ...], default: str |
 
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
-    mode = _checked(request, "opmode", MODES)
+    mode = MODES[checked(request, "opmode", MODES)]
     if mode != cabinet.controller.execution.mode:
         cabinet.controller.execution.mode = mode
         cabinet.controller.stop()
@@ -92,15 +96,15 @@ def _set_speedratio(cabinet: Cabinet, request: Request) -> Answer:
     return DONE
 
 
-def _execution(cabinet: Cabinet, request: Request) -> Answer:
+def _execution(cabinet: Cabinet, request: Request) -> Fields:
     cycle = "forever" if cabinet.controller.execution.forever else "once"
-    return _one("rap-execution", ctrlexecstate=ctrlexecstate(cabinet), cycle=cycle)
+    return {"ctrlexecstate": ctrlexecstate(cabinet), "cycle": cycle}
 
 
 def _start(cabinet: Cabinet, request: Request) -> Answer:
     controller = cabinet.controller
     cabinet.check_automatic()
-    cycle = _checked(request, "cycle", CYCLES, "asis")
+    cycle = checked(request, "cycle", CYCLES, "asis")
     if controller.execution.executing:
         raise Refused(Condition.EXECUTION, "the execution runs already")
     before = controller.execution.forever
@@ -119,7 +123,7 @@ def _stop(cabinet: Cabinet, request: Request) -> Answer:
 
 
 def _cycle(cabinet: Cabinet, request: Request) -> Answer:
-    cycle = _checked(request, "cycle", CYCLES)
+    cycle = checked(request, "cycle", CYCLES)
     if cycle != "asis":
         cabinet.controller.execution.forever = cycle == "forever"
     return DONE
@@ -142,9 +146,8 @@ def _to_main(cabinet: Cabinet, request: Request) -> Answer:
 def _domains(cabinet: Cabinet, request: Request) -> tuple[str, ...]:
     domain = request.part.get("domain")
     if domain is not None and domain not in DOMAINS:
-        raise Refused(
-            Condition.ARGUMENT, f"mastership: expected one of {', '.join(DOMAINS)}, got {domain!r}", 404
-        )
+        expected = f"expected one of {', '.join(DOMAINS)}"
+        raise Refused(Condition.ARGUMENT, f"mastership: {expected}, got {domain!r}", 404)
     return DOMAINS if domain is None else (domain,)
 
 
@@ -165,15 +168,9 @@ def _release_mastership(cabinet: Cabinet, request: Request) -> Answer:
 
 
 def _user(cabinet: Cabinet, request: Request) -> Answer:
-    locale = _checked(request, "ulocale", ("local", "remote"), "remote")
+    locale = checked(request, "ulocale", ("local", "remote"), "remote")
     item = Item("user-lcl" if locale == "local" else "user-rmt", request.given("username", ""))
     return Answer([item], status=201, headers={"Location": f"{request.address}/users/1"})
-
-
-def _rmmp(cabinet: Cabinet, request: Request) -> Answer:
-    """Answer the poll for a grant, which an operator gives here at once."""
-    fields = {"userid": "1", "alias": "", "location": "", "application": "", "privilege": "modify"}
-    return Answer([Item("user-rmmp-poll", "rmmp", fields | {"status": "GRANTED"})])
 
 
 def _asked(cabinet: Cabinet, request: Request) -> Answer:
@@ -181,25 +178,27 @@ def _asked(cabinet: Cabinet, request: Request) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "rw/panel/ctrlstate", lambda c, r: _one("pnl-ctrlstate", ctrlstate=ctrlstate(c)),
+    shown("rw/panel/ctrlstate", "pnl-ctrlstate", lambda c, r: {"ctrlstate": ctrlstate(c)},
           path_2="rw/panel/ctrl-state"),
     Route("POST", "rw/panel/ctrlstate", _set_ctrlstate, "setctrlstate", "rw/panel/ctrl-state"),
-    Route("GET", "rw/panel/opmode", lambda c, r: _one("pnl-opmode", opmode=opmode(c))),
+    shown("rw/panel/opmode", "pnl-opmode", lambda c, r: {"opmode": opmode(c)}),
+    Route("POST", "rw/panel/opmode", _set_opmode),
     Route("POST", "rw/panel/opmode", _set_opmode, "setopmode", "rw/panel/opmode"),
-    Route("GET", "rw/panel/speedratio", lambda c, r: _one("pnl-speedratio", speedratio=speedratio(c))),
+    shown("rw/panel/speedratio", "pnl-speedratio", lambda c, r: {"speedratio": speedratio(c)}),
     Route("POST", "rw/panel/speedratio", _set_speedratio, "setspeedratio", "rw/panel/speedratio"),
-    Route("GET", "rw/rapid/execution", _execution),
+    shown("rw/panel/coldetstate", "pnl-coldetstate", lambda c, r: {"coldetstate": "INIT"}),
+    shown("rw/rapid/execution", "rap-execution", _execution),
     Route("POST", "rw/rapid/execution", _start, "start"),
     Route("POST", "rw/rapid/execution", _stop, "stop"),
     Route("POST", "rw/rapid/execution", _to_main, "resetpp", waits=True),
     Route("POST", "rw/rapid/execution", _cycle, "setcycle", "rw/rapid/execution/cycle"),
     Route("POST", "rw/mastership", _request_mastership),
-    Route("POST", "rw/mastership", _request_mastership, "request"),
-    Route("POST", "rw/mastership/{domain}", _request_mastership, "request"),
-    Route("POST", "rw/mastership", _release_mastership, "release"),
-    Route("POST", "rw/mastership/{domain}", _release_mastership, "release"),
+    *(Route("POST", f"rw/mastership{end}", run, action) for end in ("", "/{domain}")
+      for run, action in ((_request_mastership, "request"), (_release_mastership, "release"))),
     Route("POST", "users", _user),
     Route("POST", "users/rmmp", _asked),
     Route("POST", "users/rmmp", lambda c, r: DONE, "cancel"),
-    Route("GET", "users/rmmp/poll", _rmmp),
+    # the poll for a grant, which an operator gives here at once
+    shown("users/rmmp/poll", "user-rmmp-poll", lambda c, r: {"userid": "1", "alias": "", "location": "",
+          "application": "", "privilege": "modify", "status": "GRANTED"}),
 )  # fmt: skip

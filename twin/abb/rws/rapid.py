@@ -16,12 +16,12 @@ from urllib.parse import quote
 from twin.abb.controller.events import Message, Queue
 from twin.abb.controller.tasks import Task
 from twin.abb.rapid import syntax_tree as st
-from twin.abb.rapid.expressions import LONGEST_STRING, Cell
+from twin.abb.rapid.expressions import LONGEST_STRING, Cell, RoutineOf
 from twin.abb.rapid.language import parse, read_source
 from twin.abb.rapid.values import STRING, text_of
-from twin.abb.rws.cabinet import Cabinet, Route
+from twin.abb.rws.cabinet import NONE, Cabinet, Fields, Route, listed, shown
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
-from twin.abb.rws.system import place
+from twin.abb.rws.system import place, store
 from twin.base.errors import RapidError
 
 KINDS = {"NORMAL": "norm", "STATIC": "stat", "SEMISTATIC": "semistat"}
@@ -43,17 +43,63 @@ def _state(cabinet: Cabinet, task: Task) -> str:
     return "stop" if task.state == "faulty" else "read"
 
 
-def _tasks(cabinet: Cabinet, request: Request) -> Answer:
-    def item(task: Task) -> Item:
-        name, kind = task.settings.name, KINDS[task.settings.kind]
-        fields = {
-            "name": name, "type": kind, "taskstate": "link" if task.has_program else "load",
-            "excstate": _state(cabinet, task), "active": "On" if task.is_active else "Off",
-            "motiontask": "TRUE" if task.settings.moves else "FALSE",
-        }  # fmt: skip
-        return Item("rap-task-li", name, fields)
+def _task(cabinet: Cabinet, task: Task) -> Fields:
+    return {
+        "name": task.settings.name, "type": KINDS[task.settings.kind],
+        "taskstate": "link" if task.has_program else "load",
+        "excstate": _state(cabinet, task), "active": "On" if task.is_active else "Off",
+        "motiontask": "TRUE" if task.settings.moves else "FALSE",
+    }  # fmt: skip
 
-    return Answer([item(task) for task in cabinet.controller.tasks.values()], page=100)
+
+def _first(task: Task) -> tuple[str, int]:
+    """Return file and line of the first statement of a task.
+
+    Raises:
+        Refused: the task has no program.
+    """
+    found = task.interpreter.shared.get(task.settings.entry.lower())
+    if not isinstance(found, RoutineOf):
+        raise Refused(Condition.NO_POINTER, f"the task {task.settings.name} has no {task.settings.entry}")
+    return found.scope.file, (found.routine.block or (found.routine,))[0].line
+
+
+def _pointers(cabinet: Cabinet, request: Request) -> Answer:
+    """Return the program pointer of a task, and its motion pointer: the line of the move that began last."""
+    task, line = _task_of(cabinet, request), cabinet.controller.unit.line
+    runs = task.state in ("running", "faulty")
+    places = {"progpointer": task.interpreter.place if runs else _first(task)}
+    if task.settings.moves and line is not None:
+        places["motionpointer"] = line
+    return Answer([one for title, place in places.items() for one in _pointer(task, title, *place)])
+
+
+def _pointer(task: Task, title: str, file: str, line: int) -> Iterator[Item]:
+    """Yield a pointer at a line of a file, unless its module is gone."""
+    parts = [(one, module) for module in task.modules if module.file == file for one in module.items]
+    routines = [pair for pair in parts if isinstance(pair[0], st.Routine) and pair[0].line <= line]
+    for routine, module in sorted(routines, key=lambda pair: pair[0].line)[-1:]:
+        text = "".join(module.text.splitlines()[line - 1 : line])
+        fields = {
+            "beginposition": f"{line},{len(text) - len(text.lstrip()) + 1}",
+            "endposition": f"{line},{len(text.rstrip())}", "modulemame": module.name,  # as theirs
+            "routinename": routine.name, "changecount": "0", "executiontype": "normal",
+        }  # fmt: skip
+        yield Item("pcp-info", title, fields)
+
+
+def _program(cabinet: Cabinet, request: Request) -> Answer:
+    """Return the program of a task: the module and the name of its entry."""
+    task = _task_of(cabinet, request)
+    if not task.has_program:
+        return DONE
+    name = next(one.name for one in task.modules if one.file == _first(task)[0])
+    return Answer([Item("rap-program", name, {"name": name, "entrypoint": task.settings.entry})])
+
+
+def _task_motion(cabinet: Cabinet, request: Request) -> Answer:
+    _task_of(cabinet, request)
+    return Answer([Item(f"rapid-{one}-li", one) for one in ("robtarget", "jointtarget", "mechunit")], page=9)
 
 
 def _activate(on: bool) -> Any:
@@ -79,15 +125,11 @@ def _task_of(cabinet: Cabinet, request: Request) -> Task:
     return cabinet.task(request.part.get("task") or request.query.get("task", "T_ROB1"))
 
 
-def _modules(cabinet: Cabinet, request: Request) -> Answer:
-    found = [
-        Item(
-            "rap-module-info-li", one.name,
-            {"name": one.name, "type": "SysMod" if "SYSMODULE" in one.attributes else "ProgMod"},
-        )
+def _modules(cabinet: Cabinet, request: Request) -> dict[str, Fields]:
+    return {
+        one.name: {"name": one.name, "type": "SysMod" if "SYSMODULE" in one.attributes else "ProgMod"}
         for one in _task_of(cabinet, request).modules
-    ]  # fmt: skip
-    return Answer(found, page=100)
+    }
 
 
 def _load(cabinet: Cabinet, request: Request) -> Answer:
@@ -156,10 +198,19 @@ def _module_text(cabinet: Cabinet, request: Request) -> Answer:
     return Answer([Item("rap-module-text", "moduletext", fields)])
 
 
-def _module_changes(cabinet: Cabinet, request: Request) -> Answer:
+def _module_changes(cabinet: Cabinet, request: Request) -> Fields:
     task = _task_of(cabinet, request)
     _module_of(task, request.part["module"])
-    return Answer([Item("rap-module-changecount", "changecount", {"count": str(task.changes)})])
+    return {"count": str(task.changes)}
+
+
+def _save_module(cabinet: Cabinet, request: Request) -> Answer:
+    """Write the text of a module, as it was loaded, into the home folder."""
+    module = cabinet.call(lambda: _module_of(_task_of(cabinet, request), request.part["module"]))
+    kind = "sys" if "SYSMODULE" in module.attributes else "mod"
+    name = f"{request.given('path')}/{request.given('name')}.{kind}{'x' if cabinet.version == 2 else ''}"
+    store(place(cabinet, name), f"{module.text}\n".encode("latin-1", "replace"), name)
+    return DONE
 
 
 # ------------------------------------------------------------------------------------------------ data
@@ -207,9 +258,8 @@ def symbol(cabinet: Cabinet, path: str) -> Symbol:
         is_there = one.module.name.lower() == module if module else one.declaration.scope != "LOCAL"
         if is_there and one.declaration.name.lower() == name:
             return one
-    raise Refused(
-        Condition.NO_SYMBOL, f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}"
-    )
+    sentence = f"there is no data {'/'.join(names[1:])} in the task {task.settings.name}"
+    raise Refused(Condition.NO_SYMBOL, sentence)
 
 
 def _data(cabinet: Cabinet, request: Request) -> Answer:
@@ -407,19 +457,29 @@ def _take_messages(cabinet: Cabinet, request: Request) -> Answer:
 
 
 ROUTES = (
-    Route("GET", "rw/rapid/tasks", _tasks),
+    listed("rw/rapid/tasks", "rap-task-li",
+           lambda c, r: {one.settings.name: _task(c, one) for one in c.controller.tasks.values()}),
+    shown("rw/rapid/tasks/{task}", "rap-task", lambda c, r: _task(c, _task_of(c, r))),
+    Route("GET", "rw/rapid/tasks/{task}/pcp", _pointers),
+    Route("GET", "rw/rapid/tasks/{task}/program", _program),
+    Route("GET", "rw/rapid/tasks/{task}/motion", _task_motion),
+    shown(NONE, "rap-task-struc-change-count",
+          lambda c, r: dict.fromkeys(("change-count", "struc-change-count"), str(_task_of(c, r).changes)),
+          path_2="rw/rapid/tasks/{task}/structural-changecount"),
     Route("POST", "rw/rapid/tasks/{task}", _activate(True), "activate", "rw/rapid/tasks/activate"),
     Route("POST", "rw/rapid/tasks/{task}", _activate(False), "deactivate", "rw/rapid/tasks/deactivate"),
-    Route("GET", "rw/rapid/modules", _modules, path_2="rw/rapid/tasks/{task}/modules"),
+    listed("rw/rapid/modules", "rap-module-info-li", _modules, "rw/rapid/tasks/{task}/modules"),
     *(Route("GET", path, _module) for path in ("rw/rapid/modules/{module}", MODULE)),
     Route("GET", f"{MODULE}/text", _module_text),
-    Route("GET", f"{MODULE}/changecount", _module_changes),
+    shown(f"{MODULE}/changecount", "rap-module-changecount", _module_changes),
+    Route("POST", "rw/rapid/modules/{module}", _save_module, "save", f"{MODULE}/save", waits=True),
     Route("POST", "rw/rapid/tasks/{task}", _load, "loadmod", waits=True),
     Route("POST", "rw/rapid/tasks/{task}", _unload, "unloadmod"),
     Route("GET", DATA, _data, path_2=DATA_2),
     Route("POST", DATA, _set_data, "set", DATA_2, waits=True),
     Route("GET", PROPERTIES, _properties, path_2="rw/rapid/symbol/RAPID/{symbol...}/properties"),
-    Route("POST", "rw/rapid/symbols", _search, "search-symbols", "rw/rapid/symbols/search", waits=True),
+    *(Route("POST", "rw/rapid/symbols", _search, action, "rw/rapid/symbols/search", waits=True)
+      for action in ("search-symbols", "search-symbol")),
     Route("POST", "rw/dipc", _create_queue, "dipc-create", "rw/dipc"),
     Route("POST", "rw/dipc/{queue}", _send_message, "dipc-send", "rw/dipc/{queue}/send", waits=True),
     Route("GET", "rw/dipc/{queue}", _take_messages, waits=True),

@@ -31,6 +31,7 @@ from twin.abb.rws.exchange import (
     Request,
     answer_json,
     answer_xml,
+    page_xml,
     pairs,
     refusal,
     segments,
@@ -75,7 +76,7 @@ def serve(cabinet: Cabinet, request: Request) -> Answer:
     version, path = cabinet.version, "/".join(request.path)
     known = list(_matching(version, path))
     if not known and SERVICES.fullmatch(path) and not any(_matching(3 - version, path)):
-        cabinet.report_missing(request.method, path)
+        cabinet.say_once(f"{request.method} /{path} is not simulated: status 501")
         raise Refused(Condition.NOT_SIMULATED, f"/{path} is not simulated")
     if not known:
         raise Refused(Condition.NO_RESOURCE, f"there is no resource /{path}")
@@ -310,14 +311,16 @@ class _Handler(BaseHTTPRequestHandler):
         if path[:1] not in (("fileservice",), ("poll",)) and not (JSON[2] in accepted or XML[2] in accepted):
             raise Refused(Condition.ARGUMENT, f"Accept: expected {JSON[2]} or {XML[2]}", 406)
         given = self.headers.get("Content-Type", "").replace(" ", "")
-        expected = {"POST": (FORM,), "PUT": CONTENT}.get(self.command)
+        is_file = self.command == "PUT" and path[:1] == ("fileservice",)
+        expected = {"POST": (FORM,), "PUT": CONTENT if is_file else (FORM,)}.get(self.command)
         if expected and given not in expected:
             raise Refused(Condition.ARGUMENT, f"Content-Type: expected {' or '.join(expected)}", 415)
 
     # -------------------------------------------------------------------------------------------- answer
 
     def _serve(self, path: tuple[str, ...], session: Session, body: bytes) -> None:
-        form = pairs(body.decode("utf-8", "replace")) if self.command == "POST" else ()
+        has_form = self.command == "POST" or path[:1] == ("subscription",)
+        form = pairs(body.decode("utf-8", "replace")) if has_form else ()
         request = Request(self.command, path, self.query, form, body, session.name, self.address)
         if path[:1] == ("poll",) and len(path) == 2:
             self._serve_events(path[1], session)
@@ -336,15 +339,18 @@ class _Handler(BaseHTTPRequestHandler):
             new = subscriptions.add(request.session, request.form)
             link = f"{self.address.replace('http', 'ws', 1)}/poll/{new.number}"
             # one client looks for the address in XML even where it asks for JSON
-            xml = answer_xml(Answer(link=link), self.address, self.cabinet.version)
+            links = {"self": link, "group": f"subscription/{new.number}"}
+            xml = page_xml("<ul></ul>", "state", self.address, **links)
             self._send(201, xml, XML[self.cabinet.version], {"Location": link})
-        elif request.method == "DELETE" and len(request.path) == 2:
-            subscriptions.remove(subscriptions.find(request.path[1], request.session))
+        elif request.method in ("DELETE", "PUT") and len(request.path) == 2:
+            one = subscriptions.find(request.path[1], request.session)
+            if request.method == "PUT":
+                subscriptions.extend(one, request.form)
+            else:
+                subscriptions.remove(one)
             self._answer(Answer())
         else:
-            raise Refused(
-                Condition.ARGUMENT, "expected POST /subscription or DELETE /subscription/NUMBER", 405
-            )
+            raise Refused(Condition.ARGUMENT, "expected POST, or PUT or DELETE /subscription/NUMBER", 405)
 
     def _serve_events(self, number: str, session: Session) -> None:
         subscription = self.services.subscriptions.find(number, session.name)

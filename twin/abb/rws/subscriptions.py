@@ -145,12 +145,41 @@ class Subscriptions:
     def add(self, session: str, form: Sequence[tuple[str, str]]) -> Subscription:
         """Return a new subscription of the resources of a form.
 
+        The oldest one without a websocket ends where there are too many: clients forget them.
+
         Raises:
             Refused: a resource is unknown, or there are too many.
         """
-        values = dict(form)
-        paths = [values.get(number, "") for name, number in form if name == "resources"]
-        if not paths or len(paths) > MOST_RESOURCES:
+        watched = self._watched(form)
+        closed = [one for one in self.all if not one.is_open]
+        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            if not closed:
+                raise Refused(Condition.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
+            self.remove(closed[0])
+        new = Subscription(next(self._numbers), session, watched)
+        self._subscriptions[new.number] = new
+        self._wake.set()
+        return new
+
+    def extend(self, one: Subscription, form: Sequence[tuple[str, str]]) -> None:
+        """Add the resources of a form to a subscription.
+
+        Raises:
+            Refused: a resource is unknown, or there are too many.
+        """
+        new = self._watched(form)
+        paths = {each.path for each in new}
+        one.watched = [*(each for each in one.watched if each.path not in paths), *new]
+
+    def _watched(self, form: Sequence[tuple[str, str]]) -> list[Watched]:
+        """Return the resources of a form, as they are now.
+
+        Raises:
+            Refused: a resource is unknown, or there are too many.
+        """
+        # `resources` is the number of each path, or in one client how many there are
+        paths = [value for name, value in form if name != "resources" and not name.endswith("-p")]
+        if "resources" not in dict(form) or not 0 < len(paths) <= MOST_RESOURCES:
             raise Refused(Condition.ARGUMENT, f"expected 1 to {MOST_RESOURCES} resources, got {len(paths)}")
 
         def watched() -> list[Watched]:
@@ -159,12 +188,7 @@ class Subscriptions:
                 one.begin()
             return found
 
-        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-            raise Refused(Condition.HELD, f"there are {MOST_SUBSCRIPTIONS} subscriptions already", 503)
-        new = Subscription(next(self._numbers), session, self._cabinet.call(watched))
-        self._subscriptions[new.number] = new
-        self._wake.set()
-        return new
+        return self._cabinet.call(watched)
 
     @property
     def all(self) -> list[Subscription]:
@@ -247,22 +271,21 @@ def watch(cabinet: Cabinet, path: str) -> Watched:
     if parts == ("rw", "rapid", "execution"):
         return Watched(path, "rap-ctrlexecstate-ev", "ctrlexecstate", lambda: panel.ctrlexecstate(cabinet))
     if parts[:3] == ("rw", "iosystem", "signals") and len(parts) > 3:
-        name = signal_name(cabinet, parts[-1])
+        name = signal_name(cabinet, "/".join(parts[3:]))
         values = controller.signals.values
         return Watched(path, "ios-signalstate-ev", "lvalue", lambda: values.get(name, 0.0), signal_text)
     if parts[:3] == ("rw", "rapid", "symbol") and "RAPID" in parts:
         names = parts[parts.index("RAPID") + 1 :]
         found = symbol(cabinet, "/".join(names if cabinet.version == 1 else names[:-1]))  # without "data"
         if found.cell.kind != "PERS":
-            raise Refused(
-                Condition.ARGUMENT, f"{found.declaration.name} is no persistent, only these are watched"
-            )
+            sentence = f"{found.declaration.name} is no persistent, only these are watched"
+            raise Refused(Condition.ARGUMENT, sentence)
         kind = "rap-data" if cabinet.version == 1 else "rap-value-ev"
         read = found.task.interpreter.read
         return Watched(path, kind, "value", lambda: copied(read(found.cell)), text_of)
     if parts[:2] == ("rw", "elog"):
         return WatchedLog(
-            "/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.execution.events.last.number
+            "/rw/elog/0", "elog-message-ev", "seqnum", lambda: controller.execution.events.count
         )
     if parts[:2] == ("rw", "dipc") and len(parts) == 3:
         queue = queue_at(cabinet, parts[2])

@@ -102,13 +102,13 @@ def test_a_loaded_module_has_its_text_and_a_count_of_changes(version, ask, servi
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_service_that_is_not_simulated_is_501_and_reported_once(version, ask, services):
-    for path in ("/rw/retcode", "/ctrl/clock", "/rw/vision", "/rw/retcode"):
+    for path in ("/rw/safety", "/ctrl/backup", "/rw/vision", "/ctrl/backup"):
         status, document = ask(version, "GET", path)
         assert status == 501
         assert status_of(document)["msg"] == f"{path} is not simulated"
     lines = [line.sentence for line in services[version].cell.lines if line.task == "rws"]
     assert lines == [
-        f"GET {p} is not simulated: status 501" for p in ("/rw/retcode", "/ctrl/clock", "/rw/vision")
+        f"GET {p} is not simulated: status 501" for p in ("/rw/safety", "/ctrl/backup", "/rw/vision")
     ]
 
 
