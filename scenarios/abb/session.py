@@ -428,6 +428,7 @@ class Serving:
         client: command of a client; the session lasts as long as it does.
         given: arguments of `VirtualController`.
         services: function that starts Robot Web Services of the controller, if they are wanted.
+        page: function that starts the page of the controller, if it is wanted.
         starts: whether the programs start by themselves.
         cell: what stands around the arm, None if it has only itself.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
@@ -448,6 +449,7 @@ class Serving:
     cell: Cell | None = None
     supervise: bool = False
     services: Callable[[VirtualController], RobotWebServices] | None = None
+    page: Callable[[VirtualController, RobotWebServices | None], Any] | None = None
     starts: bool = True
     is_background: bool = False
     client_input: int | None = None
@@ -471,13 +473,15 @@ class Serving:
         from twin.abb.controller.controller import rehearse, run_by_the_clock
 
         printer = LinePrinter(self.print_line)
-        controller, process, services, error = self._controller(printer), None, None, ""
+        controller, process, services, page, error = self._controller(printer), None, None, None, ""
         lateness = Lateness()
         try:
             rehearse(controller.robot, controller.arm.q, controller.limits)  # clients find cycles that run
             if self.services is not None:
                 services = self.services(controller)
                 printer(f"Robot Web Services: {services.url}")
+            if self.page is not None:
+                page = self.page(controller, services)
             if self.client:
                 process = _started(self.client, self.client_input, services and services.url)
             if self.starts:
@@ -490,13 +494,14 @@ class Serving:
                     self.ready.set_result(controller)
                 return self.stopping.is_set() or (process is not None and process.poll() is not None)
 
-            to_end = not (self.client or self.is_background or services)
+            to_end = not (self.client or self.is_background or services or page)
             lateness = run_by_the_clock(controller, stopping, self.duration, to_end=to_end)
         except TwinError as fault:
             error = "" if controller.arm.lost else str(fault)
         finally:
-            if services is not None:
-                services.close()
+            for one in (page, services):
+                if one is not None:
+                    one.close()
             controller.close()
             status = 0 if process is None else _ended(process, self.stopping.is_set() or bool(error))
             controller.arm.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from twin.abb.controller.execution import MODES
 from twin.abb.rws.cabinet import DOMAINS, Cabinet, Route
 from twin.abb.rws.exchange import DONE, Answer, Condition, Item, Refused, Request
 
@@ -15,7 +16,6 @@ STOPPING = 0.5
 """Longest time in [s] that a move of the program pointer waits for an arm that stops."""
 
 MOTORS = "motoron", "motoroff"
-MODES = "AUTO", "MANR", "MANF"
 CYCLES = "once", "forever", "asis"
 
 
@@ -71,11 +71,7 @@ def _checked(request: Request, name: str, known: tuple[str, ...], default: str |
 
 def _set_opmode(cabinet: Cabinet, request: Request) -> Answer:
     """Change the mode, which only a virtual controller lets a client do (public notes)."""
-    mode = _checked(request, "opmode", MODES)
-    if mode != cabinet.controller.execution.mode:
-        cabinet.controller.execution.mode = mode
-        cabinet.controller.stop()
-        cabinet.controller.execution.note(10017 if mode == "AUTO" else 10015)
+    cabinet.controller.set_mode(_checked(request, "opmode", MODES))
     return DONE
 
 
