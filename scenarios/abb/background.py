@@ -22,7 +22,7 @@ from scenarios.setup import Setup
 from twin.abb.controller.execution import MODES
 from twin.abb.rapid.targets import tool_frame
 from twin.abb.rapid.values import PREDEFINED, Record, text_of
-from twin.base.errors import RapidError, TwinError, near
+from twin.base.errors import RapidError, TwinError, WrongUse, near
 from twin.physics.trajectories.jogging import AXES
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from twin.abb.controller.controller import VirtualController
     from twin.abb.controller.events import Line
     from twin.abb.rws.rapid import Symbol
+    from twin.abb.rws.server import RobotWebServices
     from twin.data.logs.log import Log
 
 POLL = 5e-3
@@ -241,6 +242,11 @@ class RunningController:
             time.sleep(POLL)
 
     @property
+    def url(self) -> str:
+        """Address of Robot Web Services, "" without them."""
+        return self._serving.url
+
+    @property
     def ports(self) -> dict[int, int]:
         """Local ports on which programs listen, by those that the programs name."""
         return dict(self.controller.execution.ports)
@@ -280,6 +286,8 @@ def serving(
     home: Path | None = None,
     supervise: bool = False,
     operator: Sequence[str] = (),
+    rws: int | None = None,
+    omnicore: bool = False,
 ) -> Iterator[RunningController]:
     """Run a virtual controller in the background, for instance in a fixture of pytest.
 
@@ -291,6 +299,8 @@ def serving(
         home: folder of HOME:, by default that of the station, or a fresh one.
         supervise: whether the arm stops before a collision, and where a drive lacks torque.
         operator: answers of the operator.
+        rws: local port of Robot Web Services, 0 for a free one, None without them; `url` has their address.
+        omnicore: whether the services have version 2.0 over TLS, as OmniCore has it.
 
     Yields:
         The running controller; its log and its result are there behind the with statement.
@@ -304,9 +314,9 @@ def serving(
     if not isinstance(station, Station):
         station = Station.read(Path(station))
     with TemporaryDirectory(prefix="irb-twin-home-") as fresh:
+        folder = home or (station.folder / station.home if station.home else Path(fresh))
         given = {
-            "signals": station.cell_signals({}),
-            "home": home or (station.folder / station.home if station.home else Path(fresh)),
+            "signals": station.cell_signals({}), "home": folder,
             "network": replace(station.network(None, ()), free=True),
             "operator": Operator(operator), "forever": station.cycle == "forever",
         }  # fmt: skip
@@ -314,6 +324,7 @@ def serving(
         session = Serving(
             station, chosen, lambda line: None, given=given, cell=station.surroundings(None),
             supervise=supervise, is_background=True,
+            services=None if rws is None else web_services(folder, ("127.0.0.1", rws), omnicore=omnicore),
         )  # fmt: skip
         result: Future[Served] = Future()
 
@@ -339,6 +350,38 @@ def serving(
         running._served = result.result()
         if running._served.error:
             raise TwinError(running._served.error)
+
+
+def web_services(
+    home: Path,
+    address: tuple[str, int],
+    *,
+    omnicore: bool = False,
+    strict: bool = False,
+    certificate: Path | None = None,
+) -> Callable[[VirtualController], RobotWebServices]:
+    """Return the function that starts Robot Web Services of a controller at a local address.
+
+    Args:
+        home: folder of HOME:.
+        address: local address and port; port 0 is a free one.
+        omnicore: whether they have version 2.0 over TLS.
+        strict: whether they have the limits of a controller.
+        certificate: PEM file with private key and certificate; None for one that is made.
+    """
+    from twin.abb.rws.authentication import tls_context
+    from twin.abb.rws.cabinet import Cabinet
+    from twin.abb.rws.server import RobotWebServices
+
+    tls = tls_context(certificate) if omnicore else None
+
+    def start(controller: VirtualController) -> RobotWebServices:
+        try:
+            return RobotWebServices(Cabinet(controller, home, 2 if omnicore else 1, strict), address, tls)
+        except OSError as error:
+            raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
+
+    return start
 
 
 class Word(NamedTuple):

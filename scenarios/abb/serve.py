@@ -451,22 +451,12 @@ class ServeAbb(Command):
             raise WrongUse(f"--rws {self.rws}: expected a port from 0, a free one, to 65535")
         if self.certificate and not self.omnicore:
             raise WrongUse("--certificate needs --omnicore, version 1.0 has no TLS")
-        from twin.abb.rws.authentication import tls_context
-        from twin.abb.rws.cabinet import Cabinet
-        from twin.abb.rws.server import RobotWebServices
+        from scenarios.abb.background import web_services
 
-        tls = tls_context(self.certificate) if self.omnicore else None
-        address = self.listen or "127.0.0.1", self.rws
-
-        def start(controller: Any) -> Any:
-            try:
-                return RobotWebServices(
-                    Cabinet(controller, home, 2 if self.omnicore else 1, self.strict), address, tls
-                )
-            except OSError as error:
-                raise WrongUse(f"--rws {address[1]} at {address[0]}: {error.strerror or error}") from None
-
-        return start
+        return web_services(
+            home, (self.listen or "127.0.0.1", self.rws), omnicore=self.omnicore, strict=self.strict,
+            certificate=self.certificate,
+        )  # fmt: skip
 
     def _station(self) -> Any:
         from scenarios.abb.station import Station

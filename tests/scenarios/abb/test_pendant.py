@@ -1,5 +1,7 @@
 """Pendant in a browser: the pointer, dialogs, inputs and jogging, as a person sees and uses them."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ def press(page, text, which=0):
 
 
 def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
-    controller, held = running.controller, []
+    controller, held, until = running.controller, [], partial(running.wait_until, timeout=60.0)
     running.stop()
     running.to_main()
     pendant = Pendant(running, 0, controller.supervision.clearance, lambda: held)
@@ -77,10 +79,10 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             page.wait_for(TEXT.format("➤    7"))
             press(page, "signals")
             page.click(FIELD.format("di_part"))
-            running.wait_until(lambda: running.controller.signals.values.get("do_grip") == 1.0)
+            until(lambda: running.controller.signals.values.get("do_grip") == 1.0)
             second.wait_for(TEXT.format("➤    9"))
             press(page, "stop")
-            running.wait_until(lambda: not controller.execution.running and controller.rests)
+            until(lambda: not controller.execution.running and controller.rests)
             second.wait_for(TEXT.format("stopped"))
             second.close()
             assert 0.0 < np.degrees(controller.arm.q[0]) < 60.0
@@ -89,17 +91,15 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             page.click(FIELD.format("answer"))
             page.call("Input.insertText", text="3")
             press(page, "OK")
-            running.wait_until(lambda: any("key 3" in line.sentence for line in running.lines))
+            until(lambda: any("key 3" in line.sentence for line in running.lines))
             press(page, "jog")
             press(page, "+")
             page.wait_for(TEXT.format("in manual mode with motors on"))
             page.click(FIELD.format("mode"))
             press(page, "manual, 250 mm/s")
-            running.wait_until(lambda: controller.execution.mode == "MANR" and controller.rests)
+            until(lambda: controller.execution.mode == "MANR" and controller.rests)
             press(page, "+", 2)
-            running.wait_until(
-                lambda: controller.rests and abs(controller.arm.q[2] - np.radians(5.0)) < 1e-6, 30.0
-            )
+            until(lambda: controller.rests and abs(controller.arm.q[2] - np.radians(5.0)) < 1e-6, 30.0)
             page.click(FIELD.format("target"))
             press(page, "here")
             press(page, "modify position")
