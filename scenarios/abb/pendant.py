@@ -454,10 +454,10 @@ def listing(lines: Sequence[str], at: int, move: int) -> str:
     """
     first, rows = max(at - AROUND, 1), []
     for number, line in enumerate(lines[first - 1 : at + AROUND], start=first):
-        mark = "➤" if number == at else "●" if number == move else " "
+        mark = ("➤" if number == at else " ") + ("●" if number == move else " ")
         shade = (
             "rgba(80,140,255,0.3)" if number == at else "rgba(255,170,0,0.3)" if number == move else "none"
         )
-        rows.append(f'<div style="background:{shade}">{mark} {number:4d}  {escape(line)}</div>')
+        rows.append(f'<div style="background:{shade}">{mark}{number:4d}  {escape(line)}</div>')
     style = "font-size:0.8em;line-height:1.35;overflow-x:auto;margin:0;white-space:pre;font-family:monospace"
     return f'<div style="{style}">{"".join(rows)}</div>'

@@ -141,6 +141,7 @@ def test_commands_come_from_the_standard_input_and_answers_from_an_option(statio
     assert "asks" not in out
 
 
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS")
 @pytest.mark.parametrize("omnicore", [False, True])
 def test_a_client_of_web_services_reaches_the_controller_in_the_background(station, omnicore):
     with serving(station, rws=0, omnicore=omnicore) as running:

@@ -99,7 +99,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             press(page, "manual, 250 mm/s")
             until(lambda: controller.execution.mode == "MANR" and controller.rests)
             press(page, "+", 2)
-            until(lambda: controller.rests and abs(controller.arm.q[2] - np.radians(5.0)) < 1e-6, 30.0)
+            until(lambda: controller.rests and abs(controller.arm.q[2] - np.radians(5.0)) < 1e-6)
             page.click(FIELD.format("target"))
             press(page, "here")
             press(page, "modify position")
@@ -119,5 +119,5 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
 def test_a_listing_marks_the_pointer_and_the_move_and_escapes_the_program():
     shown = listing(["MODULE <b>", "MoveJ a;", "x := 1;"], 3, 2)
     assert "➤    3  x := 1;" in shown
-    assert "●    2  MoveJ a;" in shown
+    assert " ●   2  MoveJ a;" in shown
     assert "MODULE &lt;b&gt;" in shown
