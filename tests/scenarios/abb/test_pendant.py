@@ -80,7 +80,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             press(page, "signals")
             page.click(FIELD.format("di_part"))
             until(lambda: running.controller.signals.values.get("do_grip") == 1.0)
-            second.wait_for(TEXT.format("➤    9"))
+            second.wait_for(TEXT.format("➤●   9"))
             press(page, "stop")
             until(lambda: not controller.execution.running and controller.rests)
             second.wait_for(TEXT.format("stopped"))

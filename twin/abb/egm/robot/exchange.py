@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -193,6 +194,37 @@ LATE = 1e-3
 
 WIDTH, BINS = 2e-5, 5000
 """Width, in [s], and number of the bins of the lateness histogram: 20 us, up to 0.1 s."""
+
+
+class Event(NamedTuple):
+    """Event of a session.
+
+    Attributes:
+        t: time since the start of the robot, in [s].
+        kind: `waiting`, `guided`, `returning`, `ended` or `fault` for an instruction; `broken`, `dropped` or
+            `stranger` for the first such datagram; `late`, not among the events of a result, for the first
+            message that came late enough for a client to see it; `unsent` for the first message that could
+            not be sent; `left` after the window was closed; `cut` if the session ended during a motion.
+        sentence: description of the event.
+    """
+
+    t: float
+    kind: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.t:.3f} s: {self.sentence}"
+
+
+class EgmState(Enum):
+    """State of a robot, as `EGMGetState` returns it."""
+
+    DISCONNECTED = "EGM_STATE_DISCONNECTED"
+    """The session has not begun, or has ended."""
+    CONNECTED = "EGM_STATE_CONNECTED"
+    """Messages are sent, and no instruction is active."""
+    RUNNING = "EGM_STATE_RUNNING"
+    """An instruction is active: it waits for its first answer, guides the arm, or stops."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +31,8 @@ from twin.abb.egm.guidance.settings import LAG, GuidanceSettings
 from twin.abb.egm.guidance.tool_guidance import work_object
 from twin.abb.egm.robot.exchange import (
     AnswerCounts,
+    EgmState,
+    Event,
     Inbox,
     Lateness,
     Pace,
@@ -61,26 +61,6 @@ MAX_EVENTS = 1000
 FOLLOWING_ERROR = np.deg2rad(5.0)
 """Largest distance between measured and commanded joint angle, in [rad]; a larger one stops the arm.  The
 manual states no value; this one is ours."""
-
-
-class Event(NamedTuple):
-    """Event of a session.
-
-    Attributes:
-        t: time since the start of the robot, in [s].
-        kind: `waiting`, `guided`, `returning`, `ended` or `fault` for an instruction; `broken`, `dropped` or
-            `stranger` for the first such datagram; `late`, not among the events of a result, for the first
-            message that came late enough for a client to see it; `unsent` for the first message that could
-            not be sent; `left` after the window was closed; `cut` if the session ended during a motion.
-        sentence: description of the event.
-    """
-
-    t: float
-    kind: str
-    sentence: str
-
-    def __str__(self) -> str:
-        return f"{self.t:.3f} s: {self.sentence}"
 
 
 @dataclass(eq=False)
@@ -118,17 +98,6 @@ class EgmResult:
     lateness: Lateness = field(default_factory=Lateness)
     log: Log | None = None
     plant: str = "PyBullet"
-
-
-class EgmState(Enum):
-    """State of a robot, as `EGMGetState` returns it."""
-
-    DISCONNECTED = "EGM_STATE_DISCONNECTED"
-    """The session has not begun, or has ended."""
-    CONNECTED = "EGM_STATE_CONNECTED"
-    """Messages are sent, and no instruction is active."""
-    RUNNING = "EGM_STATE_RUNNING"
-    """An instruction is active: it waits for its first answer, guides the arm, or stops."""
 
 
 @dataclass(frozen=True)
