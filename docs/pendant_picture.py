@@ -25,7 +25,7 @@ with TemporaryDirectory() as folder:
     Path(folder, "pick.mod").write_text(program, encoding="utf-8")
     Path(folder, "station.toml").write_text(station, encoding="utf-8")
     with serving(Path(folder, "station.toml"), operator=("yes",)) as running:
-        pendant = Pendant(running, 0, running.controller.supervision.clearance)
+        pendant = Pendant(running)
         with browser(Path(folder, "profile")) as open_page:
             page = open_page(pendant.url, 1280, 860)
             page.wait_for("document.body && document.body.innerText.includes('T_ROB1: running')")

@@ -116,7 +116,7 @@ class RunningController:
             raise RapidError(f"the mode {mode}, expected {', '.join(MODES)}")
         self.controller.call(lambda: self.controller.set_mode(mode))
 
-    def jog(self, axis: str, increment: float, tool: str = "tool0", *, in_tool_axes: bool = False) -> None:
+    def jog(self, axis: str, increment: float, tool: str = "tool0", in_tool_axes: bool = False) -> None:
         """Jog a joint, or the tool along or about an axis, in manual mode.
 
         Args:
@@ -204,6 +204,10 @@ class RunningController:
 
     @speed.setter
     def speed(self, percent: float) -> None:
+        self.set_speed(percent)
+
+    def set_speed(self, percent: float) -> None:
+        """Change the share of the programmed speed, in [%]."""
         if not 0 <= percent <= 100:
             raise RapidError(f"a speed of {percent:g} %, expected 0 to 100")
         self.controller.execution.override = percent / 100.0

@@ -433,11 +433,7 @@ class ServeAbb(Command):
         def masters() -> list[str]:
             return [one for one in DOMAINS if services is not None and services.cabinet.master(one)]
 
-        running = RunningController(serving, controller)
-        try:
-            page = Pendant(running, self.browser or 0, controller.supervision.clearance, masters)
-        except OSError as error:
-            raise WrongUse(f"--browser {self.browser}: {error.strerror or error}") from None
+        page = Pendant(RunningController(serving, controller), self.browser or 0, masters)
         announce_page(page.url)
         return page
 

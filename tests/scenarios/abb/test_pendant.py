@@ -1,12 +1,14 @@
 """Pendant in a browser: the pointer, dialogs, inputs and jogging, as a person sees and uses them."""
 
+import time
 from functools import partial
 
 import numpy as np
 import pytest
 
 from scenarios.abb.background import serving
-from scenarios.abb.pendant import Pendant, listing
+from scenarios.abb.pendant import Pendant
+from scenarios.abb.pendant_page import listing
 from tests.support.browser import browser
 
 pytestmark = [pytest.mark.slow("serves a station"), pytest.mark.browser]
@@ -66,7 +68,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
     controller, held, until = running.controller, [], partial(running.wait_until, timeout=60.0)
     running.stop()
     running.to_main()
-    pendant = Pendant(running, 0, controller.supervision.clearance, lambda: held)
+    pendant = Pendant(running, 0, lambda: held)
     try:
         with browser(tmp_path / "profile") as open_page:
             page, second = open_page(pendant.url), open_page(pendant.url)
@@ -90,6 +92,7 @@ def test_a_person_runs_a_program_in_two_pages(running, tmp_path):
             page.wait_for(TEXT.format("T_ROB1 asks"))
             page.click(FIELD.format("answer"))
             page.call("Input.insertText", text="3")
+            time.sleep(0.5)  # the page sends a text when nobody types any more
             press(page, "OK")
             until(lambda: any("key 3" in line.sentence for line in running.lines))
             press(page, "jog")
